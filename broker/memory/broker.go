@@ -1,0 +1,125 @@
+// Package memory is a broker that keeps what it was sent: for tests of applications that publish with Postrider, and
+// for trying things out. Nothing leaves the process.
+//
+// A test hands the [Broker] to a relay in place of the real publisher, lets the application work, and waits for the
+// messages with [Broker.Wait]. With [Broker.Fail] it also plays the part of a broker that refuses a message or is down.
+package memory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/postrider/postrider"
+)
+
+var (
+	_ postrider.Publisher   = (*Broker)(nil)
+	_ postrider.OrderKeeper = (*Broker)(nil)
+)
+
+var errBehind = errors.New("memory: refused behind a failed message of the same key")
+
+// Broker is a [postrider.Publisher] that keeps the messages in the order in which it accepted them. It is safe for
+// concurrent use.
+type Broker struct {
+	mu       sync.Mutex
+	messages []postrider.Message
+	arrived  chan struct{} // closed, and replaced, when messages are added
+	fail     func(postrider.Message) error
+}
+
+// New returns a broker that accepts everything.
+func New() *Broker { return &Broker{arrived: make(chan struct{})} }
+
+// Publish implements [postrider.Publisher]. It asks the function set with [Broker.Fail] about each message and keeps
+// those that it has nothing against.
+func (b *Broker) Publish(ctx context.Context, msgs []postrider.Message) []error {
+	b.mu.Lock()
+	fail := b.fail
+	b.mu.Unlock()
+
+	errs := make([]error, len(msgs))
+	failed := make(map[string]bool) // keys with a failed message
+	for i, m := range msgs {
+		key := m.OrderKey()
+		switch {
+		case ctx.Err() != nil:
+			errs[i] = ctx.Err()
+		case failed[key]:
+			errs[i] = postrider.Unavailable(errBehind)
+		case fail != nil:
+			errs[i] = fail(clone(m)) // without the lock, so that it may use the broker
+		}
+		if errs[i] == nil {
+			b.keep(m)
+		} else if key != "" {
+			failed[key] = true
+		}
+	}
+	if slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
+		return errs
+	}
+	return nil
+}
+
+func (b *Broker) keep(m postrider.Message) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.messages = append(b.messages, clone(m))
+	close(b.arrived)
+	b.arrived = make(chan struct{})
+}
+
+// KeepsOrder is true: behind a failed message, those of the same key are refused as unavailable.
+func (b *Broker) KeepsOrder() bool { return true }
+
+// Close does nothing: what was sent can still be looked at.
+func (b *Broker) Close() error { return nil }
+
+// Fail sets what decides about each message from now on: the message fails with the error that f returns. Errors are
+// best marked with [postrider.Permanent] or [postrider.Unavailable]; one that is not has an unknown outcome. Calls of
+// f may overlap. Fail(nil) accepts everything again.
+func (b *Broker) Fail(f func(postrider.Message) error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fail = f
+}
+
+// Messages returns a copy of what has been accepted so far, oldest first. Repeated deliveries are all there.
+func (b *Broker) Messages() []postrider.Message {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	msgs := make([]postrider.Message, len(b.messages))
+	for i, m := range b.messages {
+		msgs[i] = clone(m)
+	}
+	return msgs
+}
+
+// Wait blocks until at least n messages have been accepted since the broker was made, and returns them as
+// [Broker.Messages] does. When ctx ends first, it returns what there is, and the context's error.
+func (b *Broker) Wait(ctx context.Context, n int) ([]postrider.Message, error) {
+	for {
+		b.mu.Lock()
+		count, arrived := len(b.messages), b.arrived
+		b.mu.Unlock()
+		if count >= n {
+			return b.Messages(), nil
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return b.Messages(), ctx.Err()
+		}
+	}
+}
+
+func clone(m postrider.Message) postrider.Message {
+	m.Payload = bytes.Clone(m.Payload)
+	m.Headers = maps.Clone(m.Headers)
+	return m
+}

@@ -1,0 +1,77 @@
+package relay
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+)
+
+// backoff yields pauses that double from min to max. Jitter is only ever added: nobody comes back earlier than agreed.
+type backoff struct {
+	min, max time.Duration
+	n        int // failures in a row
+}
+
+func (b *backoff) next() time.Duration {
+	d := b.max
+	if b.n < 30 && b.min<<b.n < b.max {
+		d = b.min << b.n
+	}
+	b.n++
+	return jitter(d)
+}
+
+func (b *backoff) reset() { b.n = 0 }
+
+func jitter(d time.Duration) time.Duration { return d + rand.N(d/2+1) }
+
+// sleep waits for d and reports whether ctx is still alive then.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// quiet is the least time between two log lines about the same trouble.
+const quiet = 30 * time.Second
+
+// outage tells the log about failures of one kind: the first at once, then at most one line every 30 s, then the
+// recovery. It belongs to one goroutine.
+type outage struct {
+	log     *slog.Logger
+	what    string
+	failing bool
+	shown   bool // the log knows of this outage
+	since   time.Time
+	last    time.Time // the last line
+	count   int       // failures since the last line
+}
+
+func (o *outage) fail(err error) {
+	now := time.Now()
+	o.count++
+	if !o.failing {
+		o.failing, o.since = true, now
+	}
+	if !o.last.IsZero() && now.Sub(o.last) < quiet {
+		return
+	}
+	o.log.Warn("relay: "+o.what+" fails, trying again", "err", err, "failures", o.count, "for", now.Sub(o.since))
+	o.last, o.count, o.shown = now, 0, true
+}
+
+func (o *outage) ok() {
+	if !o.failing {
+		return
+	}
+	if o.shown {
+		o.log.Info("relay: "+o.what+" has recovered", "after", time.Since(o.since))
+	}
+	o.failing, o.shown = false, false
+}

@@ -1,0 +1,137 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+)
+
+// Config tunes a [Relay]. The zero value works.
+type Config struct {
+	// Feed is the name of the feed that the relay serves. Defaults to "default".
+	Feed string
+	// Name is shown to operators as the member's name. Defaults to "host:pid".
+	Name string
+
+	// Lease is how long shards stay with a relay that the store does not hear from: the longest pause before others
+	// take over after a crash. No Publish lasts longer. Defaults to 10 s.
+	Lease time.Duration
+	// BalanceInterval is the time between two checks of the relay's fair share. Defaults to 1 s.
+	BalanceInterval time.Duration
+	// SettleInterval is the least time between two records of progress: what a crash can cause to be sent again.
+	// Defaults to 50 ms.
+	SettleInterval time.Duration
+
+	// BatchSize is the largest number of messages in one Publish. Defaults to 500.
+	BatchSize int
+	// ReadAhead is the largest number of messages of one shard that are read but not confirmed. Defaults to 4000.
+	ReadAhead int
+	// PollMin is the time between two reads while messages keep coming. Defaults to 5 ms.
+	PollMin time.Duration
+	// PollMax is the time between two reads of an idle relay; the interval grows from PollMin to it. Defaults to 50 ms.
+	PollMax time.Duration
+
+	// PublishTimeout bounds one Publish, together with what is left of the lease. Defaults to 30 s.
+	PublishTimeout time.Duration
+	// RetryMin is the pause after a first failure, of the broker as of the store. It doubles with each further failure,
+	// and up to half of it is added at random. Defaults to 100 ms.
+	RetryMin time.Duration
+	// RetryMax is the longest pause between two attempts, before the random part. Defaults to 5 s.
+	RetryMax time.Duration
+	// DrainTimeout is how long a stopping relay waits for what is in flight before it cancels it, and how long it then
+	// tries to release its shards. Defaults to 10 s.
+	DrainTimeout time.Duration
+
+	// MaintainInterval is the time between two rounds of the store's housekeeping. Defaults to 1 min.
+	MaintainInterval time.Duration
+	// Logger is told of outages, recoveries, lost shards and refused messages. Defaults to [slog.Default].
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.Feed, "default")
+	if c.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown"
+		}
+		c.Name = fmt.Sprintf("%s:%d", host, os.Getpid())
+	}
+	setDefault(&c.Lease, 10*time.Second)
+	setDefault(&c.BalanceInterval, time.Second)
+	setDefault(&c.SettleInterval, 50*time.Millisecond)
+	setDefault(&c.BatchSize, 500)
+	setDefault(&c.ReadAhead, 4000)
+	setDefault(&c.PollMin, 5*time.Millisecond)
+	setDefault(&c.PollMax, 50*time.Millisecond)
+	setDefault(&c.PublishTimeout, 30*time.Second)
+	setDefault(&c.RetryMin, 100*time.Millisecond)
+	setDefault(&c.RetryMax, 5*time.Second)
+	setDefault(&c.DrainTimeout, 10*time.Second)
+	setDefault(&c.MaintainInterval, time.Minute)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// validate reports everything that is wrong with a configuration whose defaults have been filled in.
+func (c Config) validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"Lease", c.Lease},
+		{"BalanceInterval", c.BalanceInterval},
+		{"SettleInterval", c.SettleInterval},
+		{"PollMin", c.PollMin},
+		{"PollMax", c.PollMax},
+		{"PublishTimeout", c.PublishTimeout},
+		{"RetryMin", c.RetryMin},
+		{"RetryMax", c.RetryMax},
+		{"DrainTimeout", c.DrainTimeout},
+		{"MaintainInterval", c.MaintainInterval},
+	} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("relay: %s is negative: %v", f.name, f.value))
+		}
+	}
+	if c.BatchSize < 0 {
+		errs = append(errs, fmt.Errorf("relay: BatchSize is negative: %d", c.BatchSize))
+	}
+	if c.ReadAhead < 0 {
+		errs = append(errs, fmt.Errorf("relay: ReadAhead is negative: %d", c.ReadAhead))
+	}
+	if c.BatchSize > c.ReadAhead {
+		errs = append(errs, fmt.Errorf("relay: BatchSize (%d) is larger than ReadAhead (%d): a batch could never fill",
+			c.BatchSize, c.ReadAhead))
+	}
+	if c.PollMin > c.PollMax {
+		errs = append(errs, fmt.Errorf("relay: PollMin (%v) is longer than PollMax (%v)", c.PollMin, c.PollMax))
+	}
+	if c.RetryMin > c.RetryMax {
+		errs = append(errs, fmt.Errorf("relay: RetryMin (%v) is longer than RetryMax (%v)", c.RetryMin, c.RetryMax))
+	}
+	if c.SettleInterval > c.Lease/4 {
+		errs = append(errs, fmt.Errorf("relay: SettleInterval (%v) is longer than a quarter of Lease (%v): "+
+			"leases would not be renewed in time", c.SettleInterval, c.Lease))
+	}
+	if c.BalanceInterval > c.Lease {
+		errs = append(errs, fmt.Errorf("relay: BalanceInterval (%v) is longer than Lease (%v): "+
+			"other relays would take this one for dead", c.BalanceInterval, c.Lease))
+	}
+	return errors.Join(errs...)
+}
+
+// margin is the part of a lease that is never used: the end of every Publish is planned for that much before its end.
+func (c Config) margin() time.Duration { return c.Lease / 10 }

@@ -1,0 +1,63 @@
+package relay
+
+import "sync/atomic"
+
+// Stats is a snapshot of what a relay has done since it started and of what it is doing. Counters count this relay
+// alone.
+type Stats struct {
+	Published int64 // messages that the destination has confirmed
+	Failed    int64 // messages that came back from a Publish without confirmation, each time counted
+	Refused   int64 // of Failed, those that the destination called permanent
+	Retried   int64 // messages sent again after a failure
+
+	Reads    int64 // calls of Feed.Read
+	Settles  int64 // calls of Feed.Settle
+	Balances int64 // calls of Feed.Balance
+	Fenced   int64 // shards lost to another relay, or to a lease that ran out
+	Resets   int64 // how often the store has taken back what it had handed out
+
+	Lanes    int // shards held
+	Quota    int // shards that would be this relay's fair share
+	Members  int // relays that serve the feed
+	Buffered int // messages read and not yet confirmed, in all lanes
+
+	// Paused says why an operator must act before the relay can work, such as the text of [postrider.ErrForeign].
+	// It is empty otherwise.
+	Paused string
+}
+
+type counters struct {
+	published, failed, refused, retried atomic.Int64
+	reads, settles, balances            atomic.Int64
+	fenced, resets                      atomic.Int64
+	quota, members                      atomic.Int64
+	paused                              atomic.Pointer[string]
+}
+
+// Stats returns the relay's counters. It may be called at any time, also before and after Run.
+func (r *Relay) Stats() Stats {
+	c := &r.count
+	s := Stats{
+		Published: c.published.Load(),
+		Failed:    c.failed.Load(),
+		Refused:   c.refused.Load(),
+		Retried:   c.retried.Load(),
+		Reads:     c.reads.Load(),
+		Settles:   c.settles.Load(),
+		Balances:  c.balances.Load(),
+		Fenced:    c.fenced.Load(),
+		Resets:    c.resets.Load(),
+		Quota:     int(c.quota.Load()),
+		Members:   int(c.members.Load()),
+	}
+	if p := c.paused.Load(); p != nil {
+		s.Paused = *p
+	}
+	if t := r.tenure.Load(); t != nil {
+		for _, l := range t.lanes() {
+			s.Lanes++
+			s.Buffered += int(l.buffered.Load())
+		}
+	}
+	return s
+}

@@ -1,0 +1,95 @@
+package postrider
+
+import (
+	"context"
+	"time"
+)
+
+// Outbox is the producer's side of a store. Tx is the transaction type that the application already has, such as
+// pgx.Tx or *sql.Tx; an application that holds its outbox as this interface changes stores by changing its wiring.
+type Outbox[Tx any] interface {
+	// Enqueue writes the messages in the caller's transaction: they exist if and only if tx commits. It makes one
+	// round trip, whatever the number of messages, and either accepts all or returns an error; after an error from
+	// the database the caller must roll back, as after any other failed statement. A message that cannot be accepted
+	// is reported as an [*InvalidError] before anything is written.
+	Enqueue(ctx context.Context, tx Tx, msgs ...Message) error
+}
+
+// Store is the relay's side of a store: a log of committed messages, split into shards by ordering key, that any
+// number of feeds read at their own pace.
+type Store interface {
+	// Open joins the named feed as one relay process. A feed that does not exist is created, at the oldest message
+	// that the store still holds. It returns [ErrSchema] when the store is not set up for this program.
+	Open(ctx context.Context, feed string, member Member) (Feed, error)
+}
+
+// Member introduces a relay process to a feed.
+type Member struct {
+	// Name is shown to operators. It need not be unique: the store tells members apart by an ID of its own.
+	Name string
+	// Lease is how long a shard stays with a member that the store does not hear from.
+	Lease time.Duration
+}
+
+// Feed is one relay process's membership of a feed. The shards that it holds are read by nobody else; the store is the
+// only coordinator.
+//
+// Read is called by one goroutine at a time, and so is each of the other methods; different methods may be called at
+// the same time. An error leaves the Feed usable: the caller tries again. After [ErrReset] every [Batch] handed out
+// before is void.
+type Feed interface {
+	// Balance announces the member, takes free shards up to its fair share and returns what it holds. A shard is free
+	// when its holder released it or let its lease run out. Balance returns [ErrForeign] when the ledger belongs to
+	// another database, and takes nothing then.
+	Balance(ctx context.Context) (Share, error)
+
+	// Read returns the next committed messages of the shards it is asked for, in delivery order, at most one batch a
+	// shard; shards with nothing new are left out. Each message is handed out once for as long as the shard is held.
+	// Messages of one key come in the order in which their transactions committed, if those did not overlap.
+	Read(ctx context.Context, want []Demand) ([]Batch, error)
+
+	// Settle records what has been confirmed and renews the leases of the shards it names. It returns the shards that
+	// the member has lost: their settled position was not moved, and what was read from them is no longer its to send.
+	Settle(ctx context.Context, marks []Mark) (lost []int, err error)
+
+	// Release settles the marks and gives their shards up, so that others can go on at once.
+	Release(ctx context.Context, marks []Mark) error
+
+	// Close leaves the feed. Shards that were not released stay leased until their lease runs out.
+	Close(ctx context.Context) error
+}
+
+// Maintainer is implemented by a [Store] that has housekeeping to do, such as dropping what every feed has delivered.
+// Relays call it now and then; several at once do no harm.
+type Maintainer interface {
+	Maintain(ctx context.Context) error
+}
+
+// Share is what a member holds of a feed.
+type Share struct {
+	Shards  []int // held now
+	Quota   int   // how many shards are the member's fair share; it should release what it holds beyond that
+	Members int   // how many relay processes serve the feed
+}
+
+// Demand asks for up to Limit messages of a shard. A store may return a few more where it cannot cut.
+type Demand struct {
+	Shard int
+	Limit int
+}
+
+// Batch is a run of consecutive messages of one shard. Whoever receives it owns the messages.
+type Batch struct {
+	Shard    int
+	Messages []Message
+	More     bool // more messages are known to wait: reading again need not be delayed
+	Cursor   any  // the store's own; callers leave it alone
+}
+
+// Mark says how far a shard has been confirmed: the first Done messages of Batch, and every batch of that shard read
+// before it. A Mark without a Batch moves nothing and renews the lease.
+type Mark struct {
+	Shard int
+	Batch *Batch
+	Done  int
+}

@@ -1,0 +1,36 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/postrider/postrider"
+)
+
+// The SQLSTATEs that the functions of the schema raise.
+const (
+	stateForeign = "PR001"
+	stateReset   = "PR002"
+	stateStandby = "PR003"
+)
+
+// explain gives an error of the server the class that callers ask for.
+func explain(err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return err
+	}
+	switch pg.Code {
+	case stateForeign:
+		return fmt.Errorf("%w: %w", postrider.ErrForeign, err)
+	case stateReset:
+		return fmt.Errorf("%w: %w", postrider.ErrReset, err)
+	case stateStandby, "25006": // read_only_sql_transaction
+		return postrider.Unavailable(err)
+	case "42P01", "42883", "3F000": // undefined table, function, schema
+		return fmt.Errorf("%w: %w", postrider.ErrSchema, err)
+	}
+	return err
+}

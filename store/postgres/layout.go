@@ -1,0 +1,52 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Layout is what the first migration fixes about a log.
+type Layout struct {
+	// Shards is into how many parts the log is split by key; a shard is read by one relay at a time. 1 to 1024.
+	// Defaults to 8.
+	Shards int
+	// Slots is how many partitions the ring has. 3 to 128. Defaults to 8.
+	Slots int
+	// Period is for how long one slot is written before the next one's turn. Delivered messages are kept for about
+	// Slots - 1 periods. A whole number of seconds. Defaults to 24 hours.
+	Period time.Duration
+}
+
+func (l Layout) withDefaults() (Layout, error) {
+	if l.Shards == 0 {
+		l.Shards = 8
+	}
+	if l.Slots == 0 {
+		l.Slots = 8
+	}
+	if l.Period == 0 {
+		l.Period = 24 * time.Hour
+	}
+	var errs []error
+	if l.Shards < 1 || l.Shards > 1024 {
+		errs = append(errs, fmt.Errorf("postgres: Shards is %d: want 1 to 1024", l.Shards))
+	}
+	if l.Slots < 3 || l.Slots > 128 {
+		errs = append(errs, fmt.Errorf("postgres: Slots is %d: want 3 to 128", l.Slots))
+	}
+	if l.Period < time.Second || l.Period%time.Second != 0 {
+		errs = append(errs, fmt.Errorf("postgres: Period is %s: want a whole number of seconds", l.Period))
+	}
+	return l, errors.Join(errs...)
+}
+
+func (l Layout) in(sql string) string {
+	return strings.NewReplacer(
+		"@shards@", strconv.Itoa(l.Shards),
+		"@slots@", strconv.Itoa(l.Slots),
+		"@period@", strconv.Itoa(int(l.Period/time.Second)),
+	).Replace(sql)
+}

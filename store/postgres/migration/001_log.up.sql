@@ -1,0 +1,136 @@
+-- The log: insert-only, read by snapshot difference, emptied by TRUNCATE.
+
+CREATE SEQUENCE @schema@.message_seq AS bigint CACHE 1;
+
+CREATE FUNCTION @schema@.shard_count() RETURNS smallint
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN @shards@::smallint;
+
+CREATE FUNCTION @schema@.shard_of(key text) RETURNS smallint
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN ((hashtextextended(key COLLATE "C", 0) & 9223372036854775807) % @shards@)::smallint;
+
+CREATE FUNCTION @schema@.slot_count() RETURNS smallint
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN @slots@::smallint;
+
+CREATE FUNCTION @schema@.slot_at(t timestamptz) RETURNS smallint
+  LANGUAGE sql STABLE PARALLEL SAFE
+  RETURN (floor(date_part('epoch', t) / @period@)::bigint % @slots@)::smallint;
+
+-- xid MUST stand before seq: defaults are evaluated in column order, and the cursor relies on a row's transaction ID
+-- having been assigned before its sequence number was drawn.
+CREATE TABLE @schema@.messages (
+  xid            xid8        NOT NULL DEFAULT pg_current_xact_id(),
+  seq            bigint      NOT NULL DEFAULT nextval('@schema@.message_seq'),
+  created_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+  occurred_at    timestamptz,
+  id             uuid        NOT NULL DEFAULT gen_random_uuid(),
+  schema_version integer     NOT NULL DEFAULT 1,
+  slot           smallint    NOT NULL DEFAULT @schema@.slot_at(now()),
+  shard          smallint    NOT NULL GENERATED ALWAYS AS (
+                   @schema@.shard_of(coalesce(key, aggregate_type || '/' || aggregate_id, id::text))) STORED,
+  type           text        NOT NULL,
+  aggregate_type text,
+  aggregate_id   text,
+  key            text,
+  topic          text,
+  routing_key    text,
+  tenant_id      text,
+  content_type   text,
+  schema_id      text,
+  dedup_key      text,
+  correlation_id text,
+  causation_id   text,
+  headers        jsonb,
+  payload        bytea       NOT NULL DEFAULT ''
+) PARTITION BY LIST (slot);
+
+-- Every index is paid by the producers. (xid, seq) finds what was in flight at a snapshot, (shard, seq) all the rest.
+CREATE INDEX messages_shard_seq ON @schema@.messages (shard, seq);
+CREATE INDEX messages_xid_seq ON @schema@.messages (xid, seq);
+
+-- A ring of permanent partitions: no producer can ever fail for lack of one.
+DO $$
+BEGIN
+  FOR slot IN 0 .. @slots@ - 1 LOOP
+    EXECUTE format('CREATE TABLE @schema@.%I PARTITION OF @schema@.messages FOR VALUES IN (%s)', 'messages_' || slot, slot);
+  END LOOP;
+END
+$$;
+
+CREATE TABLE @schema@.feeds (
+  name       text        PRIMARY KEY,
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- The ledger: cursor, lease and fence. The newest row of a shard is its state; two members that both believe to hold a
+-- shard collide on the primary key.
+CREATE TABLE @schema@.checkpoints (
+  feed     text        NOT NULL,
+  shard    smallint    NOT NULL,
+  n        bigint      NOT NULL,
+  member   uuid,
+  released boolean     NOT NULL DEFAULT false,
+  at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+  until    timestamptz NOT NULL,
+  lo       bigint      NOT NULL,
+  lo2      bigint      NOT NULL DEFAULT 0,
+  last     bigint      NOT NULL DEFAULT 0,
+  s1       pg_snapshot NOT NULL,
+  s2       pg_snapshot,
+  PRIMARY KEY (feed, shard, n)
+);
+
+CREATE TABLE @schema@.members (
+  feed   text        NOT NULL,
+  member uuid        NOT NULL,
+  name   text        NOT NULL,
+  at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+  until  timestamptz NOT NULL,
+  gone   boolean     NOT NULL DEFAULT false
+);
+CREATE INDEX members_feed_until ON @schema@.members (feed, until);
+
+-- Which database the transaction IDs of messages and checkpoints belong to.
+CREATE TABLE @schema@.identity (
+  one               boolean     PRIMARY KEY DEFAULT true CHECK (one),
+  system_identifier bigint      NOT NULL,
+  database_oid      oid         NOT NULL,
+  since             timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+INSERT INTO @schema@.identity (system_identifier, database_oid)
+  SELECT s.system_identifier, d.oid FROM pg_control_system() s, pg_database d WHERE d.datname = current_database();
+
+-- Unlogged, so that crash recovery and promotion empty it: a reader that finds another row here than before knows that
+-- sequence numbers and transaction IDs it has seen may be handed out again, even if a pooler hid the crash from it.
+CREATE UNLOGGED TABLE @schema@.generation (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one),
+  id  uuid    NOT NULL DEFAULT gen_random_uuid()
+);
+
+CREATE FUNCTION @schema@.current_generation() RETURNS text
+  LANGUAGE sql STABLE
+  AS $$ SELECT g.id::text || ' ' || pg_postmaster_start_time()::text FROM @schema@.generation g $$;
+
+CREATE VIEW @schema@.cursors AS
+  SELECT c.*
+  FROM @schema@.feeds f
+  CROSS JOIN generate_series(0, @schema@.shard_count() - 1) s(shard)
+  CROSS JOIN LATERAL (
+    SELECT * FROM @schema@.checkpoints c
+    WHERE c.feed = f.name AND c.shard = s.shard
+    ORDER BY c.n DESC LIMIT 1) c;
+
+CREATE FUNCTION @schema@.settled(xid xid8, seq bigint, s1 pg_snapshot, s2 pg_snapshot, last bigint) RETURNS boolean
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN pg_visible_in_snapshot(xid, s1) OR coalesce(seq <= last AND pg_visible_in_snapshot(xid, s2), false);
+
+CREATE VIEW @schema@.message_status AS
+  SELECT c.feed, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic, m.tenant_id, m.dedup_key,
+         m.shard, m.seq, m.created_at, m.occurred_at,
+         CASE WHEN d.done THEN 'published' ELSE 'pending' END AS status,
+         CASE WHEN d.done THEN 'SENT' ELSE 'NEW' END AS state
+  FROM @schema@.messages m
+  JOIN @schema@.cursors c ON c.shard = m.shard
+  CROSS JOIN LATERAL (SELECT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)) d(done);

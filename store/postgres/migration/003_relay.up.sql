@@ -1,0 +1,199 @@
+-- What relays call. Plans live in functions so that they are made once per server session, with settings that keep them
+-- on the indexes whatever the statistics say, and also behind a pooler that allows no prepared statements.
+
+-- Reads the next page of several shards in one snapshot. The elements of the arrays belong together, one a shard:
+-- the window from s1 (exclusive) to s2 (inclusive; null: this statement's snapshot), its floor lo, and the last sequence
+-- number read inside the window (0: none).
+--
+-- The first row has branch 0: type is the snapshot, aggregate_type the generation. Rows of branch 1 lie above the floor,
+-- at most limits[i] a shard, in order. Rows of branch 2 lie at or below it and belong to transactions that were in flight
+-- at s1, at most inflight_limit a transaction, in order within each. STABLE makes all of it one snapshot.
+CREATE FUNCTION @schema@.read_log(
+  take_xid boolean, inflight_limit integer,
+  shards smallint[], limits integer[], s1 text[], lo bigint[], s2 text[], last bigint[])
+  RETURNS TABLE (
+    branch smallint, shard smallint, xid xid8, seq bigint, id uuid, type text, aggregate_type text, aggregate_id text,
+    key text, topic text, routing_key text, tenant_id text, content_type text, schema_version integer, schema_id text,
+    dedup_key text, correlation_id text, causation_id text, occurred_at timestamptz, headers jsonb, payload bytea)
+  LANGUAGE plpgsql STABLE
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET enable_sort = off
+  SET enable_hashjoin = off
+  SET enable_mergejoin = off
+  SET jit = off
+  SET plan_cache_mode = force_generic_plan
+  SET work_mem = '64MB'
+AS $$
+#variable_conflict use_column
+DECLARE
+  now_snapshot pg_snapshot := pg_current_snapshot();
+  inflight     xid8[];
+  lowest       bigint;
+BEGIN
+  IF pg_is_in_recovery() THEN
+    RAISE EXCEPTION 'this server is a standby: its snapshots do not list what is in flight' USING ERRCODE = 'PR003';
+  END IF;
+  IF take_xid THEN
+    PERFORM pg_current_xact_id();
+  END IF;
+  branch := 0;
+  type := now_snapshot::text;
+  aggregate_type := @schema@.current_generation();
+  RETURN NEXT;
+
+  -- A transaction that is still in flight has nothing to show: asking the index for it would be wasted.
+  SELECT array_agg(DISTINCT x), min(c.last) INTO inflight, lowest
+  FROM unnest(s1::pg_snapshot[], lo, last) AS c(s1, lo, last), pg_snapshot_xip(c.s1) x
+  WHERE c.last < c.lo AND pg_visible_in_snapshot(x, now_snapshot);
+
+  IF inflight IS NOT NULL THEN
+    RETURN QUERY
+    SELECT 2::smallint, r.*
+    FROM unnest(inflight) AS i(xid)
+    CROSS JOIN LATERAL (
+      SELECT m.shard, m.xid, m.seq, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic, m.routing_key,
+             m.tenant_id, m.content_type, m.schema_version, m.schema_id, m.dedup_key, m.correlation_id, m.causation_id,
+             coalesce(m.occurred_at, m.created_at), m.headers, m.payload
+      FROM @schema@.messages m
+      JOIN unnest(shards, s1::pg_snapshot[], lo, s2::pg_snapshot[], last) AS c(shard, s1, lo, s2, last)
+        ON m.shard + 0 = c.shard  -- "+ 0" keeps the planner off the other index
+       AND m.seq + 0 <= c.lo AND m.seq + 0 > c.last
+       AND NOT pg_visible_in_snapshot(m.xid, c.s1)
+       AND (c.s2 IS NULL OR pg_visible_in_snapshot(m.xid, c.s2))
+      WHERE m.xid = i.xid AND m.seq > lowest
+      ORDER BY m.seq
+      LIMIT inflight_limit) r;
+  END IF;
+
+  RETURN QUERY
+  SELECT 1::smallint, r.*
+  FROM unnest(shards, limits, s1::pg_snapshot[], lo, s2::pg_snapshot[], last) AS c(shard, max, s1, lo, s2, last)
+  CROSS JOIN LATERAL (
+    SELECT m.shard, m.xid, m.seq, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic, m.routing_key,
+           m.tenant_id, m.content_type, m.schema_version, m.schema_id, m.dedup_key, m.correlation_id, m.causation_id,
+           coalesce(m.occurred_at, m.created_at), m.headers, m.payload
+    FROM @schema@.messages m
+    WHERE m.shard = c.shard AND m.seq > greatest(c.lo, c.last)
+      AND NOT pg_visible_in_snapshot(m.xid, c.s1)
+      AND (c.s2 IS NULL OR pg_visible_in_snapshot(m.xid, c.s2))
+    ORDER BY m.seq
+    LIMIT c.max) r;
+END
+$$;
+
+CREATE FUNCTION @schema@.open_feed(feed_name text) RETURNS void
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  INSERT INTO @schema@.feeds (name) VALUES (feed_name) ON CONFLICT DO NOTHING;
+  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, s1)
+    SELECT feed_name, s, 0, true, clock_timestamp(), 0, '1:1:'
+    FROM generate_series(0, @schema@.shard_count() - 1) s
+    WHERE NOT EXISTS (SELECT FROM @schema@.checkpoints c WHERE c.feed = feed_name AND c.shard = s)
+  ON CONFLICT DO NOTHING;
+END
+$$;
+
+CREATE FUNCTION @schema@.check_identity() RETURNS void
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  IF NOT EXISTS (
+    SELECT FROM @schema@.identity i, pg_control_system() s, pg_database d
+    WHERE d.datname = current_database() AND i.system_identifier = s.system_identifier AND i.database_oid = d.oid)
+  THEN
+    RAISE EXCEPTION 'the ledger was written in another database (a restored dump, a clone?)'
+      USING ERRCODE = 'PR001', HINT = 'postrider rebase';
+  END IF;
+END
+$$;
+
+-- Announces a member, takes free shards up to its fair share and returns what it holds, with one row of shard null when
+-- that is nothing. Losing any of these writes in a crash costs a take-over, so none of them waits for the disk.
+CREATE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name text, lease interval)
+  RETURNS TABLE (
+    shard smallint, n bigint, s1 text, lo bigint, s2 text, lo2 bigint, last bigint,
+    quota integer, members integer, generation text)
+  LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+  alive integer;
+  rank  integer;
+  held  integer;
+  fair  integer;
+  c     record;
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  PERFORM @schema@.check_identity();
+  INSERT INTO @schema@.generation DEFAULT VALUES ON CONFLICT DO NOTHING;
+  IF NOT EXISTS (SELECT FROM @schema@.members m
+                 WHERE m.feed = feed_name AND m.member = member_id AND m.until > clock_timestamp() + lease * 0.7) THEN
+    INSERT INTO @schema@.members (feed, member, name, until)
+      VALUES (feed_name, member_id, member_name, clock_timestamp() + lease);
+  END IF;
+
+  SELECT count(*), count(*) FILTER (WHERE m.member < member_id) INTO alive, rank
+  FROM (SELECT m.member FROM @schema@.members m
+        WHERE m.feed = feed_name AND m.until > clock_timestamp()
+        GROUP BY m.member HAVING NOT bool_or(m.gone)) m;
+  fair := @schema@.shard_count() / alive + CASE WHEN rank < @schema@.shard_count() % alive THEN 1 ELSE 0 END;
+
+  SELECT count(*) INTO held FROM @schema@.cursors c WHERE c.feed = feed_name AND c.member = member_id AND NOT c.released;
+  FOR c IN SELECT * FROM @schema@.cursors c
+           WHERE c.feed = feed_name AND (c.released OR c.until < clock_timestamp()) AND c.member IS DISTINCT FROM member_id
+              OR c.feed = feed_name AND c.released
+  LOOP
+    EXIT WHEN held >= fair;
+    INSERT INTO @schema@.checkpoints (feed, shard, n, member, until, lo, lo2, last, s1, s2)
+      VALUES (feed_name, c.shard, c.n + 1, member_id, clock_timestamp() + lease, c.lo, c.lo2, c.last, c.s1, c.s2)
+      ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+      held := held + 1;
+    END IF;
+  END LOOP;
+
+  RETURN QUERY
+    SELECT c.shard, c.n, c.s1::text, c.lo, c.s2::text, c.lo2, c.last, fair, alive, @schema@.current_generation()
+    FROM (SELECT) one LEFT JOIN @schema@.cursors c ON c.feed = feed_name AND c.member = member_id AND NOT c.released;
+END
+$$;
+
+-- Appends one ledger row a shard and returns the shards for which that succeeded; the others have a new holder. The
+-- positions count only in the generation in which they were read.
+CREATE FUNCTION @schema@.settle(
+  feed_name text, member_id uuid, lease interval, in_generation text, releasing boolean,
+  shards smallint[], n bigint[], s1 text[], lo bigint[], s2 text[], lo2 bigint[], last bigint[])
+  RETURNS SETOF smallint
+  LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  IF @schema@.current_generation() IS DISTINCT FROM in_generation THEN
+    RAISE EXCEPTION 'the server has recovered from a crash since these positions were read' USING ERRCODE = 'PR002';
+  END IF;
+  RETURN QUERY
+    INSERT INTO @schema@.checkpoints (feed, shard, n, member, released, until, lo, lo2, last, s1, s2)
+    SELECT feed_name, c.shard, c.n, member_id, releasing, clock_timestamp() + lease, c.lo, c.lo2, c.last,
+           c.s1::pg_snapshot, c.s2::pg_snapshot
+    FROM unnest(shards, n, s1, lo, s2, lo2, last) AS c(shard, n, s1, lo, s2, lo2, last)
+    ORDER BY c.shard
+    ON CONFLICT DO NOTHING
+    RETURNING shard;
+END
+$$;
+
+CREATE FUNCTION @schema@.leave_feed(feed_name text, member_id uuid) RETURNS void
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  -- As long as the newest announcement, so that this row outlives the rows it takes back.
+  INSERT INTO @schema@.members (feed, member, name, until, gone)
+    SELECT feed_name, member_id, '', max(m.until), true
+    FROM @schema@.members m WHERE m.feed = feed_name AND m.member = member_id AND m.until > clock_timestamp()
+    HAVING max(m.until) IS NOT NULL;
+END
+$$;

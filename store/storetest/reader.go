@@ -1,0 +1,203 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+const (
+	// shortLease is for tests that wait for a lease to run out, longLease for those in which none must.
+	shortLease = 300 * time.Millisecond
+	longLease  = time.Minute
+
+	patience = 20 * time.Second // how long something may take that must happen
+)
+
+// reader is one member of a feed, which fails its test when the store does something unexpected. Its methods are
+// called by the test's own goroutine.
+type reader struct {
+	t      *testing.T
+	feed   postrider.Feed
+	shards []int // held according to the latest balance or release
+}
+
+// join opens a feed and takes nothing yet.
+func join(t *testing.T, h Harness, feed string, lease time.Duration) *reader {
+	t.Helper()
+	f, err := h.Store.Open(t.Context(), feed, postrider.Member{Name: t.Name(), Lease: lease})
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = f.Close(context.WithoutCancel(t.Context())) // the test may have closed it
+	})
+	return &reader{t: t, feed: f}
+}
+
+// joinAlone opens a feed and waits until it holds every shard, as the only live member will.
+func joinAlone(t *testing.T, h Harness, feed string, lease time.Duration) *reader {
+	t.Helper()
+	r := join(t, h, feed, lease)
+	eventually(t, "the only member holds all shards", func() bool {
+		return len(r.balance().Shards) == h.Shards
+	})
+	return r
+}
+
+func (r *reader) balance() postrider.Share {
+	r.t.Helper()
+	share, err := r.feed.Balance(r.t.Context())
+	if err != nil {
+		r.t.Fatalf("Balance: %v", err)
+	}
+	r.shards = slices.Clone(share.Shards)
+	return share
+}
+
+// read asks for limit messages of each shard that the reader holds.
+func (r *reader) read(limit int) []postrider.Batch {
+	r.t.Helper()
+	return r.readShards(limit, r.shards...)
+}
+
+func (r *reader) readShards(limit int, shards ...int) []postrider.Batch {
+	r.t.Helper()
+	var want []postrider.Demand
+	for _, s := range shards {
+		want = append(want, postrider.Demand{Shard: s, Limit: limit})
+	}
+	batches, err := r.feed.Read(r.t.Context(), want)
+	if err != nil {
+		r.t.Fatalf("Read: %v", err)
+	}
+	seen := make(map[int]bool)
+	for _, b := range batches {
+		if !slices.Contains(shards, b.Shard) {
+			r.t.Fatalf("Read returned a batch of shard %d, asked for were %v", b.Shard, shards)
+		}
+		if seen[b.Shard] {
+			r.t.Fatalf("Read returned two batches of shard %d", b.Shard)
+		}
+		if len(b.Messages) == 0 {
+			r.t.Fatalf("Read returned an empty batch of shard %d", b.Shard)
+		}
+		seen[b.Shard] = true
+	}
+	return batches
+}
+
+// next reads until n messages have come, at most limit of a shard at a time.
+func (r *reader) next(n, limit int) []postrider.Batch {
+	r.t.Helper()
+	var batches []postrider.Batch
+	got := 0
+	eventually(r.t, "all messages arrive", func() bool {
+		for _, b := range r.read(limit) {
+			batches = append(batches, b)
+			got += len(b.Messages)
+		}
+		return got >= n
+	})
+	if got > n {
+		r.t.Fatalf("got %d messages, want %d", got, n)
+	}
+	return batches
+}
+
+// idle fails the test when there is anything to read. A store may take a read to close a window, so one empty answer
+// proves little.
+func (r *reader) idle() {
+	r.t.Helper()
+	for range 3 {
+		if batches := r.read(100); len(batches) > 0 {
+			r.t.Fatalf("got %d messages, of shard %d first, want none", len(flatten(batches)), batches[0].Shard)
+		}
+	}
+}
+
+// settle confirms all messages of the batches.
+func (r *reader) settle(batches ...postrider.Batch) {
+	r.t.Helper()
+	r.mark(confirm(batches)...)
+}
+
+func (r *reader) mark(marks ...postrider.Mark) {
+	r.t.Helper()
+	if lost := r.tryMark(marks...); len(lost) > 0 {
+		r.t.Fatalf("Settle: lost shards %v, want none", lost)
+	}
+}
+
+func (r *reader) tryMark(marks ...postrider.Mark) (lost []int) {
+	r.t.Helper()
+	lost, err := r.feed.Settle(r.t.Context(), marks)
+	if err != nil {
+		r.t.Fatalf("Settle: %v", err)
+	}
+	return lost
+}
+
+func (r *reader) release(marks ...postrider.Mark) {
+	r.t.Helper()
+	if err := r.feed.Release(r.t.Context(), marks); err != nil {
+		r.t.Fatalf("Release: %v", err)
+	}
+	for _, m := range marks {
+		r.shards = slices.DeleteFunc(r.shards, func(s int) bool { return s == m.Shard })
+	}
+}
+
+// leave gives up all shards without confirming anything, and closes the feed.
+func (r *reader) leave() {
+	r.t.Helper()
+	r.release(bare(r.shards)...)
+	r.close()
+}
+
+func (r *reader) close() {
+	r.t.Helper()
+	if err := r.feed.Close(r.t.Context()); err != nil {
+		r.t.Fatalf("Close: %v", err)
+	}
+}
+
+// bare returns marks that move nothing.
+func bare(shards []int) []postrider.Mark {
+	var marks []postrider.Mark
+	for _, s := range shards {
+		marks = append(marks, postrider.Mark{Shard: s})
+	}
+	return marks
+}
+
+// confirm returns one mark a shard, which confirms all messages of all the batches.
+func confirm(batches []postrider.Batch) []postrider.Mark {
+	latest := make(map[int]postrider.Mark)
+	for _, b := range batches {
+		latest[b.Shard] = postrider.Mark{Shard: b.Shard, Batch: &b, Done: len(b.Messages)}
+	}
+	var marks []postrider.Mark
+	for _, m := range latest {
+		marks = append(marks, m)
+	}
+	return marks
+}
+
+// eventually repeats cond until it holds.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited %v in vain until %s", patience, what)
+		}
+	}
+}

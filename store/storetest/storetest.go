@@ -1,0 +1,89 @@
+// Package storetest is the suite that every store passes: what the ports of package postrider promise, as tests.
+//
+// A store's own test is one function:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T) storetest.Harness {
+//			s := open(t) // empty, and used by nobody else
+//			return storetest.Harness{Store: s, Begin: begin(s), Shards: 8}
+//		})
+//	}
+//
+// The random tests print their seed when they fail; setting STORETEST_SEED to it repeats the run.
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/postrider/postrider"
+)
+
+// Harness is one empty store under test.
+type Harness struct {
+	// Store is the relay's side.
+	Store postrider.Store
+	// Begin starts a transaction in which the outbox of the same store can be used. The suite has up to 16 of them
+	// open at a time, and calls Begin from several goroutines.
+	Begin func(t *testing.T) Tx
+	// Shards is the number of shards that the store was set up with.
+	Shards int
+}
+
+// Tx is a transaction of the application, together with the outbox.
+type Tx interface {
+	Enqueue(ctx context.Context, msgs ...postrider.Message) error
+	Commit() error
+	Rollback() error
+}
+
+// Run tests the store that open returns. Each test opens a store of its own, and they run in parallel.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, Harness)
+	}{
+		{"Fields", testFields},
+		{"LargePayload", testLargePayload},
+		{"ZeroIDIsFilled", testZeroIDIsFilled},
+		{"Copies", testCopies},
+		{"InvalidIsRefusedWhole", testInvalidIsRefusedWhole},
+		{"UnsupportedIsRefused", testUnsupportedIsRefused},
+
+		{"RollbackIsInvisible", testRollbackIsInvisible},
+		{"LateCommitIsNotLost", testLateCommitIsNotLost},
+		{"LateCommitsInterleaved", testLateCommitsInterleaved},
+		{"SpansShards", testSpansShards},
+		{"OrderOverTransactions", testOrderOverTransactions},
+
+		{"LargeTransactionInPages", testLargeTransactionInPages},
+		{"PagingUnderWrites", testPagingUnderWrites},
+		{"LimitSetsMore", testLimitSetsMore},
+		{"OnlyWantedShards", testOnlyWantedShards},
+		{"FeedsAreIndependent", testFeedsAreIndependent},
+
+		{"SettlePartOfBatch", testSettlePartOfBatch},
+		{"SettleCoversEarlierBatches", testSettleCoversEarlierBatches},
+		{"StaleSettleMovesNothing", testStaleSettleMovesNothing},
+		{"ReleaseHandsOver", testReleaseHandsOver},
+		{"CrashRepeatsUnsettled", testCrashRepeatsUnsettled},
+
+		{"Fence", testFence},
+		{"SettleRenews", testSettleRenews},
+		{"CloseKeepsLease", testCloseKeepsLease},
+		{"FairShare", testFairShare},
+		{"DeadMemberIsReplaced", testDeadMemberIsReplaced},
+		{"CancelledContext", testCancelledContext},
+
+		{"ConcurrentWriters", testConcurrentWriters},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.test(t, open(t))
+		})
+	}
+	t.Run("Random", func(t *testing.T) {
+		t.Parallel()
+		testRandom(t, open)
+	})
+}

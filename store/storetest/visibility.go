@@ -1,0 +1,154 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/postrider/postrider"
+)
+
+func testRollbackIsInvisible(t *testing.T, h Harness) {
+	r := joinAlone(t, h, "feed", longLease)
+	tx := begin(t, h, series("k", 5)...)
+	r.idle()
+	rollback(t, tx)
+	r.idle()
+
+	kept := one("k")
+	write(t, h, kept)
+	expect(t, r.next(1, 10), []postrider.Message{kept})
+	r.idle()
+}
+
+// testLateCommitIsNotLost is the trap of every outbox that remembers the highest number it has read: the transaction
+// that drew the lower number commits after the higher one was delivered.
+func testLateCommitIsNotLost(t *testing.T, h Harness) {
+	r := joinAlone(t, h, "feed", longLease)
+	late := one("late")
+	a := begin(t, h, late)
+	// Messages enough for every shard to pass the late one's number.
+	for round := range 3 {
+		var early []postrider.Message
+		for k := range 4 * h.Shards {
+			early = append(early, one(fmt.Sprint("early", round, k)))
+		}
+		write(t, h, early...)
+		batches := r.next(len(early), 3)
+		expect(t, batches, early)
+		r.settle(batches...)
+		r.idle()
+	}
+	commit(t, a)
+	batches := r.next(1, 10)
+	expect(t, batches, []postrider.Message{late})
+	r.settle(batches...)
+	r.idle()
+
+	// The ledger agrees: nothing is left for the next member.
+	r.leave()
+	joinAlone(t, h, "feed", longLease).idle()
+}
+
+// testLateCommitsInterleaved keeps a window of transactions open and commits them in the order in which they began,
+// in reverse, and from both ends, while the reader passes and, now and then, is replaced.
+func testLateCommitsInterleaved(t *testing.T, h Harness) {
+	const open = 8
+	for name, order := range map[string][open]int{
+		"forward": {0, 1, 2, 3, 4, 5, 6, 7},
+		"reverse": {7, 6, 5, 4, 3, 2, 1, 0},
+		"ends":    {0, 7, 1, 6, 2, 5, 3, 4},
+		"middle":  {4, 3, 5, 2, 6, 1, 7, 0},
+	} {
+		var txs [open]Tx
+		var msgs [open][]postrider.Message
+		for i := range txs {
+			msgs[i] = []postrider.Message{one(fmt.Sprint(name, i)), one(fmt.Sprint(name, "other", i))}
+			txs[i] = begin(t, h, msgs[i][0])
+		}
+		for i := range txs { // the second numbers lie beyond all the first
+			enqueue(t, txs[i], msgs[i][1])
+		}
+		r := joinAlone(t, h, "feed", longLease)
+		for n, i := range order {
+			if i%4 == 3 {
+				rollback(t, txs[i])
+			} else {
+				commit(t, txs[i])
+				batches := r.next(len(msgs[i]), 10)
+				expect(t, batches, msgs[i])
+				r.settle(batches...)
+			}
+			r.idle()
+			if n%3 == 2 {
+				r.leave()
+				r = joinAlone(t, h, "feed", longLease)
+			}
+		}
+		r.leave()
+	}
+}
+
+func testSpansShards(t *testing.T, h Harness) {
+	r := joinAlone(t, h, "feed", longLease)
+	var msgs []postrider.Message
+	for k := range 200 {
+		msgs = append(msgs, series(fmt.Sprint("k", k), 2)...)
+	}
+	for range 100 {
+		msgs = append(msgs, postrider.Message{
+			ID: postrider.NewID(), Type: "storetest.unordered", SchemaVersion: 1, OccurredAt: msgs[0].OccurredAt,
+		})
+	}
+	tx := begin(t, h, msgs...)
+	r.idle()
+	commit(t, tx)
+
+	batches := r.next(len(msgs), 11)
+	used, keyless := make(map[int]bool), make(map[int]bool)
+	seen := make(map[postrider.ID]bool)
+	var keyed []postrider.Batch
+	for _, b := range batches {
+		used[b.Shard] = true
+		for _, m := range b.Messages {
+			if seen[m.ID] {
+				t.Errorf("message %v came twice", m.ID)
+			}
+			seen[m.ID] = true
+			if m.OrderKey() == "" {
+				keyless[b.Shard] = true
+			} else {
+				keyed = append(keyed, postrider.Batch{Messages: []postrider.Message{m}})
+			}
+		}
+	}
+	expect(t, keyed, msgs[:400])
+	if len(seen) != len(msgs) {
+		t.Errorf("got %d messages, want %d", len(seen), len(msgs))
+	}
+	// 200 keys leave a shard of up to 16 empty once in 500,000 runs of a hash; the keys are fixed, so never or always.
+	if want := min(h.Shards, 16); len(used) < want || len(keyless) < min(want, 2) {
+		t.Errorf("messages went to %d shards, those without a key to %d, of %d", len(used), len(keyless), h.Shards)
+	}
+}
+
+// testOrderOverTransactions writes a few keys over many transactions, one after the other, while they are read.
+func testOrderOverTransactions(t *testing.T, h Harness) {
+	r := joinAlone(t, h, "feed", longLease)
+	var want []postrider.Message
+	var got []postrider.Batch
+	for i := range 150 {
+		var msgs []postrider.Message
+		for k := range 1 + i%3 {
+			msgs = append(msgs, series(fmt.Sprint("k", (i+k)%5), 1+i%2)...)
+		}
+		write(t, h, msgs...)
+		want = append(want, msgs...)
+		if i%4 == 0 {
+			batches := r.read(2)
+			r.settle(batches...)
+			got = append(got, batches...)
+		}
+	}
+	rest := r.next(len(want)-len(flatten(got)), 2)
+	expect(t, append(got, rest...), want)
+}
