@@ -122,7 +122,9 @@ func (r *reader) idle() {
 // settle confirms all messages of the batches.
 func (r *reader) settle(batches ...postrider.Batch) {
 	r.t.Helper()
-	r.mark(confirm(batches)...)
+	if len(batches) > 0 {
+		r.mark(confirm(batches)...)
+	}
 }
 
 func (r *reader) mark(marks ...postrider.Mark) {

@@ -23,8 +23,8 @@ import (
 type Harness struct {
 	// Store is the relay's side.
 	Store postrider.Store
-	// Begin starts a transaction in which the outbox of the same store can be used. The suite has up to 16 of them
-	// open at a time, and calls Begin from several goroutines.
+	// Begin starts a transaction in which the outbox of the same store can be used. The suite calls it from several
+	// goroutines, and uses Store while up to 16 transactions are open.
 	Begin func(t *testing.T) Tx
 	// Shards is the number of shards that the store was set up with.
 	Shards int

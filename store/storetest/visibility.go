@@ -49,20 +49,20 @@ func testLateCommitIsNotLost(t *testing.T, h Harness) {
 	joinAlone(t, h, "feed", longLease).idle()
 }
 
-// testLateCommitsInterleaved keeps a window of transactions open and commits them in the order in which they began,
-// in reverse, and from both ends, while the reader passes and, now and then, is replaced.
+// testLateCommitsInterleaved keeps a window of transactions open and ends them in the order in which they began, in
+// reverse, from both ends and from the middle, while the reader passes and, now and then, is replaced.
 func testLateCommitsInterleaved(t *testing.T, h Harness) {
 	const open = 8
-	for name, order := range map[string][open]int{
-		"forward": {0, 1, 2, 3, 4, 5, 6, 7},
-		"reverse": {7, 6, 5, 4, 3, 2, 1, 0},
-		"ends":    {0, 7, 1, 6, 2, 5, 3, 4},
-		"middle":  {4, 3, 5, 2, 6, 1, 7, 0},
+	for round, order := range [][open]int{
+		{0, 1, 2, 3, 4, 5, 6, 7},
+		{7, 6, 5, 4, 3, 2, 1, 0},
+		{0, 7, 1, 6, 2, 5, 3, 4},
+		{4, 3, 5, 2, 6, 1, 7, 0},
 	} {
 		var txs [open]Tx
 		var msgs [open][]postrider.Message
 		for i := range txs {
-			msgs[i] = []postrider.Message{one(fmt.Sprint(name, i)), one(fmt.Sprint(name, "other", i))}
+			msgs[i] = []postrider.Message{one(fmt.Sprint("a", round, i)), one(fmt.Sprint("b", round, i))}
 			txs[i] = begin(t, h, msgs[i][0])
 		}
 		for i := range txs { // the second numbers lie beyond all the first
@@ -125,9 +125,9 @@ func testSpansShards(t *testing.T, h Harness) {
 	if len(seen) != len(msgs) {
 		t.Errorf("got %d messages, want %d", len(seen), len(msgs))
 	}
-	// 200 keys leave a shard of up to 16 empty once in 500,000 runs of a hash; the keys are fixed, so never or always.
-	if want := min(h.Shards, 16); len(used) < want || len(keyless) < min(want, 2) {
-		t.Errorf("messages went to %d shards, those without a key to %d, of %d", len(used), len(keyless), h.Shards)
+	// So many messages reach each of a few shards, unless the hash is poor.
+	if want := min(h.Shards, 8); len(used) < want || len(keyless) < want {
+		t.Errorf("of %d shards, %d got messages, and %d got messages without a key", h.Shards, len(used), len(keyless))
 	}
 }
 

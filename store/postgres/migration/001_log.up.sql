@@ -42,7 +42,7 @@ CREATE TABLE @schema@.messages (
   dedup_key      text,
   correlation_id text,
   causation_id   text,
-  headers        jsonb,
+  headers        jsonb       CHECK (jsonb_typeof(headers) = 'object'),
   payload        bytea       NOT NULL DEFAULT ''
 ) PARTITION BY LIST (slot);
 

@@ -142,8 +142,8 @@ BEGIN
 
   SELECT count(*) INTO held FROM @schema@.cursors c WHERE c.feed = feed_name AND c.member = member_id AND NOT c.released;
   FOR c IN SELECT * FROM @schema@.cursors c
-           WHERE c.feed = feed_name AND (c.released OR c.until < clock_timestamp()) AND c.member IS DISTINCT FROM member_id
-              OR c.feed = feed_name AND c.released
+           WHERE c.feed = feed_name
+             AND (c.released OR c.until < clock_timestamp() AND c.member IS DISTINCT FROM member_id)
   LOOP
     EXIT WHEN held >= fair;
     INSERT INTO @schema@.checkpoints (feed, shard, n, member, until, lo, lo2, last, s1, s2)

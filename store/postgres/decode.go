@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// decoder reads values in PostgreSQL's binary form. It remembers the first error and goes on.
+type decoder struct {
+	text []byte
+	err  error
+}
+
+// epoch is PostgreSQL's zero timestamp.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (d *decoder) int16(b []byte) int16 {
+	if !d.sized(b, 2) {
+		return 0
+	}
+	return int16(binary.BigEndian.Uint16(b))
+}
+
+func (d *decoder) int32(b []byte) int32 {
+	if !d.sized(b, 4) {
+		return 0
+	}
+	return int32(binary.BigEndian.Uint32(b))
+}
+
+func (d *decoder) int64(b []byte) int64 {
+	if !d.sized(b, 8) {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(b))
+}
+
+func (d *decoder) sized(b []byte, size int) bool {
+	if len(b) != size && d.err == nil {
+		d.err = fmt.Errorf("postgres: a value of %d bytes where %d were expected", len(b), size)
+	}
+	return len(b) == size
+}
+
+// message decodes the columns of read_log from id on.
+func (d *decoder) message(row [][]byte, m *postrider.Message) {
+	if d.sized(row[0], 16) {
+		copy(m.ID[:], row[0])
+	}
+	// All text of a message shares one allocation.
+	texts := [...]*string{
+		&m.Type, &m.AggregateType, &m.AggregateID, &m.Key, &m.Topic, &m.RoutingKey, &m.TenantID, &m.ContentType, nil,
+		&m.SchemaID, &m.DedupKey, &m.CorrelationID, &m.CausationID,
+	}
+	d.text = d.text[:0]
+	for i, target := range texts {
+		if target != nil {
+			d.text = append(d.text, row[1+i]...)
+		}
+	}
+	all := string(d.text)
+	for i, target := range texts {
+		if target != nil {
+			n := len(row[1+i])
+			*target, all = all[:n], all[n:]
+		}
+	}
+	m.SchemaVersion = int(d.int32(row[9]))
+	m.OccurredAt = epoch.Add(time.Duration(d.int64(row[14])) * time.Microsecond)
+	m.Headers = d.headers(row[15])
+	m.Payload = append(make([]byte, 0, len(row[16])), row[16]...)
+}
+
+// headers decodes a jsonb object. Values that are not strings, which only plain SQL can have put there, keep their JSON
+// form.
+func (d *decoder) headers(b []byte) map[string]string {
+	if len(b) < 2 {
+		return nil
+	}
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(b[1:], &raw); err != nil { // the first byte is the version of the format
+		if d.err == nil {
+			d.err = fmt.Errorf("postgres: headers: %w", err)
+		}
+		return nil
+	}
+	headers := make(map[string]string, len(raw))
+	for name, value := range raw {
+		var s string
+		if json.Unmarshal(value, &s) != nil {
+			s = string(value)
+		}
+		headers[name] = s
+	}
+	return headers
+}

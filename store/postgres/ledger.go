@@ -1,0 +1,97 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider"
+)
+
+// ledgerRow is the newest row of a shard.
+type ledgerRow struct {
+	n  int64
+	at cursor
+}
+
+// askBalance announces the member and returns what it holds, and the server's generation.
+func (f *feed) askBalance(ctx context.Context) (share postrider.Share, held map[int]ledgerRow, generation string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT * FROM @schema@.balance($1, $2, $3, $4)"), pgx.QueryExecModeExec,
+		f.name, f.id.String(), f.member.Name, leaseText(f.member.Lease))
+	if err != nil {
+		return share, nil, "", err
+	}
+	held = map[int]ledgerRow{}
+	var (
+		shard             *int
+		n, lo, lo2, last  *int64
+		s1, s2            *string
+		quota, memberSize int
+	)
+	_, err = pgx.ForEachRow(rows, []any{&shard, &n, &s1, &lo, &s2, &lo2, &last, &quota, &memberSize, &generation}, func() error {
+		share.Quota, share.Members = quota, memberSize
+		if shard == nil {
+			return nil
+		}
+		row := ledgerRow{*n, cursor{s1: *s1, lo: *lo, lo2: *lo2, last: *last}}
+		if s2 != nil {
+			row.at.s2 = *s2
+		}
+		held[*shard] = row
+		return nil
+	})
+	return share, held, generation, err
+}
+
+// ledgerEntry is one row a shard, to be appended.
+type ledgerEntry struct {
+	generation string
+	release    bool
+	shards     []int
+	lanes      []*lane
+	n          []int64
+	at         []cursor
+}
+
+func (e *ledgerEntry) add(shard int, l *lane, at cursor) {
+	e.shards = append(e.shards, shard)
+	e.lanes = append(e.lanes, l)
+	e.n = append(e.n, l.n+1)
+	e.at = append(e.at, at)
+}
+
+// askSettle appends the rows and returns the shards for which that succeeded: those that are still ours.
+func (f *feed) askSettle(ctx context.Context, e *ledgerEntry) (map[int]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	var shards, n, s1, lo, s2, lo2, last array
+	for i, c := range e.at {
+		shards.int(int64(e.shards[i]))
+		n.int(e.n[i])
+		c.appendTo(&s1, &lo, &s2, &last)
+		lo2.int(c.lo2)
+	}
+	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT @schema@.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"),
+		pgx.QueryExecModeExec, f.name, f.id.String(), leaseText(f.member.Lease), e.generation, e.release,
+		shards.String(), n.String(), s1.String(), lo.String(), s2.String(), lo2.String(), last.String())
+	if err != nil {
+		return nil, err
+	}
+	kept := map[int]bool{}
+	var shard int
+	_, err = pgx.ForEachRow(rows, []any{&shard}, func() error {
+		kept[shard] = true
+		return nil
+	})
+	return kept, err
+}
+
+func (f *feed) exec(ctx context.Context, sql string, args ...any) error {
+	_, err := f.pool.Exec(ctx, f.cfg.in(sql), append([]any{pgx.QueryExecModeExec}, args...)...)
+	return err
+}
+
+func isReset(err error) bool { return errors.Is(err, postrider.ErrReset) }

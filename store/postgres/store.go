@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+)
+
+// Store is the relay's side of the log. It is safe for concurrent use.
+type Store struct {
+	pool *pgxpool.Pool
+	cfg  Config
+}
+
+var (
+	_ postrider.Store      = (*Store)(nil)
+	_ postrider.Maintainer = (*Store)(nil)
+)
+
+// statementTimeout bounds every statement of the store: a connection that died without a word must not hang a relay.
+const statementTimeout = 15 * time.Second
+
+// New returns a store that connects through pool, to a primary server. A relay keeps at most three connections busy.
+// Nothing is asked of the database until the store is used.
+func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
+	if pool == nil {
+		return nil, errors.New("postgres: pool is nil")
+	}
+	cfg, err := cfg.withDefaults()
+	return &Store{pool, cfg}, err
+}
+
+// Open implements [postrider.Store].
+func (s *Store) Open(ctx context.Context, name string, member postrider.Member) (postrider.Feed, error) {
+	if name == "" || member.Lease < 10*time.Millisecond {
+		return nil, fmt.Errorf("postgres: feed name %q, lease %s: want a name and a lease of at least 10 ms", name, member.Lease)
+	}
+	if err := checkVersion(ctx, s.pool, s.cfg); err != nil {
+		return nil, err
+	}
+	if _, err := s.pool.Exec(ctx, s.cfg.in("SELECT @schema@.open_feed($1)"), pgx.QueryExecModeExec, name); err != nil {
+		return nil, fmt.Errorf("postgres: open feed %q: %w", name, explain(err))
+	}
+	return newFeed(s.pool, s.cfg, name, member), nil
+}
+
+// Maintain implements [postrider.Maintainer]: it empties the ring slot that will be written next, once every feed has
+// delivered all of it, and drops old rows of the ledger.
+func (s *Store) Maintain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	var reclaimed bool
+	err := s.pool.QueryRow(ctx, s.cfg.in("SELECT @schema@.reclaim()"), pgx.QueryExecModeExec).Scan(&reclaimed)
+	if err != nil {
+		return fmt.Errorf("postgres: reclaim: %w", explain(err))
+	}
+	if _, err := s.pool.Exec(ctx, s.cfg.in("SELECT @schema@.sweep()"), pgx.QueryExecModeExec); err != nil {
+		return fmt.Errorf("postgres: sweep: %w", explain(err))
+	}
+	return nil
+}
+
+// Rebased is what [Store.Rebase] kept for a feed.
+type Rebased struct {
+	Feed      string `json:"feed"`
+	Unsettled int64  `json:"unsettled"`
+}
+
+// Rebase makes this database the home of the ledger, after a restore or a clone: it keeps what the ledger had not
+// settled for at least one feed, forgets all other messages, and starts every cursor anew. Producers wait while it runs.
+func (s *Store) Rebase(ctx context.Context) ([]Rebased, error) {
+	rows, err := s.pool.Query(ctx, s.cfg.in("SELECT feed, unsettled FROM @schema@.rebase()"), pgx.QueryExecModeExec)
+	if err == nil {
+		var kept []Rebased
+		kept, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Rebased])
+		if err == nil {
+			return kept, nil
+		}
+	}
+	return nil, fmt.Errorf("postgres: rebase: %w", explain(err))
+}

@@ -1,0 +1,112 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/postrider/postrider"
+)
+
+// testSettlePartOfBatch confirms the messages of one batch one by one; each time, the next member starts at the first
+// that is not confirmed.
+func testSettlePartOfBatch(t *testing.T, h Harness) {
+	msgs := series("k", 6)
+	write(t, h, msgs[:3]...)
+	write(t, h, msgs[3:]...)
+	for done := range msgs {
+		r := joinAlone(t, h, "feed", longLease)
+		batches := r.next(len(msgs)-done, 100)
+		expect(t, batches, msgs[done:])
+		r.mark(postrider.Mark{Shard: batches[0].Shard, Batch: &batches[0], Done: 1})
+		r.leave()
+	}
+	joinAlone(t, h, "feed", longLease).idle()
+}
+
+// testSettleCoversEarlierBatches names only the latest batch, with none of its messages confirmed.
+func testSettleCoversEarlierBatches(t *testing.T, h Harness) {
+	msgs := series("k", 40)
+	write(t, h, msgs...)
+	r := joinAlone(t, h, "feed", longLease)
+	batches := r.next(len(msgs), 4)
+	last := batches[len(batches)-1]
+	r.mark(postrider.Mark{Shard: last.Shard, Batch: &last})
+	r.leave()
+	expect(t, joinAlone(t, h, "feed", longLease).next(len(last.Messages), 100), last.Messages)
+}
+
+func testStaleSettleMovesNothing(t *testing.T, h Harness) {
+	msgs := series("k", 40)
+	write(t, h, msgs...)
+	r := joinAlone(t, h, "feed", longLease)
+	batches := r.next(len(msgs), 4)
+	if len(batches) < 3 {
+		t.Fatalf("got %d batches, want at least 3", len(batches))
+	}
+	newest := batches[len(batches)-2]
+	r.settle(newest)
+	r.mark(postrider.Mark{Shard: newest.Shard, Batch: &newest, Done: 1})
+	r.mark(postrider.Mark{Shard: newest.Shard, Batch: &batches[0], Done: 1})
+	r.release(postrider.Mark{Shard: newest.Shard, Batch: &batches[0]})
+	r.leave()
+	rest := batches[len(batches)-1:]
+	expect(t, joinAlone(t, h, "feed", longLease).next(len(rest[0].Messages), 100), flatten(rest))
+}
+
+// testReleaseHandsOver checks that the next member need not wait, and gets neither a repetition nor a gap.
+func testReleaseHandsOver(t *testing.T, h Harness) {
+	var want []postrider.Message
+	var got []postrider.Batch
+	for round := range 5 {
+		var msgs []postrider.Message
+		for k := range 20 {
+			msgs = append(msgs, one(fmt.Sprint("k", k)))
+		}
+		write(t, h, msgs...)
+		want = append(want, msgs...)
+
+		r := join(t, h, "feed", longLease)
+		if share := r.balance(); len(share.Shards) != h.Shards {
+			t.Fatalf("round %d: the member holds %v right after the release, want all %d", round, share.Shards, h.Shards)
+		}
+		batches := r.read(2)
+		got = append(got, batches...)
+		r.release(confirm(batches)...)
+		r.leave()
+	}
+	r := joinAlone(t, h, "feed", longLease)
+	got = append(got, r.next(len(want)-len(flatten(got)), 100)...)
+	expect(t, got, want)
+	r.idle()
+}
+
+// testCrashRepeatsUnsettled lets a member vanish with half of its messages confirmed.
+func testCrashRepeatsUnsettled(t *testing.T, h Harness) {
+	var msgs []postrider.Message
+	for k := range 10 {
+		msgs = append(msgs, series(fmt.Sprint("k", k), 4)...)
+	}
+	write(t, h, msgs...)
+	crashed := joinAlone(t, h, "feed", shortLease)
+	batches := crashed.next(len(msgs), 3)
+	// One batch a shard is confirmed in part; the shard's later ones are not confirmed at all.
+	var left []postrider.Message
+	seen := make(map[int]bool)
+	for _, b := range batches {
+		if seen[b.Shard] {
+			left = append(left, b.Messages...)
+			continue
+		}
+		seen[b.Shard] = true
+		crashed.mark(postrider.Mark{Shard: b.Shard, Batch: &b, Done: len(b.Messages) / 2})
+		left = append(left, b.Messages[len(b.Messages)/2:]...)
+	}
+
+	// What is written meanwhile comes behind what is left of the same key.
+	late := one("k0")
+	write(t, h, late)
+	r := joinAlone(t, h, "feed", longLease)
+	got := r.next(len(left)+1, 100)
+	expect(t, got, append(left, late))
+	r.idle()
+}
