@@ -45,7 +45,7 @@ func testConcurrentWriters(t *testing.T, h Harness) {
 			if len(share.Shards) > share.Quota {
 				r.release(bare(share.Shards[share.Quota:])...)
 			}
-			batches := r.read(1 + steps%20)
+			batches := r.read(1 + steps%50)
 			b.deliver(flatten(batches))
 			r.settle(batches...)
 		}

@@ -88,6 +88,13 @@ func testFairShare(t *testing.T, h Harness) {
 	one := joinAlone(t, h, "feed", longLease)
 	two := join(t, h, "feed", longLease)
 	settleDown(t, h, one, two)
+
+	one.release(bare(slices.Clone(one.shards))...)
+	if share := two.balance(); len(share.Shards) > share.Quota || share.Quota > (h.Shards+1)/2 {
+		t.Errorf("with all others free, one of two members took %v, its quota being %d", share.Shards, share.Quota)
+	}
+	settleDown(t, h, one, two)
+
 	three := join(t, h, "feed", longLease)
 	settleDown(t, h, one, two, three)
 	two.leave()

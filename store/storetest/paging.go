@@ -47,21 +47,17 @@ func testPagingUnderWrites(t *testing.T, h Harness) {
 func testLimitSetsMore(t *testing.T, h Harness) {
 	msgs := series("k", 200)
 	write(t, h, msgs...)
-	r := joinAlone(t, h, "feed", longLease)
-	var got []postrider.Batch
-	eventually(t, "all messages arrive", func() bool {
-		for _, b := range r.read(3) {
-			if len(b.Messages) > 30 { // "a few more" is not ten times as many
-				t.Fatalf("got %d messages, asked for 3", len(b.Messages))
-			}
-			got = append(got, b)
-			if n := len(flatten(got)); n < len(msgs) && !b.More {
-				t.Fatalf("More is not set, though %d of %d messages wait", len(msgs)-n, len(msgs))
-			}
-		}
-		return len(flatten(got)) >= len(msgs)
-	})
+	got := joinAlone(t, h, "feed", longLease).next(len(msgs), 3)
 	expect(t, got, msgs)
+	waiting := len(msgs)
+	for _, b := range got {
+		if len(b.Messages) > 30 { // "a few more" is not ten times as many
+			t.Fatalf("got %d messages, asked for 3", len(b.Messages))
+		}
+		if waiting -= len(b.Messages); waiting > 0 && !b.More {
+			t.Fatalf("More is not set, though %d of %d messages wait", waiting, len(msgs))
+		}
+	}
 }
 
 // testOnlyWantedShards reads one shard at a time, and nothing when nothing is asked for.

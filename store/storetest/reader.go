@@ -96,11 +96,15 @@ func (r *reader) next(n, limit int) []postrider.Batch {
 	var batches []postrider.Batch
 	got := 0
 	eventually(r.t, "all messages arrive", func() bool {
-		for _, b := range r.read(limit) {
-			batches = append(batches, b)
-			got += len(b.Messages)
+		for got < n {
+			more := r.read(limit)
+			if len(more) == 0 {
+				return false
+			}
+			batches = append(batches, more...)
+			got += len(flatten(more))
 		}
-		return got >= n
+		return true
 	})
 	if got > n {
 		r.t.Fatalf("got %d messages, want %d", got, n)

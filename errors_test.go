@@ -1,0 +1,55 @@
+package postrider_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/postrider/postrider"
+)
+
+func TestClassOf(t *testing.T) {
+	cause := errors.New("cause")
+	for _, c := range []struct {
+		name string
+		err  error
+		want postrider.Class
+		word string
+	}{
+		{"nil", nil, postrider.ClassUnknown, "unknown"},
+		{"plain", cause, postrider.ClassUnknown, "unknown"},
+		{"permanent", postrider.Permanent(cause), postrider.ClassPermanent, "permanent"},
+		{"unavailable", postrider.Unavailable(cause), postrider.ClassUnavailable, "unavailable"},
+		{"wrapped", fmt.Errorf("sending: %w", postrider.Permanent(cause)), postrider.ClassPermanent, "permanent"},
+		{"joined", errors.Join(cause, postrider.Unavailable(cause)), postrider.ClassUnavailable, "unavailable"},
+		{"marked again", postrider.Permanent(postrider.Unavailable(cause)), postrider.ClassPermanent, "permanent"},
+	} {
+		got := postrider.ClassOf(c.err)
+		if got != c.want || got.String() != c.word {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+		if c.err != nil && !errors.Is(c.err, cause) {
+			t.Errorf("%s: the cause is lost", c.name)
+		}
+	}
+	if got := postrider.Permanent(cause).Error(); got != "cause" {
+		t.Errorf("marking changed the text to %q", got)
+	}
+	if postrider.Permanent(nil) != nil || postrider.Unavailable(nil) != nil {
+		t.Error("marking made an error of nil")
+	}
+	if err := postrider.Unavailable(context.Canceled); !errors.Is(err, context.Canceled) {
+		t.Error("marking hides a cancelled context")
+	}
+}
+
+func TestInvalidError(t *testing.T) {
+	err := fmt.Errorf("enqueue: %w", &postrider.InvalidError{Field: "Type", Reason: "is empty"})
+	if !errors.Is(err, postrider.ErrInvalid) || errors.Is(err, postrider.ErrUnsupported) {
+		t.Errorf("%v does not match ErrInvalid alone", err)
+	}
+	if got, want := err.Error(), "enqueue: postrider: invalid message: Type is empty"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,94 @@
+package postrider_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+func TestEventDefaults(t *testing.T) {
+	before := time.Now()
+	m := postrider.Event("order.placed", "order", "42", map[string]int{"items": 3})
+	if m.ID.IsZero() || m.Type != "order.placed" || m.AggregateType != "order" || m.AggregateID != "42" {
+		t.Errorf("got %+v", m)
+	}
+	if m.SchemaVersion != 1 || m.DedupKey != "" || m.Priority != 0 || !m.DeliverAfter.IsZero() || m.Headers != nil {
+		t.Errorf("the defaults are wrong: %+v", m)
+	}
+	if m.OccurredAt.Before(before) || m.OccurredAt.After(time.Now()) {
+		t.Errorf("OccurredAt is %v, want now", m.OccurredAt)
+	}
+	if err := m.Validate(); err != nil {
+		t.Error(err)
+	}
+	if again := postrider.Event("order.placed", "order", "42", nil); again.ID == m.ID {
+		t.Error("two events have one ID")
+	}
+}
+
+func TestEventPayload(t *testing.T) {
+	for name, c := range map[string]struct {
+		payload       any
+		want, content string
+	}{
+		"bytes":  {[]byte("a\x00\xff"), "a\x00\xff", "application/octet-stream"},
+		"raw":    {json.RawMessage(`{ "a" : 1 }`), `{ "a" : 1 }`, "application/json"},
+		"struct": {struct{ A int }{1}, `{"A":1}`, "application/json"},
+		"string": {"text", `"text"`, "application/json"},
+		"nil":    {nil, "null", "application/json"},
+	} {
+		m := postrider.Event("t", "", "", c.payload)
+		if string(m.Payload) != c.want || m.ContentType != c.content {
+			t.Errorf("%s: got %q as %s, want %q as %s", name, m.Payload, m.ContentType, c.want, c.content)
+		}
+	}
+}
+
+func TestEventCopies(t *testing.T) {
+	payload, raw := []byte("abc"), json.RawMessage(`"abc"`)
+	headers := map[string]string{"h": "v"}
+	withHeaders := func(m *postrider.Message) { m.Headers = headers }
+	a := postrider.Event("t", "", "", payload, withHeaders)
+	b := postrider.UniqueEvent("t", "", "", raw, withHeaders)
+	payload[0], raw[1], headers["h"] = 'X', 'X', "spoilt"
+	a.Headers["only"] = "a"
+	if string(a.Payload) != "abc" || a.Headers["h"] != "v" || string(b.Payload) != `"abc"` || b.Headers["h"] != "v" {
+		t.Errorf("got %q %v and %q %v", a.Payload, a.Headers, b.Payload, b.Headers)
+	}
+	if len(headers) != 1 || len(b.Headers) != 1 {
+		t.Errorf("a header of one message shows in another: %v, %v", headers, b.Headers)
+	}
+}
+
+func TestEventReportsPayloadThatCannotBeEncoded(t *testing.T) {
+	for name, m := range map[string]postrider.Message{
+		"Event":       postrider.Event("t", "", "", func() {}),
+		"UniqueEvent": postrider.UniqueEvent("t", "", "", make(chan int)),
+	} {
+		var invalid *postrider.InvalidError
+		if err := m.Validate(); !errors.As(err, &invalid) || invalid.Field != "Payload" {
+			t.Errorf("%s: got %v, want an InvalidError about Payload", name, err)
+		}
+	}
+}
+
+func TestUniqueEventKey(t *testing.T) {
+	version := func(v int) postrider.Option { return func(m *postrider.Message) { m.SchemaVersion = v } }
+	for want, m := range map[string]postrider.Message{
+		"order.placed:42:1": postrider.UniqueEvent("order.placed", "order", "42", nil),
+		"order.placed:42:3": postrider.UniqueEvent("order.placed", "order", "42", nil, version(3)),
+		"enrollment:42": postrider.UniqueEvent("enrolled", "student", "7", nil, func(m *postrider.Message) {
+			m.DedupKey = "enrollment:42"
+		}),
+	} {
+		if m.DedupKey != want {
+			t.Errorf("got the dedup key %q, want %q", m.DedupKey, want)
+		}
+		if m.ID.IsZero() || m.OccurredAt.IsZero() {
+			t.Errorf("%s: the defaults of Event are missing", want)
+		}
+	}
+}

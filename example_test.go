@@ -1,0 +1,111 @@
+package postrider_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/memory"
+)
+
+// Event fills every default and leaves the dedup key empty: the same thing may happen to the order again.
+func ExampleEvent() {
+	m := postrider.Event("order.shipped", "order", "42", map[string]string{"carrier": "pony"},
+		func(m *postrider.Message) {
+			m.TenantID = "acme"
+			m.Headers = map[string]string{"source": "warehouse"}
+		})
+	fmt.Println(m.OrderKey(), m.SchemaVersion, string(m.Payload))
+	fmt.Printf("%q\n", m.DedupKey)
+	// Output:
+	// order/42 1 {"carrier":"pony"}
+	// ""
+}
+
+// UniqueEvent names the fact by type, aggregate and schema version: an order is placed once.
+func ExampleUniqueEvent() {
+	m := postrider.UniqueEvent("order.placed", "order", "42", nil)
+	fmt.Println(m.DedupKey)
+	// Output: order.placed:42:1
+}
+
+// A natural key is one that the business has anyway. Whoever states the fact again, such as a patrol job that looks
+// for enrolments without their event, arrives at the same key.
+func ExampleUniqueEvent_naturalKey() {
+	enrollmentID := 42
+	m := postrider.UniqueEvent("student.enrolled", "student", "7", nil, func(m *postrider.Message) {
+		m.DedupKey = fmt.Sprintf("enrollment:%d", enrollmentID)
+	})
+	fmt.Println(m.DedupKey)
+	// Output: enrollment:42
+}
+
+// A version key is for things that happen to an aggregate many times: once for each version of its row.
+func ExampleUniqueEvent_versionKey() {
+	rowVersion := 9
+	m := postrider.UniqueEvent("profile.changed", "user", "7", nil, func(m *postrider.Message) {
+		m.DedupKey = fmt.Sprintf("%s:%s:v%d", m.Type, m.AggregateID, rowVersion)
+	})
+	fmt.Println(m.DedupKey)
+	// Output: profile.changed:7:v9
+}
+
+// A time-window key is for things that should happen once in a while: here, one reminder a day.
+func ExampleUniqueEvent_timeWindowKey() {
+	now := time.Date(2026, time.March, 1, 17, 45, 0, 0, time.UTC)
+	m := postrider.UniqueEvent("payment.reminder", "invoice", "7", nil, func(m *postrider.Message) {
+		m.DedupKey = fmt.Sprintf("%s:%s:%s", m.Type, m.AggregateID, now.UTC().Format(time.DateOnly))
+	})
+	fmt.Println(m.DedupKey)
+	// Output: payment.reminder:7:2026-03-01
+}
+
+// orders knows the type of its transactions, and no store.
+type orders struct {
+	outbox postrider.Outbox[*sql.Tx]
+}
+
+func (o *orders) place(ctx context.Context, tx *sql.Tx, id string) error {
+	// … INSERT INTO orders, by tx …
+	return o.outbox.Enqueue(ctx, tx, postrider.UniqueEvent("order.placed", "order", id, nil))
+}
+
+// An application that holds its outbox as the interface is wired with a database's outbox in production and, without
+// any other change, with the memory store in its tests.
+func ExampleOutbox() {
+	ctx := context.Background()
+	store := memory.New(memory.Config{})
+	app := &orders{outbox: memory.Outbox[*sql.Tx](store)}
+	if err := app.place(ctx, nil, "42"); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	// A relay does this; a test can, too.
+	feed, err := store.Open(ctx, "test", postrider.Member{Lease: time.Minute})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer feed.Close(ctx)
+	share, err := feed.Balance(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, shard := range share.Shards {
+		batches, err := feed.Read(ctx, []postrider.Demand{{Shard: shard, Limit: 10}})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for _, b := range batches {
+			for _, m := range b.Messages {
+				fmt.Println(m.Type, m.OrderKey())
+			}
+		}
+	}
+	// Output: order.placed order/42
+}

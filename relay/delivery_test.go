@@ -1,0 +1,246 @@
+package relay_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/relay"
+)
+
+// TestOrder sends many small histories through a moody destination and compares the outcome with the model.
+func TestOrder(t *testing.T) {
+	seeds := uint64(40)
+	if testing.Short() {
+		seeds = 5
+	}
+	for seed := range seeds {
+		bubble(t, strconv.FormatUint(seed, 10), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			w := newWorld(t, 1+random.IntN(4))
+			s := &sink{w: w, keepsOrder: seed%2 == 0, fail: moody(seed, 0.15*random.Float64())}
+			if seed%3 > 0 {
+				longest := int64(time.Millisecond) << random.IntN(6)
+				step := 1 + random.Int64N(longest)
+				var turn atomic.Int64
+				s.delay = func() time.Duration { return time.Duration(turn.Add(step) % longest) }
+			}
+			batch := 1 + random.IntN(50)
+			r := start(t, w.store, s, relay.Config{
+				BatchSize: batch,
+				ReadAhead: batch + random.IntN(200),
+				RetryMax:  500 * time.Millisecond,
+			})
+			keys := 1 + random.IntN(20)
+			for range 100 {
+				var tx []string
+				for range 1 + random.IntN(10) {
+					if k := random.IntN(keys + 1); k == keys {
+						tx = append(tx, "")
+					} else {
+						tx = append(tx, "k"+strconv.Itoa(k))
+					}
+				}
+				w.commit(tx...)
+				time.Sleep(time.Duration(random.IntN(30)) * time.Millisecond)
+			}
+			w.await(time.Hour)
+			r.stop()
+			w.check()
+			if got := r.Stats(); got.Published != int64(w.total) || got.Buffered != 0 || got.Lanes != 0 {
+				t.Errorf("stats %+v after %d messages", got, w.total)
+			}
+		})
+	}
+}
+
+// TestBrokerDown lets the destination be down for ten minutes. Nothing is lost, nothing repeated, and the log stays readable.
+func TestBrokerDown(t *testing.T) {
+	bothModes(t, func(t *testing.T, keepsOrder bool) {
+		w := newWorld(t, 2)
+		var up atomic.Bool
+		s := &sink{w: w, keepsOrder: keepsOrder, fail: func(*postrider.Message) (error, bool) {
+			if up.Load() {
+				return nil, true
+			}
+			return postrider.Unavailable(errOdd), false
+		}}
+		log := newLogbook()
+		r := start(t, w.store, s, relay.Config{Logger: slogOf(log)})
+		w.commitMany(1000, 50)
+		time.Sleep(10 * time.Minute)
+		if calls := s.called(); calls > 2*600/5+20 {
+			t.Errorf("%d calls in 10 minutes of outage", calls)
+		}
+		if n := log.count("WARN relay: publishing fails, trying again"); n < 30 || n > 2*21 {
+			t.Errorf("%d lines about 10 minutes of outage", n)
+		}
+		up.Store(true)
+		w.await(10 * time.Second)
+		if n := log.count("INFO relay: publishing has recovered"); n != 2 {
+			t.Errorf("%d lines about the recovery of 2 lanes", n)
+		}
+		r.stop()
+		w.check()
+		w.checkNothingRepeated()
+	})
+}
+
+// TestRefused lets the destination refuse one message. It holds back its key and, behind its chunk, its shard; nothing
+// is dropped.
+func TestRefused(t *testing.T) {
+	bothModes(t, func(t *testing.T, keepsOrder bool) {
+		w := newWorld(t, 1)
+		var mended atomic.Bool
+		s := &sink{w: w, keepsOrder: keepsOrder, fail: func(m *postrider.Message) (error, bool) {
+			if m.Key == "k1" && string(m.Payload) == "2" && !mended.Load() {
+				return postrider.Permanent(errOdd), false
+			}
+			return nil, true
+		}}
+		log := newLogbook()
+		w.commitMany(100, 4) // 25 each
+		r := start(t, w.store, s, relay.Config{BatchSize: 40, ReadAhead: 1000, Logger: slogOf(log)})
+		time.Sleep(10 * time.Minute)
+		if _, distinct, _ := w.counts(); distinct != 40-8 {
+			t.Errorf("%d messages were received, want those of the first chunk but 8 of k1", distinct)
+		}
+		if n := log.count("ERROR relay: message was refused, its shard stands still"); n < 9 || n > 10 {
+			t.Errorf("%d lines in 10 minutes, want one a minute", n)
+		}
+		if got := r.Stats(); got.Refused < 60 || got.Buffered < 60 {
+			t.Errorf("stats %+v, want a refusal every few seconds", got)
+		}
+		mended.Store(true)
+		w.await(10 * time.Second)
+		r.stop()
+		w.check()
+		w.checkNothingRepeated()
+	})
+}
+
+// TestPlainErrorOfOneMessage: a handler that fails for one message, without a class, must not keep other keys of the
+// chunk waiting.
+func TestPlainErrorOfOneMessage(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		w := newWorld(t, 1)
+		var mended atomic.Bool
+		handler := postrider.PublisherFunc(func(_ context.Context, m postrider.Message) error {
+			if m.Key == "k0" && !mended.Load() {
+				return errOdd
+			}
+			w.receive(&m, "")
+			return nil
+		})
+		w.commitMany(100, 10)
+		r := start(t, w.store, handler, relay.Config{})
+		time.Sleep(2 * time.Second)
+		if _, distinct, _ := w.counts(); distinct != 90 {
+			t.Errorf("%d messages were received, want all but those of k0", distinct)
+		}
+		mended.Store(true)
+		w.await(time.Minute)
+		r.stop()
+		w.check()
+		w.checkNothingRepeated()
+	})
+}
+
+// TestBackPressure: a relay reads no more than ReadAhead for each lane, however slow the destination is, and does so in
+// decent pages.
+func TestBackPressure(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		const shards, ahead = 4, 200
+		w := newWorld(t, shards)
+		s := &sink{w: w, keepsOrder: true, delay: func() time.Duration { return 100 * time.Millisecond }}
+		w.commitMany(20_000, 100)
+		r := start(t, w.store, s, relay.Config{BatchSize: 20, ReadAhead: ahead})
+		most, least := 0, shards*ahead
+		for range 2000 {
+			time.Sleep(5 * time.Millisecond)
+			n := r.Stats().Buffered
+			most, least = max(most, n), min(least, n)
+		}
+		if most > shards*ahead {
+			t.Errorf("%d messages were buffered, more than %d", most, shards*ahead)
+		}
+		if least < shards*ahead/4 {
+			t.Errorf("only %d messages were buffered: lanes may run dry", least)
+		}
+		w.await(time.Hour)
+		if reads := r.Stats().Reads; reads > 20_000/(ahead/2)+100 {
+			t.Errorf("%d reads for 20000 messages: pages are tiny", reads)
+		}
+		r.stop()
+		w.check()
+		w.checkNothingRepeated()
+	})
+}
+
+// TestShortAnswer: a publisher with a bug does not make the relay lose messages.
+func TestShortAnswer(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.commitMany(10, 10)
+		r := start(t, w.store, shortAnswers{w}, relay.Config{})
+		w.await(time.Minute)
+		r.stop()
+		if got := r.Stats(); got.Published != 10 {
+			t.Errorf("%d published, want 10", got.Published)
+		}
+	})
+}
+
+// shortAnswers accepts the first message of a call and returns a list that ends before the last.
+type shortAnswers struct{ w *world }
+
+func (shortAnswers) Close() error { return nil }
+func (s shortAnswers) Publish(_ context.Context, msgs []postrider.Message) []error {
+	s.w.receive(&msgs[0], "")
+	return make([]error, 1)
+}
+
+// TestConfig: all errors come at once, and a contradiction names both sides.
+func TestConfig(t *testing.T) {
+	if _, err := relay.New(newWorld(t, 1).store, &sink{}, relay.Config{}); err != nil {
+		t.Errorf("the zero value does not work: %v", err)
+	}
+	_, err := relay.New(nil, nil, relay.Config{
+		Lease:           -time.Second,
+		BatchSize:       5000,
+		PollMin:         time.Second,
+		RetryMin:        time.Minute,
+		SettleInterval:  time.Hour,
+		BalanceInterval: 2 * time.Hour,
+	})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range [][]string{
+		{"store is nil"},
+		{"publisher is nil"},
+		{"Lease is negative"},
+		{"BatchSize (5000)", "ReadAhead (4000)"},
+		{"PollMin (1s)", "PollMax (50ms)"},
+		{"RetryMin (1m0s)", "RetryMax (5s)"},
+		{"SettleInterval (1h0m0s)", "Lease (-1s)"},
+		{"BalanceInterval (2h0m0s)", "Lease (-1s)"},
+	} {
+		found := false
+		for line := range strings.Lines(err.Error()) {
+			all := true
+			for _, part := range want {
+				all = all && strings.Contains(line, part)
+			}
+			found = found || all
+		}
+		if !found {
+			t.Errorf("no line with %q in:\n%v", want, err)
+		}
+	}
+}

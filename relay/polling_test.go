@@ -1,0 +1,145 @@
+package relay_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postrider/postrider/relay"
+)
+
+// TestIdle: an idle relay costs the database at most 25 calls a second.
+func TestIdle(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		w := newWorld(t, 8)
+		f := &faults{Store: w.store}
+		r := start(t, f, &sink{w: w}, relay.Config{})
+		time.Sleep(time.Second)
+		ops := []string{"Read", "Settle", "Balance", "Release"}
+		before := f.count(ops...)
+		time.Sleep(time.Minute)
+		if n := f.count(ops...) - before; n > 25*60 {
+			t.Errorf("%d calls in a minute", n)
+		}
+		if got := r.Stats(); got.Lanes != 8 || got.Quota != 8 || got.Members != 1 || got.Fenced != 0 {
+			t.Errorf("stats %+v, want all 8 lanes of 1 member", got)
+		}
+		r.stop()
+	})
+}
+
+// TestPolling: reads come every PollMin while messages do, and grow apart to PollMax when they cease.
+func TestPolling(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		w := newWorld(t, 8)
+		f := &faults{Store: w.store}
+		r := start(t, f, &sink{w: w, keepsOrder: true}, relay.Config{PollMin: 5 * time.Millisecond, PollMax: 50 * time.Millisecond})
+		time.Sleep(time.Second)
+
+		before, settles := f.count("Read"), f.count("Settle")
+		for range 1000 { // one a millisecond
+			w.commitMany(1, 100)
+			time.Sleep(time.Millisecond)
+		}
+		if n := f.count("Read") - before; n < 190 || n > 210 {
+			t.Errorf("%d reads in a second of traffic, want 200", n)
+		}
+		if n := f.count("Settle") - settles; n < 15 || n > 22 {
+			t.Errorf("%d settles in a second of traffic, want 20", n)
+		}
+		time.Sleep(time.Second)
+		before = f.count("Read")
+		time.Sleep(time.Second)
+		if n := f.count("Read") - before; n < 19 || n > 21 {
+			t.Errorf("%d reads in an idle second, want 20", n)
+		}
+
+		// Growth: 7.5, 11.25, … ms after the last message.
+		var mu sync.Mutex
+		var at []time.Duration
+		begin := time.Now()
+		f.set(func(op string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if op == "Read" {
+				at = append(at, time.Since(begin))
+			}
+			return nil
+		})
+		w.commitMany(1, 1)
+		time.Sleep(time.Second)
+		f.set(nil)
+		mu.Lock()
+		defer mu.Unlock()
+		for i := 2; i < len(at); i++ { // 0 brings the message, 1 follows after PollMin
+			gap, last := at[i]-at[i-1], at[i-1]-at[i-2]
+			if want := min(last*3/2, 50*time.Millisecond); gap != want {
+				t.Errorf("gap %d is %v after %v, want %v", i, gap, last, want)
+			}
+		}
+		r.stop()
+		w.check()
+	})
+}
+
+// TestWake: a woken relay delivers at once, and being woken all the time costs no more than polling at PollMin.
+func TestWake(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		w := newWorld(t, 8)
+		f := &faults{Store: w.store}
+		r := start(t, f, &sink{w: w}, relay.Config{PollMin: 5 * time.Millisecond, PollMax: time.Minute})
+		time.Sleep(10 * time.Minute)
+
+		w.commitMany(1, 1)
+		r.Wake()
+		synctest.Wait() // in no time at all
+		if total, distinct, _ := w.counts(); distinct != total {
+			t.Error("the message was not delivered at once")
+		}
+
+		before := f.count("Read")
+		for range 10_000 {
+			r.Wake()
+			time.Sleep(100 * time.Microsecond)
+		}
+		if n := f.count("Read") - before; n > 205 {
+			t.Errorf("%d reads in a second", n)
+		}
+		r.stop()
+		r.Wake() // harmless
+	})
+}
+
+// TestPromptSettle: after a quiet time the first progress is recorded at once.
+func TestPromptSettle(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		w := newWorld(t, 8)
+		f := &faults{Store: w.store}
+		r := start(t, f, &sink{w: w}, relay.Config{Lease: time.Hour, BalanceInterval: time.Minute})
+		time.Sleep(time.Second)
+		w.commitMany(1, 1)
+		r.Wake()
+		time.Sleep(5 * time.Millisecond) // PollMin: the last read may only just have been
+		if n := f.count("Settle"); n != 1 {
+			t.Errorf("%d settles, want 1", n)
+		}
+		r.stop()
+	})
+}
+
+// TestDrainsBacklogWithoutPolling: while more is known to wait, nothing waits for a timer.
+func TestDrainsBacklogWithoutPolling(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		w := newWorld(t, 8)
+		w.commitMany(50_000, 100)
+		r := start(t, w.store, &sink{w: w, keepsOrder: true}, relay.Config{PollMin: time.Hour, PollMax: time.Hour, ReadAhead: 1000})
+		time.Sleep(time.Millisecond)
+		if total, distinct, _ := w.counts(); distinct != total {
+			t.Errorf("%d of %d delivered", distinct, total)
+		}
+		r.stop()
+		w.check()
+		w.checkNothingRepeated()
+	})
+}

@@ -1,0 +1,114 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// reader fetches messages for all lanes in one call, as fast as they come and no faster than the lanes have room.
+type reader struct {
+	*tenure
+	want  []postrider.Demand
+	asked map[int]*lane // by shard: who asked. A lane that came later must not get what an earlier one asked for.
+}
+
+// read feeds the lanes until ctx ends. A Read under way is not cut then: stores may have to distrust a connection that
+// was cut, and with it what is still to be settled.
+func (t *tenure) read(ctx context.Context) {
+	rd := reader{tenure: t, asked: make(map[int]*lane)}
+	cfg := &t.r.cfg
+	trouble := outage{log: t.r.log, what: "reading"}
+	pause := backoff{min: cfg.RetryMin, max: cfg.RetryMax}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+
+	interval := cfg.PollMin
+	for ctx.Err() == nil {
+		if !rd.collect() { // no lane, or none with room: nothing to do until that changes
+			select {
+			case <-t.more:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		start := time.Now()
+		messages, more, err := rd.fetch()
+		switch {
+		case err != nil:
+			if t.over(err) || t.ctx.Err() != nil {
+				return
+			}
+			trouble.fail(err)
+			sleep(ctx, pause.next())
+			continue
+		case more:
+			interval = 0
+		case messages > 0:
+			interval = cfg.PollMin
+		default:
+			interval = min(max(interval, cfg.PollMin)*3/2, cfg.PollMax)
+		}
+		trouble.ok()
+		pause.reset()
+
+		for wait := true; wait && interval > 0; {
+			rest := interval - time.Since(start)
+			if rest <= 0 {
+				break
+			}
+			timer.Reset(rest)
+			select {
+			case <-timer.C:
+				wait = false
+			case <-t.more:
+				wait = false
+			case <-t.r.wake:
+				interval = cfg.PollMin // from the last read: at once, unless that has only just been
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// collect finds out who wants how much.
+func (rd *reader) collect() bool {
+	rd.want = rd.want[:0]
+	clear(rd.asked)
+	for _, l := range rd.lanes() {
+		if l.hasRoom() {
+			rd.want = append(rd.want, postrider.Demand{Shard: l.shard, Limit: l.room()})
+			rd.asked[l.shard] = l
+		}
+	}
+	return len(rd.want) > 0
+}
+
+// fetch reads once and hands the messages to their lanes. It returns how many came, and whether reading on at once is
+// worth it.
+func (rd *reader) fetch() (messages int, more bool, err error) {
+	call, cancel := context.WithTimeout(rd.ctx, callTimeout)
+	defer cancel()
+	rd.r.count.reads.Add(1)
+	batches, err := rd.feed.Read(call, rd.want)
+	if err != nil {
+		return 0, false, err
+	}
+	for _, b := range batches {
+		l := rd.asked[b.Shard]
+		if l == nil {
+			continue
+		}
+		if len(b.Messages) > 0 {
+			own := b // the lane must not keep the batches of other lanes alive
+			l.push(&own)
+			messages += len(b.Messages)
+		}
+		if b.More && l.hasRoom() {
+			more = true
+		}
+	}
+	return messages, more, nil
+}

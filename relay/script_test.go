@@ -1,0 +1,384 @@
+package relay_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/relay"
+)
+
+// script is a store of one feed whose every answer is written by the test. What it leaves out succeeds with nothing.
+type script struct {
+	balance func(ctx context.Context) (postrider.Share, error)
+	read    func(ctx context.Context, want []postrider.Demand) ([]postrider.Batch, error)
+	settle  func(ctx context.Context, marks []postrider.Mark) ([]int, error)
+	release func(ctx context.Context, marks []postrider.Mark) error
+}
+
+func (s *script) Open(context.Context, string, postrider.Member) (postrider.Feed, error) {
+	return s, nil
+}
+func (s *script) Close(context.Context) error { return nil }
+
+func (s *script) Balance(ctx context.Context) (postrider.Share, error) {
+	if s.balance == nil {
+		return postrider.Share{Shards: []int{0}, Quota: 1, Members: 1}, nil
+	}
+	return s.balance(ctx)
+}
+
+func (s *script) Read(ctx context.Context, want []postrider.Demand) ([]postrider.Batch, error) {
+	if s.read == nil {
+		return nil, nil
+	}
+	return s.read(ctx, want)
+}
+
+func (s *script) Settle(ctx context.Context, marks []postrider.Mark) ([]int, error) {
+	if s.settle == nil {
+		return nil, nil
+	}
+	return s.settle(ctx, marks)
+}
+
+func (s *script) Release(ctx context.Context, marks []postrider.Mark) error {
+	if s.release == nil {
+		return nil
+	}
+	return s.release(ctx, marks)
+}
+
+// batch makes messages of shard 0, all of different keys, named from the given number on.
+func batch(from, n int) postrider.Batch {
+	b := postrider.Batch{Cursor: from}
+	for i := range n {
+		name := strconv.Itoa(from + i)
+		b.Messages = append(b.Messages, postrider.Message{Type: name, Key: name})
+	}
+	return b
+}
+
+// publisher is a function that handles calls.
+type publisher func(ctx context.Context, msgs []postrider.Message) []error
+
+func (p publisher) Publish(ctx context.Context, msgs []postrider.Message) []error {
+	return p(ctx, msgs)
+}
+func (p publisher) Close() error { return nil }
+
+// turns returns a share with shard 0 in the rounds for which it is told so, and in all that follow the last.
+func turns(held ...bool) func(context.Context) (postrider.Share, error) {
+	round := -1
+	return func(context.Context) (postrider.Share, error) {
+		round++
+		share := postrider.Share{Quota: 1, Members: 1}
+		if held[min(round, len(held)-1)] {
+			share.Shards = []int{0}
+		}
+		return share, nil
+	}
+}
+
+// TestPublishEndsWithLease: the context of a Publish ends before the lease does, counted from before the call that
+// renewed it, and no further Publish begins.
+func TestPublishEndsWithLease(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		var mu sync.Mutex
+		var renewed, last time.Time // when the last successful Settle was sent, when the last Publish has ended
+		settles := 0
+		reads := 0
+		s := &script{
+			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+				reads++
+				return []postrider.Batch{batch(reads, 1)}, nil
+			},
+			settle: func(ctx context.Context, _ []postrider.Mark) ([]int, error) {
+				mu.Lock()
+				settles++
+				n, at := settles, time.Now()
+				mu.Unlock()
+				if n < 10 {
+					return nil, nil
+				}
+				if n > 10 {
+					return nil, errOdd
+				}
+				time.Sleep(4 * time.Second) // a success that takes its time
+				mu.Lock()
+				renewed = at
+				mu.Unlock()
+				return nil, nil
+			},
+		}
+		calls := 0
+		r := start(t, s, publisher(func(ctx context.Context, msgs []postrider.Message) []error {
+			calls++
+			if calls < 600 {
+				time.Sleep(10 * time.Millisecond)
+				return nil
+			}
+			<-ctx.Done()
+			mu.Lock()
+			last = time.Now()
+			mu.Unlock()
+			return repeat(ctx.Err(), len(msgs))
+		}), relay.Config{DrainTimeout: time.Second})
+		time.Sleep(time.Minute)
+		mu.Lock()
+		if used := last.Sub(renewed); used > lease*9/10 || used < lease*8/10 {
+			t.Errorf("the last Publish has ended %v after the lease was renewed, want 9 s", used)
+		}
+		mu.Unlock()
+		r.stop()
+	})
+}
+
+// TestNothingBeginsWithoutLease: the fence does not rely on the publisher to look at its context.
+func TestNothingBeginsWithoutLease(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		begin := time.Now()
+		reads := 0
+		var last time.Duration
+		s := &script{
+			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+				reads++
+				return []postrider.Batch{batch(reads, 1)}, nil
+			},
+			settle: func(context.Context, []postrider.Mark) ([]int, error) { return nil, errOdd },
+		}
+		r := start(t, s, publisher(func(context.Context, []postrider.Message) []error {
+			time.Sleep(10 * time.Millisecond)
+			last = time.Since(begin)
+			return nil
+		}), relay.Config{})
+		time.Sleep(time.Minute)
+		r.stop()
+		if last > lease*9/10 || last < lease*7/10 {
+			t.Errorf("the last Publish has ended %v after the only renewal", last)
+		}
+	})
+}
+
+// TestFencedBySettle: a shard that Settle reports as lost is dropped without waiting for Balance.
+func TestFencedBySettle(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		balances := turns(true)
+		first := true
+		s := &script{
+			balance: func(ctx context.Context) (postrider.Share, error) {
+				if first {
+					first = false
+					return balances(ctx)
+				}
+				<-ctx.Done()
+				return postrider.Share{}, ctx.Err()
+			},
+			settle: func(context.Context, []postrider.Mark) ([]int, error) { return []int{0}, nil },
+		}
+		r := start(t, s, publisher(nil), relay.Config{DrainTimeout: time.Second})
+		time.Sleep(lease / 2)
+		if got := r.Stats(); got.Fenced != 1 || got.Lanes != 0 {
+			t.Errorf("stats %+v, want a fenced lane", got)
+		}
+		r.cancel()
+		<-r.done
+	})
+}
+
+// TestRegained: a shard that is lost and comes back gets a new lane, which waits for the Publish of the old one.
+func TestRegained(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		begin := time.Now()
+		handed := 0
+		s := &script{
+			balance: turns(true, false, true),
+			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+				if handed == 0 || (handed == 1 && time.Since(begin) > 2*time.Second) {
+					handed++
+					return []postrider.Batch{batch(1, 3)}, nil
+				}
+				return nil, nil
+			},
+		}
+		inFlight, calls := 0, 0
+		var mu sync.Mutex
+		r := start(t, s, publisher(func(context.Context, []postrider.Message) []error {
+			mu.Lock()
+			inFlight++
+			calls++
+			if inFlight > 1 {
+				t.Error("two lanes publish the messages of one shard")
+			}
+			mu.Unlock()
+			time.Sleep(7 * time.Second) // deaf to its context
+			mu.Lock()
+			defer mu.Unlock()
+			inFlight--
+			return nil
+		}), relay.Config{})
+		time.Sleep(30 * time.Second)
+		r.stop()
+		if got := r.Stats(); calls != 2 || got.Fenced != 1 || got.Published != 3 {
+			t.Errorf("%d calls and stats %+v, want 2 calls and the 3 messages of the second", calls, got)
+		}
+	})
+}
+
+// TestStaleRead: what was read for a lane that is gone is not given to the next one.
+func TestStaleRead(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		reads := 0
+		s := &script{
+			balance: turns(true, false, true),
+			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+				if reads++; reads == 1 {
+					time.Sleep(5 * time.Second)
+					return []postrider.Batch{batch(1, 1)}, nil
+				}
+				return nil, nil
+			},
+		}
+		r := start(t, s, publisher(func(context.Context, []postrider.Message) []error {
+			t.Error("a message of the former lane was published")
+			return nil
+		}), relay.Config{})
+		time.Sleep(10 * time.Second)
+		r.stop()
+	})
+}
+
+// TestResetDoesNotWait: messages that wait for the destination to recover do not hold up a reset.
+func TestResetDoesNotWait(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		reads, settles := 0, 0
+		s := &script{
+			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+				if reads++; reads == 1 {
+					return []postrider.Batch{batch(1, 3)}, nil
+				}
+				return nil, nil
+			},
+			settle: func(context.Context, []postrider.Mark) ([]int, error) {
+				if settles++; settles == 1 {
+					return nil, postrider.ErrReset
+				}
+				return nil, nil
+			},
+		}
+		r := start(t, s, publisher(func(_ context.Context, msgs []postrider.Message) []error {
+			errs := make([]error, len(msgs))
+			for i := range msgs {
+				if msgs[i].Type == "2" {
+					errs[i] = postrider.Unavailable(errOdd)
+				}
+			}
+			return errs
+		}), relay.Config{})
+		time.Sleep(time.Second)
+		if got := r.Stats(); got.Resets != 1 || got.Lanes != 1 || got.Buffered != 0 {
+			t.Errorf("stats %+v, want a new lane after the reset", got)
+		}
+		r.stop()
+	})
+}
+
+// TestMarks: a mark names the batch and the prefix that was confirmed; progress made during a Settle is not forgotten;
+// the last mark comes with the release.
+func TestMarks(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		var mu sync.Mutex
+		var marks []postrider.Mark
+		reads := 0
+		s := &script{
+			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+				if reads++; reads > 2 {
+					return nil, nil
+				}
+				return []postrider.Batch{batch(10*reads, 10)}, nil
+			},
+			settle: func(_ context.Context, m []postrider.Mark) ([]int, error) {
+				mu.Lock()
+				if m[0].Batch != nil {
+					marks = append(marks, m...)
+				}
+				mu.Unlock()
+				time.Sleep(100 * time.Millisecond)
+				return nil, nil
+			},
+			release: func(_ context.Context, m []postrider.Mark) error {
+				mu.Lock()
+				defer mu.Unlock()
+				marks = append(marks, m...)
+				return nil
+			},
+		}
+		r := start(t, s, publisher(func(_ context.Context, msgs []postrider.Message) []error {
+			time.Sleep(10 * time.Millisecond)
+			return nil
+		}), relay.Config{BatchSize: 4})
+		time.Sleep(5 * time.Second)
+		mu.Lock()
+		if last := marks[len(marks)-1]; last.Shard != 0 || last.Batch.Cursor != 20 || last.Done != 10 {
+			t.Errorf("the last mark is %+v, want the end of the second batch", last)
+		}
+		if first := marks[0]; first.Batch.Cursor != 10 || first.Done != 4 {
+			t.Errorf("the first mark is %+v, want the first 4 of the first batch", first)
+		}
+		before := len(marks)
+		mu.Unlock()
+		r.stop()
+		if len(marks) != before+1 || marks[before].Batch != nil {
+			t.Errorf("marks at the release: %+v, want one that moves nothing", marks[before:])
+		}
+	})
+}
+
+// TestStopDuringBalance: shards that a Balance brings while the relay stops are released.
+func TestStopDuringBalance(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		var released []postrider.Mark
+		s := &script{
+			balance: func(ctx context.Context) (postrider.Share, error) {
+				select {
+				case <-time.After(time.Second):
+					return postrider.Share{Shards: []int{3, 5}, Quota: 8, Members: 1}, nil
+				case <-ctx.Done():
+					return postrider.Share{}, ctx.Err()
+				}
+			},
+			release: func(_ context.Context, marks []postrider.Mark) error {
+				released = append(released, marks...)
+				return nil
+			},
+		}
+		r := start(t, s, publisher(nil), relay.Config{})
+		time.Sleep(time.Millisecond)
+		r.stop()
+		if len(released) != 2 {
+			t.Errorf("released %+v, want shards 3 and 5", released)
+		}
+	})
+}
+
+// TestReleaseTriesAgain: one lost connection at the end does not leave shards behind.
+func TestReleaseTriesAgain(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		tries := 0
+		s := &script{release: func(context.Context, []postrider.Mark) error {
+			if tries++; tries < 3 {
+				return errOdd
+			}
+			return nil
+		}}
+		r := start(t, s, publisher(nil), relay.Config{})
+		time.Sleep(time.Second)
+		r.stop()
+		if tries != 3 {
+			t.Errorf("%d tries, want 3", tries)
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// settle records progress and renews leases until ctx ends.
+func (t *tenure) settle(ctx context.Context) {
+	cfg := &t.r.cfg
+	trouble := outage{log: t.r.log, what: "settling"}
+	pause := backoff{min: cfg.RetryMin, max: max(cfg.RetryMin, min(cfg.RetryMax, cfg.margin()))} // leases do not wait
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+
+	var last time.Time // when the last call began
+	for ctx.Err() == nil {
+		now := time.Now()
+		wait := time.Hour // nothing to settle and nothing to renew: until a lane says otherwise
+		for _, l := range t.lanes() {
+			wait = min(wait, l.renewal().Add(cfg.Lease/3).Sub(now))
+			if l.unsettled() {
+				wait = min(wait, last.Add(cfg.SettleInterval).Sub(now))
+			}
+		}
+		if wait > 0 {
+			timer.Reset(wait)
+			select {
+			case <-timer.C:
+			case <-t.settled:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		last = now
+		switch err := t.settleOnce(ctx); {
+		case err == nil:
+			trouble.ok()
+			pause.reset()
+		case t.over(err) || ctx.Err() != nil:
+			return
+		default:
+			trouble.fail(err)
+			sleep(ctx, pause.next())
+		}
+	}
+}
+
+// progress is a mark with what is needed to note its success.
+type progress struct {
+	postrider.Mark
+	lane    *lane
+	version uint64
+}
+
+func (t *tenure) settleOnce(ctx context.Context) error {
+	select {
+	case t.ledger <- struct{}{}:
+		defer func() { <-t.ledger }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	start := time.Now() // leases count from before the call
+	var all []progress
+	var marks []postrider.Mark
+	for _, l := range t.lanes() {
+		// Leases are renewed a little before it is due, when there is a call anyway.
+		if l.unsettled() || start.Sub(l.renewal()) >= t.r.cfg.Lease/4 {
+			p := l.mark()
+			all = append(all, p)
+			marks = append(marks, p.Mark)
+		}
+	}
+	if len(marks) == 0 {
+		return nil
+	}
+	// Half a lease leaves time for a second attempt. The call outlives ctx, which ends when nothing is left to settle.
+	call, cancel := context.WithTimeout(t.ctx, t.r.cfg.Lease/2)
+	defer cancel()
+	t.r.count.settles.Add(1)
+	lost, err := t.feed.Settle(call, marks)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if slices.Contains(lost, p.Shard) {
+			t.fenced(p.lane)
+		} else {
+			p.lane.renew(start, p.version)
+		}
+	}
+	return nil
+}
+
+// fenced drops a lane whose shard another relay has taken.
+func (t *tenure) fenced(l *lane) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.held[l.shard] != l || t.ended != nil {
+		return
+	}
+	t.drop(l)
+	t.publishList()
+	t.r.count.fenced.Add(1)
+	t.r.log.Warn("relay: shard was lost", "shard", l.shard, "err", errFenced)
+}
+
+var errFenced = errors.New("another relay has taken it: this one was not heard from for the length of its lease")

@@ -1,0 +1,119 @@
+package memory_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/memory"
+)
+
+func TestMaintain(t *testing.T) {
+	s := memory.New(memory.Config{Shards: 1})
+	maintain := func() {
+		t.Helper()
+		if err := s.Maintain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, s, letters("abcd")...)
+	maintain() // without feeds nothing has been delivered
+
+	fast, slow := open(t, s, "fast"), open(t, s, "slow")
+	balance(t, fast)
+	balance(t, slow)
+	_, batch := read(t, fast, 9)
+	settle(t, fast, postrider.Mark{Shard: 0, Batch: batch, Done: 4})
+	_, batch = read(t, slow, 3)
+	settle(t, slow, postrider.Mark{Shard: 0, Batch: batch, Done: 2})
+	maintain()
+
+	if got, _ := read(t, slow, 9); !slices.Equal(got, []string{"d"}) {
+		t.Errorf("the slow feed goes on with %q, want d", got)
+	}
+	late := open(t, s, "late")
+	balance(t, late)
+	if got, _ := read(t, late, 9); !slices.Equal(got, []string{"c", "d"}) {
+		t.Errorf("a new feed starts with %q, want c and d", got)
+	}
+	write(t, s, letters("e")...)
+	if got, _ := read(t, fast, 9); !slices.Equal(got, []string{"e"}) {
+		t.Errorf("the fast feed goes on with %q, want e", got)
+	}
+}
+
+func TestTxDone(t *testing.T) {
+	s := memory.New(memory.Config{})
+	for name, end := range map[string]func(*memory.Tx) error{
+		"Commit":   (*memory.Tx).Commit,
+		"Rollback": (*memory.Tx).Rollback,
+	} {
+		tx := s.Begin()
+		if err := end(tx); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for what, err := range map[string]error{
+			"Enqueue":  s.Enqueue(t.Context(), tx, letters("a")...),
+			"Commit":   tx.Commit(),
+			"Rollback": tx.Rollback(),
+		} {
+			if !errors.Is(err, memory.ErrTxDone) {
+				t.Errorf("%s after %s: %v, want ErrTxDone", what, name, err)
+			}
+		}
+	}
+	if err := s.Enqueue(t.Context(), memory.New(memory.Config{}).Begin(), letters("a")...); err == nil {
+		t.Error("a transaction of another store was accepted")
+	}
+}
+
+// TestOutbox checks that a foreign transaction is ignored, and one of the store's own is not.
+func TestOutbox(t *testing.T) {
+	s := memory.New(memory.Config{Shards: 1})
+	f := open(t, s, "feed")
+	balance(t, f)
+
+	write(t, s, letters("a")...)
+	if got, _ := read(t, f, 9); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("got %q, want a", got)
+	}
+	tx := s.Begin()
+	if err := memory.Outbox[*memory.Tx](s).Enqueue(t.Context(), tx, letters("b")...); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := read(t, f, 9); got != nil {
+		t.Errorf("got %q before the commit", got)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := read(t, f, 9); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("got %q, want b", got)
+	}
+	err := memory.Outbox[any](s).Enqueue(t.Context(), nil, postrider.Message{})
+	if !errors.Is(err, postrider.ErrInvalid) {
+		t.Errorf("got %v, want ErrInvalid", err)
+	}
+}
+
+func TestMisuse(t *testing.T) {
+	s := memory.New(memory.Config{})
+	if _, err := s.Open(t.Context(), "feed", postrider.Member{}); err == nil {
+		t.Error("a member without lease was accepted")
+	}
+	f := open(t, s, "feed")
+	balance(t, f)
+	if lost := settle(t, f, postrider.Mark{Shard: -1}, postrider.Mark{Shard: 8}); !slices.Equal(lost, []int{-1, 8}) {
+		t.Errorf("lost %v, want the shards that do not exist", lost)
+	}
+	if _, err := f.Settle(t.Context(), []postrider.Mark{{Shard: 1, Batch: &postrider.Batch{Shard: 2}}}); err == nil {
+		t.Error("a batch of one shard settled another")
+	}
+	if err := f.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.Balance(t.Context()); err == nil {
+		t.Error("a closed feed works")
+	}
+}
