@@ -66,7 +66,7 @@ func Pool(t testing.TB, dsn string) *pgxpool.Pool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.MaxConns = 40
+	cfg.MaxConns = 80
 	// What every user behind a pooler has to set.
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)

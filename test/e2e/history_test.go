@@ -1,0 +1,113 @@
+package e2e_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/test/fleet"
+	"github.com/postrider/postrider/test/history"
+)
+
+// TestHistory lets everything happen at once: every way of writing, with pauses at the worst places, and relays that are
+// killed, paused past their lease and restarted at random. Whatever committed arrives, nothing else does, the first
+// arrivals of each key are in commit order, and what arrives twice is explained by a kill or a pause.
+func TestHistory(t *testing.T) {
+	pgtest.Each(t, testHistory)
+}
+
+func TestHistoryThroughPooler(t *testing.T) {
+	pgtest.EachPooled(t, testHistory)
+}
+
+func testHistory(t *testing.T, dsn string) {
+	s := newScene(t, dsn, postgres.Layout{Shards: 8})
+	messages := int64(40_000) // of which a quarter is rolled back
+	if long() {
+		messages = 1_350_000
+	}
+	const lease = 2 * time.Second
+	relays := s.relays(fleet.Config{Lease: lease, Batch: 37, Ahead: 300, Slow: 4 * time.Millisecond}, 3)
+
+	open := s.openTransaction()
+	start := time.Now()
+	writers := s.write(history.Plan{
+		Writers: 64, Keys: 200, Messages: messages, Pause: 300 * time.Millisecond, Pauses: 0.25, Bulk: 40,
+	})
+	done := make(chan struct{})
+	faults := make(chan int)
+	go func() { faults <- trouble(relays, 3, lease, done) }()
+	writers.Wait()
+	if n := writers.Errors(); n > 0 {
+		t.Errorf("%d transactions failed", n)
+	}
+	open()
+	wrote := time.Since(start)
+	close(done)
+	n := <-faults
+	verdict := s.settle(time.Minute)
+	relays.StopAll()
+	t.Logf("%d faults, written in %s, all arrived after %s: %s", n, wrote.Round(time.Second), time.Since(start).Round(time.Second), verdict)
+	if !verdict.Clean() {
+		t.Error("the histories differ")
+	}
+	for _, d := range verdict.Duplicates {
+		if !relays.Faulted(d.First.Process) && !relays.Faulted(d.Again.Process) {
+			t.Fatalf("a duplicate that no fault explains: %+v", d)
+		}
+	}
+}
+
+// openTransaction enqueues a message in a transaction that stays open until the returned function commits it.
+func (s *scene) openTransaction() (commit func()) {
+	s.t.Helper()
+	tx, err := s.pool.Begin(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: s.cfg})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	m := postrider.Message{ID: postrider.NewID(), Type: "fact", Key: "open", Payload: []byte("open 1")}
+	if err := outbox.Enqueue(s.t.Context(), tx, m); err != nil {
+		s.t.Fatal(err)
+	}
+	_, err = tx.Exec(s.t.Context(), "INSERT INTO "+s.cfg.Schema+".facts VALUES ($1, 'open', 1)", pgx.QueryExecModeExec, m.ID.String())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return func() {
+		if err := tx.Commit(s.t.Context()); err != nil {
+			s.t.Error(err)
+		}
+	}
+}
+
+// trouble kills, pauses and restarts relays at random until done, and leaves all of them running.
+func trouble(relays *fleet.Fleet, size int, lease time.Duration, done <-chan struct{}) (faults int) {
+	for {
+		select {
+		case <-done:
+			return faults
+		case <-time.After(rand.N(2 * time.Second)):
+		}
+		faults++
+		place := rand.IntN(size)
+		switch rand.IntN(3) {
+		case 0:
+			relays.Kill(place)
+			relays.Restart(place)
+		case 1:
+			relays.Pause(place, lease+rand.N(lease))
+		case 2:
+			relays.Stop(place)
+			relays.Restart(place)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package e2e_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/test/fleet"
+	"github.com/postrider/postrider/test/history"
+)
+
+func TestMain(m *testing.M) {
+	fleet.Main()
+	os.Exit(m.Run())
+}
+
+// long reports whether this is the run that takes its time.
+func long() bool { return os.Getenv("POSTRIDER_LONG") != "" }
+
+// scene is a fresh log with writers' tables and a file for deliveries.
+type scene struct {
+	t    *testing.T
+	dsn  string
+	pool *pgxpool.Pool
+	cfg  postgres.Config
+	log  string
+}
+
+func newScene(t *testing.T, dsn string, layout postgres.Layout) *scene {
+	t.Helper()
+	pool := pgtest.Pool(t, dsn)
+	cfg := pgtest.Schema(t, pool, layout)
+	if err := history.Setup(t.Context(), pool, cfg, 200); err != nil {
+		t.Fatal(err)
+	}
+	return &scene{t, dsn, pool, cfg, filepath.Join(t.TempDir(), "deliveries")}
+}
+
+func (s *scene) write(plan history.Plan) *history.Writers {
+	s.t.Helper()
+	writers, err := history.Start(s.t.Context(), s.pool, s.cfg, plan)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return writers
+}
+
+func (s *scene) relays(cfg fleet.Config, size int) *fleet.Fleet {
+	cfg.DSN, cfg.Schema, cfg.Log = s.dsn, s.cfg.Schema, s.log
+	return fleet.Start(s.t, cfg, size)
+}
+
+// settle waits until everything that was committed has arrived, or for as long as that may take, and returns the verdict.
+func (s *scene) settle(within time.Duration) history.Verdict {
+	s.t.Helper()
+	var verdict history.Verdict
+	s.eventually(within, func() bool {
+		verdict = s.check()
+		return len(verdict.Lost) == 0
+	})
+	return verdict
+}
+
+func (s *scene) check() history.Verdict {
+	s.t.Helper()
+	arrived, err := history.ReadLog(s.log)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	defer cancel()
+	verdict, err := history.Check(ctx, s.pool, s.cfg, arrived)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return verdict
+}
+
+// eventually asks until the answer is yes, and reports how long that took, or false.
+func (s *scene) eventually(within time.Duration, yes func() bool) (time.Duration, bool) {
+	s.t.Helper()
+	start := time.Now()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if yes() {
+			return time.Since(start), true
+		}
+		if time.Since(start) > within {
+			return time.Since(start), false
+		}
+		select {
+		case <-tick.C:
+		case <-s.t.Context().Done():
+			return time.Since(start), false
+		}
+	}
+}

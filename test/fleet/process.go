@@ -1,0 +1,100 @@
+// Package fleet runs relays as processes of their own, so that tests can kill, pause and restart them.
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/test/history"
+)
+
+const variable = "POSTRIDER_TEST_RELAY_PROCESS"
+
+// Config is what a relay process is told.
+type Config struct {
+	DSN      string
+	Schema   string
+	Log      string        // where deliveries are appended
+	Feed     string        // empty: the default
+	Lease    time.Duration // empty: the relay's default, and so for the others
+	Batch    int
+	Ahead    int
+	PollMax  time.Duration
+	Maintain time.Duration
+	Slow     time.Duration // longest time that the sink takes
+	Verbose  bool          // log to standard error
+
+	Process string // filled in by the fleet
+}
+
+// Main turns the test binary into a relay process if it was started as one. TestMain calls it first.
+func Main() {
+	if text := os.Getenv(variable); text != "" {
+		var cfg Config
+		err := json.Unmarshal([]byte(text), &cfg)
+		if err == nil {
+			err = run(cfg)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "relay process:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+func run(cfg Config) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	pool, err := pgxpool.New(ctx, cfg.DSN)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	store, err := postgres.New(pool, postgres.Config{Schema: cfg.Schema})
+	if err != nil {
+		return err
+	}
+	sink, err := history.OpenLog(cfg.Log, cfg.Process)
+	if err != nil {
+		return err
+	}
+	defer sink.Close()
+	if cfg.Slow > 0 {
+		sink.Before = func(ctx context.Context, _ []postrider.Message) error {
+			t := time.NewTimer(rand.N(cfg.Slow))
+			defer t.Stop()
+			select {
+			case <-t.C:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	level := slog.LevelError
+	if cfg.Verbose {
+		level = slog.LevelInfo
+	}
+	r, err := relay.New(store, sink, relay.Config{
+		Feed: cfg.Feed, Name: cfg.Process, Lease: cfg.Lease, BatchSize: cfg.Batch, ReadAhead: cfg.Ahead,
+		PollMax: cfg.PollMax, MaintainInterval: cfg.Maintain,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})).With("process", cfg.Process),
+	})
+	if err != nil {
+		return err
+	}
+	return r.Run(ctx)
+}
