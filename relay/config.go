@@ -24,7 +24,8 @@ type Config struct {
 	// Defaults to 50 ms.
 	SettleInterval time.Duration
 
-	// BatchSize is the largest number of messages in one Publish. Defaults to 500.
+	// BatchSize is the largest number of messages in one Publish. A slow destination wants fewer: what has not been
+	// confirmed when the lease ends is sent again. Defaults to 500.
 	BatchSize int
 	// ReadAhead is the largest number of messages of one shard that are read but not confirmed. Defaults to 4000.
 	ReadAhead int

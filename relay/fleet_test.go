@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/postrider/postrider"
@@ -233,7 +232,7 @@ func TestPaused(t *testing.T) {
 		f.set(nil)
 		resumed := time.Now()
 		close(resume)
-		synctest.Wait()
+		time.Sleep(time.Second) // calls have timed out meanwhile, and are made again
 		if n := a.Stats().Fenced; n != 2 {
 			t.Errorf("%d shards fenced, want 2", n)
 		}
@@ -248,13 +247,16 @@ func TestPaused(t *testing.T) {
 
 		byA := 0
 		for key, deliveries := range w.received {
+			seen := make(map[int]bool)
 			for _, d := range deliveries {
 				if d.by == "a" && d.at.After(paused) {
 					byA++
-					if d.at.After(paused.Add(lease)) && d.at.Before(resumed.Add(time.Second)) {
+					// What it sends as a newcomer nobody has sent before: b has handed over in peace.
+					if d.at.After(paused.Add(lease)) && (d.at.Before(resumed) || seen[d.seq]) {
 						t.Errorf("key %s: %d was sent %v after the pause began", key, d.seq, d.at.Sub(paused))
 					}
 				}
+				seen[d.seq] = true
 			}
 		}
 		if byA == 0 {
@@ -286,9 +288,9 @@ func TestStoreDown(t *testing.T) {
 		r.stop()
 		w.check()
 		w.checkNothingRepeated()
-		for _, line := range []string{"WARN relay: settling fails, trying again", "WARN relay: balancing fails, trying again"} {
-			if n := log.count(line); n < 1 || n > 22 {
-				t.Errorf("%d times %q in 10 minutes", n, line)
+		for _, what := range []string{"settling", "balancing"} {
+			if n := log.count("WARN relay: " + what + " fails, trying again"); n < 1 || n > 22 {
+				t.Errorf("%d lines about failed %s in 10 minutes", n, what)
 			}
 		}
 		if log.count("INFO relay: settling has recovered") != 1 {

@@ -50,7 +50,7 @@ func (t *tenure) keep(ctx context.Context) {
 
 func (t *tenure) balance() error {
 	start := time.Now() // leases count from before the call
-	call, cancel := context.WithTimeout(t.ctx, callTimeout)
+	call, cancel := context.WithTimeout(t.ctx, t.r.cfg.Lease)
 	defer cancel()
 	t.r.count.balances.Add(1)
 	share, err := t.feed.Balance(call)
@@ -164,7 +164,7 @@ func (t *tenure) releaseAll(ctx context.Context) error {
 			return nil
 		}
 		if errors.Is(err, postrider.ErrReset) || !sleep(last, pause.next()) {
-			return fmt.Errorf("relay: shards were not released: %w", err)
+			return fmt.Errorf("shards were not released: %w", err)
 		}
 	}
 }

@@ -181,14 +181,13 @@ func (l *lane) deliver(msgs []postrider.Message) {
 // and returns false. A Publish is only begun with a margin of time for it, lest it is cut and its outcome unknown.
 func (l *lane) fence(now time.Time) (deadline time.Time, ok bool) {
 	cfg := &l.t.r.cfg
-	renewal := l.renewal()
-	// The monotonic clock stands still while a machine sleeps, the wall clock can be set back: the later one counts.
-	age := max(now.Sub(renewal), now.Round(0).Sub(renewal.Round(0)))
+	age := l.age(now)
 	if left := cfg.Lease - cfg.margin() - age; left > cfg.margin() {
 		return now.Add(min(cfg.PublishTimeout, left)), true
 	}
 	l.expired.Store(true)
-	if l.renewal() == renewal {
+	if l.age(now) == age { // no renewal has come meanwhile
+		signal(l.t.settled)
 		select {
 		case <-l.wake:
 		case <-l.ctx.Done():
@@ -307,9 +306,10 @@ func (l *lane) renew(at time.Time, version uint64) {
 	}
 }
 
-// renewal returns when the lease was last renewed.
-func (l *lane) renewal() time.Time {
+// age returns how long ago the lease was renewed. The monotonic clock stands still while a machine sleeps, and the wall
+// clock can be set back: the one that has gone further counts.
+func (l *lane) age(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.renewed
+	return max(now.Sub(l.renewed), now.Round(0).Sub(l.renewed.Round(0)))
 }

@@ -34,7 +34,7 @@ func TestPolling(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 8)
 		f := &faults{Store: w.store}
-		r := start(t, f, &sink{w: w, keepsOrder: true}, relay.Config{PollMin: 5 * time.Millisecond, PollMax: 50 * time.Millisecond})
+		r := start(t, f, &sink{w: w, keepsOrder: true}, relay.Config{})
 		time.Sleep(time.Second)
 
 		before, settles := f.count("Read"), f.count("Settle")
@@ -133,7 +133,8 @@ func TestDrainsBacklogWithoutPolling(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 8)
 		w.commitMany(50_000, 100)
-		r := start(t, w.store, &sink{w: w, keepsOrder: true}, relay.Config{PollMin: time.Hour, PollMax: time.Hour, ReadAhead: 1000})
+		cfg := relay.Config{PollMin: time.Hour, PollMax: time.Hour, ReadAhead: 1000}
+		r := start(t, w.store, &sink{w: w, keepsOrder: true}, cfg)
 		time.Sleep(time.Millisecond)
 		if total, distinct, _ := w.counts(); distinct != total {
 			t.Errorf("%d of %d delivered", distinct, total)

@@ -1,10 +1,12 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,13 +14,15 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// callTimeout bounds every call of the store that has no tighter bound of its own: a connection that has silently died
-// must not stop the relay for good.
-const callTimeout = 30 * time.Second
+// Every call of the store has a bound: a connection that has silently died must not stop the relay for good.
+const (
+	callTimeout  = 15 * time.Second // where nothing else sets a bound
+	closeTimeout = 2 * time.Second  // a courtesy: what matters has been released, or could not be
+)
 
 var (
 	errSecondRun = errors.New("relay: Run may be called only once")
-	errLateStop  = errors.New("relay: calls were still under way after DrainTimeout and were cancelled")
+	errLateStop  = errors.New("calls were still under way after DrainTimeout and were cancelled")
 )
 
 // Relay carries the messages of one feed to one publisher. Its methods are safe for concurrent use.
@@ -95,7 +99,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	cancel()
 	helpers.Wait()
 
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.DrainTimeout)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	if closeErr := feed.Close(last); closeErr != nil {
 		err = errors.Join(err, fmt.Errorf("relay: closing the feed: %w", closeErr))
@@ -134,6 +138,9 @@ func (r *Relay) serve(ctx, hard context.Context, feed postrider.Feed) error {
 		err := t.serve(ctx)
 		r.tenure.Store(nil)
 		if ctx.Err() != nil {
+			if err != nil {
+				err = fmt.Errorf("relay: the stop was not clean: %w", err)
+			}
 			return err
 		}
 		r.count.resets.Add(1)
@@ -235,7 +242,7 @@ func (t *tenure) serve(ctx context.Context) error {
 	settler.Wait()
 
 	if err := t.cause(); err != nil {
-		return fmt.Errorf("relay: shards were not released: %w", err)
+		return err
 	}
 	late := t.hard.Err() != nil
 	err := t.releaseAll(ctx)
@@ -251,7 +258,7 @@ func (t *tenure) drainAll() {
 	}
 }
 
-// end cuts the tenure short: what has been read is void, nothing more is settled. Publishes under way end by themselves.
+// end cuts the tenure short: what has been read is void, nothing more is settled. A Publish under way ends by itself.
 func (t *tenure) end(cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -289,6 +296,7 @@ func (t *tenure) publishList() {
 	for _, l := range t.held {
 		list = append(list, l)
 	}
+	slices.SortFunc(list, func(a, b *lane) int { return cmp.Compare(a.shard, b.shard) }) // one order for all relays
 	t.list.Store(&list)
 }
 

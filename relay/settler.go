@@ -22,7 +22,7 @@ func (t *tenure) settle(ctx context.Context) {
 		now := time.Now()
 		wait := time.Hour // nothing to settle and nothing to renew: until a lane says otherwise
 		for _, l := range t.lanes() {
-			wait = min(wait, l.renewal().Add(cfg.Lease/3).Sub(now))
+			wait = min(wait, cfg.Lease/3-l.age(now))
 			if l.unsettled() {
 				wait = min(wait, last.Add(cfg.SettleInterval).Sub(now))
 			}
@@ -69,7 +69,7 @@ func (t *tenure) settleOnce(ctx context.Context) error {
 	var marks []postrider.Mark
 	for _, l := range t.lanes() {
 		// Leases are renewed a little before it is due, when there is a call anyway.
-		if l.unsettled() || start.Sub(l.renewal()) >= t.r.cfg.Lease/4 {
+		if l.unsettled() || l.age(start) >= t.r.cfg.Lease/4 {
 			p := l.mark()
 			all = append(all, p)
 			marks = append(marks, p.Mark)

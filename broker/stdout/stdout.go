@@ -55,7 +55,7 @@ type envelope struct {
 }
 
 // Publish implements [postrider.Publisher]. A payload that is JSON, by its content type and in fact, stands in the line
-// as "payload", byte for byte but for line breaks and the blanks around them; any other stands there as "payloadBase64".
+// as "payload", byte for byte (without blanks, if it has line breaks); any other stands there as "payloadBase64".
 // A message is confirmed when its line has been written; after a failed write it is [postrider.ClassUnavailable].
 func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	p.mu.Lock()

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/postrider/internal/bench"
+)
+
+// scenario is one thing that bench measures, and the flags that make sense for it.
+type scenario struct {
+	name, short, long string
+	run               func(context.Context, *bench.Lab) (bench.Result, error)
+	defaults          bench.Options
+}
+
+// measured lets a scenario return its own type of result.
+func measured[R bench.Result](run func(context.Context, *bench.Lab) (R, error)) func(context.Context, *bench.Lab) (bench.Result, error) {
+	return func(ctx context.Context, l *bench.Lab) (bench.Result, error) { return run(ctx, l) }
+}
+
+var scenarios = []scenario{
+	{
+		name:  "overhead",
+		short: "what a relay costs the producers",
+		long: "Producers at full load, each transaction with a business row and a message: without any relay, then beside\n" +
+			"one, in turn. The rates are medians, the latencies run from commit to confirmation by the sink.",
+		run:      measured(bench.Overhead),
+		defaults: bench.Options{Phase: 10 * time.Second, Rounds: 3},
+	},
+	{
+		name:  "drain",
+		short: "how fast a backlog is delivered",
+		long: "A backlog through a sink that discards it, beside a bare SELECT of the same columns of the same rows.\n" +
+			"Each round delivers all of it to a new feed.",
+		run:      measured(bench.Drain),
+		defaults: bench.Options{Messages: 1_000_000, Rounds: 3},
+	},
+	{
+		name:  "held-xmin",
+		short: "what an old open transaction costs",
+		long: "Producers at full load beside a relay, without and with an old REPEATABLE READ transaction that keeps vacuum\n" +
+			"from removing anything. The rates count delivered messages.",
+		run:      measured(bench.HeldXmin),
+		defaults: bench.Options{Phase: 60 * time.Second, Rounds: 1},
+	},
+	{
+		name:     "latency",
+		short:    "the time from commit to confirmation",
+		long:     "Producers at a steady rate; the time from the return of each commit to the confirmation by the sink.",
+		run:      measured(bench.Latency),
+		defaults: bench.Options{Phase: 30 * time.Second, Rate: 1000},
+	},
+	{
+		name:  "backlog",
+		short: "whether a message costs more while many wait",
+		long: "The cost of reading and settling the first 10,000 messages of a new feed while 10 thousand, 100 thousand,\n" +
+			"1 million and --messages of them wait.",
+		run:      measured(bench.Backlog),
+		defaults: bench.Options{Messages: 5_000_000},
+	},
+}
+
+func (a *app) benchCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "bench",
+		Short: "Measure producers and relays on your own server",
+		Long: "Measures Postrider on your own server, in a schema of its own that is removed at the end, also after Ctrl-C.\n" +
+			"The load is real: do not point it at a database that others depend on.",
+		Example: "  postrider bench overhead --seconds 10\n" +
+			"  postrider bench drain --messages 1000000 --json",
+	})
+	for _, s := range scenarios {
+		cmd.AddCommand(a.scenarioCommand(s))
+	}
+	return cmd
+}
+
+func (a *app) scenarioCommand(s scenario) *cobra.Command {
+	o := s.defaults
+	var seconds int
+	var keep bool
+	cmd := &cobra.Command{
+		Use:   s.name,
+		Short: "Measure " + s.short,
+		Long:  s.long,
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Phase = time.Duration(seconds) * time.Second
+			return a.measure(cmd.Context(), s, o, keep)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&o.Payload, "payload", 256, "bytes of each message's payload")
+	flags.IntVar(&o.Shards, "shards", 8, "shards of the log")
+	flags.BoolVar(&keep, "keep", false, "do not remove the schema at the end")
+	if s.defaults.Phase > 0 {
+		flags.IntVar(&seconds, "seconds", int(s.defaults.Phase/time.Second), "length of each phase")
+		flags.IntVar(&o.Writers, "writers", 16, "producers at work at the same time")
+	} else {
+		flags.IntVar(&seconds, "seconds", 0, "measure more rounds until so much time has passed")
+		o.Writers = 1
+	}
+	option := func(target *int, name, usage string) {
+		if *target > 0 {
+			flags.IntVar(target, name, *target, usage)
+		} else {
+			*target = 1 // not a subject of this scenario
+		}
+	}
+	option(&o.Messages, "messages", "size of the backlog")
+	option(&o.Rate, "rate", "messages a second")
+	option(&o.Rounds, "rounds", "how often each side is measured; the median counts")
+	return cmd
+}
+
+// measure runs a scenario in a schema of its own.
+func (a *app) measure(ctx context.Context, s scenario, o bench.Options, keep bool) error {
+	config, err := a.db.config()
+	if err != nil {
+		return err
+	}
+	o.Progress = a.progress
+	o.Logger = slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if err := o.Validate(); err != nil {
+		return usageError{err}
+	}
+	lab, err := bench.Open(ctx, config, o)
+	if err != nil {
+		return err
+	}
+	result, err := s.run(ctx, lab)
+	a.leave(ctx, lab, keep)
+	if ctx.Err() != nil {
+		return ctx.Err() // whatever else went wrong, went wrong because of that
+	}
+	if err != nil {
+		return err
+	}
+	if a.asJSON {
+		return a.json(result)
+	}
+	a.notef("%s on PostgreSQL %s, %d shards, payloads of %d bytes", s.name, lab.Server, o.Shards, o.Payload)
+	return a.table(result.Table())
+}
+
+// leave removes the schema, unless it is to be kept. What goes wrong with that does not spoil the result.
+func (a *app) leave(ctx context.Context, lab *bench.Lab, keep bool) {
+	var err error
+	if keep {
+		lab.Leave()
+	} else {
+		err = lab.Close(ctx)
+	}
+	a.progress("")
+	if err != nil {
+		a.notef("%v", err)
+	}
+	if keep || err != nil {
+		a.notef("to remove the schema: DROP SCHEMA %s CASCADE", lab.Schema())
+	}
+}

@@ -1,0 +1,151 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// Options are what the scenarios can be asked to do. Each reads only the fields that concern it.
+type Options struct {
+	Shards   int           // of the log
+	Payload  int           // bytes of each message's payload, at least 8
+	Writers  int           // producers that work at the same time
+	Phase    time.Duration // how long each phase lasts; where a scenario counts messages instead: the least time to measure
+	Rounds   int           // how often each side of a comparison is measured
+	Messages int           // size of the backlog
+	Rate     int           // messages a second, for scenarios that do not run at full load
+
+	Progress func(text string) // told what is being done, and how far it is
+	Logger   *slog.Logger      // for the relay
+}
+
+// Validate reports everything that cannot be measured.
+func (o *Options) Validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name         string
+		value, least int
+	}{
+		{"shards", o.Shards, 1},
+		{"payload", o.Payload, numberSize},
+		{"writers", o.Writers, 1},
+		{"rounds", o.Rounds, 1},
+		{"messages", o.Messages, 1},
+		{"rate", o.Rate, 1},
+		{"seconds", int(o.Phase / time.Second), 0},
+	} {
+		if f.value < f.least {
+			errs = append(errs, fmt.Errorf("bench: %s is %d: want at least %d", f.name, f.value, f.least))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Lab is a schema for one run, and the means to reach it.
+type Lab struct {
+	Options
+	Server string // the server's version
+
+	config *pgxpool.Config
+	admin  *pgxpool.Pool
+	schema string
+}
+
+// cleanupTimeout bounds the removal of a schema, which must also happen when the run was interrupted.
+const cleanupTimeout = time.Minute
+
+// Open lays out a schema of its own in the database that config leads to.
+func Open(ctx context.Context, config *pgxpool.Config, o Options) (*Lab, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	lab := &Lab{Options: o, config: config, schema: fmt.Sprintf("postrider_bench_%d", os.Getpid())}
+	admin := config.Copy()
+	admin.MaxConns = 2
+	admin.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // nothing that the bench itself says twice
+	var err error
+	if lab.admin, err = pgxpool.NewWithConfig(ctx, admin); err != nil {
+		return nil, err
+	}
+	if err := lab.claim(ctx); err != nil {
+		lab.admin.Close()
+		return nil, err
+	}
+	if err := lab.layOut(ctx); err != nil {
+		return nil, errors.Join(err, lab.Close(ctx))
+	}
+	return lab, nil
+}
+
+// Schema is the name of the schema that the run works in.
+func (l *Lab) Schema() string { return l.schema }
+
+// claim creates the schema. One that is there already is left alone: process numbers are not unique across machines.
+func (l *Lab) claim(ctx context.Context) error {
+	_, err := l.admin.Exec(ctx, l.in("CREATE SCHEMA @schema@"))
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "42P06" { // duplicate_schema
+		return fmt.Errorf("bench: another run is at work in schema %s, or was killed there; to remove it: DROP SCHEMA %s CASCADE",
+			l.schema, l.schema)
+	}
+	return err
+}
+
+func (l *Lab) layOut(ctx context.Context) error {
+	l.Progress("laying out " + l.schema)
+	if err := l.admin.QueryRow(ctx, "SHOW server_version").Scan(&l.Server); err != nil {
+		return err
+	}
+	migrator, err := postgres.NewMigrator(l.admin, l.storeConfig(), postgres.Layout{Shards: l.Shards})
+	if err != nil {
+		return err
+	}
+	if _, err := migrator.Up(ctx); err != nil {
+		return err
+	}
+	_, err = l.admin.Exec(ctx, l.in(createOrders))
+	return err
+}
+
+// Close removes the schema and everything in it, also when ctx has ended.
+func (l *Lab) Close(ctx context.Context) error {
+	defer l.admin.Close()
+	l.Progress("removing " + l.schema)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	if _, err := l.admin.Exec(ctx, l.in("DROP SCHEMA IF EXISTS @schema@ CASCADE")); err != nil {
+		return fmt.Errorf("bench: schema %s was not removed: %w", l.schema, err)
+	}
+	return nil
+}
+
+// Leave disconnects and keeps the schema.
+func (l *Lab) Leave() { l.admin.Close() }
+
+// pool opens connections that the caller closes.
+func (l *Lab) pool(ctx context.Context, size int) (*pgxpool.Pool, error) {
+	config := l.config.Copy()
+	config.MaxConns = int32(size)
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+func (l *Lab) storeConfig() postgres.Config { return postgres.Config{Schema: l.schema} }
+
+// in puts the schema's name into a statement.
+func (l *Lab) in(sql string) string {
+	return strings.ReplaceAll(sql, "@schema@", pgx.Identifier{l.schema}.Sanitize())
+}

@@ -1,0 +1,152 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// createOrders makes the business table that producers write beside their messages.
+const createOrders = `CREATE TABLE @schema@.orders (
+  id         bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  customer   bigint      NOT NULL,
+  cents      bigint      NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now()
+)`
+
+// keys is how many different ordering keys there are.
+const keys = 5000
+
+// producers write a business row and a message in one transaction each, as an application does: four round trips.
+type producers struct {
+	lab    *Lab
+	book   *book
+	pool   *pgxpool.Pool
+	outbox *postgres.Outbox
+	insert string
+	noise  []byte
+}
+
+func (l *Lab) hire(ctx context.Context, b *book) (*producers, error) {
+	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: l.storeConfig()})
+	if err != nil {
+		return nil, err
+	}
+	pool, err := l.pool(ctx, l.Writers)
+	if err != nil {
+		return nil, err
+	}
+	return &producers{
+		lab:    l,
+		book:   b,
+		pool:   pool,
+		outbox: outbox,
+		insert: l.in("INSERT INTO @schema@.orders (customer, cents) VALUES ($1, $2)"),
+		noise:  noise(2*l.Payload + 1<<16),
+	}, nil
+}
+
+func (p *producers) dismiss() { p.pool.Close() }
+
+// fullLoad lets every writer commit as fast as it can for the given time. A transaction that has begun is finished:
+// cutting it would leave a dead tuple that nobody but the bench is to blame for.
+func (p *producers) fullLoad(ctx context.Context, d time.Duration) error {
+	end := time.Now().Add(d)
+	return p.each(func(int) error {
+		payload := make([]byte, p.lab.Payload)
+		for time.Now().Before(end) {
+			if err := p.produce(ctx, payload); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// steady commits messages at an even rate, however long each takes, as long as a writer is free.
+func (p *producers) steady(ctx context.Context, rate int, d time.Duration) error {
+	start := time.Now()
+	total := int64(float64(rate) * d.Seconds())
+	interval := time.Second / time.Duration(rate)
+	var turn atomic.Int64
+	return p.each(func(int) error {
+		payload := make([]byte, p.lab.Payload)
+		timer := time.NewTimer(0)
+		defer timer.Stop()
+		for {
+			n := turn.Add(1) - 1
+			if n >= total {
+				return nil
+			}
+			timer.Reset(time.Until(start.Add(time.Duration(n) * interval)))
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if err := p.produce(ctx, payload); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// each runs f once per writer and returns the first error, after all have ended.
+func (p *producers) each(f func(writer int) error) error {
+	var (
+		wg    sync.WaitGroup
+		once  sync.Once
+		first error
+	)
+	for w := range p.lab.Writers {
+		wg.Go(func() {
+			if err := f(w); err != nil {
+				once.Do(func() { first = err })
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}
+
+func (p *producers) produce(ctx context.Context, payload []byte) error {
+	number := p.book.draw()
+	binary.BigEndian.PutUint64(payload, uint64(number))
+	copy(payload[numberSize:], p.noise[rand.IntN(len(p.noise)-len(payload)):])
+	order := number % keys
+
+	tx, err := p.pool.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(ctx) //nolint:errcheck // after a commit it does nothing, after an error the first error counts
+	if _, err := tx.Exec(ctx, p.insert, order, number); err != nil {
+		return err
+	}
+	message := postrider.Event("order.placed", "order", strconv.FormatInt(order, 10), payload)
+	if err := p.outbox.Enqueue(ctx, tx, message); err != nil {
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return err
+	}
+	p.book.commit(number)
+	return nil
+}
+
+// noise returns bytes that no database can compress.
+func noise(size int) []byte {
+	bytes := make([]byte, size)
+	source := rand.NewChaCha8([32]byte{1})
+	_, _ = source.Read(bytes) // never fails
+	return bytes
+}

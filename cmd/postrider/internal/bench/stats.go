@@ -1,0 +1,52 @@
+package bench
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// percentile returns the smallest value that at least the given share of all values does not exceed, and 0 without any
+// value. It sorts them.
+func percentile(values []int64, share float64) int64 {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	rank := int(math.Ceil(share * float64(len(values))))
+	return values[min(max(rank, 1), len(values))-1]
+}
+
+// median returns the middle value, or the mean of the two in the middle.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// quotient is 0 where there is nothing to divide by: JSON has no infinity.
+func quotient(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// perSecond is a rate; without elapsed time there is none.
+func perSecond(count int64, elapsed time.Duration) float64 {
+	return quotient(float64(count), elapsed.Seconds())
+}
+
+// rounded cuts a figure to the digits that mean something.
+func rounded(v float64, digits int) float64 {
+	scale := math.Pow10(digits)
+	return math.Round(v*scale) / scale
+}
+
+func milliseconds(nanoseconds int64) float64 { return rounded(float64(nanoseconds)/1e6, 3) }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// addLayoutFlags lets the user choose what the first migration fixes.
+func addLayoutFlags(flags *pflag.FlagSet, layout *postgres.Layout) {
+	flags.IntVar(&layout.Shards, "shards", 8, "parts of the log that relays can share, by key")
+	flags.IntVar(&layout.Slots, "slots", 8, "partitions of the ring; delivered messages are kept for slots - 1 periods")
+	flags.DurationVar(&layout.Period, "period", 24*time.Hour, "how long one slot is written before the next")
+}
+
+func (a *app) migrateUpCommand() *cobra.Command {
+	var layout postgres.Layout
+	var roles bool
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Apply what is missing",
+		Long: "Applies all migrations that are missing, in one transaction. Several may run at once: they wait for each other.\n" +
+			"Shards, slots and period are fixed by the first migration.",
+		Example: "  postrider migrate up --shards 16 --roles",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			return a.withMigrator(ctx, layout, func(pool *pgxpool.Pool, m *postgres.Migrator) error {
+				applied, err := m.Up(ctx)
+				if err != nil {
+					return err
+				}
+				a.notef("%d migrations applied", len(applied))
+				if roles {
+					if err := m.Roles(ctx); err != nil {
+						return err
+					}
+					a.notef("roles %s_producer and %s_relay may be granted to your users", a.db.schema, a.db.schema)
+				}
+				if err := a.compareLayout(ctx, pool, cmd.Flags(), layout); err != nil {
+					return err
+				}
+				all, err := m.Status(ctx)
+				if err != nil {
+					return err
+				}
+				return a.reportMigrations(versionOf(all), all)
+			})
+		},
+	}
+	addLayoutFlags(cmd.Flags(), &layout)
+	cmd.Flags().BoolVar(&roles, "roles", false, "also create the roles for producers and relays, with the rights they need")
+	return cmd
+}
+
+// compareLayout says so when the user asked for another layout than the one that was fixed some time before.
+func (a *app) compareLayout(ctx context.Context, pool *pgxpool.Pool, flags *pflag.FlagSet, asked postgres.Layout) error {
+	var shards, slots int
+	err := pool.QueryRow(ctx, a.db.in("SELECT @schema@.shard_count(), @schema@.slot_count()")).Scan(&shards, &slots)
+	if err != nil {
+		return a.db.explain(err)
+	}
+	if flags.Changed("shards") && shards != asked.Shards || flags.Changed("slots") && slots != asked.Slots {
+		a.notef("the log was laid out before, with %d shards and %d slots; it stays like that", shards, slots)
+	}
+	return nil
+}

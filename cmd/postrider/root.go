@@ -1,0 +1,65 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// app is what all commands share.
+type app struct {
+	streams
+	db     database
+	asJSON bool
+}
+
+// newRoot builds the whole command line, and what its commands share.
+func newRoot(s streams) (*cobra.Command, *app) {
+	a := &app{streams: s}
+	root := group(&cobra.Command{
+		Use:   "postrider",
+		Short: "Carry what a database transaction has promised to the rest of the world",
+		Long: "Postrider publishes messages that were written in a business transaction, in order per key, once that has\n" +
+			"committed.",
+		Example: "  export DATABASE_URL=postgres://app@localhost/app\n" +
+			"  postrider migrate up\n" +
+			"  postrider relay --sink stdout",
+		Version:       currentBuild().Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	})
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.PersistentFlags().BoolVar(&a.asJSON, "json", false, "print JSON for programs instead of text for people")
+	a.db.addFlags(root)
+	root.AddCommand(a.migrateCommand(), a.relayCommand(), a.rebaseCommand(), a.benchCommand(), a.versionCommand())
+	return root, a
+}
+
+// group makes cmd a command that only has commands below it, and that helps whoever misses them.
+func group(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			cmd.PrintErrln(cmd.UsageString())
+			return usagef("%s: which command?", cmd.CommandPath())
+		}
+		err := usagef("%s has no command %q", cmd.CommandPath(), args[0])
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			return hintedError{err, "did you mean: " + cmd.CommandPath() + " " + strings.Join(near, ", ")}
+		}
+		return hintedError{err, "for the list: " + cmd.CommandPath() + " --help"}
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	return cmd
+}
+
+// noArguments refuses what would otherwise be ignored.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}

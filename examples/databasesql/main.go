@@ -1,0 +1,74 @@
+// Command databasesql writes an order and its message in one database/sql transaction. The same goes for everything that
+// is built on *sql.Tx: sqlx, bun, GORM, ent, sqlc.
+//
+//	DATABASE_URL=postgres://postgres@localhost/postgres go run ./databasesql
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+func main() {
+	ctx, stop := context.WithCancel(context.Background())
+	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL")) // for the relay
+	check(err)
+	defer pool.Close()
+	db := stdlib.OpenDBFromPool(pool) // for the application: sql.Open with any driver will do
+	migrator, err := postgres.NewMigrator(pool, postgres.Config{}, postgres.Layout{})
+	check(err)
+	_, err = migrator.Up(ctx)
+	check(err)
+	_, err = db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS orders (id bigserial PRIMARY KEY, item text NOT NULL)")
+	check(err)
+
+	check(placeOrder(ctx, db, "bridle"))
+
+	store, err := postgres.New(pool, postgres.Config{})
+	check(err)
+	r, err := relay.New(store, postrider.PublisherFunc(func(_ context.Context, m postrider.Message) error {
+		fmt.Printf("arrived: %s %s\n", m.Type, m.Payload)
+		stop() // this example has seen enough
+		return nil
+	}), relay.Config{})
+	check(err)
+	check(r.Run(ctx))
+}
+
+// placeOrder writes the order and the message, both or neither.
+func placeOrder(ctx context.Context, db *sql.DB, item string) error {
+	outbox, err := postgres.NewSQLOutbox(postgres.OutboxConfig{})
+	if err != nil {
+		return err
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing, after an error the first error counts
+	var id int64
+	if err := tx.QueryRowContext(ctx, "INSERT INTO orders (item) VALUES ($1) RETURNING id", item).Scan(&id); err != nil {
+		return err
+	}
+	payload := map[string]any{"id": id, "item": item}
+	if err := outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", fmt.Sprint(id), payload)); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}

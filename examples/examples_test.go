@@ -1,0 +1,67 @@
+package examples
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+func TestExamples(t *testing.T) {
+	for name, want := range map[string][]string{
+		"pgx":         {`arrived: order.placed {"id":1,"item":"saddle"}`},
+		"databasesql": {`arrived: order.placed {"id":1,"item":"bridle"}`},
+		"embedded": {
+			`arrived: rider/ann {"ride":1}`,
+			`arrived: rider/ann {"ride":2}`,
+			`arrived: rider/ann {"ride":3}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := newDatabase(t, "example_"+name)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // the first run compiles
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "go", "run", "./"+name)
+			cmd.Env = append(os.Environ(), "DATABASE_URL="+address)
+			var out, messages bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &messages
+			if err := cmd.Run(); err != nil {
+				t.Fatalf("%v\n%s", err, messages.String())
+			}
+			if got := strings.TrimSpace(out.String()); got != strings.Join(want, "\n") {
+				t.Errorf("printed\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+			}
+		})
+	}
+}
+
+// newDatabase makes a database for one example, which uses the default schema as a user's would, and returns its address.
+func newDatabase(t *testing.T, name string) string {
+	t.Helper()
+	server := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15")
+	pool := pgtest.Pool(t, server)
+	database := pgx.Identifier{fmt.Sprintf("%s_%d", name, os.Getpid())}.Sanitize()
+	if _, err := pool.Exec(t.Context(), "CREATE DATABASE "+database); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := pool.Exec(context.Background(), "DROP DATABASE "+database+" WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	address, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.Path = "/" + strings.Trim(database, `"`)
+	return address.String()
+}
