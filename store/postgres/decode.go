@@ -75,18 +75,16 @@ func (d *decoder) message(row [][]byte, m *postrider.Message) {
 	m.Payload = append(make([]byte, 0, len(row[16])), row[16]...)
 }
 
-// headers decodes a jsonb object. Values that are not strings, which only plain SQL can have put there, keep their JSON
-// form.
+// headers decodes a jsonb object. What only plain SQL can have put there, a value that is not a string or something else
+// than an object, keeps its JSON form.
 func (d *decoder) headers(b []byte) map[string]string {
 	if len(b) < 2 {
 		return nil
 	}
+	text := b[1:] // the first byte is the version of the format
 	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(b[1:], &raw); err != nil { // the first byte is the version of the format
-		if d.err == nil {
-			d.err = fmt.Errorf("postgres: headers: %w", err)
-		}
-		return nil
+	if json.Unmarshal(text, &raw) != nil {
+		return map[string]string{"headers": string(text)}
 	}
 	headers := make(map[string]string, len(raw))
 	for name, value := range raw {

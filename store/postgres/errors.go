@@ -24,7 +24,7 @@ func explain(err error) error {
 	}
 	switch pg.Code {
 	case stateForeign:
-		return fmt.Errorf("%w: %w", postrider.ErrForeign, err)
+		return fmt.Errorf("%w: %w; to send from here, run: postrider rebase", postrider.ErrForeign, err)
 	case stateReset:
 		return fmt.Errorf("%w: %w", postrider.ErrReset, err)
 	case stateStandby, "25006": // read_only_sql_transaction

@@ -36,6 +36,7 @@ type lane struct {
 	read      cursor // everything up to here has been handed out
 	settled   cursor // as the ledger has it
 	pages     int    // handed out so far
+	lastPage  int    // how many messages the last read found
 	settledNo int    // the newest page that was settled in part or whole,
 	settledIn int    // how much of it,
 	caughtUp  bool   // and whether that is everything handed out
@@ -87,26 +88,22 @@ func (f *feed) balance(ctx context.Context) (postrider.Share, error) {
 	return share, nil
 }
 
-// Read implements [postrider.Feed].
+// Read implements [postrider.Feed]. All shards are read in one statement, except that shards far behind are shared out
+// between two, so that the server prepares one answer while the other is taken in.
 func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.Batch, error) {
 	f.reading.Lock()
 	defer f.reading.Unlock()
 
 	f.mu.Lock()
-	request := newReadRequest(len(want))
-	for _, d := range want {
-		if l, ok := f.lanes[d.Shard]; ok && d.Limit > 0 {
-			request.add(d, l)
-		}
-	}
-	request.takeID, request.candidate = f.floor.beforeRead()
+	takeID, candidate := f.floor.beforeRead()
 	safe, generation := f.floor.safe, f.generation
+	requests := f.requests(want, takeID)
 	f.mu.Unlock()
-	if len(request.lanes) == 0 {
+	if len(requests) == 0 {
 		return nil, nil
 	}
 
-	result, err := request.ask(ctx, f.pool, f.cfg)
+	results, err := askAll(ctx, f.pool, f.cfg, requests)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: read: %w", f.noteReset(err))
 	}
@@ -116,40 +113,64 @@ func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.B
 	if f.generation != generation {
 		return nil, fmt.Errorf("postgres: read: %w", postrider.ErrReset)
 	}
-	if result.generation != generation {
-		f.reset()
-		return nil, fmt.Errorf("postgres: read: the server has recovered from a crash: %w", postrider.ErrReset)
-	}
-	f.floor.afterRead(request.takeID, request.candidate)
-	f.floor.saw(result.highest)
-	var batches []postrider.Batch
-	for i, d := range request.demands {
-		l := request.lanes[i]
-		if f.lanes[d.Shard] != l {
-			continue // lost while we read
+	for _, result := range results {
+		if result.generation != generation {
+			f.reset()
+			return nil, fmt.Errorf("postgres: read: the server has recovered from a crash: %w", postrider.ErrReset)
 		}
-		batch := l.take(d, &result.shards[i], result.cut, l.read.opened(result.snapshot, safe))
-		if len(batch.Messages) > 0 {
-			batches = append(batches, batch)
+	}
+	f.floor.afterRead(takeID, candidate)
+	var batches []postrider.Batch
+	for i, result := range results {
+		f.floor.saw(result.highest)
+		for j, d := range requests[i].demands {
+			l := requests[i].lanes[j]
+			if f.lanes[d.Shard] != l {
+				continue // lost while we read
+			}
+			batch := l.take(d, &result.shards[j], result.cut, l.read.opened(result.snapshot, safe))
+			if len(batch.Messages) > 0 {
+				batches = append(batches, batch)
+			}
 		}
 	}
 	return batches, nil
 }
 
+// requests turns the demands into one statement, or two when several shards are inside a window. The caller holds mu.
+func (f *feed) requests(want []postrider.Demand, takeID bool) []*readRequest {
+	behind := 0
+	for _, d := range want {
+		if l, ok := f.lanes[d.Shard]; ok && l.read.s2 != "" {
+			behind++
+		}
+	}
+	requests := []*readRequest{newReadRequest(len(want), takeID)}
+	if behind > 1 {
+		requests = append(requests, newReadRequest(len(want), takeID))
+	}
+	n := 0
+	for _, d := range want {
+		if l, ok := f.lanes[d.Shard]; ok && d.Limit > 0 {
+			requests[n%len(requests)].add(d, l)
+			n++
+		}
+	}
+	return requests[:min(n, len(requests))]
+}
+
 // take turns what was read of a shard into a batch and moves the lane's cursor behind it.
 func (l *lane) take(d postrider.Demand, got *shardRows, cut int64, window cursor) postrider.Batch {
-	rows, bound := got.merge(d.Limit, cut)
-	p := &page{lane: l, start: window, end: window.closed(), seqs: make([]int64, len(rows))}
-	batch := postrider.Batch{Shard: d.Shard, Messages: make([]postrider.Message, len(rows)), Cursor: p}
-	for i := range rows {
-		p.seqs[i], batch.Messages[i] = rows[i].seq, rows[i].message
-	}
+	bound := got.cutAt(d.Limit, cut)
+	p := &page{lane: l, start: window, end: window.closed(), seqs: got.seqs}
+	batch := postrider.Batch{Shard: d.Shard, Messages: got.messages, Cursor: p}
 	if bound != noCut {
 		p.end = window.at(bound)
 		batch.More = true
 	}
 	l.read = p.end
-	if len(rows) > 0 {
+	l.lastPage = len(got.seqs)
+	if len(got.seqs) > 0 {
 		l.pages++
 		p.no = l.pages
 		l.caughtUp = false

@@ -44,10 +44,11 @@ func NewSQLOutbox(cfg OutboxConfig) (*SQLOutbox, error) {
 	return &SQLOutbox{e}, err
 }
 
-// Enqueue implements [postrider.Outbox]. It is one round trip, also through a pooler: nothing is prepared.
+// Enqueue implements [postrider.Outbox]. It uses the connection's own query mode: with pgx's default, the first Enqueue on a
+// connection also prepares the statement; behind a pooler that allows no prepared statements, configure pgx accordingly.
 func (o *Outbox) Enqueue(ctx context.Context, tx pgx.Tx, msgs ...postrider.Message) error {
 	return o.enqueue(msgs, func(messages string, payloads []byte) error {
-		_, err := tx.Exec(ctx, o.statement, pgx.QueryExecModeExec, messages, payloads, o.lockKeys)
+		_, err := tx.Exec(ctx, o.statement, messages, payloads, o.lockKeys)
 		return err
 	})
 }

@@ -1,11 +1,12 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"math"
-	"slices"
+	"sort"
 	"strconv"
+	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -20,11 +21,10 @@ const noCut = math.MaxInt64
 
 // readRequest asks for the next page of several shards, in one statement.
 type readRequest struct {
-	demands   []postrider.Demand
-	lanes     []*lane
-	index     map[int]int // from shard to its place in the slices above
-	takeID    bool
-	candidate int64
+	demands []postrider.Demand
+	lanes   []*lane
+	index   map[int]int // from shard to its place in the slices above
+	takeID  bool
 
 	shards, limits, s1, lo, s2, last array
 }
@@ -38,20 +38,24 @@ type readResult struct {
 	shards     []shardRows // in the order of the request
 }
 
-// shardRows are the rows of one shard. Those of transactions that were in flight all lie at or below the floor, the
-// others above it.
+// shardRows are the rows of one shard. Those of transactions that were in flight come first and all lie at or below the
+// floor, the others above it.
 type shardRows struct {
-	rows  []logRow
-	above int // how many of them lie above the floor
+	seqs     []int64
+	messages []postrider.Message
+	above    int // how many of them lie above the floor
 }
 
-type logRow struct {
-	seq     int64
-	message postrider.Message
+// Len, Less and Swap order the rows of transactions that were in flight.
+func (s *shardRows) Len() int           { return len(s.seqs) - s.above }
+func (s *shardRows) Less(i, j int) bool { return s.seqs[i] < s.seqs[j] }
+func (s *shardRows) Swap(i, j int) {
+	s.seqs[i], s.seqs[j] = s.seqs[j], s.seqs[i]
+	s.messages[i], s.messages[j] = s.messages[j], s.messages[i]
 }
 
-func newReadRequest(size int) *readRequest {
-	return &readRequest{index: make(map[int]int, size)}
+func newReadRequest(size int, takeID bool) *readRequest {
+	return &readRequest{index: make(map[int]int, size), takeID: takeID}
 }
 
 func (r *readRequest) add(d postrider.Demand, l *lane) {
@@ -109,33 +113,51 @@ func (r *readRequest) ask(ctx context.Context, pool *pgxpool.Pool, cfg Config) (
 }
 
 func (r *readRequest) collect(result *readResult, dec *decoder, row [][]byte, above bool) {
-	got := &result.shards[r.index[int(dec.int16(row[1]))]]
-	if got.rows == nil {
-		got.rows = make([]logRow, 0, 16)
+	i := r.index[int(dec.int16(row[1]))]
+	got := &result.shards[i]
+	if got.seqs == nil {
+		// As many as last time, for a shard far behind is read in full pages.
+		size := min(max(r.lanes[i].lastPage, 8), r.demands[i].Limit)
+		got.seqs, got.messages = make([]int64, 0, size), make([]postrider.Message, 0, size)
 	}
-	got.rows = append(got.rows, logRow{})
-	l := &got.rows[len(got.rows)-1]
-	l.seq = dec.int64(row[3])
-	dec.message(row[4:], &l.message)
-	result.highest = max(result.highest, l.seq)
+	seq := dec.int64(row[3])
+	got.seqs = append(got.seqs, seq)
+	got.messages = append(got.messages, postrider.Message{})
+	dec.message(row[4:], &got.messages[len(got.messages)-1])
+	result.highest = max(result.highest, seq)
 	if above {
 		got.above++
 	}
 }
 
-// merge returns the rows in delivery order, as far as nothing was left out in between, and where that ends: noCut when
-// these are all rows of the window.
-func (s *shardRows) merge(limit int, cut int64) (rows []logRow, bound int64) {
-	below := len(s.rows) - s.above
-	slices.SortFunc(s.rows[:below], func(a, b logRow) int { return cmp.Compare(a.seq, b.seq) })
+// cutAt leaves only the rows up to which nothing was left out in between, in delivery order, and returns where that ends:
+// noCut when these are all rows of the window.
+func (s *shardRows) cutAt(limit int, cut int64) (bound int64) {
+	if s.Len() > 1 {
+		sort.Sort(s)
+	}
 	bound = cut
 	if s.above >= limit {
-		bound = min(bound, s.rows[len(s.rows)-1].seq)
+		bound = min(bound, s.seqs[len(s.seqs)-1])
 	}
 	// What lies behind the bound is read again, together with what was left out there.
-	end := len(s.rows)
-	for end > 0 && s.rows[end-1].seq > bound {
+	end := len(s.seqs)
+	for end > 0 && s.seqs[end-1] > bound {
 		end--
 	}
-	return s.rows[:end], bound
+	s.seqs, s.messages = s.seqs[:end], s.messages[:end]
+	return bound
+}
+
+// askAll asks for all requests at once.
+func askAll(ctx context.Context, pool *pgxpool.Pool, cfg Config, requests []*readRequest) ([]*readResult, error) {
+	results := make([]*readResult, len(requests))
+	errs := make([]error, len(requests))
+	var others sync.WaitGroup
+	for i, r := range requests[1:] {
+		others.Go(func() { results[i+1], errs[i+1] = r.ask(ctx, pool, cfg) })
+	}
+	results[0], errs[0] = requests[0].ask(ctx, pool, cfg)
+	others.Wait()
+	return results, errors.Join(errs...)
 }

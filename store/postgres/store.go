@@ -26,7 +26,7 @@ var (
 // statementTimeout bounds every statement of the store: a connection that died without a word must not hang a relay.
 const statementTimeout = 15 * time.Second
 
-// New returns a store that connects through pool, to a primary server. A relay keeps at most three connections busy.
+// New returns a store that connects through pool, to a primary server. A relay keeps at most four connections busy.
 // Nothing is asked of the database until the store is used.
 func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	if pool == nil {

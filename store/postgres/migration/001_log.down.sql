@@ -2,6 +2,7 @@ DROP VIEW @schema@.message_status;
 DROP FUNCTION @schema@.settled(xid8, bigint, pg_snapshot, pg_snapshot, bigint);
 DROP VIEW @schema@.cursors;
 DROP FUNCTION @schema@.current_generation();
+DROP FUNCTION @schema@.at_home(), @schema@.move_in();
 DROP TABLE @schema@.generation, @schema@.identity, @schema@.members, @schema@.checkpoints, @schema@.feeds, @schema@.messages;
 DROP FUNCTION @schema@.slot_at(timestamptz), @schema@.slot_count(), @schema@.shard_of(text), @schema@.shard_count();
 DROP SEQUENCE @schema@.message_seq;

@@ -42,7 +42,7 @@ CREATE TABLE @schema@.messages (
   dedup_key      text,
   correlation_id text,
   causation_id   text,
-  headers        jsonb       CHECK (jsonb_typeof(headers) = 'object'),
+  headers        jsonb,
   payload        bytea       NOT NULL DEFAULT ''
 ) PARTITION BY LIST (slot);
 
@@ -92,15 +92,36 @@ CREATE TABLE @schema@.members (
 );
 CREATE INDEX members_feed_until ON @schema@.members (feed, until);
 
--- Which database the transaction IDs of messages and checkpoints belong to.
+-- Which database the transaction IDs of messages and checkpoints belong to. row_xid is the xmin of this row: where they
+-- differ the row was not carried over with its pages, as by a clone or pg_upgrade, but written again.
 CREATE TABLE @schema@.identity (
   one               boolean     PRIMARY KEY DEFAULT true CHECK (one),
   system_identifier bigint      NOT NULL,
   database_oid      oid         NOT NULL,
+  row_xid           xid,
   since             timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-INSERT INTO @schema@.identity (system_identifier, database_oid)
-  SELECT s.system_identifier, d.oid FROM pg_control_system() s, pg_database d WHERE d.datname = current_database();
+
+CREATE FUNCTION @schema@.move_in() RETURNS void
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  DELETE FROM @schema@.identity;
+  INSERT INTO @schema@.identity (system_identifier, database_oid)
+    SELECT s.system_identifier, d.oid FROM pg_control_system() s, pg_database d WHERE d.datname = current_database();
+  UPDATE @schema@.identity SET row_xid = xmin;  -- of the same subtransaction, so the new row has the same
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.move_in() FROM PUBLIC;
+SELECT @schema@.move_in();
+
+CREATE FUNCTION @schema@.at_home() RETURNS boolean
+  LANGUAGE sql STABLE
+  AS $$
+    SELECT EXISTS (
+      SELECT FROM @schema@.identity i, pg_control_system() s, pg_database d
+      WHERE d.datname = current_database() AND i.system_identifier = s.system_identifier AND i.database_oid = d.oid)
+  $$;
 
 -- Unlogged, so that crash recovery and promotion empty it: a reader that finds another row here than before knows that
 -- sequence numbers and transaction IDs it has seen may be handed out again, even if a pooler hid the crash from it.

@@ -62,6 +62,10 @@ BEGIN
   IF (payload IS NULL) = (payload_bytes IS NULL) THEN
     RAISE EXCEPTION 'give either payload or payload_bytes' USING ERRCODE = 'invalid_parameter_value';
   END IF;
+  -- Not a constraint of the table: the server would read that anew for every statement that inserts.
+  IF jsonb_typeof(headers) <> 'object' THEN
+    RAISE EXCEPTION 'headers must be a JSON object' USING ERRCODE = 'invalid_parameter_value';
+  END IF;
   INSERT INTO @schema@.messages (
     id, type, aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type, schema_version, schema_id,
     dedup_key, occurred_at, correlation_id, causation_id, headers, payload)

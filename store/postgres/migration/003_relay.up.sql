@@ -99,10 +99,7 @@ CREATE FUNCTION @schema@.check_identity() RETURNS void
   LANGUAGE plpgsql
 AS $$
 BEGIN
-  IF NOT EXISTS (
-    SELECT FROM @schema@.identity i, pg_control_system() s, pg_database d
-    WHERE d.datname = current_database() AND i.system_identifier = s.system_identifier AND i.database_oid = d.oid)
-  THEN
+  IF NOT @schema@.at_home() THEN
     RAISE EXCEPTION 'the ledger was written in another database (a restored dump, a clone?)'
       USING ERRCODE = 'PR001', HINT = 'postrider rebase';
   END IF;

@@ -1,4 +1,6 @@
 DROP FUNCTION @schema@.rebase();
+DROP FUNCTION @schema@.full_xid(xid, xid8);
 DROP FUNCTION @schema@.sweep();
 DROP FUNCTION @schema@.reclaim();
+DROP FUNCTION @schema@.check_isolation();
 DROP FUNCTION @schema@.slot_passed(integer);

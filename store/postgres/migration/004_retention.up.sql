@@ -1,35 +1,43 @@
 -- Retention is TRUNCATE of a ring slot; what follows a change of database is a rebase.
 
--- Whether every feed has delivered everything in a slot. Looks at the newest transaction of the slot first, and only
--- when that does not settle the question at single rows, of which it reads a bounded number.
+-- Whether every feed has delivered everything in a slot: nothing in it is newer than a cursor's snapshot, and nothing
+-- belongs to a transaction that such a snapshot lists as in flight. However old those are and however much the slot
+-- holds, that is an index lookup or two for each.
 CREATE FUNCTION @schema@.slot_passed(slot integer) RETURNS boolean
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
+  SET enable_bitmapscan = off
 AS $$
 DECLARE
   horizon xid8;
   newest  xid8;
-  unsure  bigint;
   waiting boolean;
 BEGIN
-  SELECT pg_snapshot_xmin(c.s1) INTO horizon FROM @schema@.cursors c ORDER BY 1 LIMIT 1;
+  SELECT pg_snapshot_xmax(c.s1) INTO horizon FROM @schema@.cursors c ORDER BY 1 LIMIT 1;
   IF horizon IS NULL THEN
     RETURN false;  -- no feed at all: everything is still to be delivered to the first one
   END IF;
   EXECUTE format('SELECT xid FROM @schema@.%I ORDER BY xid DESC LIMIT 1', 'messages_' || slot) INTO newest;
-  IF newest IS NULL OR newest < horizon THEN
-    RETURN true;
-  END IF;
-  EXECUTE format('SELECT count(*) FROM (SELECT FROM @schema@.%I WHERE xid >= $1 LIMIT 10001) m', 'messages_' || slot)
-    INTO unsure USING horizon;
-  IF unsure > 10000 THEN
+  IF newest >= horizon THEN
     RETURN false;
   END IF;
-  EXECUTE format('SELECT EXISTS (SELECT FROM @schema@.%I m JOIN @schema@.cursors c ON c.shard = m.shard
-                   WHERE m.xid >= $1 AND NOT pg_visible_in_snapshot(m.xid, c.s1))', 'messages_' || slot)
-    INTO waiting USING horizon;
+  EXECUTE format('SELECT EXISTS (
+      SELECT FROM (SELECT c.shard, pg_snapshot_xip(c.s1) AS xid FROM @schema@.cursors c) i
+      JOIN @schema@.%I m ON m.xid = i.xid AND m.shard = i.shard)', 'messages_' || slot)
+    INTO waiting;
   RETURN NOT waiting;
+END
+$$;
+
+-- What looks at the log under a lock must see what was committed until it had the lock, not until its transaction began.
+CREATE FUNCTION @schema@.check_isolation() RETURNS void
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'this works only in a READ COMMITTED transaction' USING ERRCODE = 'active_sql_transaction';
+  END IF;
 END
 $$;
 
@@ -45,8 +53,21 @@ DECLARE
   slot   integer := (@schema@.slot_at(clock_timestamp()) + 1) % @schema@.slot_count();
   filled boolean;
 BEGIN
+  PERFORM @schema@.check_isolation();
+  -- Where the ledger is foreign, what producers have written since looks settled by chance.
+  IF NOT @schema@.at_home() THEN
+    RETURN false;
+  END IF;
+  -- So short before the slot's turn its next writers would have to wait for us.
+  IF @schema@.slot_at(clock_timestamp() + interval '500 milliseconds') = slot THEN
+    RETURN false;
+  END IF;
   EXECUTE format('SELECT EXISTS (SELECT FROM @schema@.%I)', 'messages_' || slot) INTO filled;
   IF NOT filled OR NOT @schema@.slot_passed(slot) THEN
+    RETURN false;
+  END IF;
+  -- One at a time: two that have read the slot would keep each other from its lock.
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('@schema@.reclaim', 0)) THEN
     RETURN false;
   END IF;
   BEGIN
@@ -54,7 +75,7 @@ BEGIN
   EXCEPTION WHEN lock_not_available THEN
     RETURN false;
   END;
-  IF NOT @schema@.slot_passed(slot) OR @schema@.slot_at(clock_timestamp()) = slot THEN
+  IF NOT @schema@.slot_passed(slot) THEN
     RETURN false;
   END IF;
   EXECUTE format('TRUNCATE @schema@.%I', 'messages_' || slot);
@@ -77,65 +98,96 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.sweep() FROM PUBLIC;
 
+-- The transaction ID whose last 32 bits a system column shows; latest is any later one.
+CREATE FUNCTION @schema@.full_xid(x xid, latest xid8) RETURNS xid8
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN (latest::text::bigint - ((latest::text::bigint - x::text::bigint) & 4294967295))::text::xid8;
+
 -- Makes this database the home of the ledger: keeps what the old ledger had not settled, forgets the rest, and starts
 -- every cursor anew. The transaction IDs of the old database mean nothing here, so the kept messages get made-up ones,
 -- below every real one: one for each set of feeds that still wait. Each new cursor lists those that its feed waits for
--- as in flight.
+-- as in flight. The messages get new numbers too, in the old order: the sequence may not have come along.
 CREATE FUNCTION @schema@.rebase() RETURNS TABLE (feed text, unsettled bigint)
   LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
+  latest   xid8;     -- above the transaction ID of every row
+  arrival  xid8;     -- that of the transaction which brought the ledger here
+  same     boolean;  -- transaction IDs mean here what they meant where the ledger was written
   sets     integer;
+  kept     bigint;
+  highest  bigint := 0;
   snapshot pg_snapshot;
 BEGIN
+  PERFORM @schema@.check_isolation();
   LOCK TABLE @schema@.messages IN EXCLUSIVE MODE;
   LOCK TABLE @schema@.checkpoints IN EXCLUSIVE MODE;
 
-  -- Written here, not restored: by its true xmin, or because it is younger than the ledger. Both can only add.
+  -- They do in a clone within one cluster, and after pg_upgrade, which keeps each row with its xmin. Where rows were
+  -- written again and this one has its old xmin by chance, ledger rows are older than the snapshots in them.
+  latest := pg_snapshot_xmax(pg_current_snapshot());
+  SELECT @schema@.full_xid(i.xmin, latest),
+         i.system_identifier = s.system_identifier
+         OR i.row_xid = i.xmin AND NOT EXISTS (
+              SELECT FROM @schema@.cursors u JOIN @schema@.checkpoints c USING (feed, shard, n)
+              WHERE pg_snapshot_xmax(c.s1) > @schema@.full_xid(c.xmin, latest))
+    INTO STRICT arrival, same
+    FROM @schema@.identity i, pg_control_system() s;
+
+  -- Elsewhere the ledger cannot tell what was written here since. That is known by its transaction ID, which lies between
+  -- our arrival and the row's xmin (the same, or a later one of a subtransaction), or by its age. Both can only add.
+  CREATE TEMPORARY TABLE postrider_cursors ON COMMIT DROP AS SELECT * FROM @schema@.cursors;
   CREATE TEMPORARY TABLE postrider_kept ON COMMIT DROP AS
-    SELECT m.seq, array_agg(c.feed ORDER BY c.feed) AS feeds
-    FROM @schema@.messages m JOIN @schema@.cursors c ON c.shard = m.shard
-    WHERE NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
-       OR m.created_at > c.at
-       OR m.xmin::text::bigint = m.xid::text::numeric % 4294967296
-    GROUP BY m.seq;
+    SELECT m.*, here, feeds
+    FROM @schema@.messages m
+    CROSS JOIN LATERAL (
+      SELECT NOT coalesce(same, false) AND m.xid > arrival AND m.xid <= @schema@.full_xid(m.xmin, latest)) h(here)
+    CROSS JOIN LATERAL (
+      SELECT coalesce(array_agg(c.feed ORDER BY c.feed), '{}') FROM postrider_cursors c
+      WHERE c.shard = m.shard
+        AND (here OR NOT coalesce(same, false) AND m.created_at > c.at
+             OR NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last))) w(feeds)
+    WHERE feeds <> '{}' OR NOT EXISTS (SELECT FROM postrider_cursors);  -- no feed: all is for the first one
   CREATE TEMPORARY TABLE postrider_sets ON COMMIT DROP AS
-    SELECT k.feeds, (10 + row_number() OVER (ORDER BY k.feeds))::text::xid8 AS xid
-    FROM (SELECT DISTINCT feeds FROM postrider_kept) k;
+    SELECT feeds, (10 + row_number() OVER (ORDER BY feeds))::text::xid8 AS made_up, count(*) AS messages
+    FROM postrider_kept GROUP BY feeds;
   SELECT count(*) INTO sets FROM postrider_sets;
   IF sets > 600 THEN
     RAISE EXCEPTION 'too many feeds stand at too many places: % sets of waiting feeds', sets;
   END IF;
-  CREATE TEMPORARY TABLE postrider_messages ON COMMIT DROP AS
-    SELECT m.* FROM @schema@.messages m JOIN postrider_kept k USING (seq);
-  UPDATE postrider_messages m SET xid = s.xid, slot = @schema@.slot_at(now())
-    FROM postrider_kept k JOIN postrider_sets s USING (feeds) WHERE k.seq = m.seq;
 
   TRUNCATE @schema@.messages;
   INSERT INTO @schema@.messages (
     xid, seq, created_at, occurred_at, id, schema_version, slot, type, aggregate_type, aggregate_id, key, topic,
     routing_key, tenant_id, content_type, schema_id, dedup_key, correlation_id, causation_id, headers, payload)
   SELECT
-    xid, seq, created_at, occurred_at, id, schema_version, slot, type, aggregate_type, aggregate_id, key, topic,
-    routing_key, tenant_id, content_type, schema_id, dedup_key, correlation_id, causation_id, headers, payload
-  FROM postrider_messages ORDER BY seq;
+    made_up, nextval('@schema@.message_seq'), created_at, occurred_at, id, schema_version, @schema@.slot_at(now()), type,
+    aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type, schema_id, dedup_key, correlation_id,
+    causation_id, headers, payload
+  FROM (SELECT * FROM postrider_kept JOIN postrider_sets USING (feeds) ORDER BY here, seq) k;
+  GET DIAGNOSTICS kept = ROW_COUNT;
+  IF kept > 0 THEN
+    highest := currval('@schema@.message_seq');
+  END IF;
 
+  -- Nobody else has written: up to the highest number, all is visible in these snapshots or listed in them.
   snapshot := pg_current_snapshot();
   INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, s1)
-    SELECT c.feed, c.shard, c.n + 1, true, clock_timestamp(), 0,
+    SELECT c.feed, c.shard, c.n + 1, true, clock_timestamp(), highest,
            (least(i.xids[1], pg_snapshot_xmin(snapshot))::text || ':' || pg_snapshot_xmax(snapshot)::text || ':'
             || coalesce(array_to_string(i.xids, ','), ''))::pg_snapshot
-    FROM @schema@.cursors c
+    FROM postrider_cursors c
     CROSS JOIN LATERAL (
       SELECT array_agg(x ORDER BY x) AS xids
-      FROM (SELECT s.xid FROM postrider_sets s WHERE c.feed = ANY (s.feeds)
+      FROM (SELECT s.made_up FROM postrider_sets s WHERE c.feed = ANY (s.feeds)
             UNION ALL SELECT * FROM pg_snapshot_xip(snapshot)) AS l(x)) i;
-  UPDATE @schema@.identity i SET system_identifier = s.system_identifier, database_oid = d.oid, since = clock_timestamp()
-    FROM pg_control_system() s, pg_database d WHERE d.datname = current_database();
+  PERFORM @schema@.move_in();
+  UPDATE @schema@.generation SET id = gen_random_uuid();  -- relays that are here already must start anew
 
   RETURN QUERY
-    SELECT f.name, (SELECT count(*) FROM postrider_kept k WHERE f.name = ANY (k.feeds)) FROM @schema@.feeds f ORDER BY 1;
+    SELECT f.name, coalesce((SELECT sum(s.messages)::bigint FROM postrider_sets s WHERE f.name = ANY (s.feeds)), 0)
+    FROM @schema@.feeds f ORDER BY 1;
 END
 $$;
 REVOKE ALL ON FUNCTION @schema@.rebase() FROM PUBLIC;

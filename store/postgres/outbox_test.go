@@ -1,0 +1,197 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+func TestSQLOutbox(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		h := newHouse(t, dsn, postgres.Layout{})
+		outbox, err := postgres.NewSQLOutbox(postgres.OutboxConfig{Config: h.cfg, LockKeys: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := stdlib.OpenDBFromPool(h.pool)
+		defer db.Close()
+
+		full := postrider.Message{
+			ID: postrider.NewID(), Type: "order.placed", AggregateType: "order", AggregateID: "42", Topic: "orders",
+			RoutingKey: "r", TenantID: "acme", Payload: []byte("\x00\xff{}"), ContentType: "application/x", SchemaVersion: 3,
+			SchemaID: "s", DedupKey: "d", CorrelationID: "c", CausationID: "e", Headers: map[string]string{"h": `a"b\c`},
+			OccurredAt: time.Date(2025, 1, 2, 3, 4, 5, 6000, time.UTC),
+		}
+		many, ids := messages(1000)
+		inTx(t, db, func(tx *sql.Tx) error { return outbox.Enqueue(ctx, tx, full) })
+		inTx(t, db, func(tx *sql.Tx) error { return outbox.Enqueue(ctx, tx, many...) })
+		inTx(t, db, func(tx *sql.Tx) error { return outbox.Enqueue(ctx, tx) })
+		rolledBack, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := outbox.Enqueue(ctx, rolledBack, postrider.Message{Type: "never"}); err != nil {
+			t.Error(err)
+		}
+		rolledBack.Rollback()
+
+		got, err := deliver(ctx, h.open("f"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		byID := map[postrider.ID]postrider.Message{}
+		for _, m := range got {
+			byID[m.ID] = m
+		}
+		if len(got) != 1001 || len(byID) != 1001 {
+			t.Errorf("%d messages arrived, %d different ones, want 1001", len(got), len(byID))
+		}
+		for _, id := range ids {
+			if byID[id].Type != "t" {
+				t.Errorf("message %s is missing", id)
+			}
+		}
+		first := byID[full.ID]
+		if first.AggregateID != "42" || string(first.Payload) != "\x00\xff{}" || first.Headers["h"] != `a"b\c` ||
+			first.SchemaVersion != 3 || !first.OccurredAt.Equal(full.OccurredAt) {
+			t.Errorf("fields have changed: %+v", first)
+		}
+	})
+}
+
+func inTx(t *testing.T, db *sql.DB, f func(*sql.Tx) error) {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if err := f(tx); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEnqueueIsOneRoundTrip counts on the wire. A driver that prepares statements needs a second one the first time that
+// a connection sees the statement.
+func TestEnqueueIsOneRoundTrip(t *testing.T) {
+	pgtest.Each(t, testOneRoundTrip)
+	pgtest.EachPooled(t, testOneRoundTrip)
+}
+
+func testOneRoundTrip(t *testing.T, dsn string) {
+	ctx := t.Context()
+	h := newHouse(t, dsn, postgres.Layout{})
+	sqlOutbox, err := postgres.NewSQLOutbox(postgres.OutboxConfig{Config: h.cfg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wire wire
+	pool := h.wired(dsn, &wire)
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+
+	for _, size := range []int{1, 1000} {
+		msgs, _ := messages(size)
+		for i := range msgs {
+			msgs[i].Payload = []byte(strings.Repeat("p", 300)) // 300 kB do not fit any buffer on the way
+		}
+		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			if err := h.outbox.Enqueue(ctx, tx, msgs[0]); err != nil { // the first time
+				return err
+			}
+			return wire.mustTurn(t, "Outbox", 1, func() error { return h.outbox.Enqueue(ctx, tx, msgs...) })
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		inTx(t, db, func(tx *sql.Tx) error {
+			if err := sqlOutbox.Enqueue(ctx, tx, msgs[0]); err != nil { // the first time
+				return err
+			}
+			return wire.mustTurn(t, "SQLOutbox", 1, func() error { return sqlOutbox.Enqueue(ctx, tx, msgs...) })
+		})
+	}
+}
+
+// wired returns a pool of one connection that is watched.
+func (h *house) wired(dsn string, w *wire) *pgxpool.Pool {
+	h.t.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	config.MaxConns = 1
+	if strings.Contains(dsn, "/pg1") { // PgBouncer here keeps no prepared statements
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		return &wiredConn{conn, w}, err
+	}
+	pool, err := pgxpool.NewWithConfig(h.t.Context(), config)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(pool.Close)
+	return pool
+}
+
+// wire counts how often the talking changes from the server to the client.
+type wire struct {
+	mu    sync.Mutex
+	heard bool // the server has spoken last
+	turns int
+}
+
+func (w *wire) mustTurn(t *testing.T, who string, want int, f func() error) error {
+	t.Helper()
+	w.mu.Lock()
+	w.turns = 0
+	w.mu.Unlock()
+	err := f()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.turns != want {
+		t.Errorf("%s: %d round trips, want %d", who, w.turns, want)
+	}
+	return err
+}
+
+type wiredConn struct {
+	net.Conn
+	wire *wire
+}
+
+func (c *wiredConn) Write(b []byte) (int, error) {
+	c.wire.mu.Lock()
+	if c.wire.heard {
+		c.wire.turns++
+	}
+	c.wire.heard = false
+	c.wire.mu.Unlock()
+	return c.Conn.Write(b)
+}
+
+func (c *wiredConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.wire.mu.Lock()
+	c.wire.heard = c.wire.heard || n > 0
+	c.wire.mu.Unlock()
+	return n, err
+}

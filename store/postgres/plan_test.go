@@ -1,0 +1,247 @@
+package postgres_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+const (
+	planShards = 8
+	planSlots  = 8
+	// descents is what a read may touch however little it finds: the way down an index for each shard and slot.
+	descents = 200 + 4*planShards*planSlots
+)
+
+// TestPlans holds that reading the log costs what it finds, however much lies there, and whatever the planner knows:
+// nothing, what was true long ago, or the truth.
+func TestPlans(t *testing.T) {
+	large := 1_000_000
+	if os.Getenv("POSTRIDER_LONG") != "" {
+		large = 5_000_000
+	}
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		young := newPlanHouse(t, dsn)
+		for _, size := range []int{0, 10_000} {
+			young.grow(size)
+			young.exec("ANALYZE @.messages")
+			t.Run(fmt.Sprintf("%d analyzed", size), func(t *testing.T) { testPlans(t, young, dsn, size) })
+		}
+		unknown := newPlanHouse(t, dsn)
+		for _, size := range []int{0, 10_000, large} {
+			unknown.grow(size)
+			t.Run(fmt.Sprintf("%d never analyzed", size), func(t *testing.T) { testPlans(t, unknown, dsn, size) })
+		}
+		unknown.exec("ANALYZE @.messages")
+		t.Run(fmt.Sprintf("%d analyzed", large), func(t *testing.T) { testPlans(t, unknown, dsn, large) })
+	})
+}
+
+func testPlans(t *testing.T, h *house, dsn string, size int) {
+	// A feed that has passed everything but what was in flight.
+	open, err := h.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Rollback(t.Context())
+	late, _ := messages(5)
+	if err := h.outbox.Enqueue(t.Context(), open, late...); err != nil {
+		t.Fatal(err)
+	}
+	tail := h.newFeed(`INSERT INTO @.checkpoints (feed, shard, n, released, until, lo, s1)
+		SELECT c.feed, c.shard, c.n + 1, true, now(), (SELECT max(seq) + 5 FROM @.messages), pg_current_snapshot()
+		FROM @.cursors c WHERE c.feed = '%s' AND EXISTS (SELECT FROM @.messages)`)
+	if err := open.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	few := len(h.enqueue(20)) + len(late)
+	kinds := h.mustReadCheaply(t, dsn, "tail", tail, 500, few, descents+4*few)
+	if size > 0 && len(kinds) != 2 {
+		t.Errorf("tail: the indexes are %v, want one for what was in flight and one for what is new", kinds)
+	}
+
+	// A feed that has passed nothing.
+	const page = 500
+	first := min(size+few, planShards*page)
+	h.mustReadCheaply(t, dsn, "backlog", h.newFeed(""), page, first/2, descents+planShards*page)
+}
+
+func newPlanHouse(t *testing.T, dsn string) *house {
+	t.Helper()
+	h := newHouse(t, dsn, postgres.Layout{Shards: planShards, Slots: planSlots, Period: still.Period})
+	for slot := range planSlots { // no statistics but those we ask for
+		h.exec(fmt.Sprintf("ALTER TABLE @.messages_%d SET (autovacuum_enabled = false)", slot))
+	}
+	return h
+}
+
+// grow fills the log up to a size, the oldest messages in the slot after the current one, as a ring that has turned.
+func (h *house) grow(size int) {
+	h.t.Helper()
+	h.exec(fmt.Sprintf(`INSERT INTO @.messages (type, key, slot)
+		SELECT 't', g::text, (@.slot_at(now()) + 1 + g * %[2]d / (%[1]d + 1)) %% %[2]d FROM generate_series(
+		  (SELECT count(*) FROM @.messages) + 1, %[1]d) g`, size, planSlots))
+}
+
+// newFeed opens a feed and places it by a statement.
+func (h *house) newFeed(place string) string {
+	h.t.Helper()
+	name := "f" + postrider.NewID().String()
+	h.open(name).Close(h.t.Context())
+	if place != "" {
+		h.exec(fmt.Sprintf(place, name))
+	}
+	return name
+}
+
+// mustReadCheaply reads once and looks at the plans that were used. It returns the kinds of indexes in them.
+func (h *house) mustReadCheaply(t *testing.T, dsn, what, name string, limit, atLeast, buffers int) map[string]bool {
+	t.Helper()
+	ctx := t.Context()
+	var plans plans
+	watched := *h
+	watched.t, watched.pool = t, watchedPool(t, dsn, &plans)
+	var err error
+	if watched.store, err = postgres.New(watched.pool, h.cfg); err != nil {
+		t.Fatal(err)
+	}
+	feed := watched.open(name)
+	defer feed.Close(ctx)
+	share, err := feed.Balance(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []postrider.Demand
+	for _, shard := range share.Shards {
+		want = append(want, postrider.Demand{Shard: shard, Limit: limit})
+	}
+	plans.clear()
+	batches, err := feed.Read(ctx, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := 0
+	for _, b := range batches {
+		messages += len(b.Messages)
+	}
+	touched, kinds, faults := plans.judge()
+	t.Logf("%s: %d messages, %d buffers, limit %d", what, messages, touched, buffers)
+	if messages < atLeast {
+		t.Errorf("%s: %d messages, want %d", what, messages, atLeast)
+	}
+	if touched > buffers {
+		t.Errorf("%s: %d buffers touched for %d messages, want at most %d", what, touched, messages, buffers)
+	}
+	for _, fault := range faults {
+		t.Errorf("%s: %s", what, fault)
+	}
+	return kinds
+}
+
+// watchedPool is one connection that reports the plan of every statement, also inside functions.
+func watchedPool(t *testing.T, dsn string, p *plans) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = 1
+	config.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { p.add(n.Message) }
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, `LOAD 'auto_explain';
+			SET auto_explain.log_min_duration = 0;
+			SET auto_explain.log_nested_statements = on;
+			SET auto_explain.log_analyze = on;
+			SET auto_explain.log_buffers = on;
+			SET auto_explain.log_format = json;
+			SET auto_explain.log_level = notice`, pgx.QueryExecModeSimpleProtocol)
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// plan is a node of what auto_explain reports.
+type plan struct {
+	Node     string `json:"Node Type"`
+	Relation string `json:"Relation Name"`
+	Index    string `json:"Index Name"`
+	Hit      int    `json:"Shared Hit Blocks"`
+	Read     int    `json:"Shared Read Blocks"`
+	Plans    []plan
+}
+
+type plans struct {
+	mu  sync.Mutex
+	all []plan
+}
+
+func (p *plans) add(notice string) {
+	_, text, ok := strings.Cut(notice, "plan:\n")
+	var logged struct{ Plan plan }
+	if !ok || json.Unmarshal([]byte(text), &logged) != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = append(p.all, logged.Plan)
+}
+
+func (p *plans) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = nil
+}
+
+// judge returns how many buffers were touched, the kinds of indexes, and all about the plans that is not as it should be.
+func (p *plans) judge() (buffers int, kinds map[string]bool, faults []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kinds = map[string]bool{}
+	for _, root := range p.all {
+		indexes := map[string]bool{}
+		root.walk(func(n plan) {
+			if !strings.HasPrefix(n.Relation, "messages_") {
+				return
+			}
+			if n.Node != "Index Scan" && n.Node != "Index Only Scan" {
+				faults = append(faults, n.Node+" on "+n.Relation)
+			}
+			kind := strings.TrimPrefix(n.Index, n.Relation)
+			indexes[kind], kinds[kind] = true, true
+		})
+		if len(indexes) > 1 { // the wrong one reads a whole shard
+			faults = append(faults, fmt.Sprintf("one statement uses several indexes: %v", indexes))
+		}
+		if len(indexes) > 0 { // not the statement around it, which counts the reading of the catalogue too
+			buffers += root.Hit + root.Read
+		}
+	}
+	if buffers == 0 {
+		faults = append(faults, "no plan was reported")
+	}
+	return buffers, kinds, faults
+}
+
+func (n plan) walk(f func(plan)) {
+	f(n)
+	for _, child := range n.Plans {
+		child.walk(f)
+	}
+}

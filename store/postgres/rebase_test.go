@@ -1,0 +1,334 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+// What happens to a ledger, by statements of one transaction. After a restore every row is written anew, by a cluster
+// with other transaction IDs: to the old ledger, which is far ahead, whatever is written here looks as if it had been
+// settled long ago. And its clock was fast.
+const (
+	restored = `
+		CREATE FUNCTION @.elsewhere(s pg_snapshot) RETURNS pg_snapshot LANGUAGE sql AS $$
+		  SELECT CASE WHEN s::text = '1:1:' THEN s ELSE (pg_snapshot_xmin(s)::text::bigint + 1000000000 || ':' ||
+		    pg_snapshot_xmax(s)::text::bigint + 1000000000 || ':' ||
+		    coalesce((SELECT string_agg((x::text::bigint + 1000000000)::text, ',') FROM pg_snapshot_xip(s) x), ''))::pg_snapshot END $$;
+		UPDATE @.identity SET system_identifier = 1;
+		UPDATE @.messages SET xid = (xid::text::bigint + 1000000000)::text::xid8;
+		UPDATE @.checkpoints SET at = at + interval '1 hour', s1 = @.elsewhere(s1), s2 = @.elsewhere(s2);`
+	cloned   = `UPDATE @.identity SET database_oid = 1`
+	upgraded = `UPDATE @.identity SET system_identifier = 1; UPDATE @.identity SET row_xid = xmin`
+)
+
+func TestRebase(t *testing.T) {
+	for _, c := range []struct{ name, how string }{
+		{"restored", restored},
+		{"restored, with the same xmin by chance", restored + "UPDATE @.identity SET row_xid = xmin"},
+		{"cloned", cloned},
+		{"upgraded", upgraded},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pgtest.Each(t, func(t *testing.T, dsn string) {
+				h := newHouse(t, dsn, postgres.Layout{Shards: 4})
+				both := h.enqueue(50)
+				h.mustDeliver("a", both)
+				h.mustDeliver("b", both)
+				onlyB := h.enqueue(60)
+				h.mustDeliver("a", onlyB) // b is left behind
+
+				h.exec(c.how)
+				h.mustBeForeign("a")
+				written := append(h.enqueue(10), h.enqueueInSavepoint(10)...)
+				kept := h.rebase()
+				if kept["a"] != len(written) || kept["b"] != len(onlyB)+len(written) {
+					t.Errorf("kept %v, want %d for a and %d for b", kept, len(written), len(onlyB)+len(written))
+				}
+				later := h.enqueue(5)
+				h.mustDeliver("a", slices.Concat(written, later))
+				h.mustDeliver("b", slices.Concat(onlyB, written, later))
+				h.mustDeliver("c", slices.Concat(onlyB, written, later)) // a new feed gets what is still there
+			})
+		})
+	}
+}
+
+// TestRebaseOfManyMessages holds that what was kept is read in pages, also by a feed that waits for little of it.
+func TestRebaseOfManyMessages(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
+		h.mustDeliver("a", nil)
+		h.mustDeliver("b", nil)
+		both := h.enqueue(3000)
+		h.mustDeliver("a", both)
+		onlyA := h.enqueue(6000)
+		h.exec(restored)
+		h.rebase()
+		h.mustDeliver("a", onlyA)
+		h.mustDeliver("b", slices.Concat(both, onlyA))
+	})
+}
+
+// TestRebaseWithoutFeeds holds that a log that no feed has ever read keeps all of it for the first one.
+func TestRebaseWithoutFeeds(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, postgres.Layout{})
+		waiting := h.enqueue(20)
+		h.exec(restored)
+		h.rebase()
+		h.mustDeliver("first", waiting)
+	})
+}
+
+// TestRebaseWithOldNumbers holds that messages keep their order when the sequence has not come along, as with logical
+// replication: what was written here then has the same numbers as what was brought.
+func TestRebaseWithOldNumbers(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, postgres.Layout{Shards: 1})
+		h.mustDeliver("f", h.enqueue(5))
+		brought := h.enqueue(40)
+		h.exec(restored)
+		h.exec("SELECT setval('@.message_seq', 1, false)")
+		written := h.enqueue(40)
+		h.rebase()
+		h.mustDeliver("f", slices.Concat(brought, written, h.enqueue(3)))
+	})
+}
+
+// TestRebaseUnderARelay holds that a relay that was there before the rebase, for instance because the database was
+// replaced under its feet, keeps nothing of what it knew.
+func TestRebaseUnderARelay(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		h := newHouse(t, dsn, postgres.Layout{Shards: 1})
+		h.enqueue(3)
+		feed := h.open("f")
+		defer feed.Close(ctx)
+		share, err := feed.Balance(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.exec(restored)
+		h.rebase()
+		if _, err := feed.Read(ctx, demand(share)); !errors.Is(err, postrider.ErrReset) {
+			t.Errorf("Read after a rebase: %v", err)
+		}
+	})
+}
+
+func TestRebaseRefusesAnOldSnapshot(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, postgres.Layout{})
+		h.mustFail(pgx.RepeatableRead, "SELECT @.rebase()")
+	})
+}
+
+// house is a log with a producer and one member a feed, without a relay.
+type house struct {
+	t      *testing.T
+	pool   *pgxpool.Pool
+	cfg    postgres.Config
+	store  *postgres.Store
+	outbox *postgres.Outbox
+}
+
+func newHouse(t *testing.T, dsn string, layout postgres.Layout) *house {
+	t.Helper()
+	pool := pgtest.Pool(t, dsn)
+	cfg := pgtest.Schema(t, pool, layout)
+	store, err := postgres.New(pool, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: cfg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &house{t, pool, cfg, store, outbox}
+}
+
+// in puts the schema in place of each @.
+func (h *house) in(sql string) string { return strings.ReplaceAll(sql, "@.", h.cfg.Schema+".") }
+
+// exec runs statements, in one transaction if they are several.
+func (h *house) exec(sql string) {
+	h.t.Helper()
+	if _, err := h.pool.Exec(h.t.Context(), h.in(sql), pgx.QueryExecModeSimpleProtocol); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// mustFail runs a statement at an isolation level that it must refuse.
+func (h *house) mustFail(level pgx.TxIsoLevel, sql string) {
+	h.t.Helper()
+	err := pgx.BeginTxFunc(h.t.Context(), h.pool, pgx.TxOptions{IsoLevel: level}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(h.t.Context(), h.in(sql), pgx.QueryExecModeExec)
+		return err
+	})
+	if sqlState(err) != "25001" { // active_sql_transaction
+		h.t.Errorf("%s: %v", sql, err)
+	}
+}
+
+// sqlState returns the code of a server's error, or nothing.
+func sqlState(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+func messages(n int) ([]postrider.Message, []postrider.ID) {
+	msgs, ids := make([]postrider.Message, n), make([]postrider.ID, n)
+	for i := range msgs {
+		ids[i] = postrider.NewID()
+		msgs[i] = postrider.Message{ID: ids[i], Type: "t", Key: fmt.Sprint("k", i%7), Payload: []byte("p")}
+	}
+	return msgs, ids
+}
+
+// enqueue commits n messages of seven keys, in a few transactions, and returns their IDs in order.
+func (h *house) enqueue(n int) (ids []postrider.ID) {
+	h.t.Helper()
+	for n > 0 {
+		size := min(n, max(3, n/4))
+		msgs, some := messages(size)
+		err := pgx.BeginFunc(h.t.Context(), h.pool, func(tx pgx.Tx) error {
+			return h.outbox.Enqueue(h.t.Context(), tx, msgs...)
+		})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		ids = append(ids, some...)
+		n -= size
+	}
+	return ids
+}
+
+// enqueueInSavepoint does the same in a subtransaction, where a row's xmin is not the transaction's ID.
+func (h *house) enqueueInSavepoint(n int) []postrider.ID {
+	h.t.Helper()
+	msgs, ids := messages(n)
+	err := pgx.BeginFunc(h.t.Context(), h.pool, func(tx pgx.Tx) error {
+		return pgx.BeginFunc(h.t.Context(), tx, func(savepoint pgx.Tx) error {
+			return h.outbox.Enqueue(h.t.Context(), savepoint, msgs...)
+		})
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return ids
+}
+
+func (h *house) open(name string) postrider.Feed {
+	h.t.Helper()
+	feed, err := h.store.Open(h.t.Context(), name, postrider.Member{Name: "test", Lease: time.Minute})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return feed
+}
+
+// mustDeliver lets a member read and settle everything there is, which must be these messages, in the order of each key.
+func (h *house) mustDeliver(name string, want []postrider.ID) {
+	h.t.Helper()
+	got, err := deliver(h.t.Context(), h.open(name))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	place := make(map[postrider.ID]int, len(want))
+	for i, id := range want {
+		place[id] = i
+	}
+	last := map[string]int{}
+	for _, m := range got {
+		i, ok := place[m.ID]
+		if !ok {
+			h.t.Errorf("feed %s: a message that was not to be delivered, or twice", name)
+			continue
+		}
+		delete(place, m.ID)
+		if i < last[m.Key] {
+			h.t.Errorf("feed %s: key %s is out of order", name, m.Key)
+		}
+		last[m.Key] = i
+	}
+	if len(place) > 0 {
+		h.t.Errorf("feed %s: %d of %d messages did not arrive", name, len(place), len(want))
+	}
+}
+
+// deliver reads and settles until nothing is left, and leaves.
+func deliver(ctx context.Context, feed postrider.Feed) (all []postrider.Message, err error) {
+	defer feed.Close(ctx)
+	share, err := feed.Balance(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for empty := 0; empty < 3; empty++ { // one may be a page that held nothing of ours
+		batches, err := feed.Read(ctx, demand(share))
+		if err != nil {
+			return nil, err
+		}
+		if len(batches) == 0 {
+			continue
+		}
+		empty = 0
+		var marks []postrider.Mark
+		for i := range batches {
+			all = append(all, batches[i].Messages...)
+			marks = append(marks, postrider.Mark{Shard: batches[i].Shard, Batch: &batches[i], Done: len(batches[i].Messages)})
+		}
+		if _, err := feed.Settle(ctx, marks); err != nil {
+			return nil, err
+		}
+	}
+	var marks []postrider.Mark
+	for _, shard := range share.Shards {
+		marks = append(marks, postrider.Mark{Shard: shard})
+	}
+	return all, feed.Release(ctx, marks)
+}
+
+func demand(share postrider.Share) (want []postrider.Demand) {
+	for _, shard := range share.Shards {
+		want = append(want, postrider.Demand{Shard: shard, Limit: 700})
+	}
+	return want
+}
+
+func (h *house) mustBeForeign(name string) {
+	h.t.Helper()
+	feed := h.open(name)
+	defer feed.Close(h.t.Context())
+	if _, err := feed.Balance(h.t.Context()); !errors.Is(err, postrider.ErrForeign) {
+		h.t.Errorf("Balance in a foreign database: %v", err)
+	}
+}
+
+func (h *house) rebase() map[string]int {
+	h.t.Helper()
+	all, err := h.store.Rebase(h.t.Context())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	kept := map[string]int{}
+	for _, r := range all {
+		kept[r.Feed] = int(r.Unsettled)
+	}
+	return kept
+}
