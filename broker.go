@@ -27,10 +27,14 @@ type OrderKeeper interface {
 // their own process. It returns nil when the message has been dealt with.
 type PublisherFunc func(ctx context.Context, m Message) error
 
-// Publish calls the function for each message in turn and, after a failure, for none that follows.
+// Publish calls the function for each message in turn and, after a failure or the end of ctx, for none that follows.
 func (f PublisherFunc) Publish(ctx context.Context, msgs []Message) []error {
 	for i, m := range msgs {
-		if err := f(ctx, m); err != nil {
+		err := ctx.Err()
+		if err == nil {
+			err = f(ctx, m)
+		}
+		if err != nil {
 			errs := make([]error, len(msgs))
 			errs[i] = err
 			for j := i + 1; j < len(msgs); j++ {

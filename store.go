@@ -39,13 +39,15 @@ type Member struct {
 // before is void.
 type Feed interface {
 	// Balance announces the member, takes free shards up to its fair share and returns what it holds. A shard is free
-	// when its holder released it or let its lease run out. Balance returns [ErrForeign] when the ledger belongs to
-	// another database, and takes nothing then.
+	// when its holder released it or let its lease run out. It does not renew the leases of shards held already. A shard
+	// that is missing from the answer is no longer the member's: everything read from it is to be forgotten, also if a
+	// later Balance returns it again. Balance returns [ErrForeign] when the ledger belongs to another database, and
+	// takes nothing then.
 	Balance(ctx context.Context) (Share, error)
 
 	// Read returns the next committed messages of the shards it is asked for, in delivery order, at most one batch a
 	// shard; shards with nothing new are left out. Each message is handed out once for as long as the shard is held.
-	// Messages of one key come in the order in which their transactions committed, if those did not overlap.
+	// Messages of one key come in commit order: if a's transaction had committed before b was enqueued, a comes first.
 	Read(ctx context.Context, want []Demand) ([]Batch, error)
 
 	// Settle records what has been confirmed and renews the leases of the shards it names. It returns the shards that

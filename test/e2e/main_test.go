@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,8 @@ type scene struct {
 	pool *pgxpool.Pool
 	cfg  postgres.Config
 	log  string
+
+	numbers atomic.Int64 // of the facts that the test itself commits
 }
 
 func newScene(t *testing.T, dsn string, layout postgres.Layout) *scene {
@@ -39,7 +42,7 @@ func newScene(t *testing.T, dsn string, layout postgres.Layout) *scene {
 	if err := history.Setup(t.Context(), pool, cfg, 200); err != nil {
 		t.Fatal(err)
 	}
-	return &scene{t, dsn, pool, cfg, filepath.Join(t.TempDir(), "deliveries")}
+	return &scene{t: t, dsn: dsn, pool: pool, cfg: cfg, log: filepath.Join(t.TempDir(), "deliveries")}
 }
 
 func (s *scene) write(plan history.Plan) *history.Writers {
@@ -51,28 +54,42 @@ func (s *scene) write(plan history.Plan) *history.Writers {
 	return writers
 }
 
+// relays starts processes that deliver to the scene's file, unless the configuration names another.
 func (s *scene) relays(cfg fleet.Config, size int) *fleet.Fleet {
-	cfg.DSN, cfg.Schema, cfg.Log = s.dsn, s.cfg.Schema, s.log
+	cfg.DSN, cfg.Schema = s.dsn, s.cfg.Schema
+	if cfg.Log == "" {
+		cfg.Log = s.log
+	}
 	return fleet.Start(s.t, cfg, size)
 }
 
 // settle waits until everything that was committed has arrived, or for as long as that may take, and returns the verdict.
 func (s *scene) settle(within time.Duration) history.Verdict {
 	s.t.Helper()
+	return s.settleLog(s.log, within)
+}
+
+func (s *scene) settleLog(log string, within time.Duration) history.Verdict {
+	s.t.Helper()
 	var verdict history.Verdict
 	s.eventually(within, func() bool {
-		verdict = s.check()
+		verdict = s.check(s.arrived(log))
 		return len(verdict.Lost) == 0
 	})
 	return verdict
 }
 
-func (s *scene) check() history.Verdict {
+func (s *scene) arrived(log string) []history.Delivery {
 	s.t.Helper()
-	arrived, err := history.ReadLog(s.log)
+	arrived, err := history.ReadLog(log)
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	return arrived
+}
+
+func (s *scene) check(arrived []history.Delivery) history.Verdict {
+	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
 	defer cancel()
 	verdict, err := history.Check(ctx, s.pool, s.cfg, arrived)

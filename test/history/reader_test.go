@@ -2,6 +2,7 @@ package history_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -29,13 +30,18 @@ type variant struct {
 	order string
 	// positional reads whatever comes after the last number read, and looks at no snapshot.
 	positional bool
-	// hasty reads without pauses, and at once after drawn has returned a number, to use it while it is wrong.
+	// hasty reads without pauses, to use what drawn returns while it is wrong.
 	hasty bool
+	// keepsCursor goes on with the cursor it has in memory after the server was gone.
+	keepsCursor bool
 }
 
 var right = variant{name: "right"}
 
-const page = 9
+const (
+	shards = 4
+	page   = 9
+)
 
 // reader reads one shard with small pages and pauses between its statements.
 type reader struct {
@@ -52,6 +58,35 @@ type readerCursor struct {
 	lo, lo2, last int64
 	highest, safe int64
 }
+
+// record stores the cursor as the product does, not waiting for the disk. It is the transaction ID of our own that the
+// rule for the floor asks for.
+func (r *reader) record(ctx context.Context, tx pgx.Tx) error {
+	c := r.cursor
+	_, err := tx.Exec(ctx, r.in(`INSERT INTO @.reader_cursors (shard, cursor)
+		SELECT $1, $2 FROM set_config('synchronous_commit', 'off', true)`), pgx.QueryExecModeExec,
+		r.shard, fmt.Sprintf(cursorFormat, c.s1, c.s2, c.lo, c.lo2, c.last, c.highest, c.safe))
+	return err
+}
+
+// restore goes back to the cursor that was stored last.
+func (r *reader) restore(ctx context.Context) error {
+	var text string
+	err := r.pool.QueryRow(ctx, r.in("SELECT cursor FROM @.reader_cursors WHERE shard = $1 ORDER BY n DESC LIMIT 1"),
+		pgx.QueryExecModeExec, r.shard).Scan(&text)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	r.cursor = readerCursor{}
+	if text == "" {
+		return nil
+	}
+	c := &r.cursor
+	_, err = fmt.Sscanf(text, cursorFormat, &c.s1, &c.s2, &c.lo, &c.lo2, &c.last, &c.highest, &c.safe)
+	return err
+}
+
+const cursorFormat = "%q %q %d %d %d %d %d"
 
 const columns = "m.seq, m.id, convert_from(m.payload, 'UTF8') AS text"
 
@@ -100,23 +135,27 @@ func (r *reader) cycle(ctx context.Context) (n int, err error) {
 		c.s1 = "1:1:"
 	}
 	var now string
-	takeID := r.hasty || rand.IntN(2) == 0
+	record := r.hasty || rand.IntN(2) == 0
 	candidate := c.highest
-	drawn := r.drawn != "" && !(r.hasty && c.safe > c.highest)
+	ask := r.drawn != "" && !(r.hasty && (c.s2 != "" || c.safe > c.highest))
 	err = pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
-		if drawn {
+		if ask {
 			if err := tx.QueryRow(ctx, r.in(r.drawn), pgx.QueryExecModeExec).Scan(&candidate); err != nil {
 				return err
 			}
+			var tv int64
+			if err := tx.QueryRow(ctx, r.in("select pg_sequence_last_value('@.message_seq')"), pgx.QueryExecModeExec).Scan(&tv); err==nil && candidate > tv { println("DBG seen", r.shard, candidate, candidate-tv, "s2", c.s2 != "") }
 		}
 		r.pause(ctx, 5)
-		if takeID {
-			if _, err := tx.Exec(ctx, "SELECT pg_current_xact_id()", pgx.QueryExecModeExec); err != nil {
+		if record {
+			if err := r.record(ctx, tx); err != nil {
 				return err
 			}
 		}
 		r.pause(ctx, 5)
 		now, n, err = r.page(ctx, tx)
+			var tv int64
+			if err := tx.QueryRow(ctx, r.in("select pg_sequence_last_value('@.message_seq')"), pgx.QueryExecModeExec).Scan(&tv); err==nil && c.safe > tv { println("DBG used", r.shard, c.safe, c.safe-tv, n, "s2", c.s2!="") }
 		r.pause(ctx, 2)
 		return err
 	})
@@ -135,7 +174,7 @@ func (r *reader) cycle(ctx context.Context) (n int, err error) {
 	case !full:
 		c.s1, c.lo, c.s2, c.last = c.s2, c.lo2, "", 0
 	}
-	if takeID {
+	if record { // a transaction ID of our own has come and gone
 		c.safe = candidate
 	}
 	return n, nil
@@ -197,9 +236,13 @@ func (r *reader) pause(ctx context.Context, ms int) {
 	}
 }
 
-// readAll starts a reader a shard and returns what to call when the writers have stopped: it waits until everything has
-// been read and returns it in the order of reading.
-func readAll(t *testing.T, pool *pgxpool.Pool, schema string, shards int, v variant) (readers []*reader, deliveries func() []history.Delivery) {
+// newReaders returns a reader a shard, and a function that returns what they have read so far, in the order of reading.
+func newReaders(t *testing.T, pool *pgxpool.Pool, schema string, v variant) (readers []*reader, deliveries func() []history.Delivery) {
+	t.Helper()
+	_, err := pool.Exec(t.Context(), "CREATE TABLE "+schema+".reader_cursors (n bigserial, shard int NOT NULL, cursor text NOT NULL)")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var mu sync.Mutex
 	var all []history.Delivery
 	for shard := range shards {

@@ -1,0 +1,128 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/test/fleet"
+	"github.com/postrider/postrider/test/history"
+)
+
+// TestServerCrash kills all processes of a server under load, again and again. What was committed is not lost, and the
+// relays go on by themselves soon after the server is back, however long it was away.
+func TestServerCrash(t *testing.T) {
+	for _, version := range []string{"15", "18"} {
+		t.Run("pg"+version, func(t *testing.T) {
+			testServerCrash(t, "postgres"+version+"@e2e", pgtest.Env(t, "POSTRIDER_TEST_POSTGRES"+version+"_E2E"))
+		})
+	}
+}
+
+func testServerCrash(t *testing.T, server, dsn string) {
+	crashes := 3
+	if long() {
+		crashes = 20
+	}
+	const resumeWithin = 5 * time.Second
+	s := newScene(t, dsn, postgres.Layout{})
+	t.Cleanup(func() { // the schema is dropped next
+		s.services("start", server)
+		s.decidePrepared(context.WithoutCancel(t.Context()))
+	})
+	s.mustSyncToDisk()
+	keys := s.keyOfEachShard()
+	arrivals := s.follow(s.log)
+	relays := s.relays(fleet.Config{Slow: 3 * time.Millisecond}, 2)
+	writers := s.write(history.Plan{Writers: 8, Keys: 200, Pause: 5 * time.Millisecond, Pauses: 0.3, Bulk: 6})
+
+	var resumed []time.Duration
+	for i := range crashes {
+		before := arrivals.count()
+		if _, ok := s.eventually(20*time.Second, func() bool { return arrivals.count() > before+500 }); !ok {
+			t.Fatalf("crash %d: no load", i)
+		}
+		s.services("kill", server)
+		if i == 1 { // long enough for every pause between attempts to have grown as long as it gets
+			s.wait(12 * time.Second)
+		}
+		s.services("start", server)
+		back := time.Now()
+		s.decidePrepared(t.Context())
+		var markers []postrider.ID
+		s.tryEventually(func() (err error) { // the pool has to find out that its connections are dead
+			markers, err = s.commit(keys...)
+			return err
+		})
+		s.eventually(30*time.Second, func() bool { return arrivals.have(markers...) })
+		took := time.Since(back).Round(10 * time.Millisecond)
+		resumed = append(resumed, took)
+		if took > resumeWithin {
+			t.Errorf("crash %d: all shards were delivered again only %s after the server was back", i, took)
+		}
+	}
+	writers.Stop()
+	verdict := s.settle(30 * time.Second)
+	relays.StopAll()
+	t.Logf("%d crashes, %d transactions failed; all shards resumed after %s, at most %s: %s",
+		crashes, writers.Errors(), resumed, slices.Max(resumed), verdict)
+	if !verdict.Clean() {
+		t.Error("the histories differ")
+	}
+}
+
+// services calls the script that the server was started with.
+func (s *scene) services(args ...string) {
+	s.t.Helper()
+	out, err := exec.Command(pgtest.Env(s.t, "POSTRIDER_SERVICES"), args...).CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("services %v: %v\n%s", args, err, out)
+	}
+}
+
+func (s *scene) wait(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-s.t.Context().Done():
+	}
+}
+
+func (s *scene) mustSyncToDisk() {
+	s.t.Helper()
+	for _, setting := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
+		var value string
+		if err := s.pool.QueryRow(s.t.Context(), "SHOW "+setting).Scan(&value); err != nil || value != "on" {
+			s.t.Fatalf("%s is %s, %v: the test would show nothing", setting, value, err)
+		}
+	}
+}
+
+// decidePrepared commits or rolls back the prepared transactions that a crash has left behind, as a transaction manager
+// would: they have survived it, with their locks, and their writers are gone.
+func (s *scene) decidePrepared(ctx context.Context) {
+	s.t.Helper()
+	s.tryEventually(func() error {
+		rows, err := s.pool.Query(ctx, `SELECT gid FROM pg_prepared_xacts
+			WHERE database = current_database() AND prepared < pg_postmaster_start_time()`, pgx.QueryExecModeExec)
+		if err != nil {
+			return err
+		}
+		names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		for _, name := range names {
+			end := []string{"COMMIT", "ROLLBACK"}[rand.IntN(2)]
+			if _, err := s.pool.Exec(ctx, fmt.Sprintf("%s PREPARED '%s'", end, name), pgx.QueryExecModeExec); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+}
