@@ -29,7 +29,8 @@ type Config struct {
 	BatchSize int
 	// ReadAhead is the largest number of messages of one shard that are read but not confirmed. Defaults to 4000.
 	ReadAhead int
-	// PollMin is the time between two reads while messages keep coming. Defaults to 5 ms.
+	// PollMin is the time between two reads while messages keep coming. When many come, up to three times as much passes,
+	// so that each read brings more. Defaults to 5 ms.
 	PollMin time.Duration
 	// PollMax is the time between two reads of an idle relay; the interval grows from PollMin to it. Defaults to 50 ms.
 	PollMax time.Duration

@@ -48,6 +48,14 @@ func TestPolling(t *testing.T) {
 		if n := f.count("Settle") - settles; n < 15 || n > 22 {
 			t.Errorf("%d settles in a second of traffic, want 20", n)
 		}
+		before = f.count("Read")
+		for range 1000 {
+			w.commitMany(20, 100)
+			time.Sleep(time.Millisecond)
+		}
+		if n := f.count("Read") - before; n < 60 || n > 75 {
+			t.Errorf("%d reads in a second of much traffic, want 67", n)
+		}
 		time.Sleep(time.Second)
 		before = f.count("Read")
 		time.Sleep(time.Second)

@@ -126,6 +126,11 @@ func TestRebaseUnderARelay(t *testing.T) {
 		if _, err := feed.Read(ctx, demand(share)); !errors.Is(err, postrider.ErrReset) {
 			t.Errorf("Read after a rebase: %v", err)
 		}
+		another := h.open("f")
+		defer another.Close(ctx)
+		if share, err := another.Balance(ctx); err != nil || share.Members != 1 || len(share.Shards) != 1 {
+			t.Errorf("the relays of before still count: %+v, %v", share, err)
+		}
 	})
 }
 

@@ -183,6 +183,7 @@ BEGIN
       FROM (SELECT s.made_up FROM postrider_sets s WHERE c.feed = ANY (s.feeds)
             UNION ALL SELECT * FROM pg_snapshot_xip(snapshot)) AS l(x)) i;
   PERFORM @schema@.move_in();
+  DELETE FROM @schema@.members;  -- those of the old database would be left their share until their leases run out
   UPDATE @schema@.generation SET id = gen_random_uuid();  -- relays that are here already must start anew
 
   RETURN QUERY
