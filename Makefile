@@ -31,7 +31,7 @@ bench: ## Go benchmarks of all modules against the servers that run
 	for m in $(MODULES); do (cd $$m && go test -run '^$$' -bench . -benchmem ./...); done
 
 services: ## Start the servers the tests need
-	@dev/services up postgres15 postgres18 pgbouncer postgres15@crash postgres18@crash
+	@dev/services up postgres15 postgres18 pgbouncer postgres15@crash postgres18@crash postgres15@e2e postgres18@e2e
 
 services-down: ## Stop all servers; the data stays
 	@dev/services down

@@ -37,7 +37,11 @@ func testServerCrash(t *testing.T, server, dsn string) {
 	s := newScene(t, dsn, postgres.Layout{})
 	t.Cleanup(func() { // the schema is dropped next
 		s.services("start", server)
-		s.decidePrepared(context.WithoutCancel(t.Context()))
+		for range 100 { // each attempt may find a connection that has died
+			if s.decidePrepared(context.WithoutCancel(t.Context())) == nil {
+				break
+			}
+		}
 	})
 	s.mustSyncToDisk()
 	keys := s.keyOfEachShard()
@@ -52,14 +56,15 @@ func testServerCrash(t *testing.T, server, dsn string) {
 			t.Fatalf("crash %d: no load", i)
 		}
 		s.services("kill", server)
-		if i == 1 { // long enough for every pause between attempts to have grown as long as it gets
-			s.wait(12 * time.Second)
+		if i%4 == 1 { // until leases have run out, and pauses between attempts are as long as they get
+			s.wait(11 * time.Second)
 		}
 		s.services("start", server)
 		back := time.Now()
-		s.decidePrepared(t.Context())
+		s.pool.Reset()
+		s.tryEventually(func() error { return s.decidePrepared(t.Context()) })
 		var markers []postrider.ID
-		s.tryEventually(func() (err error) { // the pool has to find out that its connections are dead
+		s.tryEventually(func() (err error) {
 			markers, err = s.commit(keys...)
 			return err
 		})
@@ -70,6 +75,7 @@ func testServerCrash(t *testing.T, server, dsn string) {
 			t.Errorf("crash %d: all shards were delivered again only %s after the server was back", i, took)
 		}
 	}
+	s.awaitHolders(2)
 	writers.Stop()
 	verdict := s.settle(30 * time.Second)
 	relays.StopAll()
@@ -83,7 +89,7 @@ func testServerCrash(t *testing.T, server, dsn string) {
 // services calls the script that the server was started with.
 func (s *scene) services(args ...string) {
 	s.t.Helper()
-	out, err := exec.Command(pgtest.Env(s.t, "POSTRIDER_SERVICES"), args...).CombinedOutput()
+	out, err := exec.CommandContext(context.WithoutCancel(s.t.Context()), pgtest.Env(s.t, "POSTRIDER_SERVICES"), args...).CombinedOutput()
 	if err != nil {
 		s.t.Fatalf("services %v: %v\n%s", args, err, out)
 	}
@@ -108,21 +114,18 @@ func (s *scene) mustSyncToDisk() {
 
 // decidePrepared commits or rolls back the prepared transactions that a crash has left behind, as a transaction manager
 // would: they have survived it, with their locks, and their writers are gone.
-func (s *scene) decidePrepared(ctx context.Context) {
-	s.t.Helper()
-	s.tryEventually(func() error {
-		rows, err := s.pool.Query(ctx, `SELECT gid FROM pg_prepared_xacts
-			WHERE database = current_database() AND prepared < pg_postmaster_start_time()`, pgx.QueryExecModeExec)
-		if err != nil {
+func (s *scene) decidePrepared(ctx context.Context) error {
+	rows, err := s.pool.Query(ctx, `SELECT gid FROM pg_prepared_xacts
+		WHERE database = current_database() AND prepared < pg_postmaster_start_time()`, pgx.QueryExecModeExec)
+	if err != nil {
+		return err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for _, name := range names {
+		end := []string{"COMMIT", "ROLLBACK"}[rand.IntN(2)]
+		if _, err := s.pool.Exec(ctx, fmt.Sprintf("%s PREPARED '%s'", end, name), pgx.QueryExecModeExec); err != nil {
 			return err
 		}
-		names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		for _, name := range names {
-			end := []string{"COMMIT", "ROLLBACK"}[rand.IntN(2)]
-			if _, err := s.pool.Exec(ctx, fmt.Sprintf("%s PREPARED '%s'", end, name), pgx.QueryExecModeExec); err != nil {
-				return err
-			}
-		}
-		return err
-	})
+	}
+	return err
 }

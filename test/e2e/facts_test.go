@@ -59,6 +59,15 @@ func (s *scene) keyOfEachShard() []string {
 	return keys
 }
 
+// ask scans the one value that a query returns, with the schema in place of @.
+func (s *scene) ask(sql string, value any) {
+	s.t.Helper()
+	sql = strings.ReplaceAll(sql, "@.", s.cfg.Schema+".")
+	if err := s.pool.QueryRow(s.t.Context(), sql, pgx.QueryExecModeExec).Scan(value); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // tryEventually tries until it succeeds, for at most half a minute.
 func (s *scene) tryEventually(f func() error) {
 	s.t.Helper()
@@ -77,7 +86,9 @@ type follower struct {
 	seen map[string]bool
 }
 
-func (s *scene) follow(log string) *follower { return &follower{s: s, log: log, seen: map[string]bool{}} }
+func (s *scene) follow(log string) *follower {
+	return &follower{s: s, log: log, seen: map[string]bool{}}
+}
 
 // count returns how many different messages have arrived.
 func (f *follower) count() int {

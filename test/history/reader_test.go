@@ -137,14 +137,12 @@ func (r *reader) cycle(ctx context.Context) (n int, err error) {
 	var now string
 	record := r.hasty || rand.IntN(2) == 0
 	candidate := c.highest
-	ask := r.drawn != "" && !(r.hasty && (c.s2 != "" || c.safe > c.highest))
+	ask := r.drawn != "" && (!r.hasty || c.safe <= c.highest) // in haste, first use what the last answer was
 	err = pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
 		if ask {
 			if err := tx.QueryRow(ctx, r.in(r.drawn), pgx.QueryExecModeExec).Scan(&candidate); err != nil {
 				return err
 			}
-			var tv int64
-			if err := tx.QueryRow(ctx, r.in("select pg_sequence_last_value('@.message_seq')"), pgx.QueryExecModeExec).Scan(&tv); err==nil && candidate > tv { println("DBG seen", r.shard, candidate, candidate-tv, "s2", c.s2 != "") }
 		}
 		r.pause(ctx, 5)
 		if record {
@@ -154,8 +152,6 @@ func (r *reader) cycle(ctx context.Context) (n int, err error) {
 		}
 		r.pause(ctx, 5)
 		now, n, err = r.page(ctx, tx)
-			var tv int64
-			if err := tx.QueryRow(ctx, r.in("select pg_sequence_last_value('@.message_seq')"), pgx.QueryExecModeExec).Scan(&tv); err==nil && c.safe > tv { println("DBG used", r.shard, c.safe, c.safe-tv, n, "s2", c.s2!="") }
 		r.pause(ctx, 2)
 		return err
 	})
@@ -165,9 +161,9 @@ func (r *reader) cycle(ctx context.Context) (n int, err error) {
 	if r.sameCycle {
 		c.safe = candidate
 	}
-	switch full := n == page; {
+	switch full := n == r.limit(); {
 	case r.positional:
-	case c.s2 == "" && full && r.order == "":
+	case c.s2 == "" && full:
 		c.s2, c.lo2 = now, max(c.lo, c.safe)
 	case c.s2 == "":
 		c.s1, c.lo = now, max(c.lo, c.safe)
@@ -182,10 +178,7 @@ func (r *reader) cycle(ctx context.Context) (n int, err error) {
 
 func (r *reader) page(ctx context.Context, tx pgx.Tx) (now string, n int, err error) {
 	c := &r.cursor
-	limit := page
-	if r.order != "" {
-		limit = 1000 // paging by another column would be a second fault
-	}
+	limit := r.limit()
 	var rows pgx.Rows
 	switch {
 	case r.positional:
@@ -213,6 +206,13 @@ func (r *reader) page(ctx context.Context, tx pgx.Tx) (now string, n int, err er
 		return err
 	})
 	return now, n, err
+}
+
+func (r *reader) limit() int {
+	if r.order != "" || r.hasty {
+		return 1000 // paging by another column would be a second fault; and who is in haste takes no second page
+	}
+	return page
 }
 
 func (r *reader) in(sql string) string {

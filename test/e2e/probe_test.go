@@ -1,0 +1,135 @@
+package e2e_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// patience is how long a producer may wait for a lock. The server fails the one who waits longer.
+const patience = "50ms"
+
+// probes are producers with little patience, who also tell how long they had to wait.
+type probes struct {
+	s       *scene
+	pool    *pgxpool.Pool
+	done    chan struct{}
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	n, late int
+	slowest time.Duration // insert
+	waits   int           // for locks, for longer than a millisecond
+	longest time.Duration // of them
+}
+
+// probe starts producers. One writes all the time, so that some of its transactions begin with the turn of a slot; those
+// of the others last so long that they write to a slot that is about to be emptied.
+func (s *scene) probe() *probes {
+	s.t.Helper()
+	p := &probes{s: s, done: make(chan struct{})}
+	p.connect()
+	p.running.Go(func() {
+		for p.pause(2 * time.Millisecond) {
+			p.once("probe", 0)
+		}
+	})
+	for i := range 4 {
+		p.running.Go(func() {
+			for p.pause(time.Millisecond) {
+				p.once(fmt.Sprint("late", i), (ringSlots-1)*ringPeriod+rand.N(ringPeriod))
+			}
+		})
+	}
+	return p
+}
+
+// connect makes the server report every wait for a lock that takes longer than the deadlock time-out, when it is over.
+func (p *probes) connect() {
+	p.s.t.Helper()
+	config, err := pgxpool.ParseConfig(p.s.dsn)
+	if err != nil {
+		p.s.t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"lock_timeout": patience, "log_lock_waits": "on", "deadlock_timeout": "1ms", "client_min_messages": "log",
+	} {
+		config.ConnConfig.RuntimeParams[name] = value
+	}
+	config.MaxConns = 8
+	config.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { p.heard(n.Message) }
+	if p.pool, err = pgxpool.NewWithConfig(p.s.t.Context(), config); err != nil {
+		p.s.t.Fatal(err)
+	}
+	p.s.t.Cleanup(p.pool.Close)
+}
+
+var acquired = regexp.MustCompile(`acquired .* after ([0-9.]+ ms)`)
+
+func (p *probes) heard(notice string) {
+	match := acquired.FindStringSubmatch(notice)
+	if match == nil {
+		return
+	}
+	var ms float64
+	fmt.Sscanf(match[1], "%f", &ms)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waits++
+	p.longest = max(p.longest, time.Duration(ms*float64(time.Millisecond)))
+}
+
+func (p *probes) once(key string, age time.Duration) {
+	ctx := p.s.t.Context()
+	var took time.Duration
+	err := pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT 1", pgx.QueryExecModeExec); err != nil { // so that it has begun
+			return err
+		}
+		p.pause(age)
+		start := time.Now()
+		_, err := p.s.enqueue(tx, key)
+		took = time.Since(start)
+		return err
+	})
+	if err != nil { // 55P03 lock_not_available: waited too long
+		p.s.t.Errorf("%s: %v", key, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.n++
+	if age > 0 {
+		p.late++
+	}
+	p.slowest = max(p.slowest, took)
+}
+
+// pause returns false when the probes are to end.
+func (p *probes) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-p.done:
+		return false
+	}
+}
+
+func (p *probes) stop() {
+	close(p.done)
+	p.running.Wait()
+}
+
+func (p *probes) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return fmt.Sprintf("%d probes, %d of them late: %d waited for a lock, at most %s; the slowest insert took %s",
+		p.n, p.late, p.waits, p.longest, p.slowest.Round(100*time.Microsecond))
+}

@@ -1,0 +1,94 @@
+package e2e_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/test/fleet"
+	"github.com/postrider/postrider/test/history"
+)
+
+const (
+	ringSlots  = 4
+	ringPeriod = 2 * time.Second
+	ringTurn   = ringSlots * ringPeriod
+)
+
+// TestRing turns the ring quickly, under load, while one of two feeds is away for more than a whole turn, again and
+// again. Nothing is lost: slots that the feed has not passed are kept. When it has caught up they are emptied again, and
+// all the while no producer waits for a lock.
+func TestRing(t *testing.T) {
+	pgtest.Each(t, testRing)
+}
+
+func testRing(t *testing.T, dsn string) {
+	duration := 25 * time.Second
+	if long() {
+		duration = 3 * time.Minute
+	}
+	s := newScene(t, dsn, postgres.Layout{Slots: ringSlots, Period: ringPeriod})
+	slowLog := filepath.Join(t.TempDir(), "slow")
+	const maintain = 300 * time.Millisecond
+	s.relays(fleet.Config{Maintain: maintain}, 1)
+	slow := s.relays(fleet.Config{Maintain: maintain, Feed: "slow", Log: slowLog}, 1)
+	arrivals, slowArrivals := s.follow(s.log), s.follow(slowLog)
+
+	start := time.Now()
+	writers := s.write(history.Plan{Writers: 6, Keys: 200, Pause: 10 * time.Millisecond, Pauses: 0.5, Bulk: 6})
+	probes := s.probe()
+	away := 0
+	for away == 0 || time.Since(start) < duration-2*ringTurn {
+		away++
+		s.mustHappen("both feeds deliver", func() bool { return arrivals.count() > 1000 && slowArrivals.count() > 1000 })
+		slow.Stop(0)
+		s.mustHappen("messages older than a turn are kept", func() bool { return s.oldest() > ringTurn+ringPeriod })
+		kept := s.rows()
+		slow.Restart(0)
+		committed := s.committed()
+		s.mustHappen("the slow feed catches up", func() bool { return slowArrivals.count() >= committed })
+		s.mustHappen("slots are emptied again", func() bool { return s.oldest() < ringTurn+ringPeriod/2 })
+		t.Logf("%d rows in the ring when the slow feed came back, %d now, under load", kept, s.rows())
+	}
+	writers.Stop()
+	probes.stop()
+	if n := writers.Errors(); n > 0 {
+		t.Errorf("%d transactions failed", n)
+	}
+
+	committed := s.committed()
+	s.mustHappen("all is delivered", func() bool { return arrivals.count() >= committed && slowArrivals.count() >= committed })
+	quiet := time.Now()
+	s.mustHappen("the ring is empty", func() bool { return s.oldest() == 0 })
+	t.Logf("empty %s after the last delivery; away %d times; %s", time.Since(quiet).Round(100*time.Millisecond), away, probes)
+	for feed, log := range map[string]string{"default": s.log, "slow": slowLog} {
+		verdict := s.check(s.arrived(log))
+		t.Logf("%s: %s", feed, verdict)
+		if !verdict.Clean() || len(verdict.Duplicates) > 0 {
+			t.Errorf("%s: want no difference and no duplicate", feed)
+		}
+	}
+}
+
+// mustHappen waits for what must be the case within three turns.
+func (s *scene) mustHappen(what string, yes func() bool) {
+	s.t.Helper()
+	if _, ok := s.eventually(3*ringTurn, yes); !ok {
+		s.t.Fatalf("not within three turns: %s", what)
+	}
+}
+
+func (s *scene) rows() (n int) { s.ask("SELECT count(*) FROM @.messages", &n); return n }
+
+func (s *scene) committed() (n int) { s.ask("SELECT count(*) FROM @.facts", &n); return n }
+
+// oldest returns the age of the oldest message in the log, or 0 when that is empty. It must be quick: while it reads, no
+// slot can be emptied.
+func (s *scene) oldest() time.Duration {
+	var seconds float64
+	s.ask(`SELECT coalesce((SELECT date_part('epoch', clock_timestamp() - created_at)
+		FROM @.messages ORDER BY xid LIMIT 1), 0)::float8`, &seconds)
+	return time.Duration(seconds * float64(time.Second))
+}
