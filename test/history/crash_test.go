@@ -65,7 +65,7 @@ func huntCrashes(t *testing.T, server, dsn string, v variant, most int) (verdict
 	for len(verdict.Lost) == 0 && crashes < most {
 		crashes++
 		func() { // so that nobody reads or writes any more, however it ends
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			var written atomic.Bool
 			var reading sync.WaitGroup
 			defer reading.Wait()

@@ -21,7 +21,7 @@ CREATE FUNCTION @schema@.read_log(
   SET enable_sort = off
   SET enable_hashjoin = off
   SET enable_mergejoin = off
-  SET jit = off
+  SET jit = off  -- here and wherever plans are disabled: their made-up price would have the others compiled, for seconds
   SET plan_cache_mode = force_generic_plan
   SET work_mem = '64MB'
 AS $$
@@ -114,6 +114,9 @@ CREATE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name tex
     shard smallint, n bigint, s1 text, lo bigint, s2 text, lo2 bigint, last bigint,
     quota integer, members integer, generation text)
   LANGUAGE plpgsql
+  SET enable_seqscan = off  -- a plan made while the ledger was small must not read all of it later
+  SET enable_bitmapscan = off
+  SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -132,7 +135,7 @@ BEGIN
       VALUES (feed_name, member_id, member_name, clock_timestamp() + lease);
   END IF;
 
-  SELECT count(*), count(*) FILTER (WHERE m.member < member_id) INTO alive, rank
+  SELECT greatest(count(*), 1), count(*) FILTER (WHERE m.member < member_id) INTO alive, rank
   FROM (SELECT m.member FROM @schema@.members m
         WHERE m.feed = feed_name AND m.until > clock_timestamp()
         GROUP BY m.member HAVING NOT bool_or(m.gone)) m;

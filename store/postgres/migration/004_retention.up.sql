@@ -8,6 +8,7 @@ CREATE FUNCTION @schema@.slot_passed(slot integer) RETURNS boolean
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
   SET enable_bitmapscan = off
+  SET jit = off
 AS $$
 DECLARE
   horizon xid8;
@@ -88,6 +89,9 @@ REVOKE ALL ON FUNCTION @schema@.reclaim() FROM PUBLIC;
 CREATE FUNCTION @schema@.sweep() RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET jit = off
 AS $$
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
