@@ -155,7 +155,7 @@ kill_tree() {
 can_be_root() { ((EUID == 0)) || sudo -n true 2>/dev/null; }
 as_root() { if ((EUID == 0)); then "$@"; else sudo -n "$@"; fi; }
 
-apt_has() { command -v apt-get >/dev/null && apt-cache show "$1" 2>/dev/null | grep -q '^Package:'; }
+apt_has() { command -v apt-get >/dev/null && apt-cache show "$1" 2>/dev/null | grep '^Package:' >/dev/null; }
 
 # apt_install keeps the packages from starting servers of their own: a policy file is the documented way. It is a
 # subshell, so that its trap takes the file away again also when somebody interrupts.

@@ -84,6 +84,35 @@ func TestLedgerPlans(t *testing.T) {
 	})
 }
 
+// TestReclaimPlans holds that the question whether a slot has been passed, which is asked under its lock, does not cost
+// more for a full slot, nor beside a transaction that was open all the time.
+func TestReclaimPlans(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newPlanHouse(t, dsn)
+		open, err := h.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer open.Rollback(t.Context())
+		if _, err := open.Exec(t.Context(), "SELECT pg_current_xact_id()"); err != nil {
+			t.Fatal(err)
+		}
+		h.exec(fill)
+		h.deliverAll("f")
+		h.exec("ANALYZE @.messages")
+		var plans plans
+		h.watched(t, dsn, &plans).mustReclaim(true)
+		buffers, _, faults := plans.judge("messages_")
+		t.Logf("%d buffers", buffers)
+		if limit := 50 + 10*planShards*h.inFlight("f"); buffers > limit {
+			t.Errorf("%d buffers touched, want at most %d", buffers, limit)
+		}
+		for _, fault := range faults {
+			t.Error(fault)
+		}
+	})
+}
+
 func testPlans(t *testing.T, h *house, dsn string, size int) {
 	// A feed that has passed everything but what was in flight.
 	open, err := h.pool.Begin(t.Context())

@@ -91,7 +91,7 @@ func (b *board) transact(t *testing.T, h Harness, rng *rand.Rand) error {
 	msgs := []postrider.Message{one(fmt.Sprint("own", rng.Uint64()))}
 	tx := h.Begin(t)
 	if err := tx.Enqueue(ctx, msgs...); err != nil {
-		return fmt.Errorf("Enqueue: %w", err)
+		return fmt.Errorf("enqueue: %w", err)
 	}
 	keys := rng.Perm(len(b.keys))[:1+rng.IntN(3)]
 	slices.Sort(keys) // all writers lock in one order
@@ -100,7 +100,7 @@ func (b *board) transact(t *testing.T, h Harness, rng *rand.Rand) error {
 		defer b.keys[k].Unlock()
 		more := series(fmt.Sprint("k", k), 1+rng.IntN(2))
 		if err := tx.Enqueue(ctx, more...); err != nil {
-			return fmt.Errorf("Enqueue: %w", err)
+			return fmt.Errorf("enqueue: %w", err)
 		}
 		msgs = append(msgs, more...)
 	}
@@ -108,7 +108,7 @@ func (b *board) transact(t *testing.T, h Harness, rng *rand.Rand) error {
 		return tx.Rollback()
 	}
 	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("Commit: %w", err)
+		return fmt.Errorf("commit: %w", err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

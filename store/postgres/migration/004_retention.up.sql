@@ -8,6 +8,8 @@ CREATE FUNCTION @schema@.slot_passed(slot integer) RETURNS boolean
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
   SET enable_bitmapscan = off
+  SET enable_hashjoin = off  -- it would read the whole slot, under its lock
+  SET enable_mergejoin = off
   SET jit = off
 AS $$
 DECLARE
@@ -49,6 +51,7 @@ CREATE FUNCTION @schema@.reclaim() RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET lock_timeout = '20ms'
+  SET enable_seqscan = off
 AS $$
 DECLARE
   slot   integer := (@schema@.slot_at(clock_timestamp()) + 1) % @schema@.slot_count();
