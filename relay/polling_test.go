@@ -42,8 +42,8 @@ func TestPolling(t *testing.T) {
 			w.commitMany(1, 100)
 			time.Sleep(time.Millisecond)
 		}
-		if n := f.count("Read") - before; n < 190 || n > 210 {
-			t.Errorf("%d reads in a second of traffic, want 200", n)
+		if n := f.count("Read") - before; n < 185 || n > 210 {
+			t.Errorf("%d reads in a second of traffic, want 200, or fewer while the first message is waited for", n)
 		}
 		if n := f.count("Settle") - settles; n < 15 || n > 22 {
 			t.Errorf("%d settles in a second of traffic, want 20", n)
