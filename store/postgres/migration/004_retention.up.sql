@@ -8,8 +8,6 @@ CREATE FUNCTION @schema@.slot_passed(slot integer) RETURNS boolean
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
   SET enable_bitmapscan = off
-  SET enable_hashjoin = off  -- it would read the whole slot, under its lock
-  SET enable_mergejoin = off
   SET jit = off
 AS $$
 DECLARE
@@ -26,8 +24,10 @@ BEGIN
     RETURN false;
   END IF;
   EXECUTE format('SELECT EXISTS (
-      SELECT FROM (SELECT c.shard, pg_snapshot_xip(c.s1) AS xid FROM @schema@.cursors c) i
-      JOIN @schema@.%I m ON m.xid = i.xid AND m.shard = i.shard)', 'messages_' || slot)
+      SELECT FROM @schema@.cursors c CROSS JOIN LATERAL pg_snapshot_xip(c.s1) i(xid)
+      -- "LIMIT 1" and "+ 0" keep it at one lookup for each, by the index on xid.
+      CROSS JOIN LATERAL (SELECT FROM @schema@.%I m WHERE m.xid = i.xid AND m.shard + 0 = c.shard LIMIT 1) m)',
+      'messages_' || slot)
     INTO waiting;
   RETURN NOT waiting;
 END
