@@ -1,0 +1,90 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2153 # PORT and NAME are set by select_service
+# Not a kind: what the kinds have in common whose program writes no pid file of its own, or listens on several ports.
+
+# daemon_launch runs a program in $DIR, with that as its HOME. The file has its number and its time of birth, so that
+# whoever has the same number later is not taken for it.
+daemon_launch() {
+  as_server touch "$DIR/log"
+  launch env -C "$DIR" "HOME=$DIR" "$@"
+  echo "$LAUNCHED $(born "$LAUNCHED")" >"$DIR/pid"
+}
+
+born() {
+  local stat
+  stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+  read -ra stat <<<"${stat##*) }"
+  echo "${stat[19]}" # field 22, in ticks since the start of the machine
+}
+
+daemon_pid() {
+  local pid birth
+  read -r pid birth 2>/dev/null <"$DIR/pid" || return 0
+  if alive "$pid" && [[ $(born "$pid") == "$birth" ]]; then echo "$pid"; fi
+}
+
+# daemon_stop SECONDS: how long it may take to end by itself.
+daemon_stop() {
+  local pid
+  pid=$(daemon_pid)
+  kill -TERM "$pid"
+  wait_for "$1" none_alive "$pid" || kill_tree "$pid"
+}
+
+# extra_port WORD [DIRECTORY] prints a further port of the server, chosen when first asked for. These are below those of
+# choose_port, so that neither has to know what the other has given away.
+extra_port() {
+  local file=${2:-$DIR}/port.$1
+  if [[ ! -s $file ]]; then with_lock port choose_extra_port "$file"; fi
+  cat "$file"
+}
+
+choose_extra_port() {
+  local port=$((20000 + PORT % 500 * 10)) taken
+  taken=$(cat "$BASE"/*/port.* 2>/dev/null || true)
+  while grep -qx "$port" <<<"$taken" || port_is_open "$port"; do port=$((port + 1)); done
+  ((port < 25300)) || die "no free port for $NAME"
+  echo "$port" >"$1"
+}
+
+# answers PORT REQUEST PATTERN: one request, one line of the answer; PATTERN is a glob. It must not need a client program,
+# and a server that hangs must not hang us. The request may contain backslash escapes, also \0.
+answers() {
+  local line
+  line=$({
+    exec 3<>"/dev/tcp/127.0.0.1/$1" || exit 1
+    printf '%b' "$2" >&3
+    timeout 5 head -n 1 <&3 | tr -d '\0'
+  } 2>/dev/null) || return 1
+  # shellcheck disable=SC2053 # a glob
+  [[ $line == $3 ]]
+}
+
+# answers_bytes PORT REQUEST HEX: the same for protocols without lines; the answer must begin with these bytes, ?? is any.
+answers_bytes() {
+  local bytes
+  bytes=$({
+    exec 3<>"/dev/tcp/127.0.0.1/$1" || exit 1
+    printf '%b' "$2" >&3
+    timeout 5 head -c $((${#3} / 2)) <&3 | od -An -v -tx1 | tr -d ' \n'
+  } 2>/dev/null) || return 1
+  # shellcheck disable=SC2053 # a glob
+  [[ $bytes == $3 ]]
+}
+
+# http_ok PORT PATH
+http_ok() { answers "$1" "GET $2 HTTP/1.0\\r\\nHost: 127.0.0.1\\r\\n\\r\\n" 'HTTP/1.? 200*'; }
+
+# Java servers are made of jars, which Maven fetches from wherever it is set up to.
+java_install() {
+  command -v java >/dev/null || apt_install default-jre-headless
+  command -v mvn >/dev/null || apt_install maven
+}
+
+# maven GOAL OPTION...: a goal of its dependency plugin.
+maven() {
+  local log=$BASE/maven.log goal=$1
+  shift
+  mvn -B -ntp "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:$goal" "$@" >"$log" 2>&1 ||
+    die "maven failed; see $log"
+}

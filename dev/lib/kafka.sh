@@ -1,0 +1,114 @@
+# shellcheck shell=bash
+# Apache Kafka, one node that is broker and controller, from the jars on Maven Central.
+
+kafka_names() { echo kafka; }
+kafka_port() { echo 25340; }
+
+KAFKA_VERSION=4.3.1
+KAFKA_LOG4J_VERSION=2.25.2
+
+kafka_program() { echo "$BASE/programs/kafka-$KAFKA_VERSION"; }
+
+kafka_install() {
+  local target
+  target=$(kafka_program)
+  if [[ -d $target ]]; then return; fi
+  java_install
+  say "fetching Kafka $KAFKA_VERSION"
+  rm -rf "$target.part"
+  mkdir -p "$target.part"
+  cat >"$target.part/pom.xml" <<EOT
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>postrider</groupId>
+  <artifactId>kafka</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.kafka</groupId>
+      <artifactId>kafka_2.13</artifactId>
+      <version>$KAFKA_VERSION</version>
+    </dependency>
+    <dependency>
+      <groupId>org.apache.kafka</groupId>
+      <artifactId>kafka-tools</artifactId>
+      <version>$KAFKA_VERSION</version>
+    </dependency>
+    <dependency>
+      <groupId>org.apache.logging.log4j</groupId>
+      <artifactId>log4j-slf4j-impl</artifactId>
+      <version>$KAFKA_LOG4J_VERSION</version>
+    </dependency>
+  </dependencies>
+</project>
+EOT
+  maven copy-dependencies -f "$target.part/pom.xml" -DincludeScope=runtime "-DoutputDirectory=$target.part/libs"
+  chmod -R a+rX "$target.part"
+  mv "$target.part" "$target"
+}
+
+kafka_java() {
+  printf '%s\n' java -Xms256m -Xmx512m -XX:+UseG1GC -Djava.awt.headless=true -cp "$(kafka_program)/libs/*" \
+    "-Dlog4j2.configurationFile=$DIR/log4j2.properties"
+}
+
+kafka_init() {
+  local java controller
+  if [[ -e $DIR/initialised ]]; then return; fi
+  controller=$(extra_port controller)
+  rm -rf "$DIR/data" # an earlier attempt that did not get to its end
+  as_server tee "$DIR/log4j2.properties" >/dev/null <<'EOT'
+appender.stdout.type = Console
+appender.stdout.name = STDOUT
+appender.stdout.layout.type = PatternLayout
+appender.stdout.layout.pattern = %d %p %m (%c)%n
+rootLogger.level = INFO
+rootLogger.appenderRef.stdout.ref = STDOUT
+EOT
+  as_server tee "$DIR/server.properties" >/dev/null <<EOT
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:$controller
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:$PORT,CONTROLLER://127.0.0.1:$controller
+advertised.listeners=PLAINTEXT://127.0.0.1:$PORT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs=$DIR/data
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=4
+group.initial.rebalance.delay.ms=0
+# After a crash the controller, which is new itself, waits this long for the old broker before it takes the new one.
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
+EOT
+  mapfile -t java < <(kafka_java)
+  # The identity of a cluster is 16 bytes in base64; these are "postrider-test-1".
+  as_server "${java[@]}" kafka.tools.StorageTool format -t cG9zdHJpZGVyLXRlc3QtMQ -c "$DIR/server.properties" \
+    >>"$DIR/format.log" 2>&1 || die "could not format; see $DIR/format.log"
+  as_server touch "$DIR/initialised"
+}
+
+kafka_start() {
+  local java
+  mapfile -t java < <(kafka_java)
+  daemon_launch "${java[@]}" kafka.Kafka "$DIR/server.properties"
+}
+
+# The question is Metadata for all topics: length, key 3, version 4, number 65, no client name, null, false. The answer:
+# length, number, no throttling, one broker. It is listed once it has joined, which is later than its port opens.
+kafka_ready() {
+  [[ -n $(kafka_pid) ]] &&
+    answers_bytes "$PORT" '\0\0\0\017\0\003\0\004\0\0\0\0101\0377\0377\0377\0377\0377\0377\0' \
+      '????????000000410000000000000001'
+}
+
+kafka_pid() { daemon_pid; }
+kafka_stop() { daemon_stop 60; }
+kafka_env() { export_line "$(env_name KAFKA)" "127.0.0.1:$PORT"; }

@@ -1,0 +1,68 @@
+# shellcheck shell=bash
+# Apache Pulsar, broker and bookie in one process, without functions and without stream storage.
+
+pulsar_names() { echo pulsar; }
+pulsar_port() { echo 25360; }
+
+PULSAR_VERSION=4.0.8
+
+pulsar_program() { echo "$BASE/programs/pulsar-$PULSAR_VERSION"; }
+
+pulsar_install() {
+  local target file
+  target=$(pulsar_program)
+  if [[ -d $target ]]; then return; fi
+  java_install
+  say "fetching Pulsar $PULSAR_VERSION (245 MB)"
+  rm -rf "$target.part"
+  mkdir -p "$target.part"
+  maven copy "-Dartifact=org.apache.pulsar:pulsar-server-distribution:$PULSAR_VERSION:tar.gz:bin" \
+    "-DoutputDirectory=$target.part"
+  file=$target.part/pulsar-server-distribution-$PULSAR_VERSION-bin.tar.gz
+  tar -xzf "$file" -C "$target.part" --strip-components=1 --no-same-owner
+  rm -f "$file"
+  chmod -R a+rX "$target.part"
+  mv "$target.part" "$target"
+}
+
+# The settings that it came with, changed in place: it reads the file in two ways, and they do not agree on which of two
+# lines for one key counts. Without allowEphemeralPorts the bookie ignores its port and takes a random one.
+pulsar_init() {
+  if [[ -e $DIR/initialised ]]; then return; fi
+  sed -e "s/^brokerServicePort=.*/brokerServicePort=$PORT/" \
+    -e "s/^webServicePort=.*/webServicePort=$(extra_port http)/" \
+    -e "s/^bindAddress=.*/bindAddress=127.0.0.1/" \
+    -e "s/^advertisedAddress=.*/advertisedAddress=127.0.0.1/" \
+    -e '$a listeningInterface=lo\nallowEphemeralPorts=true' \
+    "$(pulsar_program)/conf/standalone.conf" | as_server tee "$DIR/standalone.conf" >/dev/null
+  as_server touch "$DIR/initialised"
+}
+
+# The script takes memory and collector from the environment; a blank stands for "no log of the collector".
+pulsar_start() {
+  daemon_launch env \
+    "PULSAR_STANDALONE_CONF=$DIR/standalone.conf" \
+    "PULSAR_LOG_DIR=$DIR/logs" \
+    'PULSAR_MEM=-Xms256m -Xmx1g -XX:MaxDirectMemorySize=1g' \
+    'PULSAR_GC=-XX:+UseG1GC -XX:+PerfDisableSharedMem' \
+    'PULSAR_GC_LOG= ' \
+    "$(pulsar_program)/bin/pulsar" standalone --no-functions-worker --no-stream-storage \
+    --metadata-dir "$DIR/data/metadata" --bookkeeper-dir "$DIR/data/bookkeeper" \
+    --bookkeeper-port "$(extra_port bookkeeper)" --advertised-address 127.0.0.1
+}
+
+# The namespace that clients use by default is made last; its own check of health sends a message and reads it.
+pulsar_ready() {
+  local http
+  [[ -n $(pulsar_pid) ]] || return 1
+  http=$(extra_port http)
+  http_ok "$http" /admin/v2/namespaces/public/default && http_ok "$http" /admin/v2/brokers/health
+}
+
+pulsar_pid() { daemon_pid; }
+pulsar_stop() { daemon_stop 60; }
+
+pulsar_env() {
+  export_line "$(env_name PULSAR)" "pulsar://127.0.0.1:$PORT"
+  export_line "$(env_name PULSAR_HTTP)" "http://127.0.0.1:$(extra_port http)"
+}
