@@ -52,6 +52,7 @@ CREATE FUNCTION @schema@.reclaim() RETURNS boolean
   SET search_path = pg_catalog, pg_temp
   SET lock_timeout = '20ms'
   SET enable_seqscan = off
+  SET jit = off  -- without sequential scans some plans look dear enough to be compiled
 AS $$
 DECLARE
   slot   integer := (@schema@.slot_at(clock_timestamp()) + 1) % @schema@.slot_count();
@@ -66,12 +67,12 @@ BEGIN
   IF @schema@.slot_at(clock_timestamp() + interval '500 milliseconds') = slot THEN
     RETURN false;
   END IF;
-  EXECUTE format('SELECT EXISTS (SELECT FROM @schema@.%I)', 'messages_' || slot) INTO filled;
-  IF NOT filled OR NOT @schema@.slot_passed(slot) THEN
-    RETURN false;
-  END IF;
   -- One at a time: two that have read the slot would keep each other from its lock.
   IF NOT pg_try_advisory_xact_lock(hashtextextended('@schema@.reclaim', 0)) THEN
+    RETURN false;
+  END IF;
+  EXECUTE format('SELECT EXISTS (SELECT FROM @schema@.%I)', 'messages_' || slot) INTO filled;
+  IF NOT filled OR NOT @schema@.slot_passed(slot) THEN
     RETURN false;
   END IF;
   BEGIN
