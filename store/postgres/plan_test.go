@@ -271,25 +271,33 @@ type plan struct {
 }
 
 type plans struct {
-	mu  sync.Mutex
-	all []plan
+	mu       sync.Mutex
+	all      []plan
+	compiled []string // statements that were not worth it: it takes longer than all of these together
 }
 
 func (p *plans) add(notice string) {
 	_, text, ok := strings.Cut(notice, "plan:\n")
-	var logged struct{ Plan plan }
+	var logged struct {
+		Text string `json:"Query Text"`
+		Plan plan
+		JIT  json.RawMessage
+	}
 	if !ok || json.Unmarshal([]byte(text), &logged) != nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.all = append(p.all, logged.Plan)
+	if logged.JIT != nil {
+		p.compiled = append(p.compiled, logged.Text)
+	}
 }
 
 func (p *plans) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.all = nil
+	p.all, p.compiled = nil, nil
 }
 
 // judge looks at the statements that read a table. It returns how many buffers they touched, the kinds of indexes that
@@ -316,6 +324,9 @@ func (p *plans) judge(table string) (buffers int, kinds map[string]bool, faults 
 		if len(indexes) > 0 { // not the statement around it, which counts the reading of the catalogue too
 			buffers += root.Hit + root.Read
 		}
+	}
+	for _, text := range p.compiled {
+		faults = append(faults, "compiled: "+text)
 	}
 	if buffers == 0 {
 		faults = append(faults, "no plan was reported")

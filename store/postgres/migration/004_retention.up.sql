@@ -52,7 +52,7 @@ CREATE FUNCTION @schema@.reclaim() RETURNS boolean
   SET search_path = pg_catalog, pg_temp
   SET lock_timeout = '20ms'
   SET enable_seqscan = off
-  SET jit = off  -- without sequential scans some plans look dear enough to be compiled
+  SET jit = off
 AS $$
 DECLARE
   slot   integer := (@schema@.slot_at(clock_timestamp()) + 1) % @schema@.slot_count();
