@@ -74,10 +74,7 @@ func (a *app) rebase(ctx context.Context, pool *pgxpool.Pool, d danger, force bo
 
 // isForeign reports whether the ledger was written in another database.
 func (a *app) isForeign(ctx context.Context, pool *pgxpool.Pool) (foreign bool, err error) {
-	err = pool.QueryRow(ctx, a.db.in(`SELECT NOT EXISTS (
-		SELECT FROM @schema@.identity i, pg_control_system() s, pg_database d
-		WHERE d.datname = current_database() AND i.system_identifier = s.system_identifier AND i.database_oid = d.oid)`)).
-		Scan(&foreign)
+	err = pool.QueryRow(ctx, a.db.in("SELECT NOT @schema@.at_home()")).Scan(&foreign)
 	return foreign, a.db.explain(err)
 }
 
