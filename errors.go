@@ -19,9 +19,11 @@ var (
 
 	// ErrSchema means that the store's tables are missing or have another version than this program needs.
 	ErrSchema = errors.New("postrider: store schema is missing or has the wrong version")
-)
 
-var errNotTried = errors.New("postrider: not tried after the failure of an earlier message")
+	// ErrNotTried is what a [Publisher] reports, as [Unavailable], for a message that it did not send because an earlier
+	// one of the same key had failed.
+	ErrNotTried = errors.New("postrider: not sent, because an earlier message failed")
+)
 
 // Class says what a failed publication means for the message.
 type Class int

@@ -29,7 +29,8 @@ type Message struct {
 	AggregateID   string
 	// Key overrides the ordering key. See [Message.OrderKey].
 	Key string
-	// Topic is where the message is to go, in the words of the routes; empty leaves it to them.
+	// Topic is where the message is to go, in the words of the routes; empty leaves it to them. Publishers read it as the
+	// name of a topic, subject, queue or stream, and consumers set it to the name that they received from.
 	Topic string
 	// RoutingKey is handed to brokers that route by one.
 	RoutingKey string
@@ -61,6 +62,10 @@ type Message struct {
 	// CausationID is the ID of the message or request that caused this one.
 	CausationID string
 
+	// WireID is the ID that the broker and its consumers see, such as "outbox-" and the ID. Routes set it on the way out,
+	// consumers on the way in; stores do not keep it. Empty means ID. See [Message.BrokerID].
+	WireID string
+
 	err error // what a constructor could not do; reported by Validate
 }
 
@@ -71,6 +76,14 @@ func (m *Message) OrderKey() string {
 		return m.Key
 	}
 	return m.AggregateType + "/" + m.AggregateID
+}
+
+// BrokerID is the ID that the broker sees: WireID when set, otherwise ID.
+func (m *Message) BrokerID() string {
+	if m.WireID != "" {
+		return m.WireID
+	}
+	return m.ID.String()
 }
 
 // InvalidError says which field of a message cannot be accepted, and why. It matches [ErrInvalid].

@@ -8,7 +8,6 @@ package memory
 import (
 	"bytes"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -21,8 +20,6 @@ var (
 	_ postrider.OrderKeeper = (*Broker)(nil)
 )
 
-var errBehind = errors.New("memory: refused behind a failed message of the same key")
-
 // Broker is a [postrider.Publisher] that keeps the messages in the order in which it accepted them. It is safe for
 // concurrent use.
 type Broker struct {
@@ -30,6 +27,7 @@ type Broker struct {
 	messages []postrider.Message
 	arrived  chan struct{} // closed, and replaced, when messages are added
 	fail     func(postrider.Message) error
+	groups   map[[2]string]*group // by topic and name
 }
 
 // New returns a broker that accepts everything.
@@ -50,7 +48,7 @@ func (b *Broker) Publish(ctx context.Context, msgs []postrider.Message) []error 
 		case ctx.Err() != nil:
 			errs[i] = ctx.Err()
 		case failed[key]:
-			errs[i] = postrider.Unavailable(errBehind)
+			errs[i] = postrider.Unavailable(postrider.ErrNotTried)
 		case fail != nil:
 			errs[i] = fail(clone(m)) // without the lock, so that it may use the broker
 		}

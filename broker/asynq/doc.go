@@ -1,0 +1,2 @@
+// Package asynq carries messages.
+package asynq

@@ -1,0 +1,129 @@
+// Package brokertest is the suite that every broker passes: what the ports [postrider.Publisher] and
+// [postrider.Consumer] promise, as tests against the real server. What is published through the one is read back
+// through the other.
+//
+// A broker's own test is one function:
+//
+//	func TestBroker(t *testing.T) {
+//		brokertest.Run(t, func(t *testing.T) brokertest.Harness {
+//			return brokertest.Harness{Server: "127.0.0.1:4222", Create: create, Publisher: publisher, Consumer: consumer}
+//		})
+//	}
+package brokertest
+
+import (
+	"testing"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/brokertest/flaky"
+)
+
+// Harness is a broker under test. Publishers and consumers use the format CloudEvents, the default.
+type Harness struct {
+	// Server is the host and port of the server. Empty means that there is no network in between: what needs a bad one
+	// is left out.
+	Server string
+	// ProxyAt is where a proxy has to listen, for servers that tell clients where to connect. Empty means anywhere.
+	ProxyAt string
+	// Create makes a topic, queue, subject or stream that is empty and nobody else's, and returns its name.
+	Create func(t *testing.T) string
+	// Publisher opens a publisher that reaches the server at the given host and port, and only there. The suite closes it.
+	Publisher func(t *testing.T, address string) postrider.Publisher
+	// Consumer opens a consumer of the name that handles up to limit messages at a time, as the only member of its group.
+	// Consumers of one name follow each other and belong to one group. A new group begins with the oldest message. The
+	// suite closes it.
+	Consumer func(t *testing.T, name, group string, limit int) postrider.Consumer
+	// Restart kills the server as a crash would and starts it again. Nil leaves out the test that needs it.
+	Restart func(t *testing.T)
+
+	Abilities
+}
+
+// Abilities are in what brokers differ.
+type Abilities struct {
+	// MaxPayload is a size of payloads, in bytes, that is refused for good, while one of half the size is accepted.
+	// Zero means that there is no such size below postrider.MaxPayload.
+	MaxPayload int
+	// Missing is a name that nothing was created for and that is refused. Empty means that every name is accepted.
+	Missing string
+	// Forbidden is a name that the publisher may not send to. Empty means that there is none.
+	Forbidden string
+	// OneLineHeaders means that header values with line breaks, or blanks at their ends, are refused, not carried.
+	OneLineHeaders bool
+	// FoldsHeaderNames means that header names arrive in another case.
+	FoldsHeaderNames bool
+	// Dedup means that a message published twice arrives once.
+	Dedup bool
+	// OneAtATime means that Publish is slow, one round trip a message: the suite sends fewer of them.
+	OneAtATime bool
+}
+
+// Run tests the broker that open returns. Tests run one after the other, each with names of its own.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, Harness)
+	}{
+		{"Bytes", testBytes},
+		{"Headers", testHeaders},
+		{"AwkwardHeaders", testAwkwardHeaders},
+		{"Fields", testFields},
+		{"IDs", testIDs},
+		{"NothingToPublish", testNothingToPublish},
+		{"DoesNotKeepMessages", testDoesNotKeepMessages},
+
+		{"OrderPerKey", testOrderPerKey},
+		{"ManyPublishesAtOnce", testManyPublishesAtOnce},
+		{"NothingBehindAFailure", testNothingBehindAFailure},
+
+		{"TooLarge", testTooLarge},
+		{"Missing", testMissing},
+		{"Forbidden", testForbidden},
+
+		{"AbsentAtStart", testAbsentAtStart},
+		{"OutageAndRecovery", testOutageAndRecovery},
+		{"UnknownOutcome", testUnknownOutcome},
+		{"StopInMidBatch", testStopInMidBatch},
+		{"ConfirmedIsDurable", testConfirmedIsDurable},
+
+		{"AcknowledgedAfterHandler", testAcknowledgedAfterHandler},
+		{"FailingHandlerHoldsItsKey", testFailingHandlerHoldsItsKey},
+		{"BoundedInFlight", testBoundedInFlight},
+		{"ConsumerSurvivesOutage", testConsumerSurvivesOutage},
+		{"CloseTwice", testCloseTwice},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
+	}
+}
+
+// direct opens a publisher without a proxy.
+func (h Harness) direct(t *testing.T) postrider.Publisher { return h.publisher(t, h.Server) }
+
+func (h Harness) publisher(t *testing.T, address string) postrider.Publisher {
+	t.Helper()
+	p := h.Publisher(t, address)
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Errorf("closing the publisher: %v", err)
+		}
+	})
+	return p
+}
+
+// proxied opens a publisher behind a proxy.
+func (h Harness) proxied(t *testing.T) (postrider.Publisher, *flaky.Proxy) {
+	t.Helper()
+	proxy := h.proxy(t)
+	return h.publisher(t, proxy.Addr()), proxy
+}
+
+func (h Harness) proxy(t *testing.T) *flaky.Proxy {
+	t.Helper()
+	if h.Server == "" {
+		t.Skip("there is no network in between")
+	}
+	if h.ProxyAt != "" {
+		return flaky.ListenOn(t, h.ProxyAt, h.Server)
+	}
+	return flaky.Listen(t, h.Server)
+}

@@ -1,0 +1,185 @@
+package brokertest
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+func testBytes(t *testing.T, h Harness) {
+	name := h.Create(t)
+	every := make([]byte, 256)
+	for i := range every {
+		every[i] = byte(i)
+	}
+	var msgs []postrider.Message
+	for _, payload := range [][]byte{
+		{}, {0}, []byte(" {\"n\": 634866135153775564 }\n"), every, []byte("\xff\xfe\xfd"), bytes.Repeat(every, 1<<8),
+	} {
+		m := message(name, "bytes", 0)
+		m.Payload = payload
+		msgs = append(msgs, m)
+	}
+	publish(t, h.direct(t), msgs...)
+	got := h.listen(t, name, "bytes").wait(t, msgs)
+	for _, m := range msgs {
+		if arrived := find(t, got, m); !bytes.Equal(arrived.Payload, m.Payload) {
+			t.Errorf("sent %d bytes %.40q, got %d bytes %.40q", len(m.Payload), m.Payload, len(arrived.Payload), arrived.Payload)
+		}
+	}
+}
+
+func testHeaders(t *testing.T, h Harness) {
+	name := h.Create(t)
+	m := message(name, "headers", 0)
+	m.Headers = map[string]string{
+		"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+		"X-Mixed":     "Value with blanks, commas; and \"quotes\" = 100%",
+		"umlaut":      "schöne Grüße, 世界",
+	}
+	publish(t, h.direct(t), m)
+	got := find(t, h.listen(t, name, "headers").wait(t, []postrider.Message{m}), m)
+	for header, want := range m.Headers {
+		if value, ok := lookup(got.Headers, header, h.FoldsHeaderNames); !ok || value != want {
+			t.Errorf("header %s: got %q, want %q (all: %q)", header, value, want, got.Headers)
+		}
+	}
+}
+
+func lookup(headers map[string]string, name string, fold bool) (string, bool) {
+	if value, ok := headers[name]; ok || !fold {
+		return value, ok
+	}
+	for _, other := range slices.Sorted(maps.Keys(headers)) {
+		if strings.EqualFold(other, name) {
+			return headers[other], true
+		}
+	}
+	return "", false
+}
+
+// testAwkwardHeaders holds that a header arrives as it is or not at all: never changed in silence.
+func testAwkwardHeaders(t *testing.T, h Harness) {
+	name := h.Create(t)
+	p := h.direct(t)
+	var accepted []postrider.Message
+	for _, value := range []string{"two\nlines", "carriage\rreturn", " blank before", "blank after ", "\ttab", ""} {
+		m := message(name, "awkward", 0)
+		m.Headers = map[string]string{"awkward": value}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		errs := p.Publish(ctx, []postrider.Message{m})
+		cancel()
+		switch {
+		case len(errs) == 0 || errs[0] == nil:
+			accepted = append(accepted, m)
+		case !h.OneLineHeaders || postrider.ClassOf(errs[0]) != postrider.ClassPermanent:
+			t.Errorf("header %q: %v error %v", value, postrider.ClassOf(errs[0]), errs[0])
+		}
+	}
+	got := h.listen(t, name, "awkward").wait(t, accepted)
+	for _, m := range accepted {
+		want := m.Headers["awkward"]
+		if value, ok := lookup(find(t, got, m).Headers, "awkward", h.FoldsHeaderNames); value != want || !ok && want != "" {
+			t.Errorf("header %q was accepted and arrived as %q", want, value)
+		}
+	}
+}
+
+func testFields(t *testing.T, h Harness) {
+	name := h.Create(t)
+	full := postrider.Event("order.placed", "order", "4711", map[string]int{"n": 1}, func(m *postrider.Message) {
+		m.Topic = name
+		m.TenantID = "tenant ä"
+		m.SchemaVersion = 3
+		m.SchemaID = "https://example.com/order.json"
+		m.DedupKey = "order:4711"
+		m.CorrelationID = "corr-1"
+		m.CausationID = "cause-1"
+		m.OccurredAt = time.Date(2026, 2, 3, 4, 5, 6, 789_000_000, time.UTC)
+	})
+	keyed := message(name, "", 0)
+	keyed.AggregateType, keyed.Key = "", "a key of its own"
+	keyless := message(name, "", 0)
+	keyless.AggregateType = ""
+	msgs := []postrider.Message{full, keyed, keyless}
+	publish(t, h.direct(t), msgs...)
+	got := h.listen(t, name, "fields").wait(t, msgs)
+	for _, m := range msgs {
+		arrived := find(t, got, m)
+		for _, f := range []struct{ name, got, want string }{
+			{"Type", arrived.Type, m.Type},
+			{"AggregateType", arrived.AggregateType, m.AggregateType},
+			{"AggregateID", arrived.AggregateID, m.AggregateID},
+			{"OrderKey", arrived.OrderKey(), m.OrderKey()},
+			{"Topic", arrived.Topic, m.Topic},
+			{"TenantID", arrived.TenantID, m.TenantID},
+			{"ContentType", arrived.ContentType, m.ContentType},
+			{"SchemaID", arrived.SchemaID, m.SchemaID},
+			{"DedupKey", arrived.DedupKey, m.DedupKey},
+			{"CorrelationID", arrived.CorrelationID, m.CorrelationID},
+			{"CausationID", arrived.CausationID, m.CausationID},
+			{"BrokerID", arrived.BrokerID(), m.BrokerID()},
+		} {
+			if f.got != f.want {
+				t.Errorf("%s: got %q, want %q", f.name, f.got, f.want)
+			}
+		}
+		if arrived.SchemaVersion != m.SchemaVersion || !arrived.OccurredAt.Equal(m.OccurredAt) {
+			t.Errorf("got version %d of %v, want %d of %v", arrived.SchemaVersion, arrived.OccurredAt, m.SchemaVersion, m.OccurredAt)
+		}
+	}
+}
+
+func testIDs(t *testing.T, h Harness) {
+	name := h.Create(t)
+	p := h.direct(t)
+	m := message(name, "ids", 0)
+	m.WireID = "verify_" + m.ID.String()
+	publish(t, p, m)
+	publish(t, p, m) // a repetition is no error
+	last := message(name, "ids", 1)
+	publish(t, p, last)
+
+	got := h.listen(t, name, "ids").wait(t, []postrider.Message{m, last})
+	copies := 0
+	for _, arrived := range got {
+		if arrived.ID == m.ID {
+			copies++
+			if arrived.BrokerID() != m.WireID {
+				t.Errorf("the broker's ID is %q, want %q", arrived.BrokerID(), m.WireID)
+			}
+		}
+	}
+	if h.Dedup && copies != 1 {
+		t.Errorf("the message arrived %d times, want once", copies)
+	}
+}
+
+func testNothingToPublish(t *testing.T, h Harness) {
+	if errs := h.direct(t).Publish(t.Context(), nil); len(errs) != 0 {
+		t.Errorf("got %v", errs)
+	}
+}
+
+func testDoesNotKeepMessages(t *testing.T, h Harness) {
+	name := h.Create(t)
+	msgs := []postrider.Message{message(name, "k", 7)}
+	msgs[0].Headers = map[string]string{"h": "v"}
+	publish(t, h.direct(t), msgs...)
+	if msgs[0].Topic != name || string(msgs[0].Payload) != "7" || msgs[0].WireID != "" || len(msgs[0].Headers) != 1 {
+		t.Errorf("Publish has changed the message: %+v", msgs[0])
+	}
+	sent := msgs[0]
+	msgs[0].Payload[0] = 'X' // the caller's again
+	sent.Payload = []byte("7")
+	got := find(t, h.listen(t, name, "keep").wait(t, []postrider.Message{sent}), sent)
+	if string(got.Payload) != "7" {
+		t.Errorf("got %q: the publisher still used the message after it had returned", got.Payload)
+	}
+}

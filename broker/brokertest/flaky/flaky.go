@@ -1,0 +1,164 @@
+// Package flaky is a bad network between a client and a server: a TCP proxy that can cut connections, refuse new ones,
+// swallow what the server answers, and delay.
+package flaky
+
+import (
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Proxy forwards connections to a server, as well as it has been told to. Its methods are safe for concurrent use.
+type Proxy struct {
+	listener net.Listener
+	target   string
+
+	down  atomic.Bool  // refuse connections
+	deaf  atomic.Bool  // swallow what the server says
+	delay atomic.Int64 // before each piece that the server says
+
+	mu    sync.Mutex
+	conns map[*net.TCPConn]struct{} // both ends of all connections
+	run   sync.WaitGroup
+	done  bool
+}
+
+// Listen returns a proxy for the server at target, a host and port. It is closed at the end of the test.
+func Listen(t testing.TB, target string) *Proxy {
+	t.Helper()
+	return ListenOn(t, "127.0.0.1:0", target)
+}
+
+// ListenOn is Listen at a given address, for servers that must be told beforehand where their clients will connect.
+func ListenOn(t testing.TB, address, target string) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{listener: l, target: target, conns: make(map[*net.TCPConn]struct{})}
+	p.run.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+// Addr is the host and port that the proxy listens on.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Cut resets all connections and refuses new ones until [Proxy.Restore].
+func (p *Proxy) Cut() {
+	p.down.Store(true)
+	p.Reset()
+}
+
+// Restore makes the proxy a good network again.
+func (p *Proxy) Restore() {
+	p.down.Store(false)
+	p.deaf.Store(false)
+	p.delay.Store(0)
+}
+
+// Reset resets all connections. New ones are accepted.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		_ = c.SetLinger(0) // so that closing sends RST
+		_ = c.Close()
+	}
+}
+
+// SwallowAnswers throws away what the server says from now on, until [Proxy.Restore]. A connection on which something was
+// swallowed makes no sense any more: reset it before restoring.
+func (p *Proxy) SwallowAnswers() { p.deaf.Store(true) }
+
+// Delay holds back each piece of data that the server sends by d.
+func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
+
+func (p *Proxy) accept() {
+	for {
+		c, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		client := c.(*net.TCPConn)
+		if p.down.Load() {
+			_ = client.SetLinger(0)
+			_ = client.Close()
+			continue
+		}
+		p.run.Go(func() { p.serve(client) })
+	}
+}
+
+func (p *Proxy) serve(client *net.TCPConn) {
+	c, err := net.DialTimeout("tcp", p.target, 5*time.Second)
+	if err != nil {
+		_ = client.SetLinger(0)
+		_ = client.Close()
+		return
+	}
+	server := c.(*net.TCPConn)
+	if !p.track(client, server) {
+		return
+	}
+	defer p.untrack(client, server)
+	var up sync.WaitGroup
+	up.Go(func() {
+		_, _ = io.Copy(server, client)
+		_ = server.CloseWrite()
+	})
+	p.answers(client, server)
+	_ = client.Close()
+	_ = server.Close()
+	up.Wait()
+}
+
+func (p *Proxy) answers(client, server *net.TCPConn) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(buf)
+		if n > 0 && !p.deaf.Load() {
+			time.Sleep(time.Duration(p.delay.Load()))
+			if _, err := client.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *Proxy) track(conns ...*net.TCPConn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		if p.done || p.down.Load() {
+			_ = c.Close()
+		} else {
+			p.conns[c] = struct{}{}
+		}
+	}
+	return !p.done && !p.down.Load()
+}
+
+func (p *Proxy) untrack(conns ...*net.TCPConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		delete(p.conns, c)
+	}
+}
+
+func (p *Proxy) close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	p.done = true
+	p.mu.Unlock()
+	p.Reset()
+	p.run.Wait()
+}

@@ -1,0 +1,98 @@
+package brokertest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/postrider/postrider"
+)
+
+func (h Harness) many(n int) int {
+	if h.OneAtATime {
+		return n / 10
+	}
+	return n
+}
+
+func testOrderPerKey(t *testing.T, h Harness) {
+	name := h.Create(t)
+	p := h.direct(t)
+	msgs := messages(name, 20, h.many(5000))
+	keeper, ok := p.(postrider.OrderKeeper)
+	step := 20 // one message of each key at a time
+	if ok && keeper.KeepsOrder() {
+		step = 500
+	}
+	for rest := msgs; len(rest) > 0; {
+		n := min(step, len(rest))
+		publish(t, p, rest[:n]...)
+		rest = rest[n:]
+	}
+	expectOrder(t, h.listen(t, name, "order").wait(t, msgs))
+}
+
+func testManyPublishesAtOnce(t *testing.T, h Harness) {
+	name := h.Create(t)
+	p := h.direct(t)
+	var all []postrider.Message
+	var run sync.WaitGroup
+	for lane := range 8 {
+		var msgs []postrider.Message
+		for n := range h.many(500) {
+			msgs = append(msgs, message(name, fmt.Sprintf("lane %d key %d", lane, n%50), n))
+		}
+		all = append(all, msgs...)
+		run.Go(func() {
+			for rest := msgs; len(rest) > 0; rest = rest[min(50, len(rest)):] {
+				if errs := p.Publish(t.Context(), rest[:min(50, len(rest))]); len(errs) != 0 {
+					t.Errorf("got %v", errs)
+				}
+			}
+		})
+	}
+	run.Wait()
+	expectOrder(t, h.listen(t, name, "lanes").wait(t, all))
+}
+
+// testNothingBehindAFailure holds what an OrderKeeper promises: behind a refused message, none of its key is accepted.
+func testNothingBehindAFailure(t *testing.T, h Harness) {
+	name := h.Create(t)
+	p := h.direct(t)
+	if keeper, ok := p.(postrider.OrderKeeper); !ok || !keeper.KeepsOrder() {
+		t.Skip("does not keep order")
+	}
+	msgs := messages(name, 3, 9)
+	switch { // message 3 is the second of key 0
+	case h.MaxPayload > 0:
+		msgs[3].Payload = make([]byte, h.MaxPayload)
+	case h.Missing != "":
+		msgs[3].Topic = h.Missing
+	case h.Forbidden != "":
+		msgs[3].Topic = h.Forbidden
+	default:
+		t.Skip("refuses nothing")
+	}
+	errs := p.Publish(t.Context(), msgs)
+	if len(errs) != len(msgs) {
+		t.Fatalf("got %d errors, want one a message", len(errs))
+	}
+	var accepted []postrider.Message
+	for i, err := range errs {
+		if err == nil {
+			accepted = append(accepted, msgs[i])
+		}
+		if behind := i%3 == 0 && i >= 3; behind != (err != nil) {
+			t.Errorf("message %d: got %v", i, err)
+		}
+		if err != nil && (postrider.ClassOf(err) == postrider.ClassPermanent) != (i == 3) {
+			t.Errorf("message %d: class %v", i, postrider.ClassOf(err))
+		}
+	}
+	l := h.listen(t, name, "behind")
+	for _, m := range l.wait(t, accepted) {
+		if len(missing(accepted, []postrider.Message{m})) > 0 {
+			t.Errorf("message %q arrived and was not confirmed", m.Payload)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package brokertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// expectDown publishes to a server that is not there: that must be said soon, and of the server, not of the message.
+func expectDown(t *testing.T, p postrider.Publisher, msgs []postrider.Message) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	begin := time.Now()
+	errs := p.Publish(ctx, msgs)
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("Publish took %v, long after its deadline of 3 s", took)
+	}
+	if len(errs) != len(msgs) {
+		t.Fatalf("got %d errors, want one a message", len(errs))
+	}
+	for i, err := range errs {
+		if postrider.ClassOf(err) != postrider.ClassUnavailable {
+			t.Fatalf("message %d: class %v, want unavailable: %v", i, postrider.ClassOf(err), err)
+		}
+	}
+}
+
+func testAbsentAtStart(t *testing.T, h Harness) {
+	name := h.Create(t)
+	proxy := h.proxy(t)
+	proxy.Cut()
+	p := h.publisher(t, proxy.Addr())
+	msgs := messages(name, 5, 20)
+	expectDown(t, p, msgs)
+	proxy.Restore()
+	insist(t, p, msgs)
+	h.listen(t, name, "absent").wait(t, msgs)
+}
+
+func testOutageAndRecovery(t *testing.T, h Harness) {
+	name := h.Create(t)
+	p, proxy := h.proxied(t)
+	msgs := messages(name, 20, 20)
+	publish(t, p, msgs...)
+	for range 3 {
+		proxy.Cut()
+		down := messages(name, 20, 20)
+		insistDown(t, p, down)
+		proxy.Restore()
+		insist(t, p, down)
+		msgs = append(msgs, down...)
+	}
+	h.listen(t, name, "outage").wait(t, msgs)
+}
+
+// insistDown publishes until the publisher has noticed that the server is gone: the first time may find the connection
+// broken with an unknown outcome.
+func insistDown(t *testing.T, p postrider.Publisher, msgs []postrider.Message) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	for i, err := range p.Publish(ctx, msgs) {
+		if err == nil || postrider.ClassOf(err) == postrider.ClassPermanent {
+			t.Fatalf("message %d: got %v from a server that is gone", i, err)
+		}
+	}
+	cancel()
+	expectDown(t, p, msgs)
+}
+
+// testUnknownOutcome swallows the confirmations: the messages are stored, and the publisher cannot know.
+func testUnknownOutcome(t *testing.T, h Harness) {
+	name := h.Create(t)
+	p, proxy := h.proxied(t)
+	first := messages(name, 20, 20)
+	publish(t, p, first...)
+	proxy.SwallowAnswers()
+	msgs := messages(name, 20, 20)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	begin := time.Now()
+	errs := p.Publish(ctx, msgs)
+	cancel()
+	if took := time.Since(begin); took > 4*time.Second {
+		t.Errorf("Publish took %v, long after its deadline of 2 s", took)
+	}
+	if len(errs) != len(msgs) {
+		t.Fatalf("got %d errors for %d messages without a confirmation", len(errs), len(msgs))
+	}
+	for i, err := range errs {
+		if err == nil || postrider.ClassOf(err) == postrider.ClassPermanent {
+			t.Fatalf("message %d: got %v without a confirmation", i, err)
+		}
+	}
+	proxy.Reset()
+	proxy.Restore()
+	insist(t, p, msgs)
+	got := h.listen(t, name, "unknown").wait(t, append(first, msgs...))
+	t.Logf("%d messages arrived %d times", len(first)+len(msgs), len(got))
+	if h.Dedup && len(got) != len(first)+len(msgs) {
+		t.Errorf("repetitions were not dropped")
+	}
+}
+
+// testStopInMidBatch cancels a Publish under way: what it calls confirmed is, and the rest carries an error.
+func testStopInMidBatch(t *testing.T, h Harness) {
+	name := h.Create(t)
+	p, proxy := h.proxied(t)
+	publish(t, p, message(name, "first", 0))
+	proxy.Delay(20 * time.Millisecond)
+	msgs := messages(name, 5000, h.many(5000))
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	errs := p.Publish(ctx, msgs)
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("Publish returned %v after it had begun, its context ended after 60 ms", took)
+	}
+	if len(errs) != 0 && len(errs) != len(msgs) {
+		t.Fatalf("got %d errors for %d messages", len(errs), len(msgs))
+	}
+	proxy.Restore()
+	var confirmed []postrider.Message
+	for i := range msgs {
+		if len(errs) == 0 || errs[i] == nil {
+			confirmed = append(confirmed, msgs[i])
+		} else if postrider.ClassOf(errs[i]) == postrider.ClassPermanent {
+			t.Fatalf("message %d was refused: %v", i, errs[i])
+		}
+	}
+	t.Logf("%d of %d were confirmed", len(confirmed), len(msgs))
+	insist(t, p, []postrider.Message{message(name, "last", 0)})
+	h.listen(t, name, "stop").wait(t, confirmed)
+}
+
+func testConfirmedIsDurable(t *testing.T, h Harness) {
+	if h.Restart == nil {
+		t.Skip("the server cannot be restarted here")
+	}
+	name := h.Create(t)
+	p := h.direct(t)
+	msgs := messages(name, 1000, h.many(1000))
+	publish(t, p, msgs...)
+	h.Restart(t)
+	after := messages(name, 10, 10)
+	insist(t, p, after)
+	h.listen(t, name, "durable").wait(t, append(msgs, after...))
+}

@@ -1,0 +1,62 @@
+package broker
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/postrider/postrider"
+)
+
+// Each publishes messages one by one where a broker has no way to take many: those of one key one after the other, up to
+// the first that fails, and those of different keys at the same time, at most parallel of them. What it returns is what
+// [postrider.Publisher] wants; a publisher made of it keeps order.
+func Each(ctx context.Context, msgs []postrider.Message, parallel int, send func(context.Context, *postrider.Message) error) []error {
+	errs := make([]error, len(msgs))
+	places := make(chan struct{}, max(parallel, 1))
+	var run sync.WaitGroup
+	for _, chain := range chains(msgs) {
+		places <- struct{}{}
+		run.Go(func() {
+			defer func() { <-places }()
+			sendChain(ctx, msgs, chain, errs, send)
+		})
+	}
+	run.Wait()
+	if slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
+		return errs
+	}
+	return nil
+}
+
+// chains returns the indexes of the messages of each key, in the order of first appearance. A message in no order is a
+// chain of its own.
+func chains(msgs []postrider.Message) [][]int {
+	var all [][]int
+	byKey := make(map[string]int, len(msgs))
+	for i := range msgs {
+		key := msgs[i].OrderKey()
+		if at, ok := byKey[key]; ok && key != "" {
+			all[at] = append(all[at], i)
+			continue
+		}
+		byKey[key] = len(all)
+		all = append(all, []int{i})
+	}
+	return all
+}
+
+func sendChain(ctx context.Context, msgs []postrider.Message, chain []int, errs []error, send func(context.Context, *postrider.Message) error) {
+	failed := false
+	for _, i := range chain {
+		switch {
+		case failed:
+			errs[i] = postrider.Unavailable(postrider.ErrNotTried)
+		case ctx.Err() != nil:
+			errs[i] = postrider.Unavailable(ctx.Err())
+		default:
+			errs[i] = send(ctx, &msgs[i])
+		}
+		failed = failed || errs[i] != nil
+	}
+}

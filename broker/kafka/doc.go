@@ -1,0 +1,2 @@
+// Package kafka carries messages.
+package kafka

@@ -1,0 +1,2 @@
+// Package nats carries messages.
+package nats

@@ -1,0 +1,2 @@
+// Package pulsar carries messages.
+package pulsar

@@ -1,0 +1,2 @@
+// Package rabbitmq carries messages.
+package rabbitmq

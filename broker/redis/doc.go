@@ -1,0 +1,2 @@
+// Package redis carries messages.
+package redis

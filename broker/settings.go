@@ -1,0 +1,197 @@
+package broker
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postrider/postrider/wire"
+)
+
+// Kind is the kind of an option's value.
+type Kind string
+
+// The kinds. In a configuration file a [Duration] is written as "1m30s", a [List] as a list, or as text with commas.
+const (
+	Text     Kind = "text"
+	Secret   Kind = "secret" // text that is never shown
+	Int      Kind = "int"
+	Bool     Kind = "bool"
+	Duration Kind = "duration"
+	List     Kind = "list"
+)
+
+// Option describes something that a destination can set.
+type Option struct {
+	Name    string // in lower case, with underscores
+	Kind    Kind
+	Default string   // as text; empty means none
+	Doc     string   // one sentence, for the reference and the schema
+	Values  []string // the only ones allowed, if any
+}
+
+// Common returns the options that every destination has.
+func Common() []Option {
+	formats := make([]string, 0, 4)
+	for _, f := range wire.Formats() {
+		formats = append(formats, string(f))
+	}
+	return []Option{
+		{Name: "format", Kind: Text, Default: string(wire.CloudEvents), Values: formats, Doc: "How a message is laid out."},
+		{Name: "source", Kind: Text, Default: "postrider", Doc: "The CloudEvents attribute of that name: who speaks."},
+		{Name: "name", Kind: Text, Doc: "What a consumer receives from: a topic, subject, queue or stream."},
+		{Name: "group", Kind: Text, Doc: "The consumer's group: members of one share the messages."},
+		{Name: "in_flight", Kind: Int, Default: "64", Doc: "Most messages that a consumer handles at a time."},
+	}
+}
+
+// TLSOptions are the options of brokers that can be reached with TLS; see [Settings.TLS].
+func TLSOptions() []Option {
+	return []Option{
+		{Name: "ca_file", Kind: Text, Doc: "PEM file with the authorities that may vouch for the server; default: the system's."},
+		{Name: "cert_file", Kind: Text, Doc: "PEM file with the client's certificate."},
+		{Name: "key_file", Kind: Text, Doc: "PEM file with the key of the client's certificate."},
+	}
+}
+
+func (d Driver) options() []Option { return slices.Concat(Common(), d.Options) }
+
+// Check reports all values that the driver does not know or cannot read, as one error of [errors.Join].
+func (d Driver) Check(values map[string]string) error {
+	var errs []error
+	options := d.options()
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		i := slices.IndexFunc(options, func(o Option) bool { return o.Name == name })
+		if i < 0 {
+			var known []string
+			for _, o := range options {
+				known = append(known, o.Name)
+			}
+			errs = append(errs, fmt.Errorf("%s: unknown option %q: %s has %s", name, name, d.Name, strings.Join(known, ", ")))
+			continue
+		}
+		if err := options[i].check(values[name]); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (o Option) check(value string) error {
+	var err error
+	switch o.Kind {
+	case Int:
+		_, err = strconv.Atoi(value)
+	case Bool:
+		_, err = strconv.ParseBool(value)
+	case Duration:
+		_, err = time.ParseDuration(value)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not a value of kind %s", value, o.Kind)
+	}
+	if len(o.Values) > 0 && !slices.Contains(o.Values, value) {
+		return fmt.Errorf("%q is none of %s", value, strings.Join(o.Values, ", "))
+	}
+	return nil
+}
+
+// Settings are what a destination was given. The getters return an option's default where it was not set; they panic on
+// an option that the driver does not declare.
+type Settings struct {
+	// URL is the broker's address, with credentials. It must never be logged.
+	URL string
+	// Values are the options, by name.
+	Values map[string]string
+	// Dial replaces the way to open connections, where the broker's client allows that. Nil means the usual way.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Logger is told of outages and recoveries. Nil means [slog.Default].
+	Logger *slog.Logger
+
+	options []Option
+}
+
+// Text returns an option as it was given.
+func (s *Settings) Text(name string) string {
+	if v, ok := s.Values[name]; ok {
+		return v
+	}
+	for _, o := range s.options {
+		if o.Name == name {
+			return o.Default
+		}
+	}
+	panic("broker: option " + name + " is not declared")
+}
+
+// Int returns an option of kind [Int], 0 if it has neither value nor default.
+func (s *Settings) Int(name string) int {
+	n, _ := strconv.Atoi(s.Text(name)) // checked before
+	return n
+}
+
+// Bool returns an option of kind [Bool].
+func (s *Settings) Bool(name string) bool {
+	b, _ := strconv.ParseBool(s.Text(name))
+	return b
+}
+
+// Duration returns an option of kind [Duration].
+func (s *Settings) Duration(name string) time.Duration {
+	d, _ := time.ParseDuration(s.Text(name))
+	return d
+}
+
+// List returns an option of kind [List], split at its commas.
+func (s *Settings) List(name string) []string {
+	var list []string
+	for part := range strings.SplitSeq(s.Text(name), ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+// Format returns the wire format.
+func (s *Settings) Format() wire.Format { return wire.Format(s.Text("format")) }
+
+// TLS returns what the [TLSOptions] say, nil if none of them is set. Servers are always verified.
+func (s *Settings) TLS() (*tls.Config, error) {
+	ca, cert, key := s.Text("ca_file"), s.Text("cert_file"), s.Text("key_file")
+	if ca == "" && cert == "" && key == "" {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, fmt.Errorf("ca_file: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("ca_file: %s holds no certificate", ca)
+		}
+	}
+	if (cert == "") != (key == "") {
+		return nil, errors.New("cert_file and key_file: only one of them is set, both are needed")
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("cert_file and key_file: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}

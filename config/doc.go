@@ -1,0 +1,2 @@
+// Package config reads the configuration file.
+package config

@@ -1,0 +1,178 @@
+// Package wire says how a message looks to a broker and its consumers: which of its fields become the body, which
+// become headers, and under which names. Publishers encode with a [Codec] and consumers decode with one, so that every
+// broker speaks every [Format].
+package wire
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/postrider/postrider"
+)
+
+// Packet is a message as a broker carries it.
+type Packet struct {
+	Name        string   // of the topic, subject, queue or stream
+	Key         string   // whose order is kept; empty if there is none
+	ID          string   // by which a broker or a consumer recognises a repetition
+	ContentType string   // of Body; empty if nobody said
+	Headers     []Header // in a fixed order
+	Body        []byte
+}
+
+// Header is one header of a packet.
+type Header struct{ Name, Value string }
+
+// Header returns the value of the first header with the name, in upper or lower case, and whether there is one.
+func (p *Packet) Header(name string) (string, bool) {
+	for i := range p.Headers {
+		if strings.EqualFold(p.Headers[i].Name, name) {
+			return p.Headers[i].Value, true
+		}
+	}
+	return "", false
+}
+
+// Size is the number of bytes of the packet's parts, without what a broker's protocol adds.
+func (p *Packet) Size() int {
+	size := len(p.Name) + len(p.Key) + len(p.ID) + len(p.ContentType) + len(p.Body)
+	for i := range p.Headers {
+		size += len(p.Headers[i].Name) + len(p.Headers[i].Value)
+	}
+	return size
+}
+
+// Format names a way to lay a message out.
+type Format string
+
+const (
+	// CloudEvents is CloudEvents 1.0 in binary mode: the payload is the body, the other fields are headers. It is the
+	// default.
+	CloudEvents Format = "cloudevents"
+	// CloudEventsStructured is CloudEvents 1.0 in structured mode: the body is one JSON object with everything in it.
+	CloudEventsStructured Format = "cloudevents-structured"
+	// Raw is the payload and the message's own headers, and nothing else but the ID and the key.
+	Raw Format = "raw"
+	// Debezium is what the outbox event router of Debezium sends: the payload as the body, the aggregate's ID as the key,
+	// the headers "id" and "eventType", and by default the name "outbox.event." with the aggregate's type.
+	Debezium Format = "debezium"
+)
+
+// Formats returns all formats, the default first.
+func Formats() []Format { return []Format{CloudEvents, CloudEventsStructured, Raw, Debezium} }
+
+// Dialect is what a broker's protocol says about headers.
+type Dialect struct {
+	// Prefix stands before the names of CloudEvents attributes. Defaults to "ce-".
+	Prefix string
+	// Percent means that header values are limited to printable ASCII: attributes are percent-encoded.
+	Percent bool
+	// NoID means that the protocol has no place for an ID: formats without one send it as the header "message-id".
+	NoID bool
+}
+
+// Codec translates between messages and packets. Its zero value is not usable; see [NewCodec]. It is safe for
+// concurrent use.
+type Codec struct {
+	format  Format
+	source  string
+	dialect Dialect
+	names   attributeNames
+}
+
+// NewCodec returns a codec. An empty format means [CloudEvents]. The source is the CloudEvents attribute of that name, a
+// URI reference that says who speaks; empty means "postrider".
+func NewCodec(format Format, source string, d Dialect) (*Codec, error) {
+	if format == "" {
+		format = CloudEvents
+	}
+	switch format {
+	case CloudEvents, CloudEventsStructured, Raw, Debezium:
+	default:
+		return nil, fmt.Errorf("wire: format is %q: want one of %q", format, Formats())
+	}
+	if source == "" {
+		source = "postrider"
+	}
+	if d.Prefix == "" {
+		d.Prefix = "ce-"
+	}
+	return &Codec{format: format, source: source, dialect: d, names: prefixed(d.Prefix)}, nil
+}
+
+// Encode lays m out in p. What p held before is overwritten; its memory for headers is used again. The body may share
+// memory with the payload.
+func (c *Codec) Encode(m *postrider.Message, p *Packet) {
+	*p = Packet{
+		Name:        m.Topic,
+		Key:         m.OrderKey(),
+		ID:          m.BrokerID(),
+		ContentType: m.ContentType,
+		Headers:     p.Headers[:0],
+		Body:        m.Payload,
+	}
+	if p.Name == "" {
+		p.Name = m.Type
+	}
+	switch c.format {
+	case CloudEvents:
+		c.encodeBinary(m, p)
+	case CloudEventsStructured:
+		c.encodeStructured(m, p)
+	case Raw:
+		c.encodeRaw(m, p)
+	case Debezium:
+		c.encodeDebezium(m, p)
+	}
+}
+
+// Decode is the way back. It recognises CloudEvents of both modes, whoever sent them, and reads everything else as the
+// codec's own format or, if that is CloudEvents, as [Raw]. The message may share memory with p. An error means that the
+// packet claims to be a CloudEvent and is none.
+func (c *Codec) Decode(p *Packet) (postrider.Message, error) {
+	m := postrider.Message{
+		Topic:         p.Name,
+		Type:          p.Name,
+		Key:           p.Key,
+		Payload:       p.Body,
+		ContentType:   p.ContentType,
+		SchemaVersion: 1,
+	}
+	setID(&m, p.ID)
+	var err error
+	if isStructured(p.ContentType) {
+		err = c.decodeStructured(p, &m)
+	} else if _, ok := p.Header(c.names.specversion); ok {
+		err = c.decodeBinary(p, &m)
+	} else if c.format == Debezium {
+		c.decodeDebezium(p, &m)
+	} else {
+		c.decodeRaw(p, &m)
+	}
+	if err != nil {
+		return postrider.Message{}, fmt.Errorf("wire: %w", err)
+	}
+	// The key is the aggregate's, unless the sender has chosen another.
+	if m.Key == m.AggregateType+"/"+m.AggregateID {
+		m.Key = ""
+	}
+	return m, nil
+}
+
+// setID keeps the broker's ID and, if it is or ends in a UUID, the message's.
+func setID(m *postrider.Message, id string) {
+	if id == "" {
+		return
+	}
+	m.WireID = id
+	if parsed, err := postrider.ParseID(id[max(0, len(id)-36):]); err == nil {
+		m.ID = parsed
+	}
+}
+
+func setHeader(m *postrider.Message, h Header) {
+	if m.Headers == nil {
+		m.Headers = make(map[string]string)
+	}
+	m.Headers[h.Name] = h.Value
+}
