@@ -93,7 +93,6 @@ func testUnknownOutcome(t *testing.T, h Harness) {
 			t.Fatalf("message %d: got %v without a confirmation", i, err)
 		}
 	}
-	proxy.Reset()
 	proxy.Restore()
 	insist(t, p, msgs)
 	got := h.listen(t, name, "unknown").wait(t, append(first, msgs...))

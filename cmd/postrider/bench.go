@@ -76,6 +76,7 @@ func (a *app) benchCommand() *cobra.Command {
 	for _, s := range scenarios {
 		cmd.AddCommand(a.scenarioCommand(s))
 	}
+	cmd.AddCommand(a.benchBrokerCommand())
 	return cmd
 }
 

@@ -21,7 +21,7 @@ type Proxy struct {
 	delay atomic.Int64 // before each piece that the server says
 
 	mu    sync.Mutex
-	conns map[*net.TCPConn]struct{} // both ends of all connections
+	conns map[*net.TCPConn]bool // both ends of all connections, and whether something that should go there was swallowed
 	run   sync.WaitGroup
 	done  bool
 }
@@ -39,7 +39,7 @@ func ListenOn(t testing.TB, address, target string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: l, target: target, conns: make(map[*net.TCPConn]struct{})}
+	p := &Proxy{listener: l, target: target, conns: make(map[*net.TCPConn]bool)}
 	p.run.Go(p.accept)
 	t.Cleanup(p.close)
 	return p
@@ -54,25 +54,30 @@ func (p *Proxy) Cut() {
 	p.Reset()
 }
 
-// Restore makes the proxy a good network again.
+// Restore makes the proxy a good network again. Connections on which something was swallowed are reset: what would come
+// on them makes no sense any more.
 func (p *Proxy) Restore() {
 	p.down.Store(false)
 	p.deaf.Store(false)
 	p.delay.Store(0)
+	p.reset(false)
 }
 
 // Reset resets all connections. New ones are accepted.
-func (p *Proxy) Reset() {
+func (p *Proxy) Reset() { p.reset(true) }
+
+func (p *Proxy) reset(all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for c := range p.conns {
-		_ = c.SetLinger(0) // so that closing sends RST
-		_ = c.Close()
+	for c, spoilt := range p.conns {
+		if all || spoilt {
+			_ = c.SetLinger(0) // so that closing sends RST
+			_ = c.Close()
+		}
 	}
 }
 
-// SwallowAnswers throws away what the server says from now on, until [Proxy.Restore]. A connection on which something was
-// swallowed makes no sense any more: reset it before restoring.
+// SwallowAnswers throws away what the server says from now on, until [Proxy.Restore].
 func (p *Proxy) SwallowAnswers() { p.deaf.Store(true) }
 
 // Delay holds back each piece of data that the server sends by d.
@@ -121,7 +126,10 @@ func (p *Proxy) answers(client, server *net.TCPConn) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := server.Read(buf)
-		if n > 0 && !p.deaf.Load() {
+		if n > 0 && p.swallows(client) {
+			continue
+		}
+		if n > 0 {
 			time.Sleep(time.Duration(p.delay.Load()))
 			if _, err := client.Write(buf[:n]); err != nil {
 				return
@@ -133,6 +141,16 @@ func (p *Proxy) answers(client, server *net.TCPConn) {
 	}
 }
 
+// swallows reports whether what the server has just said on the connection is to be thrown away.
+func (p *Proxy) swallows(client *net.TCPConn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.deaf.Load() {
+		p.conns[client] = true
+	}
+	return p.conns[client]
+}
+
 func (p *Proxy) track(conns ...*net.TCPConn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +158,7 @@ func (p *Proxy) track(conns ...*net.TCPConn) bool {
 		if p.done || p.down.Load() {
 			_ = c.Close()
 		} else {
-			p.conns[c] = struct{}{}
+			p.conns[c] = false
 		}
 	}
 	return !p.done && !p.down.Load()

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/discard"
 )
 
 // DrainResult is how fast a backlog is delivered.
@@ -33,7 +36,7 @@ func Drain(ctx context.Context, l *Lab) (DrainResult, error) {
 		if err := selectAll(); err != nil {
 			return DrainResult{}, err
 		}
-		rate, missing, err := l.drainOnce(ctx, fmt.Sprintf("drain%d", round))
+		rate, missing, err := l.drainTo(ctx, fmt.Sprintf("drain%d", round), discard.New())
 		if err != nil {
 			return DrainResult{}, err
 		}
@@ -51,13 +54,13 @@ func Drain(ctx context.Context, l *Lab) (DrainResult, error) {
 	}, nil
 }
 
-// drainOnce delivers the backlog to a new feed, from the start of the relay to the last confirmation.
-func (l *Lab) drainOnce(ctx context.Context, feed string) (rate float64, missing int64, err error) {
+// drainTo delivers the backlog to a new feed, from the start of the relay to the last confirmation.
+func (l *Lab) drainTo(ctx context.Context, feed string, to postrider.Publisher) (rate float64, missing int64, err error) {
 	b := newBook()
 	total := int64(l.Messages)
 	b.reserve(total)
 	began := b.now()
-	relay, err := l.carry(ctx, feed, sink{b})
+	relay, err := l.carry(ctx, feed, witness{to, b})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -6,8 +6,8 @@ import "context"
 const fillStep = 10_000
 
 // fillMessages numbers messages from $1 to $2 as producers would, and cuts their payloads out of one block of noise.
-const fillMessages = `INSERT INTO @schema@.messages (type, aggregate_type, aggregate_id, content_type, occurred_at, payload)
-SELECT 'order.placed', 'order', (n % $3)::text, 'application/octet-stream', clock_timestamp(),
+const fillMessages = `INSERT INTO @schema@.messages (type, topic, aggregate_type, aggregate_id, content_type, occurred_at, payload)
+SELECT 'order.placed', $7, 'order', (n % $3)::text, 'application/octet-stream', clock_timestamp(),
        int8send(n) || substr($4::bytea, 1 + (n * 7919 % $5)::integer, $6)
 FROM generate_series($1::bigint, $2::bigint) n`
 
@@ -19,7 +19,7 @@ func (l *Lab) fill(ctx context.Context, first, end int64) error {
 	for from := first; from < end; from += fillStep {
 		l.progressf("filling: %d of %d messages", from, end)
 		to := min(from+fillStep, end)
-		_, err := l.admin.Exec(ctx, l.in(fillMessages), from, to-1, int64(keys), block, int64(spread), size)
+		_, err := l.admin.Exec(ctx, l.in(fillMessages), from, to-1, int64(l.Keys), block, int64(spread), size, l.Topic)
 		if err != nil {
 			return err
 		}

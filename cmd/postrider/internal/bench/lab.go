@@ -25,6 +25,8 @@ type Options struct {
 	Rounds   int           // how often each side of a comparison is measured
 	Messages int           // size of the backlog
 	Rate     int           // messages a second, for scenarios that do not run at full load
+	Keys     int           // different ordering keys of the backlog; 0 means 5000
+	Topic    string        // of the backlog's messages
 
 	Progress func(text string) // told what is being done, and how far it is
 	Logger   *slog.Logger      // for the relay
@@ -69,6 +71,9 @@ const cleanupTimeout = time.Minute
 func Open(ctx context.Context, config *pgxpool.Config, o Options) (*Lab, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
+	}
+	if o.Keys == 0 {
+		o.Keys = keys
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}

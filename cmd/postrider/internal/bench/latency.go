@@ -21,7 +21,7 @@ func Latency(ctx context.Context, l *Lab) (result LatencyResult, err error) {
 		return LatencyResult{}, err
 	}
 	defer p.dismiss()
-	relay, err := l.carry(ctx, defaultFeed, sink{b})
+	relay, err := l.carry(ctx, defaultFeed, discarding(b))
 	if err != nil {
 		return LatencyResult{}, err
 	}

@@ -36,7 +36,7 @@ func (l *Lab) loadPhase(ctx context.Context, p *producers, what string) (load, e
 // relayedPhase measures producers at full load beside a running relay. What waits from before is delivered first, and
 // what the phase leaves is delivered after it, so that the phase itself sees a relay that keeps up.
 func (l *Lab) relayedPhase(ctx context.Context, p *producers, what string) (phase load, err error) {
-	relay, err := l.carry(ctx, defaultFeed, sink{p.book})
+	relay, err := l.carry(ctx, defaultFeed, discarding(p.book))
 	if err != nil {
 		return load{}, err
 	}

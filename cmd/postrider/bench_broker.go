@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/cmd/postrider/internal/bench"
+)
+
+func (a *app) benchBrokerCommand() *cobra.Command {
+	o := bench.Options{Writers: 1, Rate: 1}
+	var name, address string
+	var set []string
+	var keep bool
+	cmd := &cobra.Command{
+		Use:   "broker",
+		Short: "Measure how fast a backlog reaches a broker",
+		Long: "Sends messages with the broker's own Go client alone, confirmed and pipelined, and then a backlog of as many\n" +
+			"through the relay to the same place, in turn. The rates are medians. What was sent stays at the broker, under a\n" +
+			"name of its own.",
+		Example: "  postrider bench broker --broker nats --url nats://127.0.0.1:4222 --messages 200000\n" +
+			"  postrider bench broker --broker kafka --keys 1 --json",
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			driver, settings, err := benchDestination(name, address, set)
+			if err != nil {
+				return err
+			}
+			if o.Topic == "" {
+				o.Topic = fmt.Sprintf("postrider-bench-%d", time.Now().Unix())
+			}
+			s := scenario{name: "broker", run: measured(func(ctx context.Context, l *bench.Lab) (bench.BrokerResult, error) {
+				settings.Logger = l.Logger
+				return bench.Broker(ctx, l, driver, settings)
+			})}
+			return a.measure(cmd.Context(), s, o, keep)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&name, "broker", "", "which broker; \"postrider brokers\" lists them")
+	flags.StringVar(&address, "url", "", "where it is; default: the environment variable POSTRIDER_<BROKER>_URL")
+	flags.StringArrayVar(&set, "set", nil, "option=value of the destination; may be repeated")
+	flags.StringVar(&o.Topic, "name", "", "topic, queue, subject or stream to send to; default: a new one")
+	flags.IntVar(&o.Messages, "messages", 200_000, "how many messages each side sends in a round")
+	flags.IntVar(&o.Keys, "keys", 10_000, "how many ordering keys they have; 1 is the worst case")
+	flags.IntVar(&o.Payload, "payload", 256, "bytes of each message's payload")
+	flags.IntVar(&o.Rounds, "rounds", 3, "how often each side is measured; the median counts")
+	flags.IntVar(&o.Shards, "shards", 8, "shards of the log")
+	flags.BoolVar(&keep, "keep", false, "do not remove the schema at the end")
+	return cmd
+}
+
+// benchDestination finds the broker to measure.
+func benchDestination(name, address string, set []string) (broker.Driver, *broker.Settings, error) {
+	if name == "" {
+		return broker.Driver{}, nil, usagef("--broker is not set: which one? For the list: postrider brokers")
+	}
+	driver, err := broker.Lookup(name)
+	if err != nil {
+		return broker.Driver{}, nil, usageError{err}
+	}
+	variable := "POSTRIDER_" + strings.ToUpper(name) + "_URL"
+	if address == "" {
+		address = os.Getenv(variable)
+	}
+	if address == "" {
+		return broker.Driver{}, nil, usagef("--url is not set, and neither is %s: where is %s?", variable, name)
+	}
+	values, err := benchOptions(set)
+	if err != nil {
+		return broker.Driver{}, nil, err
+	}
+	return driver, &broker.Settings{URL: address, Values: values}, nil
+}
+
+func benchOptions(set []string) (map[string]string, error) {
+	values := make(map[string]string, len(set))
+	for _, s := range set {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok || name == "" {
+			return nil, usagef("--set is %q: want option=value", s)
+		}
+		values[name] = value
+	}
+	return values, nil
+}

@@ -1,0 +1,78 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/postrider/postrider/broker"
+)
+
+// BrokerResult is how fast a backlog reaches a broker, beside the broker's own client.
+type BrokerResult struct {
+	Broker         string  `json:"broker"`
+	Keys           int     `json:"keys"`
+	Messages       int     `json:"messages"`
+	BarePerSecond  float64 `json:"bare_per_second"`
+	RelayPerSecond float64 `json:"relay_per_second"`
+	Ratio          float64 `json:"ratio"`
+	Undelivered    int64   `json:"undelivered"`
+}
+
+// Broker measures how fast a backlog reaches a broker through the relay, beside the same number of messages sent by the
+// broker's own client alone to the same place, in turn. Rates are medians.
+func Broker(ctx context.Context, l *Lab, d broker.Driver, s *broker.Settings) (BrokerResult, error) {
+	if d.Bare == nil {
+		return BrokerResult{}, fmt.Errorf("bench: %s has no client to compare with", d.Name)
+	}
+	pub, err := d.Open(s) // checks the settings before anything is filled
+	if err != nil {
+		return BrokerResult{}, err
+	}
+	defer pub.Close()
+	if d.Create != nil {
+		if err := d.Create(ctx, s, l.Topic); err != nil {
+			return BrokerResult{}, fmt.Errorf("bench: creating %s: %w", l.Topic, err)
+		}
+	}
+	if err := l.fill(ctx, 0, int64(l.Messages)); err != nil {
+		return BrokerResult{}, err
+	}
+	load := broker.Load{Name: l.Topic, Messages: l.Messages, Size: l.Payload, Keys: l.Keys}
+	var bare, relayed []float64
+	var undelivered int64
+	for round := range l.Rounds {
+		l.progressf("round %d of %d: %s alone", round+1, l.Rounds, d.Name)
+		start := time.Now()
+		if err := d.Bare(ctx, s, load); err != nil {
+			return BrokerResult{}, fmt.Errorf("bench: %s alone: %w", d.Name, err)
+		}
+		bare = append(bare, perSecond(int64(l.Messages), time.Since(start)))
+
+		rate, missing, err := l.drainTo(ctx, fmt.Sprintf("broker%d", round+1), pub)
+		if err != nil {
+			return BrokerResult{}, err
+		}
+		relayed = append(relayed, rate)
+		undelivered += missing
+	}
+	return BrokerResult{
+		Broker:         d.Name,
+		Keys:           l.Keys,
+		Messages:       l.Messages,
+		BarePerSecond:  rounded(median(bare), 1),
+		RelayPerSecond: rounded(median(relayed), 1),
+		Ratio:          rounded(quotient(median(relayed), median(bare)), 4),
+		Undelivered:    undelivered,
+	}, nil
+}
+
+// Table implements [Result].
+func (r BrokerResult) Table() [][]string {
+	return [][]string{
+		{r.Broker + "'s client alone", whole(r.BarePerSecond), "messages/s"},
+		{"backlog through the relay", whole(r.RelayPerSecond), "messages/s"},
+		{"ratio", fraction(r.Ratio), ""},
+		{"not delivered", count(r.Undelivered), "messages"},
+	}
+}
