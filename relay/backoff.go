@@ -14,11 +14,16 @@ type backoff struct {
 }
 
 func (b *backoff) next() time.Duration {
-	d := b.max
-	if b.n < 30 && b.min<<b.n < b.max {
-		d = b.min << b.n
-	}
 	b.n++
+	return b.after(b.n)
+}
+
+// after returns the pause after n failures in a row.
+func (b *backoff) after(n int) time.Duration {
+	d := b.max
+	if n <= 30 && b.min<<(n-1) < b.max {
+		d = b.min << (n - 1)
+	}
 	return jitter(d)
 }
 

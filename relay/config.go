@@ -27,7 +27,8 @@ type Config struct {
 	// BatchSize is the largest number of messages in one Publish. A slow destination wants fewer: what has not been
 	// confirmed when the lease ends is sent again. Defaults to 500.
 	BatchSize int
-	// ReadAhead is the largest number of messages of one shard that are read but not confirmed. Defaults to 4000.
+	// ReadAhead is the largest number of messages of one shard that are read but not confirmed, or confirmed behind one
+	// that is not. While a message fails, the other keys of its shard go on until it is reached. Defaults to 4000.
 	ReadAhead int
 	// PollMin is the time between two reads while messages keep coming. When many come, up to three times as much passes,
 	// so that each read brings more. Defaults to 5 ms.
@@ -40,10 +41,12 @@ type Config struct {
 	// RetryMin is the pause after a first failure, of the broker as of the store. It doubles with each further failure,
 	// and up to half of it is added at random. Defaults to 100 ms.
 	RetryMin time.Duration
-	// RetryMax is the longest pause between two attempts, before the random part. Defaults to 5 s.
+	// RetryMax is the longest pause between two attempts, before the random part. A message that may itself be to blame
+	// for its failures pauses half as long again. Defaults to 2 s: a recovered destination is noticed within 5 s.
 	RetryMax time.Duration
 	// DrainTimeout is how long a stopping relay waits for what is in flight before it cancels it, and how long it then
-	// tries to release its shards. Defaults to 10 s.
+	// tries to release its shards. It also bounds how long a shard that goes to another relay waits for messages that
+	// failed while later ones were confirmed, which would be sent again. Defaults to 10 s.
 	DrainTimeout time.Duration
 
 	// MaintainInterval is the time between two rounds of the store's housekeeping. Defaults to 1 min.
@@ -70,7 +73,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.PollMax, 50*time.Millisecond)
 	setDefault(&c.PublishTimeout, 30*time.Second)
 	setDefault(&c.RetryMin, 100*time.Millisecond)
-	setDefault(&c.RetryMax, 5*time.Second)
+	setDefault(&c.RetryMax, 2*time.Second)
 	setDefault(&c.DrainTimeout, 10*time.Second)
 	setDefault(&c.MaintainInterval, time.Minute)
 	if c.Logger == nil {

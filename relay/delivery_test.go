@@ -76,14 +76,14 @@ func TestBrokerDown(t *testing.T) {
 		r := start(t, w.store, s, relay.Config{Logger: slogOf(log)})
 		w.commitMany(1000, 50)
 		time.Sleep(10 * time.Minute)
-		if calls := s.called(); calls > 2*600/5+20 {
+		if calls := s.called(); calls > 2*600/2+20 {
 			t.Errorf("%d calls in 10 minutes of outage", calls)
 		}
 		if n := log.count("WARN relay: publishing fails, trying again"); n < 30 || n > 2*21 {
 			t.Errorf("%d lines about 10 minutes of outage", n)
 		}
 		up.Store(true)
-		w.await(10 * time.Second)
+		w.await(5 * time.Second)
 		if n := log.count("INFO relay: publishing has recovered"); n != 2 {
 			t.Errorf("%d lines about the recovery of 2 lanes", n)
 		}
@@ -93,8 +93,8 @@ func TestBrokerDown(t *testing.T) {
 	})
 }
 
-// TestRefused lets the destination refuse one message. It holds back its key and, behind its chunk, its shard; nothing
-// is dropped.
+// TestRefused lets the destination refuse one message. It holds back its key until the read-ahead is full and then its
+// shard; nothing is dropped.
 func TestRefused(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
@@ -106,17 +106,18 @@ func TestRefused(t *testing.T) {
 			return nil, true
 		}}
 		log := newLogbook()
-		w.commitMany(100, 4) // 25 each
-		r := start(t, w.store, s, relay.Config{BatchSize: 40, ReadAhead: 1000, Logger: slogOf(log)})
+		w.commitMany(1000, 4) // it is the tenth
+		r := start(t, w.store, s, relay.Config{BatchSize: 40, ReadAhead: 200, Logger: slogOf(log)})
 		time.Sleep(10 * time.Minute)
-		if _, distinct, _ := w.counts(); distinct != 40-8 {
-			t.Errorf("%d messages were received, want those of the first chunk but 8 of k1", distinct)
+		if _, distinct, _ := w.counts(); distinct != 9+200-50 {
+			t.Errorf("%d messages were received, want 9 and the next 200 but 50 of k1", distinct)
 		}
-		if n := log.count("ERROR relay: message was refused, its shard stands still"); n < 9 || n > 10 {
+		const line = "ERROR relay: message was refused, its key waits, and its shard once the read-ahead is full"
+		if n := log.count(line); n < 9 || n > 10 {
 			t.Errorf("%d lines in 10 minutes, want one a minute", n)
 		}
-		if got := r.Stats(); got.Refused < 60 || got.Buffered < 60 {
-			t.Errorf("stats %+v, want a refusal every few seconds", got)
+		if got := r.Stats(); got.Refused < 200 || got.Refused > 300 || got.Buffered != 200 {
+			t.Errorf("stats %+v, want a full buffer and a refusal every few seconds", got)
 		}
 		mended.Store(true)
 		w.await(10 * time.Second)
@@ -126,8 +127,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestPlainErrorOfOneMessage: a handler that fails for one message, without a class, must not keep other keys of the
-// chunk waiting.
+// TestPlainErrorOfOneMessage: a handler that fails for one message, without a class, must not keep other keys waiting,
+// and the log must not call it a recovery that others succeed.
 func TestPlainErrorOfOneMessage(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -140,13 +141,27 @@ func TestPlainErrorOfOneMessage(t *testing.T) {
 			return nil
 		})
 		w.commitMany(100, 10)
-		r := start(t, w.store, handler, relay.Config{})
+		log := newLogbook()
+		r := start(t, w.store, handler, relay.Config{Logger: slogOf(log)})
 		time.Sleep(2 * time.Second)
 		if _, distinct, _ := w.counts(); distinct != 90 {
 			t.Errorf("%d messages were received, want all but those of k0", distinct)
 		}
+		for range 100 {
+			w.commitMany(10, 10)
+			time.Sleep(time.Second)
+		}
+		if _, distinct, _ := w.counts(); distinct != 90+900 {
+			t.Errorf("%d messages were received, want all but those of k0", distinct)
+		}
+		if n := log.count("INFO relay: publishing has recovered"); n != 0 {
+			t.Errorf("%d lines about a recovery", n)
+		}
 		mended.Store(true)
-		w.await(time.Minute)
+		w.await(5 * time.Second)
+		if n := log.count("INFO relay: publishing has recovered"); n != 1 {
+			t.Errorf("%d lines about the recovery", n)
+		}
 		r.stop()
 		w.check()
 		w.checkNothingRepeated()
@@ -229,7 +244,7 @@ func TestConfig(t *testing.T) {
 		{"Lease is negative"},
 		{"BatchSize (5000)", "ReadAhead (4000)"},
 		{"PollMin (1s)", "PollMax (50ms)"},
-		{"RetryMin (1m0s)", "RetryMax (5s)"},
+		{"RetryMin (1m0s)", "RetryMax (2s)"},
 		{"SettleInterval (1h0m0s)", "Lease (-1s)"},
 		{"BalanceInterval (2h0m0s)", "Lease (-1s)"},
 	} {

@@ -21,22 +21,26 @@ type lane struct {
 	cancel   context.CancelFunc
 	draining atomic.Bool  // finish what has been begun, then end
 	killed   atomic.Bool  // end; nothing that the lane still does matters
-	buffered atomic.Int64 // messages read and not confirmed
+	buffered atomic.Int64 // messages handed to the lane that are not in the confirmed prefix
 	starving atomic.Bool  // the reader wants to know when there is room
+	stuck    atomic.Bool  // all that the lane has waits: only other messages could be sent
 	expired  atomic.Bool  // the lane waits for its lease to be renewed
 
 	mu      sync.Mutex
-	queue   []*postrider.Batch // batches with unconfirmed messages
-	head    int                // how many messages of queue[0] are confirmed
+	inbox   []*postrider.Batch // batches that have not entered the window
 	batch   *postrider.Batch   // what has been confirmed: the first n messages of batch, and all before it;
 	n       int                // batch is nil when that has been settled
 	version uint64             // of (batch, n)
 	renewed time.Time          // when the last call that renewed the lease was sent
 
 	// What follows belongs to the lane's goroutine.
-	chunk      chunk
+	window     window
+	arrived    []*postrider.Batch // memory for the next inbox
 	trouble    outage
 	pause      backoff
+	calm       time.Time // no call before then
+	wary       bool      // the last call confirmed nothing
+	patience   time.Time // until when a draining lane hopes
 	complained time.Time // when the log was last told of a refused message
 }
 
@@ -48,7 +52,7 @@ func newLane(t *tenure, shard int, renewed time.Time) *lane {
 		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
 		renewed: renewed,
-		chunk:   chunk{keepsOrder: t.r.keepsOrder},
+		window:  newWindow(t.r.keepsOrder, cfg.BatchSize),
 		trouble: outage{log: t.r.log.With("shard", shard), what: "publishing"},
 		pause:   backoff{min: cfg.RetryMin, max: cfg.RetryMax},
 	}
@@ -56,7 +60,8 @@ func newLane(t *tenure, shard int, renewed time.Time) *lane {
 	return l
 }
 
-// drain makes the lane end as soon as that leaves no confirmed message behind an unconfirmed one.
+// drain makes the lane end as soon as that leaves no confirmed message behind an unconfirmed one, or when DrainTimeout
+// has passed: a message that fails for ever must not keep its shard from another relay.
 func (l *lane) drain() {
 	l.draining.Store(true)
 	signal(l.wake)
@@ -78,8 +83,12 @@ func (l *lane) ending() bool {
 // room is how many messages the lane may be given.
 func (l *lane) room() int { return l.t.r.cfg.ReadAhead - int(l.buffered.Load()) }
 
-// spacious is false while the room is not worth a read: pages must not get tiny, nor the lane run dry.
-func (l *lane) spacious() bool { return l.room() >= (l.t.r.cfg.ReadAhead+1)/2 }
+// spacious is false while the room is not worth a read: pages must not get tiny, nor the lane run dry. A lane that is
+// stuck has nothing better to do than to take what there is room for.
+func (l *lane) spacious() bool {
+	room := l.room()
+	return room >= (l.t.r.cfg.ReadAhead+1)/2 || room > 0 && l.stuck.Load()
+}
 
 // hasRoom reports whether the reader should read for the lane. If not, the lane tells it later.
 func (l *lane) hasRoom() bool {
@@ -99,7 +108,7 @@ func (l *lane) push(b *postrider.Batch) {
 		return
 	}
 	l.mu.Lock()
-	l.queue = append(l.queue, b)
+	l.inbox = append(l.inbox, b)
 	l.mu.Unlock()
 	l.buffered.Add(int64(len(b.Messages)))
 	signal(l.wake)
@@ -112,55 +121,23 @@ func (l *lane) run() {
 	if l.after != nil {
 		<-l.after
 	}
-	for !l.ending() {
-		if msgs := l.next(); len(msgs) > 0 {
-			l.deliver(msgs)
-		} else {
-			<-l.wake
-		}
-	}
-}
-
-// next returns the first unconfirmed messages, at most BatchSize.
-func (l *lane) next() []postrider.Message {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.queue) == 0 {
-		return nil
-	}
-	limit := l.t.r.cfg.BatchSize
-	first := l.queue[0].Messages[l.head:]
-	if len(first) >= limit || len(l.queue) == 1 {
-		return first[:min(limit, len(first))]
-	}
-	msgs := append(l.chunk.gathered[:0], first...)
-	for _, b := range l.queue[1:] {
-		msgs = append(msgs, b.Messages[:min(limit-len(msgs), len(b.Messages))]...)
-		if len(msgs) == limit {
-			break
-		}
-	}
-	l.chunk.gathered = msgs
-	return msgs
-}
-
-// deliver publishes messages until all are confirmed, or until the lane must end.
-func (l *lane) deliver(msgs []postrider.Message) {
-	c := &l.chunk
-	c.begin(msgs)
-	defer c.clear()
-	for c.left > 0 {
-		if l.killed.Load() || l.ctx.Err() != nil {
-			return
-		}
-		draining := l.draining.Load()
-		if draining && !c.torn() {
-			return
-		}
+	for !l.killed.Load() && l.ctx.Err() == nil {
 		now := time.Now()
-		call, due := c.pick(now, draining)
+		end := 0 // nothing from there on is sent
+		if l.draining.Load() {
+			if l.patience.IsZero() {
+				l.patience = now.Add(l.t.r.cfg.DrainTimeout)
+			}
+			if end = l.window.seam(l.patience); end == l.window.first || now.After(l.patience) {
+				return
+			}
+		} else {
+			l.take()
+			end = l.window.end
+		}
+		call, due := l.choose(now, end)
 		if len(call) == 0 {
-			l.wait(due.Sub(now))
+			l.wait(now, due)
 			continue
 		}
 		deadline, ok := l.fence(now)
@@ -174,6 +151,39 @@ func (l *lane) deliver(msgs []postrider.Message) {
 			return
 		}
 		l.judge(call, errs)
+	}
+}
+
+// take moves what was pushed into the window.
+func (l *lane) take() {
+	l.mu.Lock()
+	l.inbox, l.arrived = l.arrived, l.inbox
+	l.mu.Unlock()
+	for i, b := range l.arrived {
+		l.window.add(b)
+		l.arrived[i] = nil
+	}
+	l.arrived = l.arrived[:0]
+}
+
+// choose returns the messages of the next call or, if there are none, when to look again; the zero time means that only
+// a push can help.
+func (l *lane) choose(now time.Time, end int) ([]postrider.Message, time.Time) {
+	if now.Before(l.calm) {
+		return nil, l.calm
+	}
+	call, due := l.window.pick(now, end, l.wary)
+	if stuck := !due.IsZero(); stuck != l.stuck.Load() {
+		l.stuck.Store(stuck)
+		l.tell()
+	}
+	return call, due
+}
+
+// tell lets the reader know of room that it waits for.
+func (l *lane) tell() {
+	if l.starving.Load() && l.spacious() && l.starving.CompareAndSwap(true, false) {
+		signal(l.t.more)
 	}
 }
 
@@ -197,86 +207,33 @@ func (l *lane) fence(now time.Time) (deadline time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// wait pauses the lane for d, or until something happens.
-func (l *lane) wait(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
+// wait pauses the lane until a point in time, if it is not the zero time, or until something happens.
+func (l *lane) wait(now, until time.Time) {
+	var due <-chan time.Time
+	if !until.IsZero() {
+		t := time.NewTimer(until.Sub(now))
+		defer t.Stop()
+		due = t.C
+	}
 	select {
-	case <-t.C:
+	case <-due:
 	case <-l.wake:
 	case <-l.ctx.Done():
 	}
 }
 
-// judge takes note of what a Publish has returned.
-func (l *lane) judge(call []postrider.Message, errs []error) {
-	count := &l.t.r.count
-	c := &l.chunk
-	count.retried.Add(int64(c.repeated))
-	confirmed, failed, cause := c.record(errs)
-	count.published.Add(int64(confirmed))
-	if confirmed > 0 {
-		l.confirm(c.advance())
-	}
-	if failed == 0 {
-		l.pause.reset()
-		l.trouble.ok()
-		return
-	}
-	count.failed.Add(int64(failed))
-
-	refused := 0
-	if confirmed > 0 {
-		l.pause.reset()
-	}
-	pause := l.pause.next()
-	now := time.Now()
-	for i, at := range c.picked {
-		err := answer(errs, i)
-		switch {
-		case err == nil:
-		case postrider.ClassOf(err) == postrider.ClassPermanent:
-			refused++
-			c.hold(at, now.Add(l.refuse(&call[i], err)), refusedState)
-		case postrider.ClassOf(err) == postrider.ClassUnavailable:
-			c.hold(at, now.Add(pause), failedState)
-		default: // perhaps the message is to blame: let others go first
-			c.hold(at, now.Add(2*pause), failedState)
-		}
-	}
-	count.refused.Add(int64(refused))
-	if refused > 0 {
-		l.pause.reset() // the destination is there
-	}
-	if failed > refused {
-		l.trouble.fail(cause)
-	}
-}
-
-// confirm moves the confirmed prefix by n messages.
-func (l *lane) confirm(n int) {
+// advance moves the confirmed prefix as far as it goes.
+func (l *lane) advance() {
+	n, batch, done := l.window.advance()
 	if n == 0 {
 		return
 	}
 	l.mu.Lock()
-	for rest := n; rest > 0; {
-		b := l.queue[0]
-		step := min(rest, len(b.Messages)-l.head)
-		rest -= step
-		l.head += step
-		l.batch, l.n = b, l.head
-		if l.head == len(b.Messages) {
-			l.queue[0] = nil
-			l.queue = l.queue[1:]
-			l.head = 0
-		}
-	}
+	l.batch, l.n = batch, done
 	l.version++
 	l.mu.Unlock()
 	l.buffered.Add(int64(-n))
-	if l.starving.Load() && l.spacious() && l.starving.CompareAndSwap(true, false) {
-		signal(l.t.more)
-	}
+	l.tell()
 	signal(l.t.settled)
 }
 

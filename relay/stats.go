@@ -19,7 +19,7 @@ type Stats struct {
 	Lanes    int // shards held
 	Quota    int // shards that would be this relay's fair share
 	Members  int // relays that serve the feed
-	Buffered int // messages read and not yet confirmed, in all lanes
+	Buffered int // messages read and not yet confirmed, or confirmed behind one that is not, in all lanes
 
 	// Paused says why an operator must act before the relay can work, such as the text of [postrider.ErrForeign].
 	// It is empty otherwise.

@@ -1,0 +1,342 @@
+package relay_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/relay"
+)
+
+// TestHotKey: with a publisher that does not keep order, one key takes a call for each of its messages, but others do
+// not wait for it, whatever stands before them in the shard.
+func TestHotKey(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		const hot, others = 1500, 1500
+		w := newWorld(t, 1)
+		begin := time.Now()
+		s := &sink{w: w, delay: func() time.Duration { return time.Millisecond }}
+		for range hot {
+			w.commit("hot")
+		}
+		for i := range others {
+			w.commit("k" + strconv.Itoa(i))
+		}
+		r := start(t, w.store, s, relay.Config{})
+		w.await(time.Minute)
+		r.stop()
+		w.check()
+		w.checkNothingRepeated()
+		if n := s.called(); n != hot {
+			t.Errorf("%d calls, want one for each message of the hot key", n)
+		}
+		for i := range others {
+			if at := w.received["k"+strconv.Itoa(i)][0].at.Sub(begin); at > 20*time.Millisecond {
+				t.Fatalf("the key of message %d has waited for %v", i, at)
+			}
+		}
+	})
+}
+
+// tooMany is an error with a wish.
+type tooMany time.Duration
+
+func (tooMany) Error() string               { return "too many requests" }
+func (e tooMany) RetryAfter() time.Duration { return time.Duration(e) }
+func asIs(err error) error                  { return err }
+func wrapped(err error) error               { return fmt.Errorf("the server says: %w", err) }
+
+// ledger notes when which key was sent.
+type ledger struct {
+	mu    sync.Mutex
+	begin time.Time
+	at    map[string][]time.Duration
+}
+
+func newLedger() *ledger { return &ledger{begin: time.Now(), at: make(map[string][]time.Duration)} }
+
+func (l *ledger) note(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at[key] = append(l.at[key], time.Since(l.begin))
+}
+
+func (l *ledger) times(key string) []time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.at[key]
+}
+
+// TestRetryAfter: a message whose error asks for a pause gets it, up to five minutes, and other keys do not.
+func TestRetryAfter(t *testing.T) {
+	for _, class := range []struct {
+		name string
+		mark func(error) error
+	}{
+		{"unknown", asIs}, {"wrapped", wrapped},
+		{"unavailable", postrider.Unavailable}, {"permanent", postrider.Permanent},
+	} {
+		for _, keepsOrder := range []bool{false, true} {
+			bubble(t, fmt.Sprintf("%s/%v", class.name, keepsOrder), func(t *testing.T) {
+				w := newWorld(t, 1)
+				l := newLedger()
+				wishes := map[string]time.Duration{"k1": 30 * time.Second, "k2": time.Hour, "k3": -time.Hour}
+				s := &sink{w: w, keepsOrder: keepsOrder, fail: func(m *postrider.Message) (error, bool) {
+					l.note(m.Key)
+					if wish, ok := wishes[m.Key]; ok {
+						return class.mark(tooMany(wish)), false
+					}
+					return nil, true
+				}}
+				w.commitMany(40, 8)
+				r := start(t, w.store, s, relay.Config{})
+				time.Sleep(20 * time.Minute)
+				for key, limits := range map[string][2]time.Duration{
+					"k1": {30 * time.Second, 35 * time.Second},
+					"k2": {5 * time.Minute, 5*time.Minute + 5*time.Second},
+					"k3": {100 * time.Millisecond, 12 * time.Second}, // it waits a little for the others that fail
+				} {
+					at := l.times(key)
+					if len(at) < 4 {
+						t.Fatalf("%s was tried %d times", key, len(at))
+					}
+					for i := 1; i < len(at); i++ {
+						if gap := at[i] - at[i-1]; gap < limits[0] || gap > limits[1] {
+							t.Errorf("%s was tried again after %v, want %v", key, gap, limits)
+							break
+						}
+					}
+				}
+				if _, distinct, _ := w.counts(); distinct != 25 {
+					t.Errorf("%d messages were received, want those of 5 keys", distinct)
+				}
+				if at := l.times("k0"); at[len(at)-1] > 5*time.Second {
+					t.Errorf("another key was held up until %v", at[len(at)-1])
+				}
+				r.cancel()
+				<-r.done
+			})
+		}
+	}
+}
+
+// TestOutageIsNoStorm: while the destination takes nothing, a lane does not try its whole read-ahead on it, and goes on
+// within 5 s of its recovery.
+func TestOutageIsNoStorm(t *testing.T) {
+	for _, batch := range []int{1, 10, 500} {
+		for name, mark := range map[string]func(error) error{"unknown": asIs, "unavailable": postrider.Unavailable} {
+			for _, keepsOrder := range []bool{false, true} {
+				bubble(t, fmt.Sprintf("%s/%d/%v", name, batch, keepsOrder), func(t *testing.T) {
+					w := newWorld(t, 1)
+					var up atomic.Bool
+					s := &sink{w: w, keepsOrder: keepsOrder, fail: func(*postrider.Message) (error, bool) {
+						if up.Load() {
+							return nil, true
+						}
+						return mark(errOdd), false
+					}}
+					w.commitMany(4000, 2000)
+					r := start(t, w.store, s, relay.Config{BatchSize: batch})
+					time.Sleep(10 * time.Second)
+					if n := s.called(); n < 5 || n > 10 { // after 0.1, 0.3, 0.7, 1.5, 3.1, 5.1, 7.1, 9.1 s, or later
+						t.Errorf("%d calls in the first 10 s", n)
+					}
+					before := s.called()
+					time.Sleep(10 * time.Minute)
+					if n := s.called() - before; n > 300 {
+						t.Errorf("%d calls in 10 minutes", n)
+					}
+					up.Store(true)
+					w.await(5 * time.Second)
+					r.stop()
+					w.check()
+					w.checkNothingRepeated()
+				})
+			}
+		}
+	}
+}
+
+// TestPlainErrorsOfSome: errors without a class that do not hit all are no outage, however small the calls.
+func TestPlainErrorsOfSome(t *testing.T) {
+	for _, batch := range []int{1, 10} {
+		bothModes(t, func(t *testing.T, keepsOrder bool) {
+			w := newWorld(t, 1)
+			s := &sink{w: w, keepsOrder: keepsOrder, fail: func(m *postrider.Message) (error, bool) {
+				if m.Key == "k3" || m.Key == "k4" {
+					return errOdd, false
+				}
+				return nil, true
+			}}
+			w.commitMany(1000, 10)
+			r := start(t, w.store, s, relay.Config{BatchSize: batch})
+			time.Sleep(time.Second)
+			if _, distinct, _ := w.counts(); distinct != 800 {
+				t.Errorf("%d messages were received, want all but those of 2 keys", distinct)
+			}
+			// Some time later, a new message does not wait for the old trouble.
+			time.Sleep(10*time.Minute + 123*time.Millisecond)
+			for range 20 {
+				w.commit("k0")
+				time.Sleep(777 * time.Millisecond)
+			}
+			r.cancel()
+			<-r.done
+			if n := len(w.received["k0"]); n != 120 {
+				t.Errorf("%d messages of k0 were received, want 120", n)
+			}
+		})
+	}
+}
+
+// TestDrainStartsNothing: a stopping relay mends the gap before what is confirmed and touches nothing behind it.
+func TestDrainStartsNothing(t *testing.T) {
+	bothModes(t, func(t *testing.T, keepsOrder bool) {
+		w := newWorld(t, 1)
+		l := newLedger()
+		failures := 3
+		failed := make(chan struct{})
+		s := &sink{w: w, keepsOrder: keepsOrder, fail: func(m *postrider.Message) (error, bool) {
+			l.note(m.Key)
+			if m.Key == "k4" && failures > 0 {
+				if failures--; failures == 2 {
+					close(failed)
+					time.Sleep(time.Millisecond) // the stop begins meanwhile
+				}
+				return postrider.Unavailable(errOdd), false
+			}
+			return nil, true
+		}}
+		w.commitMany(100, 100)
+		r := start(t, w.store, s, relay.Config{BatchSize: 10})
+		<-failed
+		r.stop()
+		for i := range 100 {
+			n := len(l.times("k" + strconv.Itoa(i)))
+			switch {
+			case i == 4 && n != 4, i < 10 && i != 4 && n != 1, i >= 10 && n != 0:
+				t.Errorf("message %d was sent %d times", i, n)
+			}
+		}
+		if got := r.Stats(); got.Published != 10 {
+			t.Errorf("stats %+v, want 10 published", got)
+		}
+		r = start(t, w.store, s, relay.Config{})
+		w.await(time.Minute)
+		r.stop()
+		w.check()
+		w.checkNothingRepeated()
+	})
+}
+
+// TestStopWithoutHope: a message that is refused, or held for long, keeps no relay from stopping, and what stands
+// before it is still mended.
+func TestStopWithoutHope(t *testing.T) {
+	test := func(t *testing.T, hopeless error) {
+		var marks []postrider.Mark
+		reads := 0
+		s := &script{
+			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+				if reads++; reads == 1 {
+					return []postrider.Batch{batch(0, 9)}, nil
+				}
+				return nil, nil
+			},
+			release: func(_ context.Context, m []postrider.Mark) error {
+				marks = m
+				return nil
+			},
+		}
+		failed := make(chan struct{})
+		calls := 0
+		r := start(t, s, publisher(func(_ context.Context, msgs []postrider.Message) []error {
+			errs := make([]error, len(msgs))
+			for i := range msgs {
+				switch {
+				case msgs[i].Type == "2" && calls == 0:
+					errs[i] = postrider.Unavailable(errOdd)
+				case msgs[i].Type == "6":
+					errs[i] = hopeless
+				}
+			}
+			if calls++; calls == 1 {
+				close(failed)
+			}
+			return errs
+		}), relay.Config{SettleInterval: 2 * time.Second})
+		<-failed
+		begin := time.Now()
+		r.stop()
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("the stop took %v", took)
+		}
+		if calls != 2 || len(marks) != 1 || marks[0].Done != 6 {
+			t.Errorf("%d calls and marks %+v, want a second call and a mark up to the refused message", calls, marks)
+		}
+	}
+	bubble(t, "refused", func(t *testing.T) { test(t, postrider.Permanent(errOdd)) })
+	bubble(t, "held", func(t *testing.T) { test(t, postrider.Unavailable(tooMany(time.Minute))) })
+}
+
+// TestManyCulprits: a handler that stops at the first failure of a call delivers in the end what has not failed by its
+// own fault, however many messages before it fail for ever, and what has failed only once.
+func TestManyCulprits(t *testing.T) {
+	for name, mark := range map[string]func(error) error{"unknown": asIs, "permanent": postrider.Permanent} {
+		for _, batch := range []int{1, 10, 500} {
+			bubble(t, fmt.Sprintf("%s/%d", name, batch), func(t *testing.T) {
+				w := newWorld(t, 1)
+				once := true
+				handler := postrider.PublisherFunc(func(_ context.Context, m postrider.Message) error {
+					if seq, _ := strconv.Atoi(string(m.Payload)); seq == 0 && len(m.Key) == 2 { // k0 to k9
+						return mark(errOdd)
+					}
+					if m.Key == "k50" && once {
+						once = false
+						return mark(errOdd)
+					}
+					w.receive(&m, "")
+					return nil
+				})
+				w.commitMany(1000, 100)
+				r := start(t, w.store, handler, relay.Config{BatchSize: batch})
+				time.Sleep(time.Minute)
+				if _, distinct, _ := w.counts(); distinct != 900 {
+					t.Errorf("%d messages were received, want those of 90 keys", distinct)
+				}
+				r.cancel()
+				<-r.done
+			})
+		}
+	}
+}
+
+// TestYieldInSpiteOfFailure: a message that fails for ever does not keep its shard from going to another relay.
+func TestYieldInSpiteOfFailure(t *testing.T) {
+	bothModes(t, func(t *testing.T, keepsOrder bool) {
+		w := newWorld(t, 2)
+		s := &sink{w: w, keepsOrder: keepsOrder, fail: func(m *postrider.Message) (error, bool) {
+			if m.Key == "k0" || m.Key == "k1" || m.Key == "k2" || m.Key == "k3" { // of both shards
+				return errOdd, false
+			}
+			return nil, true
+		}}
+		w.commitMany(400, 40)
+		a := start(t, w.store, s, relay.Config{})
+		time.Sleep(10 * time.Second)
+		b := start(t, w.store, s, relay.Config{})
+		time.Sleep(15 * time.Second)
+		checkShare(t, []*running{a, b}, 2)
+		if _, distinct, _ := w.counts(); distinct != 360 {
+			t.Errorf("%d messages were received, want those of 36 keys", distinct)
+		}
+		a.cancel()
+		b.cancel()
+		<-a.done
+		<-b.done
+	})
+}
