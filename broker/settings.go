@@ -153,9 +153,11 @@ func (s *Settings) Duration(name string) time.Duration {
 }
 
 // List returns an option of kind [List], split at its commas.
-func (s *Settings) List(name string) []string {
+func (s *Settings) List(name string) []string { return splitList(s.Text(name)) }
+
+func splitList(text string) []string {
 	var list []string
-	for part := range strings.SplitSeq(s.Text(name), ",") {
+	for part := range strings.SplitSeq(text, ",") {
 		if part = strings.TrimSpace(part); part != "" {
 			list = append(list, part)
 		}

@@ -1,0 +1,128 @@
+// Package session is the part that publishers share which keep a connection: it is opened when it is first wanted, once
+// for all who want it, and anew when it is lost.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+)
+
+// Session is a connection to a broker. What was in flight on one that is lost is never sent on another behind the
+// caller's back.
+type Session interface {
+	// Lost is closed when the connection is of no use any more.
+	Lost() <-chan struct{}
+	// Close ends it, lost or not, and returns soon, also when the broker does not answer.
+	Close()
+}
+
+// Keeper keeps a session. It is safe for concurrent use.
+type Keeper[S Session] struct {
+	name   string
+	open   func(context.Context) (S, error)
+	log    *slog.Logger
+	life   context.Context
+	cancel context.CancelFunc
+	run    sync.WaitGroup
+
+	mu      sync.Mutex
+	current S
+	held    bool // current is one
+	opening *opening[S]
+	down    bool // the log knows of an outage
+}
+
+// opening is an attempt to connect that everybody waits for.
+type opening[S Session] struct {
+	done    chan struct{}
+	session S
+	err     error
+}
+
+// New returns a keeper of sessions with the named broker. The context that open is called with ends when the keeper is
+// closed; how long an attempt may take is its own affair.
+func New[S Session](name string, logger *slog.Logger, open func(context.Context) (S, error)) *Keeper[S] {
+	k := &Keeper[S]{name: name, open: open, log: logger}
+	k.life, k.cancel = context.WithCancel(context.Background())
+	return k
+}
+
+var errClosed = errors.New("the publisher is closed")
+
+// Get returns the session in use, or waits for a new one as long as ctx allows.
+func (k *Keeper[S]) Get(ctx context.Context) (S, error) {
+	var none S
+	k.mu.Lock()
+	if k.life.Err() != nil {
+		k.mu.Unlock()
+		return none, fmt.Errorf("%s: %w", k.name, errClosed)
+	}
+	if k.held && !lost(k.current) {
+		defer k.mu.Unlock()
+		return k.current, nil
+	}
+	if k.opening == nil {
+		o := &opening[S]{done: make(chan struct{})}
+		k.opening = o
+		old, held := k.current, k.held
+		k.current, k.held = none, false
+		k.run.Go(func() {
+			if held {
+				old.Close()
+			}
+			k.connect(o)
+		})
+	}
+	o := k.opening
+	k.mu.Unlock()
+	select {
+	case <-o.done:
+		return o.session, o.err
+	case <-ctx.Done():
+		return none, fmt.Errorf("%s: connecting: %w", k.name, ctx.Err())
+	}
+}
+
+func (k *Keeper[S]) connect(o *opening[S]) {
+	defer close(o.done)
+	s, err := k.open(k.life)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.opening = nil
+	switch {
+	case err != nil:
+		o.err = fmt.Errorf("%s: connecting: %w", k.name, err)
+		if !k.down && k.life.Err() == nil {
+			k.log.Warn(k.name+": cannot connect, trying again with each publication", "err", err)
+		}
+		k.down = true
+		return
+	case k.down:
+		k.log.Info(k.name + ": connected again")
+	}
+	o.session, k.current, k.held, k.down = s, s, true, false
+}
+
+func lost(s Session) bool {
+	select {
+	case <-s.Lost():
+		return true
+	default:
+		return false
+	}
+}
+
+// Close ends the session, and an attempt to open one, and waits for both. It may be called twice.
+func (k *Keeper[S]) Close() {
+	k.cancel()
+	k.run.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.held {
+		k.held = false
+		k.current.Close()
+	}
+}
