@@ -53,6 +53,7 @@ var registry struct {
 // Register makes a driver known. Packages of brokers call it when they are loaded. It panics when a name or a scheme is
 // taken: that is a mistake in the program.
 func Register(d Driver) {
+	d.Create, d.Bare = d.checkedCreate(), d.checkedBare()
 	registry.Lock()
 	defer registry.Unlock()
 	for _, other := range registry.drivers {
@@ -106,10 +107,9 @@ func ForURL(address string) (Driver, error) {
 
 // Open opens a publisher for the settings, after checking them.
 func (d Driver) Open(s *Settings) (postrider.Publisher, error) {
-	if err := d.Check(s.Values); err != nil {
+	if err := d.prepare(s); err != nil {
 		return nil, err
 	}
-	s.options = d.options()
 	return d.Publisher(s)
 }
 
@@ -118,9 +118,37 @@ func (d Driver) Subscribe(s *Settings) (postrider.Consumer, error) {
 	if d.Consumer == nil {
 		return nil, fmt.Errorf("broker: %s has nothing to receive from", d.Name)
 	}
-	if err := d.Check(s.Values); err != nil {
+	if err := d.prepare(s); err != nil {
 		return nil, err
 	}
-	s.options = d.options()
 	return d.Consumer(s)
+}
+
+func (d Driver) prepare(s *Settings) error {
+	s.options = d.options()
+	return d.Check(s.Values)
+}
+
+func (d Driver) checkedCreate() func(context.Context, *Settings, string) error {
+	if d.Create == nil {
+		return nil
+	}
+	return func(ctx context.Context, s *Settings, name string) error {
+		if err := d.prepare(s); err != nil {
+			return err
+		}
+		return d.Create(ctx, s, name)
+	}
+}
+
+func (d Driver) checkedBare() func(context.Context, *Settings, Load) error {
+	if d.Bare == nil {
+		return nil
+	}
+	return func(ctx context.Context, s *Settings, load Load) error {
+		if err := d.prepare(s); err != nil {
+			return err
+		}
+		return d.Bare(ctx, s, load)
+	}
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// The names that the outbox event router of Debezium uses, with its usual placement of the type in a header.
+// The names that the outbox event router of Debezium uses, with its usual placement of the type in a header:
+// table.fields.additional.placement=type:header:eventType.
 const (
 	debeziumTopic = "outbox.event."
 	debeziumID    = "id"
@@ -14,14 +15,16 @@ const (
 )
 
 func (c *Codec) encodeDebezium(m *postrider.Message, p *Packet) {
-	if m.Topic == "" {
+	if m.Topic == "" && m.AggregateType != "" {
 		p.Name = debeziumTopic + m.AggregateType
 	}
-	if m.Key == "" {
+	if m.Key == "" && m.AggregateID != "" {
 		p.Key = m.AggregateID
 	}
 	p.Headers = append(p.Headers, Header{debeziumID, p.ID}, Header{debeziumType, m.Type})
-	appendOwn(m, p, func(name string) bool { return name == debeziumID || name == debeziumType })
+	appendOwn(m, p, func(name, value string) (string, bool) {
+		return value, !strings.EqualFold(name, debeziumID) && !strings.EqualFold(name, debeziumType)
+	})
 }
 
 func (c *Codec) decodeDebezium(p *Packet, m *postrider.Message) {
@@ -29,13 +32,13 @@ func (c *Codec) decodeDebezium(p *Packet, m *postrider.Message) {
 		m.AggregateType, m.AggregateID, m.Key = kind, p.Key, ""
 	}
 	for _, h := range p.Headers {
-		switch h.Name {
-		case debeziumID:
+		switch { // in any case, because some protocols fold it
+		case strings.EqualFold(h.Name, debeziumID):
 			setID(m, h.Value)
-		case debeziumType:
+		case strings.EqualFold(h.Name, debeziumType):
 			m.Type = h.Value
 		default:
-			setHeader(m, h)
+			setHeader(m, h.Name, h.Value)
 		}
 	}
 }

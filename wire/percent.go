@@ -1,23 +1,47 @@
 package wire
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
 
 const hexDigits = "0123456789ABCDEF"
+
+func (c *Codec) escape(value string) string {
+	if c.dialect.Percent {
+		return percentEncode(value)
+	}
+	return value
+}
+
+// unescape refuses what is not UTF-8 in the end, as the bindings demand.
+func (c *Codec) unescape(value string) (string, error) {
+	if c.dialect.Percent {
+		value = percentDecode(value)
+	}
+	if !utf8.ValidString(value) {
+		return "", fmt.Errorf("CloudEvent has an attribute %q that is not UTF-8", value)
+	}
+	return value, nil
+}
 
 // mustEncode is the rule of the HTTP binding of CloudEvents: space, quote and percent sign, and everything that is not
 // printable ASCII.
 func mustEncode(b byte) bool { return b <= ' ' || b == '"' || b == '%' || b >= 0x7f }
 
 func percentEncode(s string) string {
-	plain := true
+	extra := 0
 	for i := range len(s) {
-		plain = plain && !mustEncode(s[i])
+		if mustEncode(s[i]) {
+			extra += 2
+		}
 	}
-	if plain {
+	if extra == 0 {
 		return s
 	}
 	var b strings.Builder
-	b.Grow(len(s) + 16)
+	b.Grow(len(s) + extra)
 	for i := range len(s) {
 		if mustEncode(s[i]) {
 			b.WriteByte('%')
@@ -30,8 +54,10 @@ func percentEncode(s string) string {
 	return b.String()
 }
 
-// percentDecode leaves what is no valid escape as it is, as the binding demands of tolerant receivers.
+// percentDecode also takes quoted strings, which earlier editions of the binding allowed. It leaves a percent sign that
+// begins no escape as it is.
 func percentDecode(s string) string {
+	s = unquote(s)
 	if !strings.Contains(s, "%") {
 		return s
 	}
@@ -45,6 +71,24 @@ func percentDecode(s string) string {
 				i += 2
 				continue
 			}
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
+}
+
+func unquote(s string) string {
+	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
+		return s
+	}
+	s = s[1 : len(s)-1]
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			i++
 		}
 		b = append(b, s[i])
 	}

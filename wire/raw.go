@@ -11,12 +11,12 @@ import (
 const messageID = "message-id"
 
 func (c *Codec) encodeRaw(m *postrider.Message, p *Packet) {
-	reserved := ""
 	if c.dialect.NoID {
-		reserved = messageID
 		p.Headers = append(p.Headers, Header{messageID, p.ID})
 	}
-	appendOwn(m, p, func(name string) bool { return strings.EqualFold(name, reserved) })
+	appendOwn(m, p, func(name, value string) (string, bool) {
+		return value, !c.dialect.NoID || !strings.EqualFold(name, messageID)
+	})
 }
 
 func (c *Codec) decodeRaw(p *Packet, m *postrider.Message) {
@@ -24,26 +24,28 @@ func (c *Codec) decodeRaw(p *Packet, m *postrider.Message) {
 		if c.dialect.NoID && strings.EqualFold(h.Name, messageID) {
 			setID(m, h.Value)
 		} else {
-			setHeader(m, h)
+			setHeader(m, h.Name, h.Value)
 		}
 	}
 }
 
-// appendOwn adds the message's own headers, in the order of their names, but for those whose names the format needs.
-func appendOwn(m *postrider.Message, p *Packet, reserved func(name string) bool) {
-	switch len(m.Headers) {
-	case 0:
-	case 1:
+// appendOwn adds the message's own headers, in the order of their names. The function says how a value is written, and
+// whether the header is sent at all: a format keeps the names that it needs to itself.
+func appendOwn(m *postrider.Message, p *Packet, write func(name, value string) (string, bool)) {
+	if len(m.Headers) == 1 { // needs no sorting
 		for name, value := range m.Headers {
-			if !reserved(name) {
+			if value, ok := write(name, value); ok {
 				p.Headers = append(p.Headers, Header{name, value})
 			}
 		}
-	default:
-		for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
-			if !reserved(name) {
-				p.Headers = append(p.Headers, Header{name, m.Headers[name]})
-			}
+		return
+	}
+	if len(m.Headers) == 0 {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
+		if value, ok := write(name, m.Headers[name]); ok {
+			p.Headers = append(p.Headers, Header{name, value})
 		}
 	}
 }

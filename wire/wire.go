@@ -5,6 +5,7 @@ package wire
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/postrider/postrider"
@@ -45,11 +46,15 @@ func (p *Packet) Size() int {
 // Format names a way to lay a message out.
 type Format string
 
+// No format carries what is between the producer and the relay: RoutingKey, Priority, DeliverAfter. A header of the
+// message that has the name of one that the format needs is not sent.
 const (
 	// CloudEvents is CloudEvents 1.0 in binary mode: the payload is the body, the other fields are headers. It is the
-	// default.
+	// default. A header that has the dialect's prefix for attributes is sent as an attribute.
 	CloudEvents Format = "cloudevents"
-	// CloudEventsStructured is CloudEvents 1.0 in structured mode: the body is one JSON object with everything in it.
+	// CloudEventsStructured is CloudEvents 1.0 in structured mode: the body is one JSON object with everything in it but
+	// the message's own headers. A payload that is JSON stands in it as it is, any other in base64; both come out byte for
+	// byte.
 	CloudEventsStructured Format = "cloudevents-structured"
 	// Raw is the payload and the message's own headers, and nothing else but the ID and the key.
 	Raw Format = "raw"
@@ -69,6 +74,9 @@ type Dialect struct {
 	Percent bool
 	// NoID means that the protocol has no place for an ID: formats without one send it as the header "message-id".
 	NoID bool
+	// NoContentType means that the protocol's binding of CloudEvents has no place for a content type: events in binary mode
+	// also carry it as the attribute "datacontenttype".
+	NoContentType bool
 }
 
 // Codec translates between messages and packets. Its zero value is not usable; see [NewCodec]. It is safe for
@@ -77,7 +85,7 @@ type Codec struct {
 	format  Format
 	source  string
 	dialect Dialect
-	names   attributeNames
+	names   [attributeCount]string // with the prefix
 }
 
 // NewCodec returns a codec. An empty format means [CloudEvents]. The source is the CloudEvents attribute of that name, a
@@ -97,7 +105,14 @@ func NewCodec(format Format, source string, d Dialect) (*Codec, error) {
 	if d.Prefix == "" {
 		d.Prefix = "ce-"
 	}
-	return &Codec{format: format, source: source, dialect: d, names: prefixed(d.Prefix)}, nil
+	if _, err := url.Parse(source); err != nil || !isURICharacters(source) {
+		return nil, fmt.Errorf("wire: source is %q: want a URI reference, such as /orders or https://example.com/orders", source)
+	}
+	c := &Codec{format: format, source: source, dialect: d}
+	for i, name := range attributeNames {
+		c.names[i] = d.Prefix + name
+	}
+	return c, nil
 }
 
 // Encode lays m out in p. What p held before is overwritten; its memory for headers is used again. The body may share
@@ -142,7 +157,7 @@ func (c *Codec) Decode(p *Packet) (postrider.Message, error) {
 	var err error
 	if isStructured(p.ContentType) {
 		err = c.decodeStructured(p, &m)
-	} else if _, ok := p.Header(c.names.specversion); ok {
+	} else if c.isBinary(p) {
 		err = c.decodeBinary(p, &m)
 	} else if c.format == Debezium {
 		c.decodeDebezium(p, &m)
@@ -152,9 +167,8 @@ func (c *Codec) Decode(p *Packet) (postrider.Message, error) {
 	if err != nil {
 		return postrider.Message{}, fmt.Errorf("wire: %w", err)
 	}
-	// The key is the aggregate's, unless the sender has chosen another.
-	if m.Key == m.AggregateType+"/"+m.AggregateID {
-		m.Key = ""
+	if aggregate := (postrider.Message{AggregateType: m.AggregateType, AggregateID: m.AggregateID}); m.Key == aggregate.OrderKey() {
+		m.Key = "" // the aggregate's is the default
 	}
 	return m, nil
 }
@@ -170,9 +184,12 @@ func setID(m *postrider.Message, id string) {
 	}
 }
 
-func setHeader(m *postrider.Message, h Header) {
+// setHeader keeps the first of several headers with one name, as [Packet.Header] does.
+func setHeader(m *postrider.Message, name, value string) {
 	if m.Headers == nil {
 		m.Headers = make(map[string]string)
 	}
-	m.Headers[h.Name] = h.Value
+	if _, ok := m.Headers[name]; !ok {
+		m.Headers[name] = value
+	}
 }

@@ -1,0 +1,321 @@
+package wire_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/wire"
+)
+
+func order(t testing.TB) postrider.Message {
+	t.Helper()
+	id, err := postrider.ParseID("0199fd5e-7a0f-7000-8000-0123456789ab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return postrider.Message{
+		ID: id, Type: "order.placed", AggregateType: "order", AggregateID: "42 é", Topic: "orders",
+		TenantID: "acme", Payload: []byte(`{"total": 12.50}`), ContentType: "application/json",
+		SchemaVersion: 3, SchemaID: "https://example.com/order.json", DedupKey: "order:42", CorrelationID: "c-1",
+		CausationID: "c-0", OccurredAt: time.Date(2026, 2, 3, 4, 5, 6, 789_000_000, time.UTC),
+		Headers: map[string]string{"traceparent": "00-1", "ce-myext": "100 %", "ce-id": "not mine to set"},
+	}
+}
+
+func show(p *wire.Packet) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "name=%s key=%s id=%s type=%s\n", p.Name, p.Key, p.ID, p.ContentType)
+	for _, h := range p.Headers {
+		fmt.Fprintf(&b, "%s: %s\n", h.Name, h.Value)
+	}
+	return b.String() + string(p.Body)
+}
+
+func TestGolden(t *testing.T) {
+	const id = "0199fd5e-7a0f-7000-8000-0123456789ab"
+	for _, c := range []struct {
+		name    string
+		format  wire.Format
+		dialect string
+		change  func(*postrider.Message)
+		want    string
+	}{
+		{"binary over HTTP", wire.CloudEvents, "http", nil, `name=orders key=order/42 é id=` + id + ` type=application/json
+ce-specversion: 1.0
+ce-id: ` + id + `
+ce-source: /orders
+ce-type: order.placed
+ce-subject: 42%20%C3%A9
+ce-time: 2026-02-03T04:05:06.789Z
+ce-dataschema: https://example.com/order.json
+ce-aggregatetype: order
+ce-tenantid: acme
+ce-schemaversion: 3
+ce-correlationid: c-1
+ce-causationid: c-0
+ce-dedupkey: order:42
+ce-myext: 100%20%25
+traceparent: 00-1
+{"total": 12.50}`},
+		{"binary over NATS", wire.CloudEvents, "nats", small, `name=orders key=k id=` + id + ` type=application/json
+ce-specversion: 1.0
+ce-id: ` + id + `
+ce-source: /orders
+ce-type: order.placed
+ce-datacontenttype: application/json
+ce-partitionkey: k
+ce-schemaid: registry 7
+1`},
+		{"binary over Kafka", wire.CloudEvents, "kafka", small, `name=orders key=k id=` + id + ` type=application/json
+ce_specversion: 1.0
+ce_id: ` + id + `
+ce_source: /orders
+ce_type: order.placed
+ce_partitionkey: k
+ce_schemaid: registry 7
+1`},
+		{"structured", wire.CloudEventsStructured, "http", nil, `name=orders key=order/42 é id=` + id +
+			` type=application/cloudevents+json; charset=UTF-8
+traceparent: 00-1
+{"specversion":"1.0","id":"` + id + `","source":"/orders","type":"order.placed","subject":"42 é",` +
+			`"time":"2026-02-03T04:05:06.789Z","dataschema":"https://example.com/order.json","datacontenttype":"application/json",` +
+			`"aggregatetype":"order","tenantid":"acme","schemaversion":3,"correlationid":"c-1","causationid":"c-0",` +
+			`"dedupkey":"order:42","myext":"100 %","data":{"total": 12.50}}`},
+		{"structured with blanks around the payload", wire.CloudEventsStructured, "http", func(m *postrider.Message) {
+			small(m)
+			m.Payload = []byte(" 1\n")
+		}, `name=orders key=k id=` + id + ` type=application/cloudevents+json; charset=UTF-8
+{"specversion":"1.0","id":"` + id + `","source":"/orders","type":"order.placed","datacontenttype":"application/json",` +
+			`"partitionkey":"k","schemaid":"registry 7","data_base64":"IDEK"}`},
+		{"raw", wire.Raw, "http", nil, `name=orders key=order/42 é id=` + id + ` type=application/json
+ce-id: not mine to set
+ce-myext: 100 %
+traceparent: 00-1
+{"total": 12.50}`},
+		{"raw without a place for the ID", wire.Raw, "kafka", small, `name=orders key=k id=` + id + ` type=application/json
+message-id: ` + id + `
+1`},
+		{"debezium", wire.Debezium, "kafka", func(m *postrider.Message) { m.Topic, m.Headers = "", nil },
+			`name=outbox.event.order key=42 é id=` + id + ` type=application/json
+id: ` + id + `
+eventType: order.placed
+{"total": 12.50}`},
+		{"debezium to a topic of its own", wire.Debezium, "kafka", small, `name=orders key=k id=` + id + ` type=application/json
+id: ` + id + `
+eventType: order.placed
+1`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := order(t)
+			if c.change != nil {
+				c.change(&m)
+			}
+			var p wire.Packet
+			codec(t, c.format, dialects[c.dialect]).Encode(&m, &p)
+			got := strings.ReplaceAll(show(&p), "registry%207", "registry 7")
+			if got != c.want {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+// small leaves of the order only what is needed, with a key and a schema that is no URI.
+func small(m *postrider.Message) {
+	*m = postrider.Message{ID: m.ID, Type: m.Type, Topic: m.Topic, Key: "k", Payload: []byte("1"), ContentType: m.ContentType,
+		SchemaID: "registry 7"}
+}
+
+func TestDecodeOthers(t *testing.T) {
+	binary := func(more ...wire.Header) []wire.Header {
+		return slices.Concat([]wire.Header{{"ce-specversion", "1.0"}, {"ce-id", "A-1"}, {"ce-source", "/s"}, {"ce-type", "t"}}, more)
+	}
+	const event = `"specversion":"1.0","id":"A-1","source":"/s","type":"t"`
+	const structured = "Application/CloudEvents+JSON; charset=utf-8"
+	for _, c := range []struct {
+		name  string
+		p     wire.Packet
+		check func(m postrider.Message) bool
+	}{
+		{"upper case", wire.Packet{Headers: []wire.Header{{"CE-Specversion", "1.0"}, {"Ce-Id", "A-1"}, {"CE-SOURCE", "/s"},
+			{"cE-tYpE", "Keeps.Case"}}}, func(m postrider.Message) bool { return m.Type == "Keeps.Case" && m.WireID == "A-1" }},
+		{"the first of two", wire.Packet{Headers: binary(wire.Header{Name: "CE-ID", Value: "B"}, wire.Header{Name: "x", Value: "1"},
+			wire.Header{Name: "x", Value: "2"})}, func(m postrider.Message) bool { return m.WireID == "A-1" && m.Headers["x"] == "1" }},
+		{"foreign extension", wire.Packet{Headers: binary(wire.Header{Name: "ce-myext", Value: "a%20b"})},
+			func(m postrider.Message) bool {
+				return m.Headers["ce-myext"] == "a b" && m.Headers["ce-source"] == "/s"
+			}},
+		{"quoted", wire.Packet{Headers: binary(wire.Header{Name: "ce-subject", Value: `"a \"b\" c"`})},
+			func(m postrider.Message) bool { return m.AggregateID == `a "b" c` }},
+		{"percent of others", wire.Packet{Headers: binary(wire.Header{Name: "ce-subject", Value: `100%, %zz, %e2%82%ac`})},
+			func(m postrider.Message) bool { return m.AggregateID == `100%, %zz, €` }},
+		{"content type as attribute", wire.Packet{Headers: binary(wire.Header{Name: "ce-datacontenttype", Value: "text/x"})},
+			func(m postrider.Message) bool { return m.ContentType == "text/x" }},
+		{"the broker's key", wire.Packet{Key: "k", Headers: binary(wire.Header{Name: "ce-subject", Value: "s"})},
+			func(m postrider.Message) bool { return m.OrderKey() == "k" && m.AggregateID == "s" }},
+		{"a key of one slash", wire.Packet{Key: "/"}, func(m postrider.Message) bool { return m.OrderKey() == "/" }},
+		{"schema version that is no number", wire.Packet{Headers: binary(wire.Header{Name: "ce-schemaversion", Value: "v2"})},
+			func(m postrider.Message) bool { return m.Headers["ce-schemaversion"] == "v2" && m.SchemaVersion == 1 }},
+		{"small t and z", wire.Packet{Headers: binary(wire.Header{Name: "ce-time", Value: "2026-01-02t03:04:05z"})},
+			func(m postrider.Message) bool { return m.OccurredAt.Hour() == 3 }},
+
+		{"structured", wire.Packet{ContentType: structured, Body: []byte(`{` + event + `,"data":{ "a":1 },"n":5,"b":true,"subject":null}`)},
+			func(m postrider.Message) bool {
+				return string(m.Payload) == `{ "a":1 }` && m.ContentType == "application/json" && m.Headers["ce-n"] == "5" &&
+					m.Headers["ce-b"] == "true" && m.AggregateID == ""
+			}},
+		{"structured text", wire.Packet{ContentType: structured, Body: []byte(`{` + event + `,"datacontenttype":"application/xml","data":"<much wow=\"xml\"/>"}`)},
+			func(m postrider.Message) bool { return string(m.Payload) == `<much wow="xml"/>` }},
+		{"structured JSON text stays JSON", wire.Packet{ContentType: structured, Body: []byte(`{` + event + `,"data":"just text"}`)},
+			func(m postrider.Message) bool {
+				return string(m.Payload) == `"just text"` && m.ContentType == "application/json"
+			}},
+		{"structured null", wire.Packet{ContentType: structured, Body: []byte(`{` + event + `,"data":null}`)},
+			func(m postrider.Message) bool { return string(m.Payload) == `null` }},
+		{"structured without data", wire.Packet{ContentType: structured, Body: []byte(`{` + event + `,"time":null,"schemaversion":null}`)},
+			func(m postrider.Message) bool { return m.Payload == nil && m.ContentType == "" }},
+		{"structured with repeated headers", wire.Packet{ContentType: structured, Body: []byte(`{` + event + `}`),
+			Headers: []wire.Header{{"ce-id", "A-1"}, {"trace", "1"}, {"ce-more", "%41"}}},
+			func(m postrider.Message) bool {
+				return m.WireID == "A-1" && len(m.Headers) == 3 && m.Headers["trace"] == "1" && m.Headers["ce-more"] == "A"
+			}},
+		{"a batch is not opened", wire.Packet{ContentType: "application/cloudevents-batch+json", Body: []byte(`[]`)},
+			func(m postrider.Message) bool { return string(m.Payload) == `[]` }},
+		{"no CloudEvent", wire.Packet{Name: "n", ID: "x", Body: []byte("b"), Headers: []wire.Header{{"ce-id", "other"}}},
+			func(m postrider.Message) bool {
+				return m.Type == "n" && m.WireID == "x" && string(m.Payload) == "b" && m.Headers["ce-id"] == "other"
+			}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, err := codec(t, wire.CloudEvents, dialects["http"]).Decode(&c.p)
+			if err != nil || !c.check(m) {
+				t.Errorf("got %+v, %v", m, err)
+			}
+		})
+	}
+}
+
+// TestDecodeAMQP holds that both prefixes of the binding are understood.
+func TestDecodeAMQP(t *testing.T) {
+	for _, prefix := range []string{"cloudEvents_", "cloudEvents:", "cloudevents:"} {
+		p := wire.Packet{Headers: []wire.Header{
+			{prefix + "specversion", "1.0"}, {prefix + "id", "1"}, {prefix + "source", "/"}, {prefix + "type", "t"},
+		}}
+		if m, err := codec(t, wire.CloudEvents, dialects["amqp"]).Decode(&p); err != nil || m.Type != "t" {
+			t.Errorf("%s: got %+v, %v", prefix, m, err)
+		}
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	ok := []wire.Header{{"ce-specversion", "1.0"}, {"ce-id", "1"}, {"ce-source", "/s"}, {"ce-type", "t"}}
+	without := func(i int) wire.Packet { return wire.Packet{Headers: slices.Delete(slices.Clone(ok), i, i+1)} }
+	with := func(name, value string) wire.Packet {
+		return wire.Packet{Headers: append(slices.Clone(ok), wire.Header{Name: name, Value: value})}
+	}
+	body := func(s string) wire.Packet {
+		return wire.Packet{ContentType: "application/cloudevents+json", Body: []byte(s)}
+	}
+	for want, p := range map[string]wire.Packet{
+		"no id":                   without(1),
+		"no source":               without(2),
+		"no type":                 without(3),
+		`specversion "0.3"`:       {Headers: []wire.Header{{"ce-specversion", "0.3"}, ok[1], ok[2], ok[3]}},
+		`time "yesterday"`:        with("ce-time", "yesterday"),
+		"UTF-8":                   with("ce-subject", "%C0%A0"),
+		"not a JSON object":       body(`[]`),
+		"no specversion":          body(`null`),
+		"both data":               body(`{"data":1,"data_base64":"MQ=="}`),
+		"data_base64 that is":     body(`{"data_base64":"%"}`),
+		"neither text":            body(`{"id":{}}`),
+		"structured CloudEvent i": body(``),
+	} {
+		if _, err := codec(t, wire.CloudEvents, dialects["http"]).Decode(&p); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want something with %q", err, want)
+		}
+	}
+}
+
+func TestNewCodecRefuses(t *testing.T) {
+	if _, err := wire.NewCodec("xml", "", wire.Dialect{}); err == nil {
+		t.Error("an unknown format was accepted")
+	}
+	for _, source := range []string{"two words", "%zz", "ä", "a\nb"} {
+		if _, err := wire.NewCodec("", source, wire.Dialect{}); err == nil {
+			t.Errorf("source %q was accepted", source)
+		}
+	}
+}
+
+// TestEncodeReusesMemory holds what publishers count on.
+func TestEncodeReusesMemory(t *testing.T) {
+	c, m := codec(t, wire.CloudEvents, dialects["kafka"]), order(t)
+	m.Headers = nil
+	var p wire.Packet
+	c.Encode(&m, &p)
+	if n := testing.AllocsPerRun(100, func() { c.Encode(&m, &p) }); n > 4 {
+		t.Errorf("Encode allocates %v times, want at most 4: the key, the ID, the time and the version", n)
+	}
+	if &p.Body[0] != &m.Payload[0] {
+		t.Error("the payload was copied")
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add("application/cloudevents+json", `{"specversion":"1.0","id":"1","source":"/","type":"t","data":[1]}`, "x", "y", byte(0))
+	f.Add("text/plain", "body", "ce-specversion", "1.0", byte(1))
+	f.Add("", "", "cloudEvents:id", `"%C3%A4"`, byte(3))
+	f.Fuzz(func(t *testing.T, contentType, body, name, value string, which byte) {
+		formats, names := wire.Formats(), []string{"http", "nats", "kafka", "amqp", "plain"}
+		d := dialects[names[int(which)%len(names)]]
+		c := codec(t, formats[int(which/8)%len(formats)], d)
+		p := wire.Packet{Name: "n", Key: "k", ID: "i", ContentType: contentType, Body: []byte(body), Headers: []wire.Header{
+			{Name: name, Value: value}, {Name: d.Prefix + "specversion", Value: "1.0"}, {Name: d.Prefix + "id", Value: "1"},
+			{Name: d.Prefix + "source", Value: "/"}, {Name: d.Prefix + "type", Value: value},
+		}}
+		for range 2 { // with and without the attributes
+			if m, err := c.Decode(&p); err == nil && m.Validate() == nil {
+				var again wire.Packet
+				c.Encode(&m, &again)
+				if _, err := c.Decode(&again); err != nil {
+					t.Fatalf("%+v\nwas decoded and encoded as %+v: %v", m, again, err)
+				}
+			}
+			p.Headers = p.Headers[:1]
+		}
+	})
+}
+
+func BenchmarkEncode(b *testing.B) {
+	for _, format := range wire.Formats() {
+		b.Run(string(format), func(b *testing.B) {
+			c, m := codec(b, format, dialects["kafka"]), order(b)
+			m.Headers = map[string]string{"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
+			var p wire.Packet
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Encode(&m, &p)
+			}
+		})
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	for _, format := range wire.Formats() {
+		b.Run(string(format), func(b *testing.B) {
+			c, m := codec(b, format, dialects["kafka"]), order(b)
+			var p wire.Packet
+			c.Encode(&m, &p)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.Decode(&p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
