@@ -6,9 +6,10 @@ package broker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"net/url"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/postrider/postrider"
@@ -91,18 +92,18 @@ func Lookup(name string) (Driver, error) {
 
 // ForURL returns the driver that the URL's scheme means. The error does not contain the URL, which may hold a password.
 func ForURL(address string) (Driver, error) {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme == "" {
-		return Driver{}, fmt.Errorf("broker: the address is not a URL such as nats://localhost:4222")
+	scheme, _, ok := strings.Cut(address, ":") // the rest may be several hosts, which package url does not know
+	if !ok || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+") != "" {
+		return Driver{}, errors.New("broker: the address is not a URL such as nats://localhost:4222")
 	}
 	var schemes []string
 	for _, d := range Drivers() {
-		if slices.Contains(d.Schemes, u.Scheme) {
+		if slices.Contains(d.Schemes, scheme) {
 			return d, nil
 		}
 		schemes = append(schemes, d.Schemes...)
 	}
-	return Driver{}, fmt.Errorf("broker: no broker has the scheme %q: this program knows %q", u.Scheme, schemes)
+	return Driver{}, fmt.Errorf("broker: no broker has the scheme %q: this program knows %q", scheme, schemes)
 }
 
 // Open opens a publisher for the settings, after checking them.

@@ -29,6 +29,9 @@ func TestLookup(t *testing.T) {
 	if d, err := broker.ForURL("pigeons://user:secret@loft:1"); err != nil || d.Name != "pigeon" {
 		t.Errorf("got %q, %v", d.Name, err)
 	}
+	if d, err := broker.ForURL("pigeon://a:1,b:2"); err != nil || d.Name != "pigeon" {
+		t.Errorf("several hosts: got %q, %v", d.Name, err)
+	}
 	for _, address := range []string{"owl://user:secret@tower", "::secret::", "secret"} {
 		if _, err := broker.ForURL(address); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: got %v", address, err)

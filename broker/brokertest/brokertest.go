@@ -54,6 +54,8 @@ type Abilities struct {
 	FoldsHeaderNames bool
 	// Dedup means that a message published twice arrives once.
 	Dedup bool
+	// Unordered means that consumers get messages in no order, whatever the publisher keeps.
+	Unordered bool
 	// OneAtATime means that Publish is slow, one round trip a message: the suite sends fewer of them.
 	OneAtATime bool
 }

@@ -63,7 +63,7 @@ func testFailingHandlerHoldsItsKey(t *testing.T, h Harness) {
 	if failures.Load() != 3 {
 		t.Errorf("the handler was called %d times with the failing message, want 3", failures.Load())
 	}
-	expectOrder(t, got)
+	h.expectOrder(t, got)
 }
 
 func testBoundedInFlight(t *testing.T, h Harness) {

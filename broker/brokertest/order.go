@@ -29,7 +29,7 @@ func testOrderPerKey(t *testing.T, h Harness) {
 		publish(t, p, rest[:n]...)
 		rest = rest[n:]
 	}
-	expectOrder(t, h.listen(t, name, "order").wait(t, msgs))
+	h.expectOrder(t, h.listen(t, name, "order").wait(t, msgs))
 }
 
 func testManyPublishesAtOnce(t *testing.T, h Harness) {
@@ -52,7 +52,7 @@ func testManyPublishesAtOnce(t *testing.T, h Harness) {
 		})
 	}
 	run.Wait()
-	expectOrder(t, h.listen(t, name, "lanes").wait(t, all))
+	h.expectOrder(t, h.listen(t, name, "lanes").wait(t, all))
 }
 
 // testNothingBehindAFailure holds what an OrderKeeper promises: behind a refused message, none of its key is accepted.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/cmd/postrider/internal/bench"
+	"github.com/postrider/postrider/wire"
 )
 
 func (a *app) benchBrokerCommand() *cobra.Command {
@@ -22,8 +23,8 @@ func (a *app) benchBrokerCommand() *cobra.Command {
 		Use:   "broker",
 		Short: "Measure how fast a backlog reaches a broker",
 		Long: "Sends messages with the broker's own Go client alone, confirmed and pipelined, and then a backlog of as many\n" +
-			"through the relay to the same place, in turn. The rates are medians. What was sent stays at the broker, under a\n" +
-			"name of its own.",
+			"through the relay to the same place, in turn. The rates are medians. Both send bare payloads (format raw), unless\n" +
+			"--set format=cloudevents says otherwise of the relay. What was sent stays at the broker, under a name of its own.",
 		Example: "  postrider bench broker --broker nats --url nats://127.0.0.1:4222 --messages 200000\n" +
 			"  postrider bench broker --broker kafka --keys 1 --json",
 		Args: noArguments,
@@ -72,21 +73,12 @@ func benchDestination(name, address string, set []string) (broker.Driver, *broke
 	if address == "" {
 		return broker.Driver{}, nil, usagef("--url is not set, and neither is %s: where is %s?", variable, name)
 	}
-	values, err := benchOptions(set)
+	values, err := parseSet(set)
 	if err != nil {
 		return broker.Driver{}, nil, err
 	}
-	return driver, &broker.Settings{URL: address, Values: values}, nil
-}
-
-func benchOptions(set []string) (map[string]string, error) {
-	values := make(map[string]string, len(set))
-	for _, s := range set {
-		name, value, ok := strings.Cut(s, "=")
-		if !ok || name == "" {
-			return nil, usagef("--set is %q: want option=value", s)
-		}
-		values[name] = value
+	if values["format"] == "" {
+		values["format"] = string(wire.Raw) // what the client alone sends has no envelope either
 	}
-	return values, nil
+	return driver, &broker.Settings{URL: address, Values: values}, nil
 }

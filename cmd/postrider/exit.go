@@ -51,7 +51,7 @@ func execute(ctx context.Context, s streams, args []string) int {
 		s.notef("interrupted")
 		return code
 	}
-	s.notef("%s", strings.TrimPrefix(a.db.scrub(err.Error()), "postrider: "))
+	s.notef("%s", strings.TrimPrefix(a.scrub(err.Error()), "postrider: "))
 	if hint := a.hint(err, code); hint != "" {
 		s.notef("%s", hint)
 	}

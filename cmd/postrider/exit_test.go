@@ -24,25 +24,41 @@ func offline(t *testing.T, args ...string) result {
 
 func TestWrongUsage(t *testing.T) {
 	for line, want := range map[string]string{
-		"":                              "which command?",
-		"migrat":                        "did you mean: postrider migrate",
-		"bench":                         "which command?",
-		"bench overheat":                "did you mean: postrider bench overhead",
-		"migrate sideways":              "postrider migrate --help",
-		"relay --no-such-flag":          "unknown flag",
-		"relay now":                     "takes no arguments",
-		"relay --sink kafka":            "want discard or stdout",
-		"relay --log-format xml":        "want text or json",
-		"relay --batch 9000":            "BatchSize (9000) is larger than ReadAhead",
-		"migrate down":                  "--to",
-		"migrate down --to 99":          "--to",
-		"migrate print --shards 5000":   "Shards is 5000",
-		"migrate print --schema Upper":  "schema name",
-		"migrate print --from 99":       "--from is 99",
-		"bench overhead --payload 1":    "payload is 1: want at least 8",
-		"bench overhead --messages 1":   "unknown flag", // it counts seconds
-		"version --dsn":                 "flag needs an argument",
-		"migrate status --dsn port=abc": "invalid port",
+		"":                                     "which command?",
+		"migrat":                               "did you mean: postrider migrate",
+		"bench":                                "which command?",
+		"bench overheat":                       "did you mean: postrider bench overhead",
+		"migrate sideways":                     "postrider migrate --help",
+		"relay --no-such-flag":                 "unknown flag",
+		"relay now":                            "takes no arguments",
+		"relay":                                "neither --to nor --config",
+		"relay --to nowhere://host":            "no broker has the scheme \"nowhere\"",
+		"relay --to stdout":                    "did you mean: --to stdout:",
+		"relay --to discard: --set x":          "want option=value",
+		"relay --to discard: --set a=b":        "unknown option \"a\"",
+		"relay --to stdout: --set format=raw":  "only one",
+		"relay --to stdout: --config x.yaml":   "--to and --config contradict",
+		"relay --to stdout: --feed a --feed b": "--to serves one feed",
+		"relay --config x.yaml --lease 5s":     "--lease and --config contradict each other: the file x.yaml says it as feeds.NAME.relay.lease",
+		"relay --config x.yaml --dsn x":        "databases.NAME.url",
+		"relay --config x.yaml --set a=b":      "--set a=b and --config contradict",
+		"relay --config no-such-file.yaml":     "no-such-file.yaml: no such file",
+		"config":                               "which command?",
+		"config validate":                      "postrider.yaml: no such file",
+		"config validate a b":                  "takes one file",
+		"config schema x":                      "takes no arguments",
+		"brokers x":                            "takes no arguments",
+		"relay --log-format xml --to discard:": "want text or json",
+		"relay --batch 9000 --to discard:":     "BatchSize (9000) is larger than ReadAhead",
+		"migrate down":                         "--to",
+		"migrate down --to 99":                 "--to",
+		"migrate print --shards 5000":          "Shards is 5000",
+		"migrate print --schema Upper":         "schema name",
+		"migrate print --from 99":              "--from is 99",
+		"bench overhead --payload 1":           "payload is 1: want at least 8",
+		"bench overhead --messages 1":          "unknown flag", // it counts seconds
+		"version --dsn":                        "flag needs an argument",
+		"migrate status --dsn port=abc":        "invalid port",
 	} {
 		t.Run(line, func(t *testing.T) {
 			r := offline(t, strings.Fields(line)...)
@@ -76,7 +92,7 @@ func TestUnreachableDatabase(t *testing.T) {
 
 func TestMissingSchema(t *testing.T) {
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
-	for _, line := range []string{"migrate status", "relay", "rebase --yes"} {
+	for _, line := range []string{"migrate status", "relay --to discard:", "rebase --yes"} {
 		r := c.run(strings.Fields(line)...)
 		if r.code != exitSchema || !strings.Contains(r.err, "postrider migrate up --schema "+c.schema) {
 			t.Errorf("%s: exit code %d, want %d and the next command in\n%s", line, r.code, exitSchema, r.err)

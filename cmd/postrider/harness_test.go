@@ -51,7 +51,7 @@ func newCLI(t *testing.T, dsn string) *cli {
 // clearEnvironment removes what a developer's shell may say about databases.
 func clearEnvironment(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"POSTRIDER_DSN", "DATABASE_URL"} {
+	for _, name := range []string{"POSTRIDER_DSN", "DATABASE_URL", "POSTRIDER_CONFIG"} {
 		t.Setenv(name, "")
 	}
 }

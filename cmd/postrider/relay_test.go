@@ -29,7 +29,7 @@ func TestRelayToStdout(t *testing.T) {
 		c.must("migrate", "up")
 		c.enqueue(20)
 		out, messages := &watched{text: `{"n" : 20}`}, &watched{text: never}
-		if code := c.relayUntil(out, messages, "--sink", "stdout", "--log-format", "json"); code != exitOK {
+		if code := c.relayUntil(out, messages, "--to", "stdout:", "--log-format", "json"); code != exitOK {
 			t.Fatalf("exit code %d\n%s", code, messages)
 		}
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -64,7 +64,7 @@ func TestRelayToStdout(t *testing.T) {
 		// The clean stop has settled everything: a second relay finds nothing.
 		c.enqueue(1)
 		out, messages = &watched{text: "\n"}, &watched{text: never}
-		if code := c.relayUntil(out, messages, "--sink", "stdout"); code != exitOK || strings.Count(out.String(), "\n") != 1 {
+		if code := c.relayUntil(out, messages, "--to", "stdout:"); code != exitOK || strings.Count(out.String(), "\n") != 1 {
 			t.Errorf("exit code %d, printed\n%s", code, out)
 		}
 		if !strings.Contains(messages.String(), "published=1 failed=0") {
@@ -78,7 +78,7 @@ func TestRelayWaitsForDatabase(t *testing.T) {
 	clearEnvironment(t)
 	c := &cli{t: t, dsn: "postgres://rider:hidden-secret@127.0.0.1:1/db?sslmode=disable", schema: "postrider"}
 	messages := &watched{text: "opening the feed fails"}
-	if code := c.relayUntil(&watched{text: never}, messages); code != exitOK {
+	if code := c.relayUntil(&watched{text: never}, messages, "--to", "discard:"); code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
 	if !strings.Contains(messages.String(), "trying again") || strings.Contains(messages.String(), "hidden-secret") {

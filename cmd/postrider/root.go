@@ -4,13 +4,26 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/broker/stdout"
 )
 
 // app is what all commands share.
 type app struct {
 	streams
 	db     database
+	others []*database       // that a configuration file names
+	lines  *stdout.Publisher // what relays print; nil until one does
 	asJSON bool
+}
+
+// scrub takes the passwords of all databases that are known out of a text.
+func (a *app) scrub(text string) string {
+	text = a.db.scrub(text)
+	for _, d := range a.others {
+		text = d.scrub(text)
+	}
+	return text
 }
 
 // newRoot builds the whole command line, and what its commands share.
@@ -23,7 +36,7 @@ func newRoot(s streams) (*cobra.Command, *app) {
 			"committed.",
 		Example: "  export DATABASE_URL=postgres://app@localhost/app\n" +
 			"  postrider migrate up\n" +
-			"  postrider relay --sink stdout",
+			"  postrider relay --to stdout:",
 		Version:       currentBuild().Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -34,7 +47,8 @@ func newRoot(s streams) (*cobra.Command, *app) {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().BoolVar(&a.asJSON, "json", false, "print JSON for programs instead of text for people")
 	a.db.addFlags(root)
-	root.AddCommand(a.migrateCommand(), a.relayCommand(), a.rebaseCommand(), a.benchCommand(), a.versionCommand())
+	root.AddCommand(a.migrateCommand(), a.relayCommand(), a.configCommand(), a.brokersCommand(), a.rebaseCommand(), a.benchCommand(),
+		a.versionCommand())
 	return root, a
 }
 

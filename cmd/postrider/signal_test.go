@@ -55,7 +55,7 @@ func TestFirstSignalStopsCleanly(t *testing.T) {
 	messages := &watched{text: "changed hands"}
 	working := make(chan struct{})
 	messages.seen = func() { close(working) }
-	cmd, _ := startCommand(t, messages, "relay", "--dsn", c.dsn, "--schema", c.schema)
+	cmd, _ := startCommand(t, messages, "relay", "--to", "discard:", "--dsn", c.dsn, "--schema", c.schema)
 	<-working
 	signalTo(t, cmd, syscall.SIGTERM)
 	if code := waitForCode(t, cmd); code != exitOK || !strings.Contains(messages.String(), "relay: stopped") {
@@ -68,13 +68,13 @@ func TestFirstSignalStopsCleanly(t *testing.T) {
 	}
 }
 
-// TestSecondSignalStopsAtOnce blocks a relay in its sink, by reading none but the first bytes of what it prints.
+// TestSecondSignalStopsAtOnce blocks a relay in its destination, by reading none but the first bytes of what it prints.
 func TestSecondSignalStopsAtOnce(t *testing.T) {
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	c.must("migrate", "up")
 	c.exec("SELECT @schema@.enqueue('test.large', 'test', '1', to_json(repeat('x', 4000000)))")
 	messages := &watched{text: never}
-	cmd, out := startCommand(t, messages, "relay", "--sink", "stdout", "--dsn", c.dsn, "--schema", c.schema,
+	cmd, out := startCommand(t, messages, "relay", "--to", "stdout:", "--dsn", c.dsn, "--schema", c.schema,
 		"--drain-timeout", "1m", "--lease", "5m")
 	if _, err := io.ReadFull(out, make([]byte, 10)); err != nil {
 		t.Fatal(err)

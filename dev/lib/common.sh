@@ -51,6 +51,11 @@ env_name() {
   echo "${name^^}"
 }
 
+# broker_url BROKER URL: where "postrider bench broker" finds a broker that it is not told the address of.
+broker_url() {
+  if [[ -z $INSTANCE ]]; then export_line "POSTRIDER_${1^^}_URL" "$2"; fi
+}
+
 # Most database servers refuse to run as root. As root they run as server_user; otherwise as whoever calls.
 server_user() {
   if ((EUID != 0)); then

@@ -111,4 +111,7 @@ kafka_ready() {
 
 kafka_pid() { daemon_pid; }
 kafka_stop() { daemon_stop 60; }
-kafka_env() { export_line "$(env_name KAFKA)" "127.0.0.1:$PORT"; }
+kafka_env() {
+  export_line "$(env_name KAFKA)" "127.0.0.1:$PORT"
+  broker_url kafka "kafka://127.0.0.1:$PORT"
+}

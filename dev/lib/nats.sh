@@ -34,6 +34,14 @@ jetstream {
   max_memory_store: 1GB
   max_file_store: 20GB
 }
+# Who says nothing may do everything; the user restricted is for tests of what is forbidden.
+no_auth_user: "postrider"
+authorization {
+  users: [
+    {user: "postrider", password: "postrider"}
+    {user: "restricted", password: "restricted", permissions: {publish: {deny: ["forbidden.>"]}}}
+  ]
+}
 EOT
 }
 
@@ -43,4 +51,7 @@ nats_start() { daemon_launch "$(nats_program)" -c "$DIR/nats.conf"; }
 nats_ready() { [[ -n $(nats_pid) ]] && answers "$PORT" '' 'INFO *"jetstream":true*'; }
 nats_pid() { daemon_pid; }
 nats_stop() { daemon_stop 30; }
-nats_env() { export_line "$(env_name NATS)" "nats://127.0.0.1:$PORT"; }
+nats_env() {
+  export_line "$(env_name NATS)" "nats://127.0.0.1:$PORT"
+  broker_url nats "nats://127.0.0.1:$PORT"
+}

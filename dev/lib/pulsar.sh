@@ -26,14 +26,15 @@ pulsar_install() {
 }
 
 # The settings that it came with, changed in place: it reads the file in two ways, and they do not agree on which of two
-# lines for one key counts. Without allowEphemeralPorts the bookie ignores its port and takes a random one.
+# lines for one key counts. Without allowEphemeralPorts the bookie ignores its port and takes a random one. Without
+# acknowledgments inside a batch, one message that is not acknowledged brings its whole batch again.
 pulsar_init() {
   if [[ -e $DIR/initialised ]]; then return; fi
   sed -e "s/^brokerServicePort=.*/brokerServicePort=$PORT/" \
     -e "s/^webServicePort=.*/webServicePort=$(extra_port http)/" \
     -e "s/^bindAddress=.*/bindAddress=127.0.0.1/" \
     -e "s/^advertisedAddress=.*/advertisedAddress=127.0.0.1/" \
-    -e '$a listeningInterface=lo\nallowEphemeralPorts=true' \
+    -e '$a listeningInterface=lo\nallowEphemeralPorts=true\nacknowledgmentAtBatchIndexLevelEnabled=true' \
     "$(pulsar_program)/conf/standalone.conf" | as_server tee "$DIR/standalone.conf" >/dev/null
   as_server touch "$DIR/initialised"
 }
@@ -64,5 +65,6 @@ pulsar_stop() { daemon_stop 60; }
 
 pulsar_env() {
   export_line "$(env_name PULSAR)" "pulsar://127.0.0.1:$PORT"
+  broker_url pulsar "pulsar://127.0.0.1:$PORT"
   export_line "$(env_name PULSAR_HTTP)" "http://127.0.0.1:$(extra_port http)"
 }

@@ -77,5 +77,6 @@ rabbitmq_stop() {
 
 rabbitmq_env() {
   export_line "$(env_name RABBITMQ)" "amqp://guest:guest@127.0.0.1:$PORT/"
+  broker_url rabbitmq "amqp://guest:guest@127.0.0.1:$PORT/"
   export_line "$(env_name RABBITMQCTL)" "$DIR/rabbitmqctl"
 }

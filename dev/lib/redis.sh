@@ -26,4 +26,8 @@ redis_start() { daemon_launch /usr/bin/redis-server "$DIR/redis.conf"; }
 redis_ready() { [[ -n $(redis_pid) ]] && answers "$PORT" 'PING\r\n' '+PONG*'; }
 redis_pid() { daemon_pid; }
 redis_stop() { daemon_stop 30; }
-redis_env() { export_line "$(env_name REDIS)" "redis://127.0.0.1:$PORT/0"; }
+redis_env() {
+  export_line "$(env_name REDIS)" "redis://127.0.0.1:$PORT/0"
+  broker_url redis "redis://127.0.0.1:$PORT/0"
+  broker_url asynq "asynq://127.0.0.1:$PORT/0"
+}

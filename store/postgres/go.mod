@@ -1,6 +1,6 @@
 module github.com/postrider/postrider/store/postgres
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/jackc/pgx/v5 v5.11.0

@@ -1,0 +1,56 @@
+package asynq
+
+import (
+	"strings"
+
+	queue "github.com/hibiken/asynq"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/wire"
+)
+
+// Names of headers beside the message's own.
+const (
+	headerKey         = "key"
+	headerContentType = "content-type"
+	escape            = "h:" // before a header that would be taken for something else
+)
+
+func task(p *wire.Packet) *queue.Task {
+	headers := make(map[string]string, len(p.Headers)+2)
+	for _, h := range p.Headers {
+		if h.Name == headerKey || h.Name == headerContentType || strings.HasPrefix(h.Name, escape) {
+			headers[escape+h.Name] = h.Value
+		} else {
+			headers[h.Name] = h.Value
+		}
+	}
+	if p.Key != "" {
+		headers[headerKey] = p.Key
+	}
+	if p.ContentType != "" {
+		headers[headerContentType] = p.ContentType
+	}
+	return queue.NewTaskWithHeaders(p.Name, p.Body, headers)
+}
+
+// message reads a task, whoever made it. With an error the message is the task as it is: its headers and its payload.
+func message(codec *wire.Codec, id string, t *queue.Task) (postrider.Message, error) {
+	p := wire.Packet{Name: t.Type(), ID: id, Body: t.Payload()}
+	for name, value := range t.Headers() {
+		switch name {
+		case headerKey:
+			p.Key = value
+		case headerContentType:
+			p.ContentType = value
+		default:
+			p.Headers = append(p.Headers, wire.Header{Name: strings.TrimPrefix(name, escape), Value: value})
+		}
+	}
+	m, err := codec.Decode(&p)
+	if err != nil {
+		m = postrider.Message{Topic: p.Name, Type: p.Name, Key: p.Key, WireID: id, Payload: p.Body, ContentType: p.ContentType,
+			SchemaVersion: 1, Headers: t.Headers()}
+	}
+	return m, err
+}

@@ -1,0 +1,150 @@
+package kafka
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/wire"
+)
+
+// Config says how to reach a cluster, how to send to it and what to receive. The tag of a field has its default.
+type Config struct {
+	// URL is kafka://host:port, or several hosts with commas in between; kafkas:// means TLS. It may hold a user and a
+	// password: kafka://user:password@host:port. Required.
+	URL string
+	// TLS is used for all connections when set. Defaults to the system's authorities with kafkas://, else to none.
+	TLS *tls.Config
+	// Dial opens connections. Defaults to a [net.Dialer].
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Logger is told of what an operator should know. Defaults to [slog.Default].
+	Logger *slog.Logger
+
+	SASL   string      `option:"sasl" default:"plain" values:"plain,scram-sha-256,scram-sha-512" doc:"How a user logs in."`
+	Format wire.Format `option:"format"`
+	Source string      `option:"source"`
+
+	// For the publisher.
+	Compression string        `option:"compression" default:"none" values:"none,gzip,snappy,lz4,zstd" doc:"Of batches."`
+	MaxBytes    int           `option:"max_bytes" default:"1048588" doc:"Largest batch, and so the largest message."`
+	Timeout     time.Duration `option:"timeout" default:"30s" doc:"Longest time for one batch of messages."`
+	Partitions  int           `option:"partitions" default:"12" doc:"Partitions of topics that Postrider creates."`
+
+	// For the consumer: Name is the topic, Group the consumer group. Both are required.
+	Name     string `option:"name"`
+	Group    string `option:"group"`
+	InFlight int    `option:"in_flight" default:"64"`
+
+	brokers        []string
+	user, password string
+}
+
+var compressions = map[string]kgo.CompressionCodec{
+	"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
+	"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
+}
+
+var mechanisms = map[string]func(user, password string) sasl.Mechanism{
+	"plain":         func(u, p string) sasl.Mechanism { return plain.Auth{User: u, Pass: p}.AsMechanism() },
+	"scram-sha-256": func(u, p string) sasl.Mechanism { return scram.Auth{User: u, Pass: p}.AsSha256Mechanism() },
+	"scram-sha-512": func(u, p string) sasl.Mechanism { return scram.Auth{User: u, Pass: p}.AsSha512Mechanism() },
+}
+
+// prepare sets the defaults and reports all mistakes, those of the caller among them.
+func (c *Config) prepare(mistakes ...error) (*wire.Codec, error) {
+	broker.SetDefaults(c)
+	if c.Dial == nil {
+		c.Dial = new(net.Dialer).DialContext
+	}
+	// The dialect is that of the Kafka protocol binding for CloudEvents.
+	codec, err := wire.NewCodec(c.Format, c.Source, wire.Dialect{Prefix: "ce_", NoID: true})
+	errs := append(broker.Negative(*c), err, c.parseURL(), errors.Join(mistakes...))
+	if _, ok := compressions[c.Compression]; !ok {
+		errs = append(errs, fmt.Errorf("compression is %q: want none, gzip, snappy, lz4 or zstd", c.Compression))
+	}
+	if mechanisms[c.SASL] == nil {
+		errs = append(errs, fmt.Errorf("sasl is %q: want plain, scram-sha-256 or scram-sha-512", c.SASL))
+	}
+	if c.MaxBytes < 1<<10 || c.MaxBytes > 64<<20 {
+		errs = append(errs, fmt.Errorf("max_bytes is %d: want 1 KiB to 64 MiB", c.MaxBytes))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	return codec, nil
+}
+
+// parseURL reads the brokers, the credentials and whether there is TLS. Its error never contains the URL.
+func (c *Config) parseURL() error {
+	scheme, rest, _ := strings.Cut(c.URL, "://")
+	at := strings.LastIndexByte(rest, '@') + 1
+	c.brokers = nil
+	for host := range strings.SplitSeq(rest[at:], ",") {
+		u, err := url.Parse("kafka://" + rest[:at] + host)
+		known := scheme == "kafka" || scheme == "kafkas"
+		if err != nil || !known || u.Hostname() == "" || strings.Trim(u.RequestURI(), "/") != "" {
+			return errors.New("URL: want kafka://host:port or kafkas://host:port, or several hosts with commas in between")
+		}
+		c.brokers = append(c.brokers, net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "9092")))
+		c.user = u.User.Username()
+		c.password, _ = u.User.Password()
+	}
+	if scheme == "kafkas" && c.TLS == nil {
+		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return nil
+}
+
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// client makes a client with the options. It does not connect.
+func (c *Config) client(dial dialFunc, opts ...kgo.Opt) (*kgo.Client, error) {
+	opts = append(opts,
+		kgo.SeedBrokers(c.brokers...),
+		kgo.ClientID("postrider"),
+		kgo.Dialer(dial),
+		kgo.DisableClientMetrics(),
+		kgo.RequestTimeoutOverhead(5*time.Second),
+		kgo.MetadataMinAge(250*time.Millisecond),
+		kgo.MetadataMaxAge(time.Minute),
+		// Long pauses are the relay's business.
+		kgo.RetryBackoffFn(func(tries int) time.Duration { return min(50*time.Millisecond<<min(tries, 6), 2*time.Second) }),
+	)
+	if c.user != "" {
+		opts = append(opts, kgo.SASL(mechanisms[c.SASL](c.user, c.password)))
+	}
+	return kgo.NewClient(opts...)
+}
+
+// dial opens a connection, with TLS if there is any.
+func (c *Config) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	conn, err := c.Dial(ctx, network, address)
+	if err != nil || c.TLS == nil {
+		return conn, err
+	}
+	config := c.TLS.Clone()
+	if config.ServerName == "" {
+		config.ServerName, _, _ = net.SplitHostPort(address)
+	}
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return secure, nil
+}

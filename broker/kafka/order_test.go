@@ -1,0 +1,212 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/brokertest/flaky"
+)
+
+func parcel(topic, key string, n int) postrider.Message {
+	m := postrider.Event("parcel.moved", "parcel", key, []byte(strconv.Itoa(n)))
+	m.Topic = topic
+	return m
+}
+
+func open1(t testing.TB, cfg Config) *Publisher {
+	t.Helper()
+	p, err := NewPublisher(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// insist publishes as a relay does: a lane has one call at a time, and what failed goes first into the next.
+func insist(ctx context.Context, p *Publisher, msgs []postrider.Message, batch int) (calls, failures int, err error) {
+	for pending := msgs; len(pending) > 0; {
+		n := min(batch, len(pending))
+		part, rest := pending[:n], pending[n:]
+		errs := p.Publish(ctx, part)
+		calls++
+		var again []postrider.Message
+		for i, e := range errs {
+			if postrider.ClassOf(e) == postrider.ClassPermanent && e != nil {
+				return calls, failures, fmt.Errorf("message %s was refused: %w", part[i].Payload, e)
+			}
+			if e != nil {
+				failures++
+				again = append(again, part[i])
+			}
+		}
+		if ctx.Err() != nil {
+			return calls, failures, ctx.Err()
+		}
+		pending = append(again, rest...)
+	}
+	return calls, failures, nil
+}
+
+// receive collects from the topic until each of want messages has come, and checks the order of first receipts by key.
+func receive(t *testing.T, topic string, want int) (receipts int) {
+	t.Helper()
+	c, err := NewConsumer(Config{URL: "kafka://" + server(t), Name: topic, Group: topic, InFlight: 500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	var mu sync.Mutex
+	seen := make(map[string]bool)
+	last := make(map[string]int)
+	err = c.Consume(ctx, func(_ context.Context, m postrider.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		receipts++
+		if seen[m.BrokerID()] {
+			return nil
+		}
+		seen[m.BrokerID()] = true
+		n, err := strconv.Atoi(string(m.Payload))
+		if err != nil {
+			t.Errorf("payload %q", m.Payload)
+		}
+		if before, ok := last[m.OrderKey()]; ok && n < before {
+			t.Errorf("key %s: message %d came first after %d", m.OrderKey(), n, before)
+		}
+		last[m.OrderKey()] = n
+		if len(seen) == want {
+			cancel()
+		}
+		return nil
+	})
+	if err != nil || len(seen) != want {
+		t.Errorf("%d of %d messages have arrived, %v", len(seen), want, err)
+	}
+	return receipts
+}
+
+// TestOrderUnderResets cuts all connections again and again while four lanes publish: once with time to find out what
+// became of each batch, and once with so little that many are given up with an unknown outcome.
+func TestOrderUnderResets(t *testing.T) {
+	for _, timeout := range []time.Duration{30 * time.Second, 150 * time.Millisecond} {
+		t.Run(timeout.String(), func(t *testing.T) { testOrderUnderResets(t, timeout) })
+	}
+}
+
+func testOrderUnderResets(t *testing.T, timeout time.Duration) {
+	const lanes, keys, messages = 4, 50, 20_000
+	topic := newTopic(t, nil)
+	proxy := flaky.Listen(t, server(t))
+	p := open1(t, Config{URL: "kafka://" + server(t), Dial: to(proxy.Addr()), Timeout: timeout})
+	all := make([][]postrider.Message, lanes)
+	for n := range messages {
+		key := n % keys
+		all[key%lanes] = append(all[key%lanes], parcel(topic, strconv.Itoa(key), n))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	over := make(chan struct{})
+	var fault sync.WaitGroup
+	fault.Go(func() {
+		tick := time.NewTicker(200 * time.Millisecond) // the clock of the fault
+		defer tick.Stop()
+		defer proxy.Restore()
+		for n := range 50 { // and then no more, so that a slow machine gets to the end
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				proxy.Restore()
+				if n%3 == 1 {
+					proxy.SwallowAnswers()
+				}
+				proxy.Reset()
+			}
+		}
+	})
+	var run sync.WaitGroup
+	for _, msgs := range all {
+		run.Go(func() {
+			calls, failures, err := insist(ctx, p, msgs, 100)
+			if err != nil {
+				t.Error(err)
+			}
+			t.Logf("%d calls, %d failures", calls, failures)
+		})
+	}
+	run.Wait()
+	close(over)
+	fault.Wait()
+	receipts := receive(t, topic, messages)
+	t.Logf("%d messages, %d receipts: %d repetitions", messages, receipts, receipts-messages)
+}
+
+// TestKeyAcrossTopics sends one key to two topics, one of which is missing: nothing of the key is accepted behind the
+// message that is refused, and other keys are not harmed.
+func TestKeyAcrossTopics(t *testing.T) {
+	one, two := newTopic(t, nil), newTopic(t, nil)
+	p := open1(t, Config{URL: "kafka://" + server(t)})
+	msgs := []postrider.Message{
+		parcel(one, "a", 0), parcel(two, "a", 1), parcel("missing-"+one, "a", 2), parcel(one, "a", 3),
+		parcel(one, "b", 4), parcel(two, "b", 5), parcel("not a name", "c", 6), parcel(two, "c", 7), parcel("missing-"+one, "d", 8),
+	}
+	want := []postrider.Class{-1, -1, postrider.ClassPermanent, postrider.ClassUnavailable, -1, -1,
+		postrider.ClassPermanent, postrider.ClassUnavailable, postrider.ClassPermanent}
+	expectClasses(t, p.Publish(t.Context(), msgs), want)
+}
+
+func expectClasses(t *testing.T, errs []error, want []postrider.Class) {
+	t.Helper()
+	if len(errs) != len(want) {
+		t.Fatalf("got %d errors, want %d", len(errs), len(want))
+	}
+	for i, class := range want {
+		if (errs[i] == nil) != (class == -1) || errs[i] != nil && postrider.ClassOf(errs[i]) != class {
+			t.Errorf("message %d: got %v, want class %v", i, errs[i], class)
+		}
+	}
+}
+
+func TestOnlyWhatIsDoneIsCommitted(t *testing.T) {
+	client, err := kgo.NewClient() // which has no group and forgets what is marked
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for range 200 {
+		n := 1 + rand.IntN(50)
+		ps := &partitions{topic: "t", client: client, all: make(map[int32]*partition)}
+		ps.assigned(t.Context(), nil, map[string][]int32{"t": {3}})
+		var done []func()
+		for i := range n {
+			done = append(done, ps.begin(&kgo.Record{Partition: 3, Offset: int64(10 + 10*i), LeaderEpoch: 7})) // offsets have gaps
+		}
+		finished := make([]bool, n+1)
+		for _, i := range rand.Perm(n) {
+			done[i]()
+			finished[i] = true
+			first := slices.Index(finished, false)
+			want := int64(10 + 10*first)
+			if first == n {
+				want = int64(10*n + 1)
+			}
+			if at := ps.all[3].position(); at != (kgo.EpochOffset{Epoch: 7, Offset: want}) {
+				t.Fatalf("after %v: commits %v, want %d", finished, at, want)
+			}
+		}
+		if len(ps.all[3].open) != 0 || ps.busy([]int32{3, 4}) {
+			t.Fatal("is busy when all is done")
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package kafka
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/postrider/postrider"
+)
+
+func admin(t *testing.T, p *Publisher) *kadm.Client {
+	t.Helper()
+	a, err := newAdmin(p.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Close)
+	return a
+}
+
+// alter sets a topic's setting and returns when the broker goes by it.
+func alter(t *testing.T, p *Publisher, topic, name, value string) {
+	t.Helper()
+	a := admin(t, p)
+	if _, err := a.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: name, Value: &value}}, topic); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+		configs, err := a.DescribeTopicConfigs(t.Context(), topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range configs[0].Configs {
+			if c.Key == name && c.MaybeValue() == value {
+				return
+			}
+		}
+	}
+	t.Fatalf("%s of %s does not become %s", name, topic, value)
+}
+
+// TestTopicTakesLess publishes to a topic that takes less than what is configured: the whole batch is refused, and only
+// the message to blame fails.
+func TestTopicTakesLess(t *testing.T) {
+	topic := newTopic(t, map[string]string{"partitions": "1"})
+	p := open1(t, Config{URL: "kafka://" + server(t)})
+	alter(t, p, topic, "max.message.bytes", "20000")
+	var msgs []postrider.Message
+	var want []postrider.Class
+	for n := range 60 {
+		m := parcel(topic, fmt.Sprint(n%20), n)
+		m.Payload = append(m.Payload, make([]byte, 1000)...)
+		class := postrider.Class(-1)
+		if n == 25 { // the second of key 5
+			m.Payload = make([]byte, 30000)
+			_, _ = rand.Read(m.Payload)
+			class = postrider.ClassPermanent
+		} else if n == 45 {
+			class = postrider.ClassUnavailable
+		}
+		msgs, want = append(msgs, m), append(want, class)
+	}
+	expectClasses(t, p.Publish(t.Context(), msgs), want)
+	if errs := p.Publish(t.Context(), append(msgs[:25:25], msgs[46:]...)); errs != nil {
+		t.Errorf("got %v for messages that fit", errs)
+	}
+	alter(t, p, topic, "max.message.bytes", "100000")
+	if errs := p.Publish(t.Context(), msgs); errs != nil {
+		t.Errorf("got %v after the topic was allowed more", errs)
+	}
+}
+
+// TestCompactedTopicWantsKeys publishes a message without a key where one is needed.
+func TestCompactedTopicWantsKeys(t *testing.T) {
+	topic := newTopic(t, map[string]string{"partitions": "1"})
+	p := open1(t, Config{URL: "kafka://" + server(t)})
+	alter(t, p, topic, "cleanup.policy", "compact")
+	keyless := parcel(topic, "", 1)
+	keyless.AggregateType = ""
+	msgs := []postrider.Message{parcel(topic, "a", 0), keyless, parcel(topic, "b", 2)}
+	expectClasses(t, p.Publish(t.Context(), msgs), []postrider.Class{-1, postrider.ClassPermanent, -1})
+}
+
+func grown(p *Publisher, topic string) any {
+	n, _ := p.counts.Load(topic)
+	return n
+}
+
+func TestGrowthIsLoggedOnce(t *testing.T) {
+	var log bytes.Buffer
+	topic := newTopic(t, map[string]string{"partitions": "2"})
+	p := open1(t, Config{URL: "kafka://" + server(t), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if errs := p.Publish(t.Context(), []postrider.Message{parcel(topic, "a", 0)}); errs != nil {
+		t.Fatal(errs)
+	}
+	if _, err := admin(t, p).UpdatePartitions(t.Context(), 5, topic); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); grown(p, topic) != 5 && time.Now().Before(deadline); {
+		p.dropIdle() // a new session asks for the number
+		_ = p.Publish(t.Context(), []postrider.Message{parcel(topic, "a", 1)})
+	}
+	_ = p.Publish(t.Context(), []postrider.Message{parcel(topic, "a", 2)})
+	if n := strings.Count(log.String(), "more partitions"); n != 1 {
+		t.Errorf("logged %d times: %s", n, log.String())
+	}
+}
+
+func TestInspect(t *testing.T) {
+	topic := newTopic(t, nil)
+	p := open1(t, Config{URL: "kafka://" + server(t)})
+	alter(t, p, topic, "unclean.leader.election.enable", "true")
+	found, err := p.Inspect(t.Context(), []string{topic, "missing-" + topic})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprint(found)
+	for _, want := range []string{"replication.factor (" + topic + ") 1", "min.insync.replicas (" + topic + ") 1",
+		"there is one replica", "can become the leader", "missing-" + topic + ": UNKNOWN_TOPIC_OR_PARTITION", "retention.ms"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, text)
+		}
+	}
+	down := open1(t, Config{URL: "kafka://127.0.0.1:1"})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := down.Inspect(ctx, []string{topic}); err == nil {
+		t.Error("a cluster that is not there was inspected")
+	}
+}
+
+func TestClassify(t *testing.T) {
+	for _, c := range []struct {
+		err      error
+		forTopic bool // before there was a partition
+		want     postrider.Class
+	}{
+		{kerr.UnknownTopicOrPartition, true, postrider.ClassPermanent},
+		{fmt.Errorf("last of several: %w", kerr.UnknownTopicOrPartition), true, postrider.ClassUnavailable},
+		{kerr.UnknownTopicOrPartition, false, postrider.ClassUnavailable},
+		{kerr.UnknownTopicID, false, postrider.ClassUnavailable},
+		{kerr.TopicAuthorizationFailed, true, postrider.ClassPermanent},
+		{kerr.ClusterAuthorizationFailed, false, postrider.ClassUnavailable},
+		{kerr.SaslAuthenticationFailed, true, postrider.ClassUnavailable},
+		{kerr.NotEnoughReplicas, false, postrider.ClassUnavailable},
+		{kerr.NotEnoughReplicasAfterAppend, false, postrider.ClassUnknown},
+		{kerr.RequestTimedOut, false, postrider.ClassUnknown},
+		{kerr.OutOfOrderSequenceNumber, false, postrider.ClassUnknown},
+		{kerr.UnknownProducerID, false, postrider.ClassUnknown},
+		{kerr.InvalidProducerEpoch, false, postrider.ClassUnknown},
+		{errors.New("anything"), false, postrider.ClassUnknown},
+	} {
+		err := classify(c.err, !c.forTopic)
+		if (err != nil) != (c.want != postrider.ClassUnknown) || postrider.ClassOf(err) != c.want {
+			t.Errorf("%v: got %v, want %v", c.err, postrider.ClassOf(err), c.want)
+		}
+	}
+}

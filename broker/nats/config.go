@@ -1,0 +1,149 @@
+package nats
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/wire"
+)
+
+// Config is what a [Publisher] or a [Consumer] needs to know.
+type Config struct {
+	// URL is the address of a server, or several with commas between: nats://user:password@host:4222, or tls://. Required.
+	URL string
+	// TLS is used with servers that speak TLS. Defaults to the system's authorities where the scheme is tls.
+	TLS *tls.Config
+	// Dial opens connections. Defaults to the usual way.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Logger is told of outages and recoveries. Defaults to [slog.Default].
+	Logger *slog.Logger
+
+	CredentialsFile string        `option:"credentials_file" doc:"File with a user's JWT and seed."`
+	InboxPrefix     string        `option:"inbox_prefix" default:"_INBOX" doc:"What the subjects of answers begin with."`
+	ConnectTimeout  time.Duration `option:"connect_timeout" default:"2s" doc:"How long one server may take to let us in."`
+	Format          wire.Format   `option:"format"`
+	Source          string        `option:"source"`
+
+	// For the publisher.
+	Stream     string        `option:"stream" doc:"The stream that must store the messages; default: any."`
+	Atomic     bool          `option:"atomic" doc:"Send in atomic batches, for hot keys; the stream must allow it."`
+	AckTimeout time.Duration `option:"ack_timeout" default:"5s" doc:"How long to wait for an acknowledgement."`
+	MonitorURL string        `option:"monitor_url" doc:"Where sync_interval can be read, such as http://localhost:8222."`
+	Replicas   int           `option:"replicas" default:"1" doc:"Replicas of a stream that Postrider creates."`
+
+	// For the consumer: Name is the subject, which may have wildcards, Group the durable consumer. Both are required.
+	Name     string        `option:"name"`
+	Group    string        `option:"group"`
+	InFlight int           `option:"in_flight" default:"64"`
+	AckWait  time.Duration `option:"ack_wait" default:"30s" doc:"When another gets the messages of a dead consumer."`
+}
+
+// prepare sets the defaults and reports all mistakes, those of the caller among them.
+func (c *Config) prepare(mistakes ...error) (*wire.Codec, error) {
+	broker.SetDefaults(c)
+	if c.Dial == nil {
+		c.Dial = new(net.Dialer).DialContext
+	}
+	codec, err := wire.NewCodec(c.Format, c.Source, wire.Dialect{Prefix: "ce-", Percent: true})
+	errs := append(broker.Negative(*c), err, validURLs(c.URL), errors.Join(mistakes...))
+	if c.CredentialsFile != "" {
+		if _, err := os.Stat(c.CredentialsFile); err != nil {
+			errs = append(errs, fmt.Errorf("CredentialsFile: %w", err))
+		}
+	}
+	if c.Atomic && c.Stream == "" {
+		errs = append(errs, errors.New("option atomic (Atomic) needs stream (Stream): a batch goes to one stream"))
+	}
+	if strings.ContainsAny(c.Stream+c.Group, notInNames) {
+		errs = append(errs, fmt.Errorf("stream (Stream) %q, group (Group) %q: neither may have any of %q",
+			c.Stream, c.Group, notInNames))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("nats: %w", err)
+	}
+	return codec, nil
+}
+
+// notInNames is what the names of streams and consumers cannot have.
+const notInNames = " \t\r\n.*>/\\"
+
+// validURLs never repeats what it was given: there may be a password in it, wherever the mistake is.
+func validURLs(urls string) error {
+	for i, address := range strings.Split(urls, ",") {
+		u, err := url.Parse(strings.TrimSpace(address))
+		if err != nil || u.Hostname() == "" || u.Scheme != "nats" && u.Scheme != "tls" {
+			return fmt.Errorf("URL: address %d is not like nats://host:4222 or tls://host:4222", i+1)
+		}
+	}
+	return nil
+}
+
+// link is a connection that never reconnects, so that whoever owns it knows what was sent on which.
+type link struct {
+	conn *client.Conn
+	js   jetstream.JetStream
+	life context.Context // ends with the connection; the cause says why
+}
+
+// connect opens a link. The end of ctx stops the attempt, but not what came of it.
+func (c *Config) connect(ctx context.Context, name string, refused client.ErrHandler) (*link, error) {
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer context.AfterFunc(ctx, func() { end(ctx.Err()) })()
+	dial := func(network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(life, c.ConnectTimeout)
+		defer cancel()
+		conn, err := c.Dial(ctx, network, address)
+		if err == nil {
+			context.AfterFunc(life, func() { _ = conn.Close() }) // also ends a handshake that is under way
+		}
+		return conn, err
+	}
+	opts := []client.Option{
+		client.Name(name),
+		client.NoReconnect(),
+		client.Timeout(c.ConnectTimeout),
+		client.FlusherTimeout(c.ConnectTimeout),
+		client.PingInterval(5 * time.Second),
+		client.MaxPingsOutstanding(2),
+		client.CustomInboxPrefix(c.InboxPrefix),
+		client.SetCustomDialer(dialer(dial)),
+		client.ErrorHandler(refused),
+		client.ClosedHandler(func(conn *client.Conn) { end(fmt.Errorf("nats: the connection broke: %v", conn.LastError())) }),
+	}
+	if c.TLS != nil {
+		opts = append(opts, client.Secure(c.TLS))
+	}
+	if c.CredentialsFile != "" {
+		opts = append(opts, client.UserCredentials(c.CredentialsFile))
+	}
+	conn, err := client.Connect(c.URL, opts...)
+	if err != nil {
+		end(err)
+		return nil, err
+	}
+	js, err := jetstream.New(conn)
+	return &link{conn, js, life}, err
+}
+
+func (l *link) Lost() <-chan struct{} { return l.life.Done() }
+
+func (l *link) Close() {
+	l.conn.Close()
+	<-l.life.Done()
+}
+
+type dialer func(network, address string) (net.Conn, error)
+
+func (d dialer) Dial(network, address string) (net.Conn, error) { return d(network, address) }

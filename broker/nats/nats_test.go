@@ -1,0 +1,277 @@
+package nats_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/broker/nats"
+	"github.com/postrider/postrider/wire"
+)
+
+func event(name, key string, n int) postrider.Message {
+	m := postrider.Event("parcel.moved", "parcel", key, []byte(fmt.Sprint(n)))
+	m.Topic = name
+	return m
+}
+
+// addStream makes a stream and returns its subject.
+func addStream(t *testing.T, url string, change func(*jetstream.StreamConfig)) string {
+	t.Helper()
+	name := fmt.Sprintf("special-%d-%d", time.Now().UnixNano(), names.Add(1))
+	config := jetstream.StreamConfig{Name: name, Subjects: []string{name}, MaxMsgSize: -1}
+	change(&config)
+	if _, err := admin(t, url).CreateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	removeAfter(t, url, name)
+	return name
+}
+
+// expectClass publishes a message between two good ones, which must be confirmed.
+func expectClass(t *testing.T, p *nats.Publisher, m postrider.Message, good string, want postrider.Class) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	errs := p.Publish(ctx, []postrider.Message{event(good, "before", 0), m, event(good, "after", 0)})
+	if len(errs) != 3 || errs[1] == nil || errs[0] != nil || errs[2] != nil || postrider.ClassOf(errs[1]) != want {
+		t.Errorf("want %v for the second: got %v", want, errs)
+	}
+}
+
+// TestRefused holds that nothing is sent which NATS would change, drop, or obey.
+func TestRefused(t *testing.T) {
+	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	for _, atomically := range []bool{false, true} {
+		good := create(t, url, atomically, 1)
+		p := publisher(t, nats.Config{URL: url, Stream: streamOf(good, atomically), Atomic: atomically})
+		defer p.Close()
+		for _, header := range []string{"two words", "colon:", "umläut", "Nats-Rollup", "nats-msg-id", "Status", "content-type"} {
+			m := event(good, "k", 0)
+			m.Headers = map[string]string{header: "all"}
+			expectClass(t, p, m, good, postrider.ClassPermanent)
+		}
+		for _, subject := range []string{"a b", "a..b", ".a", "a.", "a.*", ">", "$JS.API.STREAM.PURGE.x", "line\nbreak", strings.Repeat("a", 2000)} {
+			expectClass(t, p, event(subject, "k", 0), good, postrider.ClassPermanent)
+		}
+	}
+}
+
+func TestStreamLimits(t *testing.T) {
+	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	good := create(t, url, true, 1)
+	small := addStream(t, url, func(c *jetstream.StreamConfig) { c.MaxMsgSize, c.AllowAtomicPublish = 1000, true })
+	full := addStream(t, url, func(c *jetstream.StreamConfig) {
+		c.MaxMsgs, c.Discard, c.AllowAtomicPublish = 1, jetstream.DiscardNew, true
+	})
+	for _, atomically := range []bool{false, true} {
+		p := publisher(t, nats.Config{URL: url, Stream: streamOf(small, atomically), Atomic: atomically})
+		defer p.Close()
+		large := event(small, "k", 0)
+		large.Payload = make([]byte, 2000)
+		expectClass(t, p, large, small, postrider.ClassPermanent)
+
+		p = publisher(t, nats.Config{URL: url, Stream: streamOf(full, atomically), Atomic: atomically})
+		defer p.Close()
+		p.Publish(t.Context(), []postrider.Message{event(full, "k", 0)})
+		for _, err := range p.Publish(t.Context(), []postrider.Message{event(full, "k", 1), event(full, "other", 1)}) {
+			if postrider.ClassOf(err) != postrider.ClassUnavailable {
+				t.Errorf("a stream that is full: got %v", err)
+			}
+		}
+
+		p = publisher(t, nats.Config{URL: url, Stream: strings.ReplaceAll(good, ".", "_"), Atomic: atomically})
+		defer p.Close()
+		expectClass(t, p, event(small, "k", 0), good, postrider.ClassPermanent)
+	}
+}
+
+// TestStreamDeleted deletes a stream under a publisher that has used it.
+func TestStreamDeleted(t *testing.T) {
+	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	for _, atomically := range []bool{false, true} {
+		gone := addStream(t, url, func(c *jetstream.StreamConfig) { c.AllowAtomicPublish = atomically })
+		p := publisher(t, nats.Config{URL: url, Stream: streamOf(gone, atomically), Atomic: atomically})
+		defer p.Close()
+		msgs := []postrider.Message{event(gone, "a", 0), event(gone, "b", 0)}
+		if errs := p.Publish(t.Context(), msgs); errs != nil {
+			t.Fatal(errs)
+		}
+		if err := admin(t, url).DeleteStream(t.Context(), gone); err != nil {
+			t.Fatal(err)
+		}
+		for i, err := range p.Publish(t.Context(), msgs) {
+			if postrider.ClassOf(err) != postrider.ClassPermanent {
+				t.Errorf("message %d: got %v", i, err)
+			}
+		}
+	}
+}
+
+// TestBatchesNotAllowed sends to a stream that takes no batches: one by one, and in order.
+func TestBatchesNotAllowed(t *testing.T) {
+	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	name := create(t, url, false, 1)
+	p := publisher(t, nats.Config{URL: url, Stream: streamOf(name, true), Atomic: true})
+	defer p.Close()
+	msgs := make([]postrider.Message, 100)
+	for i := range msgs {
+		msgs[i] = event(name, fmt.Sprint(i%2), i/2)
+	}
+	if errs := p.Publish(t.Context(), msgs); errs != nil {
+		t.Fatal(errs)
+	}
+	expectAll(t, consumer(t, nats.Config{URL: url, Name: name, Group: "g"}), map[string]int{"parcel/0": 50, "parcel/1": 50})
+}
+
+// TestBatchWithRepetitions sends atomic batches that overlap: a stream refuses them as a whole, the publisher must not.
+func TestBatchWithRepetitions(t *testing.T) {
+	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	name := create(t, url, true, 1)
+	p := publisher(t, nats.Config{URL: url, Stream: streamOf(name, true), Atomic: true})
+	defer p.Close()
+	msgs := make([]postrider.Message, 2500)
+	for i := range msgs {
+		msgs[i] = event(name, fmt.Sprint(i%2), i/2)
+	}
+	for _, part := range [][]postrider.Message{msgs[:100], msgs[50:150], msgs[150:], msgs[2400:]} {
+		if errs := p.Publish(t.Context(), part); errs != nil {
+			t.Fatal(errs)
+		}
+	}
+	stream, err := admin(t, url).Stream(t.Context(), strings.ReplaceAll(name, ".", "_"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stored := stream.CachedInfo().State.Msgs; stored != uint64(len(msgs)) {
+		t.Errorf("%d messages are stored, want %d", stored, len(msgs))
+	}
+	expectAll(t, consumer(t, nats.Config{URL: url, Name: name, Group: "g"}), map[string]int{"parcel/0": 1250, "parcel/1": 1250})
+}
+
+// receive returns the first message of a name.
+func receive(t *testing.T, c *nats.Consumer) postrider.Message {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	got := make(chan postrider.Message, 1)
+	if err := c.Consume(ctx, func(_ context.Context, m postrider.Message) error {
+		select {
+		case got <- m:
+			cancel()
+		default:
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case m := <-got:
+		return m
+	default:
+		t.Fatal("nothing was received")
+		return postrider.Message{}
+	}
+}
+
+func TestRawKeepsTheKey(t *testing.T) {
+	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	name := create(t, url, false, 1)
+	p := publisher(t, nats.Config{URL: url, Format: wire.Raw})
+	defer p.Close()
+	m := event(name, "k", 1)
+	if errs := p.Publish(t.Context(), []postrider.Message{m}); errs != nil {
+		t.Fatal(errs)
+	}
+	got := receive(t, consumer(t, nats.Config{URL: url, Name: name, Group: "g", Format: wire.Raw}))
+	if got.OrderKey() != "parcel/k" || got.ID != m.ID {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestNotACloudEvent(t *testing.T) {
+	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	name := create(t, url, false, 1)
+	p := publisher(t, nats.Config{URL: url, Format: wire.Raw})
+	defer p.Close()
+	m := event(name, "k", 1)
+	m.Headers = map[string]string{"ce-specversion": "1.0"}
+	if errs := p.Publish(t.Context(), []postrider.Message{m}); errs != nil {
+		t.Fatal(errs)
+	}
+	got := receive(t, consumer(t, nats.Config{URL: url, Name: name, Group: "g"}))
+	if string(got.Payload) != "1" || got.Type != name || got.Headers["ce-specversion"] != "1.0" || got.ID != m.ID {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestConsumerOfAnotherSubject(t *testing.T) {
+	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	name := addStream(t, url, func(c *jetstream.StreamConfig) { c.Subjects = append(c.Subjects, c.Name+".more") })
+	p := publisher(t, nats.Config{URL: url})
+	defer p.Close()
+	if errs := p.Publish(t.Context(), []postrider.Message{event(name, "k", 1)}); errs != nil {
+		t.Fatal(errs)
+	}
+	receive(t, consumer(t, nats.Config{URL: url, Name: name, Group: "g"}))
+	err := consumer(t, nats.Config{URL: url, Name: name + ".more", Group: "g"}).Consume(t.Context(), nil)
+	if err == nil || !strings.Contains(err.Error(), name+".more") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestInspect(t *testing.T) {
+	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	bad := addStream(t, url, func(c *jetstream.StreamConfig) {
+		c.Storage, c.MaxMsgs, c.MaxAge, c.Duplicates = jetstream.MemoryStorage, 10, time.Hour, time.Second
+	})
+	single := create(t, url, false, 1)
+	p := publisher(t, nats.Config{URL: url})
+	defer p.Close()
+	got, err := p.Inspect(t.Context(), []string{bad, single, "missing.stream"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := fmt.Sprint(got)
+	for _, want := range []string{"is in memory", "unread messages can be dropped", "1h0m0s", "for 1s only", "1 replica(s)", "missing.stream", "unknown"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is missing in %+v", want, got)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	_, err := nats.NewPublisher(nats.Config{URL: "nats://u:secret@%zz", InFlight: -1, Group: "a b", Atomic: true, Format: "odd", CredentialsFile: "/nowhere"})
+	for _, want := range []string{"URL", "InFlight", "Group", "Atomic", "format", "CredentialsFile"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is missing in: %v", want, err)
+		}
+	}
+	if strings.Contains(fmt.Sprint(err), "secret") {
+		t.Errorf("the password is in: %v", err)
+	}
+	_, err = nats.NewConsumer(nats.Config{})
+	for _, want := range []string{"URL", "Name", "Group"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is missing in: %v", want, err)
+		}
+	}
+}
+
+// TestWrongPassword holds that who cannot log in is down, and that nothing tells the password.
+func TestWrongPassword(t *testing.T) {
+	server := strings.TrimPrefix(brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats"), "nats://")
+	p := publisher(t, nats.Config{URL: "nats://postrider:s3cret@" + server})
+	defer p.Close()
+	err := errors.Join(p.Publish(t.Context(), []postrider.Message{event("a", "b", 0)})...)
+	if err == nil || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,170 @@
+package nats
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/wire"
+)
+
+const (
+	headerContentType = "Content-Type"
+	headerKey         = "message-key" // of formats that have no other place for it
+
+	maxSubject = 1024 // a server closes the connection when a whole command has more than 4096 bytes
+)
+
+// encoder lays messages out, one at a time, in memory that it uses again.
+type encoder struct {
+	codec  *wire.Codec
+	stream string // that is expected
+	keyed  bool   // whether the key needs a header
+
+	packet wire.Packet
+	msg    client.Msg
+	values []string
+}
+
+// encode returns the message, which is good until the next call, or a permanent error if NATS cannot carry it as it is.
+func (e *encoder) encode(m *postrider.Message) (*client.Msg, error) {
+	p := &e.packet
+	e.codec.Encode(m, p)
+	e.msg = client.Msg{Subject: p.Name, Data: p.Body, Header: e.msg.Header}
+	clear(e.msg.Header)
+	e.values = e.values[:0]
+	err := validSubject(p.Name)
+	for i := 0; i < len(p.Headers) && err == nil; i++ {
+		name, value := p.Headers[i].Name, p.Headers[i].Value
+		switch {
+		case isServers(name), strings.EqualFold(name, "Status"), e.keyed && name == headerKey:
+			err = fmt.Errorf("header %q has a meaning of its own in NATS, or in this format", name)
+		case !strings.EqualFold(name, headerContentType):
+			err = e.set(name, value)
+		case value != p.ContentType:
+			err = fmt.Errorf("header %q is %q, but the message's ContentType is %q", name, value, p.ContentType)
+		}
+	}
+	own := [...]wire.Header{{Name: client.MsgIdHdr, Value: p.ID}, {Name: headerContentType, Value: p.ContentType},
+		{Name: client.ExpectedStreamHdr, Value: e.stream}, {Name: headerKey, Value: p.Key}}
+	for i := range own {
+		if own[i].Value != "" && err == nil && (own[i].Name != headerKey || e.keyed) {
+			err = e.set(own[i].Name, own[i].Value)
+		}
+	}
+	if err != nil {
+		return nil, postrider.Permanent(fmt.Errorf("nats: %w", err))
+	}
+	return &e.msg, nil
+}
+
+// set refuses values that the client would change without a word. Names are the client's affair.
+func (e *encoder) set(name, value string) error {
+	if value != "" && (strings.ContainsAny(value, "\r\n") || strings.Trim(value, " \t") != value) {
+		return fmt.Errorf("header %q has a line break, or a blank at an end, which NATS cannot carry", name)
+	}
+	e.values = append(e.values, value)
+	n := len(e.values)
+	e.msg.Header[name] = e.values[n-1 : n : n]
+	return nil
+}
+
+// isServers reports whether a header is an order to the server, or its addition.
+func isServers(name string) bool { return len(name) >= 5 && strings.EqualFold(name[:5], "Nats-") }
+
+// validSubject refuses what is no plain subject, and those by which servers are told what to do.
+func validSubject(s string) error {
+	if s == "" || len(s) > maxSubject || s[0] == '$' || strings.ContainsAny(s, " \t\r\n\x00") {
+		return fmt.Errorf("%.100q is no subject: it is empty, has blanks or over %d bytes, or begins with $", s, maxSubject)
+	}
+	for token := range strings.SplitSeq(s, ".") {
+		if token == "" || token == "*" || token == ">" {
+			return fmt.Errorf("the subject %q has a part %q", s, token)
+		}
+	}
+	return nil
+}
+
+// decode is the way back. With an error comes the message as it is: one that claims to be a CloudEvent and is none.
+func decode(codec *wire.Codec, subject string, header client.Header, data []byte) (postrider.Message, error) {
+	p := wire.Packet{Name: subject, ID: header.Get(client.MsgIdHdr), Body: data}
+	_, event := header["ce-specversion"]
+	for name, values := range header {
+		switch {
+		case isServers(name):
+		case strings.EqualFold(name, headerContentType):
+			p.ContentType = values[0]
+		case name == headerKey && !event:
+			p.Key = values[0]
+		default:
+			p.Headers = append(p.Headers, wire.Header{Name: name, Value: values[0]})
+		}
+	}
+	m, err := codec.Decode(&p)
+	if err != nil {
+		m, _ = codec.Decode(&wire.Packet{Name: subject, ID: p.ID, Key: p.Key, Body: data})
+		m.ContentType, m.Headers = p.ContentType, make(map[string]string, len(p.Headers))
+		for _, h := range p.Headers {
+			m.Headers[h.Name] = h.Value
+		}
+	}
+	return m, err
+}
+
+var errNoResponders = errors.New("nats: nobody listens to the subject")
+
+// nobodyError is errNoResponders with the subject.
+type nobodyError string
+
+func (e nobodyError) Error() string { return "nats: nobody listens to the subject " + string(e) }
+
+// readAnswer returns nil if the message is stored.
+func readAnswer(m *client.Msg) error {
+	// The usual answer, {"stream":"S","seq":N}, is recognised without the cost of decoding it.
+	if bytes.HasPrefix(m.Data, []byte(`{"stream":"`)) && !bytes.Contains(m.Data, []byte(`"error"`)) {
+		_, n, _ := bytes.Cut(m.Data, []byte(`"seq":`))
+		if n = bytes.TrimLeft(n, " "); len(n) > 0 && n[0] >= '1' && n[0] <= '9' {
+			return nil
+		}
+	}
+	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
+		return errNoResponders
+	}
+	var answer struct {
+		Error *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(m.Data, &answer); err == nil && answer.Error != nil {
+		return classify(answer.Error)
+	}
+	// Some servers before 2.11 remember the ID of a message that they then lose with their leader: sequence 0.
+	return errors.New("nats: the answer does not say that the message is stored")
+}
+
+// Codes of the server's errors.json.
+const (
+	codeStoreFailed        = 10077
+	codeDuplicateInProcess = 10158 // the first copy is neither stored nor lost yet
+)
+
+// codesPermanent: too large, headers too large, another stream than expected, stream sealed.
+var codesPermanent = []jetstream.ErrorCode{10054, 10097, 10060, 10109}
+
+func classify(e *jetstream.APIError) error {
+	storeFailed := e.ErrorCode == codeStoreFailed
+	switch {
+	case slices.Contains(codesPermanent, e.ErrorCode), storeFailed && strings.Contains(e.Description, "too large"):
+		return postrider.Permanent(e)
+	case storeFailed && strings.Contains(e.Description, "maximum"): // full, and set to discard new messages
+		return postrider.Unavailable(e)
+	case storeFailed, e.ErrorCode == codeDuplicateInProcess, e.Code == 500:
+		return e
+	}
+	return postrider.Unavailable(e)
+}

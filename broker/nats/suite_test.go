@@ -1,0 +1,106 @@
+package nats_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/broker/nats"
+)
+
+func TestSuite(t *testing.T) { runSuite(t, false) }
+
+func runSuite(t *testing.T, atomically bool) {
+	server := strings.TrimPrefix(brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats"), "nats://")
+	one := "" // stream of all subjects, where a publisher has but one
+	if atomically {
+		one = fmt.Sprintf("suite-%d", time.Now().UnixNano())
+		addStreamNamed(t, "nats://"+server, one, one+".>")
+	}
+	brokertest.Run(t, func(t *testing.T) brokertest.Harness {
+		return brokertest.Harness{
+			Server: server,
+			Create: func(t *testing.T) string {
+				if atomically {
+					return fmt.Sprintf("%s.%d", one, names.Add(1))
+				}
+				return create(t, "nats://"+server, false, 1)
+			},
+			Publisher: func(t *testing.T, address string) postrider.Publisher {
+				return publisher(t, nats.Config{URL: "nats://restricted:restricted@" + address, Stream: one, Atomic: atomically})
+			},
+			Consumer: func(t *testing.T, name, group string, limit int) postrider.Consumer {
+				return consumer(t, nats.Config{
+					URL: "nats://" + server, Name: name, Group: strings.ReplaceAll(group+"-"+name, ".", "_"), InFlight: limit,
+				})
+			},
+			Restart: func(t *testing.T) {
+				brokertest.Services(t, "kill", "nats")
+				brokertest.Services(t, "start", "nats")
+			},
+			Abilities: brokertest.Abilities{
+				MaxPayload:     3 << 19, // a server takes 1 MiB with the headers
+				Missing:        "missing.stream",
+				Forbidden:      "forbidden.subject",
+				OneLineHeaders: true,
+				Dedup:          true,
+			},
+		}
+	})
+}
+
+var names atomic.Int64
+
+// create makes a stream through the driver and returns its subject.
+func create(t testing.TB, url string, atomically bool, replicas int) string {
+	t.Helper()
+	driver, err := broker.Lookup("nats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("test.%d.%d", time.Now().UnixNano(), names.Add(1))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	settings := &broker.Settings{URL: url, Values: map[string]string{
+		"replicas": fmt.Sprint(replicas), "atomic": fmt.Sprint(atomically), "stream": streamOf(name, atomically),
+	}}
+	if err := driver.Create(ctx, settings, name); err != nil {
+		t.Fatal(err)
+	}
+	removeAfter(t, url, name)
+	return name
+}
+
+// streamOf is the stream that a publisher of atomic batches needs to be told.
+func streamOf(subject string, atomically bool) string {
+	if !atomically {
+		return ""
+	}
+	return strings.ReplaceAll(subject, ".", "_")
+}
+
+func publisher(t testing.TB, c nats.Config) *nats.Publisher {
+	t.Helper()
+	p, err := nats.NewPublisher(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func consumer(t testing.TB, c nats.Config) *nats.Consumer {
+	t.Helper()
+	con, err := nats.NewConsumer(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return con
+}
+
+func TestSuiteAtomic(t *testing.T) { runSuite(t, true) }

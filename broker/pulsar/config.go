@@ -1,0 +1,109 @@
+package pulsar
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	apache "github.com/apache/pulsar-client-go/pulsar"
+	"github.com/apache/pulsar-client-go/pulsar/log"
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/wire"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config is what a [Publisher] or a [Consumer] needs to know. Only URL is required, and for a consumer Name and Group.
+type Config struct {
+	// URL is the service URL: "pulsar://host:6650", or "pulsar+ssl://host:6651" for TLS.
+	URL string
+	// TLS replaces the settings of TLS connections. Defaults to the system's authorities.
+	TLS *tls.Config
+	// Logger is told of outages. Defaults to [slog.Default].
+	Logger *slog.Logger
+	// Namespace is where topics without one belong. Defaults to "public/default".
+	Namespace string `option:"namespace" default:"public/default" doc:"Where topics without tenant and namespace belong."`
+	// Token is a JSON web token to sign in with. Defaults to none.
+	Token string `option:"token" kind:"secret" doc:"JSON web token to sign in with."`
+	// TokenFile is a file with such a token, read for each connection. Defaults to none.
+	TokenFile string `option:"token_file" doc:"File with such a token, read for each connection."`
+	// OperationTimeout is how long the client tries to look a topic up, to open and to close it. Defaults to 5 s.
+	OperationTimeout time.Duration `option:"operation_timeout" default:"5s" doc:"How long to try to open or close a topic."`
+	// Format is how messages are laid out. Defaults to [wire.CloudEvents].
+	Format wire.Format `option:"format"`
+
+	// Source is the CloudEvents attribute of that name. Defaults to "postrider".
+	Source string `option:"source"`
+	// AdminURL is the broker's HTTP address, such as "http://host:8080", for [Publisher.Inspect]. Defaults to none.
+	AdminURL string `option:"admin_url" doc:"The broker's HTTP address, to inspect topics."`
+	// KeyBasedBatching puts only messages of one key into a batch, which consumers of the type key_shared need. It is
+	// slow with many keys. Defaults to false.
+	KeyBasedBatching bool `option:"key_based_batching" doc:"Batches of one key each, for consumers of the type key_shared."`
+	// IdleTimeout is after how long without a message a topic is closed. Defaults to 1 min.
+	IdleTimeout time.Duration `option:"idle_timeout" default:"1m" doc:"After how long without a message a topic is closed."`
+
+	// Name is the topic to receive from, with all its partitions.
+	Name string `option:"name"`
+	// Group is the subscription: its consumers share the messages. A new one begins with the topic's oldest message.
+	Group string `option:"group"`
+	// SubscriptionType is "failover", "exclusive", "key_shared" or "shared". Defaults to "failover": one consumer at a
+	// time for each partition, and order is kept. With "shared" it is not.
+	SubscriptionType string `option:"subscription_type" default:"failover" values:"failover,exclusive,key_shared,shared" doc:"How consumers of a group share messages; shared keeps no order."`
+	// InFlight is how many messages are handled at a time, and how many are fetched ahead. Defaults to 64.
+	InFlight int `option:"in_flight" default:"64"`
+}
+
+// prepare sets the defaults, reports all mistakes, and returns the codec.
+func (c *Config) prepare(consumer bool) (*wire.Codec, error) {
+	broker.SetDefaults(c)
+	errs := broker.Negative(*c)
+	complain := func(wrong bool, text string) {
+		if wrong {
+			errs = append(errs, errors.New(text))
+		}
+	}
+	scheme, hosts, _ := strings.Cut(c.URL, "://") // there may be several hosts, which is not what package url knows
+	complain(scheme != "pulsar" && scheme != "pulsar+ssl" || hosts == "", "URL is not one such as pulsar://localhost:6650")
+	complain(strings.Contains(hosts, "@"), "URL has a user or a password: Pulsar wants a token, see Token")
+	complain(scheme == "pulsar" && c.TLS != nil, "TLS is set and URL begins with pulsar://: want pulsar+ssl://")
+	complain(c.Token != "" && c.TokenFile != "", "Token and TokenFile are both set: want one of them")
+	complain(strings.Count(c.Namespace, "/") != 1, `Namespace is not "tenant/namespace"`)
+	admin, _, _ := strings.Cut(c.AdminURL, "://")
+	complain(c.AdminURL != "" && admin != "http" && admin != "https", "AdminURL is not one such as http://localhost:8080")
+	complain(admin == "http" && scheme == "pulsar+ssl", "URL has TLS and AdminURL has not")
+	_, known := subscriptionTypes[c.SubscriptionType]
+	complain(!known, "SubscriptionType is none of failover, exclusive, key_shared and shared")
+	complain(consumer && c.Group == "", "Group is empty: name the subscription")
+	codec, err := wire.NewCodec(c.Format, c.Source, wire.Dialect{NoID: true})
+	return codec, prefix(errors.Join(append(errs, err)...))
+}
+
+func prefix(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("pulsar: %w", err)
+}
+
+// open returns a client. It does not connect. It does not log either: what matters is returned as an error.
+func (c *Config) open() (apache.Client, error) {
+	options := apache.ClientOptions{
+		URL:               c.URL,
+		ConnectionTimeout: c.OperationTimeout,
+		OperationTimeout:  c.OperationTimeout,
+		KeepAliveInterval: 10 * time.Second,
+		TLSConfig:         c.TLS,
+		Logger:            log.DefaultNopLogger(),
+		MetricsRegisterer: prometheus.NewRegistry(),
+	}
+	switch {
+	case c.Token != "":
+		options.Authentication = apache.NewAuthenticationToken(c.Token)
+	case c.TokenFile != "":
+		options.Authentication = apache.NewAuthenticationTokenFromFile(c.TokenFile)
+	}
+	client, err := apache.NewClient(options)
+	return client, prefix(err)
+}

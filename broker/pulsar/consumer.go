@@ -1,0 +1,127 @@
+package pulsar
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	apache "github.com/apache/pulsar-client-go/pulsar"
+	"github.com/apache/pulsar-client-go/pulsar/backoff"
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/intake"
+	"github.com/postrider/postrider/wire"
+)
+
+var subscriptionTypes = map[string]apache.SubscriptionType{
+	"failover": apache.Failover, "exclusive": apache.Exclusive, "key_shared": apache.KeyShared, "shared": apache.Shared,
+}
+
+// Consumer receives the messages of a topic through a subscription.
+type Consumer struct {
+	cfg    Config
+	topic  string
+	codec  *wire.Codec
+	client apache.Client
+	run    sync.WaitGroup
+}
+
+// NewConsumer returns a consumer. It does not connect; errors are about the configuration.
+func NewConsumer(cfg Config) (*Consumer, error) {
+	codec, err := cfg.prepare(true)
+	topic, topicErr := topicName(cfg.Name, cfg.Namespace)
+	if err = errors.Join(err, topicErr); err != nil {
+		return nil, err
+	}
+	client, err := cfg.open()
+	return &Consumer{cfg: cfg, topic: topic, codec: codec, client: client}, err
+}
+
+// Consume hands messages to handle until ctx ends. Whatever keeps it from subscribing is logged and tried again.
+func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error {
+	in := intake.Open(ctx, handle, intake.Config{Limit: c.cfg.InFlight, Logger: c.cfg.Logger})
+	ended := make(chan struct{})
+	c.run.Go(func() {
+		defer close(ended)
+		intake.Persist(ctx, c.cfg.Logger, c.topic, func(ctx context.Context, working func()) error {
+			return c.receive(ctx, in, working)
+		})
+	})
+	in.Wait()
+	select {
+	case <-ended:
+	case <-time.After(closeGrace): // an attempt to subscribe cannot be interrupted: Close waits for it
+	}
+	return nil
+}
+
+// receive hands messages over until the connection is lost or ctx ends.
+func (c *Consumer) receive(ctx context.Context, in *intake.Intake, working func()) error {
+	connected, lost := context.WithCancel(ctx)
+	defer lost()
+	subscription, err := c.subscribe(lost)
+	if err != nil {
+		return err
+	}
+	defer subscription.Close() // what handlers finish after an outage comes again
+	working()
+	for {
+		m, err := subscription.Receive(connected)
+		if err != nil || !in.Accept(c.decode(m), func() { _ = subscription.Ack(m) }) {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		in.Wait() // until then handlers acknowledge
+	}
+	return errLost
+}
+
+// subscribe opens one of the client's consumers, and has lost called when its connection is lost. The client would
+// reconnect by itself, but one that is closed while it does so would go on, and take messages that nobody handles.
+func (c *Consumer) subscribe(lost func()) (apache.Consumer, error) {
+	subscription, err := c.client.Subscribe(apache.ConsumerOptions{
+		Topic:                          c.topic,
+		SubscriptionName:               c.cfg.Group,
+		Type:                           subscriptionTypes[c.cfg.SubscriptionType],
+		SubscriptionInitialPosition:    apache.SubscriptionPositionEarliest,
+		ReceiverQueueSize:              c.cfg.InFlight,
+		MessageChannel:                 make(chan apache.ConsumerMessage),
+		EnableBatchIndexAcknowledgment: true,
+		MaxReconnectToBroker:           new(uint),
+		BackOffPolicyFunc: func() backoff.Policy {
+			lost()
+			return backoff.NewDefaultBackoff()
+		},
+	})
+	return subscription, prefix(err)
+}
+
+// decode reads a message. One that claims to be a CloudEvent and is none is handed over as it is, with its properties as
+// headers: the handler decides.
+func (c *Consumer) decode(received apache.Message) postrider.Message {
+	properties := received.Properties()
+	p := wire.Packet{Name: c.cfg.Name, Key: received.Key(), Body: received.Payload(), ContentType: properties[contentType]}
+	for name, value := range properties {
+		if name != contentType {
+			p.Headers = append(p.Headers, wire.Header{Name: name, Value: value})
+		}
+	}
+	m, err := c.codec.Decode(&p)
+	if err != nil {
+		c.cfg.Logger.Error("pulsar: message cannot be decoded, handing it over as it is", "topic", c.topic,
+			"message", received.ID().String(), "err", err)
+		m = postrider.Message{
+			Topic: p.Name, Type: p.Name, Key: p.Key, Payload: p.Body, ContentType: p.ContentType,
+			SchemaVersion: 1, OccurredAt: received.PublishTime(), Headers: properties,
+		}
+	}
+	return m
+}
+
+// Close waits for what Consume has left behind, and closes the connections.
+func (c *Consumer) Close() error {
+	c.run.Wait()
+	c.client.Close()
+	return nil
+}

@@ -1,0 +1,145 @@
+package pulsar
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	apache "github.com/apache/pulsar-client-go/pulsar"
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/session"
+	"github.com/postrider/postrider/wire"
+)
+
+const (
+	// large is the size of payloads that a broker may find too large only when they are packed, after Publish has gone
+	// on: the next message of the key waits for the answer.
+	large       = 64 << 10
+	contentType = "content-type"
+)
+
+// Publisher sends messages to Pulsar, each to the topic with its name.
+type Publisher struct {
+	cfg    Config
+	codec  *wire.Codec
+	client apache.Client
+	calls  sync.Pool // of *call that are over
+
+	mu     sync.Mutex
+	topics map[string]*session.Keeper[*line]
+}
+
+// NewPublisher returns a publisher. It does not connect; errors are about the configuration.
+func NewPublisher(cfg Config) (*Publisher, error) {
+	codec, err := cfg.prepare(false)
+	if err != nil {
+		return nil, err
+	}
+	client, err := cfg.open()
+	return &Publisher{cfg: cfg, codec: codec, client: client, topics: make(map[string]*session.Keeper[*line])}, err
+}
+
+// KeepsOrder is true. Messages of a key go through one queue, to one partition; that queue has an end with everything
+// behind a failure, or the failure was found before anything behind it was sent.
+func (p *Publisher) KeepsOrder() bool { return true }
+
+// Publish sends the messages and waits for the broker's answers. When ctx ends before, the producers that were used are
+// closed, and whatever else was in flight on them is unknown as well.
+func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []error {
+	c := p.newCall(msgs)
+	for c.next < len(msgs) {
+		p.wave(ctx, c)
+	}
+	errs := c.errs
+	if !c.late {
+		c.msgs, c.errs = nil, nil
+		p.calls.Put(c)
+	}
+	if slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
+		return errs
+	}
+	return nil
+}
+
+// wave hands messages over, up to one that has to wait for the answer to another, and waits for all answers.
+func (p *Publisher) wave(ctx context.Context, c *call) {
+	clear(c.routes)
+	clear(c.last)
+	c.open = 1
+	begin := c.next
+	for ; c.next < len(c.msgs); c.next++ {
+		key := c.msgs[c.next].OrderKey()
+		if key != "" && c.failed[key] {
+			c.errs[c.next] = postrider.Unavailable(postrider.ErrNotTried)
+			continue
+		}
+		p.codec.Encode(&c.msgs[c.next], &c.packet)
+		r, ok := c.routes[c.packet.Name]
+		if !ok {
+			r = p.route(ctx, c.packet.Name)
+			c.routes[c.packet.Name] = r
+		}
+		if r.err != nil {
+			c.errs[c.next] = r.err
+			c.failed[key] = true
+			continue
+		}
+		if before := c.last[key]; before != nil && (before.line != r.line || len(before.Payload) > large) {
+			break
+		}
+		m := c.fill(r.line)
+		if !c.hand(m) {
+			c.failed[key] = true
+		} else if c.mixed && key != "" {
+			c.last[key] = m
+		}
+	}
+	c.finish()
+	for i := begin; i < c.next; i++ {
+		if c.errs[i] != nil {
+			c.failed[c.msgs[i].OrderKey()] = true
+		}
+	}
+}
+
+// route begins a call's use of a line. The line ends with the call's context: only then is nothing sent later.
+func (p *Publisher) route(ctx context.Context, name string) route {
+	topic, err := topicName(name, p.cfg.Namespace)
+	if err != nil {
+		return route{err: postrider.Permanent(err)}
+	}
+	p.mu.Lock()
+	keeper := p.topics[topic]
+	if keeper == nil {
+		keeper = session.New("pulsar: "+topic, p.cfg.Logger, func(context.Context) (*line, error) { return p.open(topic) })
+		p.topics[topic] = keeper
+	}
+	p.mu.Unlock()
+	l, err := keeper.Get(ctx)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil && postrider.ClassOf(err) == postrider.ClassUnknown {
+		err = postrider.Unavailable(err)
+	}
+	if err != nil {
+		return route{err: err}
+	}
+	l.users.Add(1)
+	l.handing.Add(1)
+	l.idle.Reset(p.cfg.IdleTimeout)
+	stop := context.AfterFunc(ctx, func() { l.end(fmt.Errorf("a publication was given up: %w", ctx.Err())) })
+	return route{line: l, stop: stop}
+}
+
+// Close closes the producers and their connections.
+func (p *Publisher) Close() error {
+	var run sync.WaitGroup
+	for _, keeper := range p.topics {
+		run.Go(keeper.Close)
+	}
+	run.Wait()
+	p.client.Close()
+	return nil
+}

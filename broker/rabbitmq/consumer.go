@@ -1,0 +1,89 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/intake"
+	"github.com/postrider/postrider/wire"
+)
+
+// Consumer receives from a queue. Consumers of one queue share its messages.
+//
+// A message that claims to be a CloudEvent and is none is handed over as it came, its type being the queue's name, and
+// an error is logged: RabbitMQ would drop a rejected message unless the queue has a dead letter exchange.
+type Consumer struct {
+	cfg   Config
+	codec *wire.Codec
+}
+
+// NewConsumer returns a consumer of the queue Config.Name. It does not connect: errors are about the configuration.
+func NewConsumer(c Config) (*Consumer, error) {
+	c, codec, err := c.complete()
+	if c.Name == "" {
+		err = errors.Join(err, errors.New("rabbitmq: Name is empty: which queue?"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Consumer{c, codec}, nil
+}
+
+// Consume implements [postrider.Consumer]. A queue that does not exist is waited for.
+func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error {
+	intake.Persist(ctx, c.cfg.Logger, "queue "+c.cfg.Name, func(ctx context.Context, working func()) error {
+		return c.receive(ctx, handle, working)
+	})
+	return nil
+}
+
+// receive returns when the connection is lost or the context ends. What was not acknowledged by then is delivered
+// again, so that handlers of a lost connection are not called any more.
+func (c *Consumer) receive(ctx context.Context, handle postrider.Handler, working func()) error {
+	conn, err := c.cfg.connect(ctx, "postrider consumer of "+c.cfg.Name)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, conn.hangUp)
+	var deliveries <-chan amqp.Delivery
+	ch, err := conn.Channel()
+	if err == nil {
+		err = ch.Qos(c.cfg.InFlight, 0, false)
+	}
+	if err == nil {
+		deliveries, err = ch.Consume(c.cfg.Name, "", false, false, false, false, nil)
+	}
+	stop()
+	if err != nil {
+		return err
+	}
+	working()
+	ctx, cancel := context.WithCancel(ctx)
+	in := intake.Open(ctx, handle, intake.Config{Limit: c.cfg.InFlight, Logger: c.cfg.Logger})
+	defer in.Wait()
+	defer cancel()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case d, ok := <-deliveries:
+			if !ok {
+				return errors.New("rabbitmq: the server has ended the subscription, or the connection is lost")
+			}
+			m, err := decode(c.codec, c.cfg.Name, &d)
+			if err != nil {
+				c.cfg.Logger.Error("rabbitmq: a message is handed over undecoded", "id", d.MessageId, "err", err)
+			}
+			in.Accept(m, func() {
+				_ = ch.Ack(d.DeliveryTag, false) // fails only with its channel: the message then comes again
+			})
+		}
+	}
+}
+
+// Close does nothing: the connection ends with Consume.
+func (c *Consumer) Close() error { return nil }

@@ -1,0 +1,222 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/rabbitmq"
+)
+
+// newExchange makes an exchange, with a queue that gets everything of it.
+func newExchange(t *testing.T) (exchange, queue string) {
+	t.Helper()
+	exchange, queue = newName(), newQueue(t, nil)
+	admin(t, func(ch *amqp.Channel) error {
+		if err := ch.ExchangeDeclare(exchange, amqp.ExchangeTopic, true, false, false, false, nil); err != nil {
+			return err
+		}
+		return ch.QueueBind(queue, "#", exchange, false, nil)
+	})
+	t.Cleanup(func() { admin(t, func(ch *amqp.Channel) error { return ch.ExchangeDelete(exchange, false, false) }) })
+	return exchange, queue
+}
+
+// newUser makes a user with some permissions and returns the server's URL for it.
+func newUser(t *testing.T, configure, write, read string) (name, address2 string) {
+	t.Helper()
+	name = newName()
+	ctl(t, "add_user", name, "secret")
+	t.Cleanup(func() { ctl(t, "delete_user", name) })
+	ctl(t, "set_permissions", name, configure, write, read)
+	u, err := url.Parse(address(t))
+	if err != nil {
+		t.Fatal("not a URL")
+	}
+	u.User = url.UserPassword(name, "secret")
+	return name, u.String()
+}
+
+// TestServerRefusesTheSize has messages that pass the publisher's check and not the server's: each costs the channel,
+// and must not cost its neighbours.
+func TestServerRefusesTheSize(t *testing.T) {
+	ctl(t, "eval", "application:set_env(rabbit, max_message_size, 65536).")
+	t.Cleanup(func() { ctl(t, "eval", "application:set_env(rabbit, max_message_size, 134217728).") })
+	name := newQueue(t, nil)
+	p := publisher(t, nil)
+	msgs := make([]postrider.Message, 100)
+	want := make([]postrider.Class, len(msgs))
+	for i := range msgs {
+		msgs[i], want[i] = event(name, fmt.Sprint(i%20)), -1
+	}
+	for _, i := range []int{3, 50} { // keys 3 and 10: nothing of them goes on
+		msgs[i].Payload, want[i] = make([]byte, 70_000), postrider.ClassPermanent
+		for behind := i + 20; behind < len(msgs); behind += 20 {
+			want[behind] = postrider.ClassUnavailable
+		}
+	}
+	errs := p.Publish(t.Context(), msgs)
+	expectClasses(t, errs, want)
+	t.Log(errs[3])
+}
+
+func TestForbiddenTopic(t *testing.T) {
+	exchange, queue := newExchange(t)
+	user, url := newUser(t, "", ".*", "")
+	ctl(t, "set_topic_permissions", user, exchange, "^allowed", ".*")
+	p := publisher(t, func(c *rabbitmq.Config) { c.URL, c.Exchange = url, exchange })
+	msgs := make([]postrider.Message, 10)
+	want := make([]postrider.Class, len(msgs))
+	for i := range msgs {
+		msgs[i], want[i] = event(queue, fmt.Sprint(i)), -1
+		msgs[i].RoutingKey = "allowed.key"
+	}
+	msgs[4].RoutingKey, want[4] = "forbidden.key", postrider.ClassPermanent
+	errs := p.Publish(t.Context(), msgs)
+	expectClasses(t, errs, want)
+	t.Log(errs[4])
+}
+
+// TestExchangeNotUsable holds that an exchange that is missing or forbidden is no fault of any message, and that it is
+// found when it is there.
+func TestExchangeNotUsable(t *testing.T) {
+	exchange, queue := newExchange(t)
+	user, url := newUser(t, "", "^$", "")
+	p := publisher(t, func(c *rabbitmq.Config) { c.URL, c.Exchange = url, exchange })
+	msgs := []postrider.Message{event(queue, "a"), event(queue, "b"), event(queue, "a")}
+	all := []postrider.Class{postrider.ClassUnavailable, postrider.ClassUnavailable, postrider.ClassUnavailable}
+	errs := p.Publish(t.Context(), msgs)
+	if postrider.ClassOf(errs[0]) != postrider.ClassUnavailable || !strings.Contains(errs[0].Error(), "403") {
+		t.Errorf("forbidden: got %v", errs[0])
+	}
+	for i, err := range errs {
+		if err == nil || postrider.ClassOf(err) == postrider.ClassPermanent {
+			t.Errorf("forbidden: message %d: %v", i, err)
+		}
+	}
+	ctl(t, "set_permissions", user, "", ".*", "")
+	if errs := p.Publish(t.Context(), msgs); errs != nil {
+		t.Errorf("allowed again: got %v", errs)
+	}
+
+	missing := newName()
+	p = publisher(t, func(c *rabbitmq.Config) { c.Exchange = missing })
+	expectClasses(t, p.Publish(t.Context(), msgs), all)
+	admin(t, func(ch *amqp.Channel) error {
+		if err := ch.ExchangeDeclare(missing, amqp.ExchangeFanout, true, false, false, false, nil); err != nil {
+			return err
+		}
+		return ch.QueueBind(queue, "", missing, false, nil)
+	})
+	if errs := p.Publish(t.Context(), msgs); errs != nil {
+		t.Errorf("the exchange is there: got %v", errs)
+	}
+	admin(t, func(ch *amqp.Channel) error { return ch.ExchangeDelete(missing, false, false) })
+	for i, err := range p.Publish(t.Context(), msgs) { // on a channel that was opened before
+		if err == nil || postrider.ClassOf(err) == postrider.ClassPermanent {
+			t.Errorf("deleted: message %d: %v", i, err)
+		}
+	}
+	expectClasses(t, p.Publish(t.Context(), msgs), all)
+}
+
+// TestFullQueue has a queue that rejects: that is no reason to give a message up.
+func TestFullQueue(t *testing.T) {
+	name := newName()
+	admin(t, func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclare(name, true, false, false, false, amqp.Table{"x-max-length": 2, "x-overflow": "reject-publish"})
+		return err
+	})
+	t.Cleanup(func() {
+		admin(t, func(ch *amqp.Channel) error { _, err := ch.QueueDelete(name, false, false, false); return err })
+	})
+	p := publisher(t, nil)
+	var errs []error
+	for i := range 5 {
+		errs = append(errs, p.Publish(t.Context(), []postrider.Message{event(name, fmt.Sprint(i))})...)
+	}
+	if len(errs) != 3 || postrider.ClassOf(errs[0]) != postrider.ClassUnavailable {
+		t.Errorf("got %v, want 3 of 5 unavailable", errs)
+	}
+}
+
+// TestRejectedIsNotConfirmed has a queue that takes some messages and rejects others between them: the client's
+// NotifyPublish reports many of the rejected ones as confirmed.
+func TestRejectedIsNotConfirmed(t *testing.T) {
+	name := newName()
+	admin(t, func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclare(name, true, false, false, false, amqp.Table{"x-max-length": 20, "x-overflow": "reject-publish"})
+		return err
+	})
+	t.Cleanup(func() {
+		admin(t, func(ch *amqp.Channel) error { _, err := ch.QueueDelete(name, false, false, false); return err })
+	})
+	c, err := rabbitmq.NewConsumer(rabbitmq.Config{URL: address(t), Name: name, Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var received sync.Map
+	var run sync.WaitGroup
+	run.Go(func() {
+		_ = c.Consume(ctx, func(_ context.Context, m postrider.Message) error { received.Store(m.ID, true); return nil })
+	})
+	p := publisher(t, nil)
+	var confirmed []postrider.Message
+	rejected := 0
+	for range 20 {
+		msgs := make([]postrider.Message, 500)
+		for i := range msgs {
+			msgs[i] = event(name, fmt.Sprint(i))
+		}
+		errs := p.Publish(t.Context(), msgs)
+		for i := range msgs {
+			if errs == nil || errs[i] == nil {
+				confirmed = append(confirmed, msgs[i])
+			} else if rejected++; postrider.ClassOf(errs[i]) != postrider.ClassUnavailable {
+				t.Fatalf("rejected: %v", errs[i])
+			}
+		}
+	}
+	missing := func() (n int) {
+		for _, m := range confirmed {
+			if _, ok := received.Load(m.ID); !ok {
+				n++
+			}
+		}
+		return n
+	}
+	for deadline := time.Now().Add(10 * time.Second); missing() > 0 && time.Now().Before(deadline); {
+		runtime.Gosched()
+	}
+	cancel()
+	run.Wait()
+	if n := missing(); n > 0 || rejected == 0 {
+		t.Errorf("%d of %d confirmed messages have not arrived, %d were rejected", n, len(confirmed), rejected)
+	}
+}
+
+// TestWhatDoesNotFitTheProtocol has messages that the client would break its connection with.
+func TestWhatDoesNotFitTheProtocol(t *testing.T) {
+	name := newQueue(t, nil)
+	p := publisher(t, nil)
+	long := strings.Repeat("x", 256)
+	msgs := make([]postrider.Message, 5)
+	for i := range msgs {
+		msgs[i] = event(name, fmt.Sprint(i))
+	}
+	msgs[1].Topic = long
+	msgs[2].ContentType = long
+	msgs[3].Headers = map[string]string{long: "v"}
+	msgs[4].Headers = map[string]string{"h": strings.Repeat("x", 64<<10-1)}
+	refused := postrider.ClassPermanent
+	expectClasses(t, p.Publish(t.Context(), msgs), []postrider.Class{-1, refused, refused, refused, -1})
+}

@@ -1,0 +1,64 @@
+package rabbitmq
+
+import (
+	"cmp"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/wire"
+)
+
+// keyHeader carries the ordering key in formats that have no other place for it.
+const keyHeader = "postrider-key"
+
+// encode returns what to publish and its routing key, valid until the next call. An error says why the message can
+// never be sent: what the protocol has no room for would otherwise cost the channel, or the connection, of all.
+func (l *lane) encode(m *postrider.Message) (out amqp.Publishing, route string, err error) {
+	p, cfg := &l.packet, &l.link.p.cfg
+	l.link.p.codec.Encode(m, p)
+	route = p.Name
+	if cfg.Exchange != "" && m.RoutingKey != "" {
+		route = m.RoutingKey
+	}
+	if (cfg.Format == wire.Raw || cfg.Format == wire.Debezium) && p.Key != "" {
+		p.Headers = append(p.Headers, wire.Header{Name: keyHeader, Value: p.Key})
+	}
+	err = cmp.Or(checkShort("the name", route), checkShort("the ID", p.ID), checkShort("the content type", p.ContentType))
+	clear(l.headers)
+	for i := range p.Headers {
+		err = cmp.Or(err, checkShort("the name of a header", p.Headers[i].Name))
+		l.headers[p.Headers[i].Name] = p.Headers[i].Value
+	}
+	if len(p.Body) > cfg.MaxBytes {
+		err = fmt.Errorf("the body has %d bytes, more than MaxBytes, %d", len(p.Body), cfg.MaxBytes)
+	}
+	// A header costs 6 bytes beside its text, all other properties together less than 512.
+	if size, most := p.Size()-len(p.Body)+6*len(p.Headers)+512, l.link.Config.FrameSize; most > 0 && size > most {
+		err = fmt.Errorf("the headers have %d bytes, more than the server's frame_max, %d", size, most)
+	}
+	return amqp.Publishing{
+		Headers: l.headers, ContentType: p.ContentType, DeliveryMode: amqp.Persistent, MessageId: p.ID, Body: p.Body,
+	}, route, err
+}
+
+// decode never fails: what claims to be a CloudEvent and is none is handed over as it came, with err saying so.
+func decode(codec *wire.Codec, queue string, d *amqp.Delivery) (m postrider.Message, err error) {
+	p := wire.Packet{Name: queue, ID: d.MessageId, ContentType: d.ContentType, Body: d.Body}
+	headers := make(map[string]string, len(d.Headers))
+	for name, value := range d.Headers {
+		text := fmt.Sprint(value) // another sender's may be no text
+		if name == keyHeader {
+			p.Key = text
+			continue
+		}
+		headers[name] = text
+		p.Headers = append(p.Headers, wire.Header{Name: name, Value: text})
+	}
+	if m, err = codec.Decode(&p); err != nil {
+		m = postrider.Message{Topic: queue, Type: queue, WireID: p.ID, ContentType: p.ContentType, Payload: p.Body,
+			SchemaVersion: 1, Headers: headers}
+	}
+	return m, err
+}

@@ -1,0 +1,99 @@
+package rabbitmq
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/session"
+	"github.com/postrider/postrider/wire"
+)
+
+// Publisher sends messages to RabbitMQ. It connects when it is first used, and again after each outage.
+type Publisher struct {
+	cfg    Config
+	codec  *wire.Codec
+	keeper *session.Keeper[*link]
+}
+
+// NewPublisher returns a publisher. It does not connect: errors are about the configuration.
+func NewPublisher(c Config) (*Publisher, error) {
+	c, codec, err := c.complete()
+	if err != nil {
+		return nil, err
+	}
+	p := &Publisher{cfg: c, codec: codec}
+	p.keeper = session.New("rabbitmq", c.Logger, p.open)
+	return p, nil
+}
+
+// KeepsOrder is what Config.Pipeline says.
+func (p *Publisher) KeepsOrder() bool { return p.cfg.Pipeline }
+
+// Close ends the connection. A server that does not answer is not waited for.
+func (p *Publisher) Close() error {
+	p.keeper.Close()
+	return nil
+}
+
+// Publish implements [postrider.Publisher]. Nothing behind a failed message of the same key is sent once the failure is
+// known.
+func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []error {
+	if len(msgs) == 0 {
+		return nil
+	}
+	c := &call{msgs: msgs, errs: slices.Repeat([]error{errUnsent}, len(msgs)), routes: make(map[string]string, len(msgs))}
+	l, err := p.keeper.Get(ctx)
+	if err == nil {
+		defer l.guard(ctx)()
+		err = c.run(ctx, l, 0, len(msgs))
+		if exception(err) != nil {
+			err = c.hunt(ctx, l)
+		}
+		if p.cfg.Exchange == "" {
+			c.judge(ctx, l)
+		}
+	}
+	return c.result(err)
+}
+
+// Inspect implements [postrider.Inspector]. AMQP tells only whether exchange and queues exist.
+func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Inspection, error) {
+	found := postrider.Inspection{
+		Confirmed: "Every queue that the message was routed to has it: a classic queue on the disk of its node, " +
+			"a quorum queue on the disks of most of its nodes; an unroutable message is refused.",
+	}
+	l, err := p.keeper.Get(ctx)
+	if err != nil {
+		return found, err
+	}
+	defer l.guard(ctx)()
+	found.Settings = []postrider.Setting{
+		{Name: "server", Value: fmt.Sprint(l.Properties["product"], " ", l.Properties["version"])},
+		{Name: "durability, type and limits of queues", Value: "unknown: AMQP does not tell; see rabbitmqctl list_queues " +
+			"name type durable auto_delete arguments effective_policy_definition"},
+	}
+	check, remedy := l.checkQueue, "create the queue, or start its node again"
+	if p.cfg.Exchange != "" {
+		names, remedy = []string{p.cfg.Exchange}, "create the exchange, or correct the option exchange"
+		check = func(name string) error {
+			return l.probe(func(ch *amqp.Channel) error {
+				return ch.ExchangeDeclarePassive(name, amqp.ExchangeTopic, true, false, false, false, nil)
+			})
+		}
+	}
+	for _, name := range names {
+		err := check(name)
+		if err != nil && exception(err) == nil {
+			return found, err
+		}
+		if err != nil {
+			danger := name + " takes no messages: " + err.Error()
+			found.Warnings = append(found.Warnings, postrider.Warning{Danger: danger, Remedy: remedy})
+		}
+	}
+	return found, nil
+}

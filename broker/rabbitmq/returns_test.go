@@ -1,0 +1,131 @@
+package rabbitmq_test
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/rabbitmq"
+)
+
+// TestReturnsAreSeenBeforeConfirms mixes messages that no queue takes into many publications at once: the server
+// confirms those too, after it has returned them.
+func TestReturnsAreSeenBeforeConfirms(t *testing.T) {
+	total := 50_000
+	if os.Getenv("POSTRIDER_LONG") != "" {
+		total = 1_000_000
+	}
+	name := newName() // not durable, and forgetful: only the routing counts here
+	admin(t, func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclare(name, false, false, false, false, amqp.Table{"x-max-length": 1000})
+		return err
+	})
+	t.Cleanup(func() {
+		admin(t, func(ch *amqp.Channel) error { _, err := ch.QueueDelete(name, false, false, false); return err })
+	})
+	p := publisher(t, nil)
+	const lanes, size = 8, 500
+	var sent, wronglyConfirmed, wronglyRefused, refused, failed atomic.Int64
+	var run sync.WaitGroup
+	begin := time.Now()
+	for lane := range lanes {
+		run.Go(func() {
+			msgs := make([]postrider.Message, size)
+			for done := 0; done < total/lanes; done += size {
+				for i := range msgs {
+					msgs[i] = event(name, fmt.Sprint(lane, done+i))
+					if i%10 == (lane+done/size)%10 {
+						msgs[i].Topic = "test-missing"
+					}
+				}
+				errs := p.Publish(t.Context(), msgs)
+				sent.Add(size)
+				for i := range msgs {
+					var err error
+					if errs != nil {
+						err = errs[i]
+					}
+					unroutable, class := msgs[i].Topic != name, postrider.ClassOf(err)
+					switch {
+					case unroutable && err == nil:
+						wronglyConfirmed.Add(1)
+					case unroutable && class == postrider.ClassPermanent:
+						refused.Add(1)
+					case !unroutable && class == postrider.ClassPermanent:
+						wronglyRefused.Add(1)
+					case err != nil:
+						failed.Add(1)
+						t.Errorf("message failed: %v", err)
+					}
+				}
+			}
+		})
+	}
+	run.Wait()
+	t.Logf("%d messages in %v: %d refused, %d wrongly confirmed, %d wrongly refused", sent.Load(), time.Since(begin).Round(time.Millisecond),
+		refused.Load(), wronglyConfirmed.Load(), wronglyRefused.Load())
+	if wronglyConfirmed.Load() != 0 || wronglyRefused.Load() != 0 || failed.Load() != 0 {
+		t.Errorf("%d wrongly confirmed, %d wrongly refused, %d failed", wronglyConfirmed.Load(), wronglyRefused.Load(), failed.Load())
+	}
+}
+
+func event(name, key string) postrider.Message {
+	m := postrider.Event("parcel.moved", "parcel", key, []byte("{}"))
+	m.Topic = name
+	return m
+}
+
+// TestNothingBehindAReturn sends one key to several queues, one of which is missing.
+func TestNothingBehindAReturn(t *testing.T) {
+	name := newQueue(t, nil)
+	p := publisher(t, func(c *rabbitmq.Config) { c.Pipeline = true })
+	msgs := []postrider.Message{
+		event(name, "a"), event("test-missing", "a"), event(name, "b"), event(name, "a"), event("test-missing", "b"), event(name, "b"),
+	}
+	want := []postrider.Class{-1, postrider.ClassPermanent, -1, postrider.ClassUnavailable, postrider.ClassPermanent, postrider.ClassUnavailable}
+	expectClasses(t, p.Publish(t.Context(), msgs), want)
+}
+
+// expectClasses compares errors with classes, -1 being nil.
+func expectClasses(t *testing.T, errs []error, want []postrider.Class) {
+	t.Helper()
+	if len(errs) != len(want) {
+		t.Fatalf("got %d errors %v, want %d", len(errs), errs, len(want))
+	}
+	for i, class := range want {
+		if (errs[i] == nil) != (class == -1) || errs[i] != nil && postrider.ClassOf(errs[i]) != class {
+			t.Errorf("message %d: %v error %v, want %v", i, postrider.ClassOf(errs[i]), errs[i], class)
+		}
+	}
+}
+
+// TestQueueOfANodeThatIsDown takes a queue away as the loss of its node does: its messages are not to be refused for
+// good.
+func TestQueueOfANodeThatIsDown(t *testing.T) {
+	name := newQueue(t, map[string]string{"queue_type": "classic"})
+	p := publisher(t, nil)
+	msgs := []postrider.Message{event(name, "a")}
+	if errs := p.Publish(t.Context(), msgs); errs != nil {
+		t.Fatal(errs)
+	}
+	record := fmt.Sprintf(`R = rabbit_misc:r(<<"/">>, queue, <<"%s">>), `, name)
+	row := ctl(t, "eval", record+`[Q] = mnesia:dirty_read(rabbit_queue, R), persistent_term:put(R, Q), mnesia:dirty_delete(rabbit_queue, R).`)
+	t.Logf("taken away: %.40s", row)
+	back := sync.OnceFunc(func() {
+		ctl(t, "eval", record+`mnesia:dirty_write(rabbit_queue, persistent_term:get(R)), persistent_term:erase(R).`)
+	})
+	t.Cleanup(back)
+	errs := p.Publish(t.Context(), msgs)
+	expectClasses(t, errs, []postrider.Class{postrider.ClassUnavailable})
+	t.Log(errs[0])
+	back()
+	if errs := p.Publish(t.Context(), msgs); errs != nil {
+		t.Fatal(errs)
+	}
+}

@@ -1,0 +1,140 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os/exec"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/broker/rabbitmq"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+const maxBytes = 1 << 20
+
+func address(t testing.TB) string { return brokertest.Env(t, "POSTRIDER_TEST_RABBITMQ", "rabbitmq") }
+
+// through makes all connections go to another address.
+func through(address string) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func server(t testing.TB) string {
+	u, err := url.Parse(address(t))
+	if err != nil {
+		t.Fatal("POSTRIDER_TEST_RABBITMQ is not a URL")
+	}
+	return u.Host
+}
+
+func publisher(t testing.TB, change func(*rabbitmq.Config)) *rabbitmq.Publisher {
+	t.Helper()
+	cfg := rabbitmq.Config{URL: address(t), MaxBytes: maxBytes, Logger: quiet()}
+	if change != nil {
+		change(&cfg)
+	}
+	p, err := rabbitmq.NewPublisher(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+var lastName atomic.Int64
+
+func newName() string { return fmt.Sprintf("test-%d-%d", time.Now().UnixMilli(), lastName.Add(1)) }
+
+// newQueue creates a queue as the driver does, with some options, and deletes it in the end.
+func newQueue(t testing.TB, values map[string]string) string {
+	t.Helper()
+	name := newName()
+	d, err := broker.Lookup("rabbitmq")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Create(context.Background(), &broker.Settings{URL: address(t), Values: values}, name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		admin(t, func(ch *amqp.Channel) error { _, err := ch.QueueDelete(name, false, false, false); return err })
+	})
+	return name
+}
+
+// admin does something with the plain client.
+func admin(t testing.TB, do func(*amqp.Channel) error) {
+	t.Helper()
+	conn, err := amqp.Dial(address(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err == nil {
+		err = do(ch)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ctl runs rabbitmqctl.
+func ctl(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(brokertest.Env(t, "POSTRIDER_TEST_RABBITMQCTL", "rabbitmq"), args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("rabbitmqctl %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+func suite(t *testing.T, pipeline bool) {
+	brokertest.Run(t, func(t *testing.T) brokertest.Harness {
+		h := brokertest.Harness{
+			Server: server(t),
+			Create: func(t *testing.T) string { return newQueue(t, nil) },
+			Publisher: func(t *testing.T, address string) postrider.Publisher {
+				return publisher(t, func(c *rabbitmq.Config) {
+					c.Dial, c.Pipeline = through(address), pipeline
+				})
+			},
+			Consumer: func(t *testing.T, name, _ string, limit int) postrider.Consumer {
+				c, err := rabbitmq.NewConsumer(rabbitmq.Config{URL: address(t), Name: name, InFlight: limit, Logger: quiet()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c
+			},
+			Restart: func(t *testing.T) {
+				// The server keeps new definitions of queues in memory for some seconds, and a test's queue is new.
+				ctl(t, "eval", "mnesia:sync_log().")
+				brokertest.Services(t, "kill", "rabbitmq")
+				brokertest.Services(t, "start", "rabbitmq")
+			},
+			Abilities: brokertest.Abilities{MaxPayload: maxBytes + 2, Missing: "test-missing"},
+		}
+		if pipeline {
+			h.Restart = nil // it makes no difference there, and takes long
+		}
+		return h
+	})
+}
+
+func TestSuite(t *testing.T) { suite(t, false) }
+
+// TestSuitePipeline is the suite with a publisher that keeps order.
+func TestSuitePipeline(t *testing.T) { suite(t, true) }

@@ -1,0 +1,153 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/intake"
+	"github.com/postrider/postrider/broker/redis/server"
+	"github.com/postrider/postrider/wire"
+)
+
+var _ postrider.Consumer = (*Consumer)(nil)
+
+// Consumer receives the entries of a stream as a member of a consumer group. Members of one group share the entries:
+// with more than one, the order per key only holds within each.
+type Consumer struct {
+	cfg     Config
+	codec   *wire.Codec
+	options *redis.Options
+	one     sync.Mutex // Consume at a time
+}
+
+// NewConsumer returns a consumer that connects when it is first used. Errors are about the configuration.
+func NewConsumer(cfg Config) (*Consumer, error) {
+	var mistake error
+	if cfg.Name == "" {
+		mistake = errors.New("name: is empty, want the name of a stream")
+	}
+	options, codec, err := cfg.prepare(mistake)
+	if err != nil {
+		return nil, err
+	}
+	options.PoolSize = 8
+	return &Consumer{cfg: cfg, codec: codec, options: options}, nil
+}
+
+// Close does nothing: connections last as long as Consume.
+func (c *Consumer) Close() error { return nil }
+
+// Consume implements [postrider.Consumer]. An entry that claims to be a CloudEvent and is none is handed over as it is:
+// its fields as headers, and an error in the log.
+func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error {
+	c.one.Lock()
+	defer c.one.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	in := intake.Open(ctx, handle, intake.Config{Limit: c.cfg.InFlight, Logger: c.cfg.Logger})
+	held := newHeld(&c.cfg, c.options)
+	var fatal error
+	intake.Persist(ctx, c.cfg.Logger, "redis stream "+c.cfg.Name, func(ctx context.Context, working func()) error {
+		err := c.receive(ctx, in, held, working)
+		if server.HasCode(err, "WRONGTYPE") {
+			fatal = fmt.Errorf("redis: %s is no stream: %w", c.cfg.Name, err)
+			cancel()
+		}
+		return err
+	})
+	cancel()
+	in.Wait()
+	held.leave()
+	return fatal
+}
+
+// receive reads until something breaks. What it was sent and has not got, because the connection broke, is among its own
+// pending entries: it begins with those each time. Then come, in turn, those of members that have fallen silent, and new
+// ones.
+func (c *Consumer) receive(ctx context.Context, in *intake.Intake, held *held, working func()) error {
+	client := redis.NewClient(c.options)
+	defer func() { _ = client.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = client.Close() })() // ends the wait for entries
+	err := client.XGroupCreateMkStream(ctx, c.cfg.Name, c.cfg.Group, "0").Err()
+	if err != nil && !server.HasCode(err, "BUSYGROUP") {
+		return err
+	}
+	working()
+	var claimed time.Time
+	for from, claim := "0", "0-0"; ; {
+		free := held.waitFree(ctx)
+		if free == 0 {
+			return ctx.Err()
+		}
+		var entries []redis.XMessage
+		if from == ">" && time.Since(claimed) >= c.cfg.ClaimIdle/2 {
+			entries, claim, err = client.XAutoClaim(ctx, &redis.XAutoClaimArgs{
+				Stream: c.cfg.Name, Group: c.cfg.Group, Consumer: c.cfg.Member,
+				MinIdle: c.cfg.ClaimIdle, Start: claim, Count: int64(free),
+			}).Result()
+			if claim == "0-0" { // that was the last
+				claimed = time.Now()
+			}
+		} else if entries, err = c.read(ctx, client, from, free); from != ">" {
+			from = ">"
+			if len(entries) > 0 {
+				from = entries[len(entries)-1].ID
+			}
+		}
+		if err != nil {
+			return err
+		}
+		c.accept(in, held, entries)
+	}
+}
+
+// read reads pending entries from one on, or waits for new ones.
+func (c *Consumer) read(ctx context.Context, client *redis.Client, from string, count int) ([]redis.XMessage, error) {
+	streams, err := client.XReadGroup(ctx, &redis.XReadGroupArgs{
+		Group: c.cfg.Group, Consumer: c.cfg.Member, Streams: []string{c.cfg.Name, from}, Count: int64(count),
+		Block: min(5*time.Second, c.cfg.ClaimIdle/2),
+	}).Result()
+	if errors.Is(err, redis.Nil) {
+		err = nil
+	}
+	if len(streams) == 0 {
+		return nil, err
+	}
+	return streams[0].Messages, err
+}
+
+// accept hands entries to the intake, unless they are there already. At the end it only takes note of them, so that they
+// are freed.
+func (c *Consumer) accept(in *intake.Intake, held *held, entries []redis.XMessage) {
+	for _, entry := range entries {
+		if !held.take(entry.ID) {
+			continue
+		}
+		if entry.Values == nil {
+			c.cfg.Logger.Error("redis: an entry was deleted before it was handled", "stream", c.cfg.Name, "entry", entry.ID)
+			held.done(entry.ID)
+			continue
+		}
+		_ = in.Accept(c.message(entry), func() { held.done(entry.ID) })
+	}
+}
+
+func (c *Consumer) message(entry redis.XMessage) postrider.Message {
+	p := packet(c.cfg.Name, entry.Values)
+	m, err := c.codec.Decode(&p)
+	if err == nil {
+		return m
+	}
+	c.cfg.Logger.Error("redis: an entry cannot be decoded", "stream", c.cfg.Name, "entry", entry.ID, "err", err)
+	m = postrider.Message{Topic: p.Name, Type: p.Name, Key: p.Key, Payload: p.Body, ContentType: p.ContentType,
+		SchemaVersion: 1, Headers: make(map[string]string, len(p.Headers))}
+	for _, h := range p.Headers {
+		m.Headers[h.Name] = h.Value
+	}
+	return m
+}

@@ -1,0 +1,217 @@
+package redis_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	client "github.com/redis/go-redis/v9"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/broker/redis"
+)
+
+const patience = 30 * time.Second
+
+// consume starts a consumer and returns what it has handled, and how to stop it.
+func consume(t *testing.T, cfg redis.Config, handle postrider.Handler) (<-chan postrider.Message, func()) {
+	t.Helper()
+	cfg.URL = brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis")
+	c, err := redis.NewConsumer(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handled := make(chan postrider.Message, 100)
+	ctx, cancel := context.WithCancel(context.Background())
+	var run sync.WaitGroup
+	run.Go(func() {
+		err := c.Consume(ctx, func(ctx context.Context, m postrider.Message) error {
+			if handle != nil {
+				if err := handle(ctx, m); err != nil {
+					return err
+				}
+			}
+			handled <- m
+			return nil
+		})
+		if err != nil {
+			t.Errorf("Consume: %v", err)
+		}
+	})
+	stop := sync.OnceFunc(func() {
+		cancel()
+		run.Wait()
+		_ = c.Close()
+	})
+	t.Cleanup(stop)
+	return handled, stop
+}
+
+func receive(t *testing.T, handled <-chan postrider.Message) postrider.Message {
+	t.Helper()
+	select {
+	case m := <-handled:
+		return m
+	case <-time.After(patience):
+		t.Fatal("no message has come")
+		panic("unreachable")
+	}
+}
+
+func send(t *testing.T, msgs ...postrider.Message) {
+	t.Helper()
+	if errs := open(t, redis.Config{}).Publish(t.Context(), msgs); errs != nil {
+		t.Fatal(errs)
+	}
+}
+
+func TestTakesOverFromTheDead(t *testing.T) {
+	c := connect(t)
+	name := stream(t, c)
+	m := event(name, "a", "0")
+	send(t, m)
+	if err := c.XGroupCreate(t.Context(), name, "group", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.XReadGroup(t.Context(), &client.XReadGroupArgs{Group: "group", Consumer: "dead", Streams: []string{name, ">"}}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	handled, _ := consume(t, redis.Config{Name: name, Group: "group", ClaimIdle: time.Second}, nil)
+	if got := receive(t, handled); got.ID != m.ID {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestNobodyTakesOverFromTheLiving(t *testing.T) {
+	c := connect(t)
+	name := stream(t, c)
+	send(t, event(name, "a", "0"))
+	var calls atomic.Int32
+	entered := make(chan struct{})
+	release := make(chan struct{})
+	slow := func(context.Context, postrider.Message) error {
+		if calls.Add(1) == 1 {
+			close(entered)
+		}
+		<-release
+		return nil
+	}
+	handled, _ := consume(t, redis.Config{Name: name, ClaimIdle: time.Second}, slow)
+	<-entered
+	other, _ := consume(t, redis.Config{Name: name, ClaimIdle: time.Second}, slow)
+	select {
+	case <-other:
+	case <-time.After(2500 * time.Millisecond): // long enough to have taken it over, were it silent
+	}
+	close(release)
+	receive(t, handled)
+	if n := calls.Load(); n != 1 {
+		t.Errorf("the handler was called %d times, want once", n)
+	}
+}
+
+// What a member has not finished when it stops is taken over at once; a member with nothing to do signs off.
+func TestLeaves(t *testing.T) {
+	c := connect(t)
+	name := stream(t, c)
+	m := event(name, "a", "0")
+	send(t, m)
+	entered := make(chan struct{}, 100)
+	_, stop := consume(t, redis.Config{Name: name, Member: "first"}, func(context.Context, postrider.Message) error {
+		entered <- struct{}{}
+		return context.Canceled
+	})
+	<-entered
+	stop()
+	handled, stop := consume(t, redis.Config{Name: name, Member: "second"}, nil)
+	if got := receive(t, handled); got.ID != m.ID {
+		t.Errorf("got %v", got)
+	}
+	stop()
+	members, err := c.XInfoConsumers(t.Context(), name, "postrider").Result()
+	if err != nil || len(members) != 1 || members[0].Name != "first" || members[0].Pending != 0 {
+		t.Errorf("got %v, %v", members, err)
+	}
+}
+
+func TestStreamIsDeleted(t *testing.T) {
+	c := connect(t)
+	name := stream(t, c)
+	send(t, event(name, "a", "0"))
+	handled, _ := consume(t, redis.Config{Name: name}, nil)
+	receive(t, handled)
+	if err := c.Del(t.Context(), name).Err(); err != nil {
+		t.Fatal(err)
+	}
+	m := event(name, "a", "1")
+	send(t, m)
+	if got := receive(t, handled); got.ID != m.ID {
+		t.Errorf("got %v", got)
+	}
+}
+
+// An entry that was deleted while it was pending cannot be handled; it must not stop the rest.
+func TestGhost(t *testing.T) {
+	c := connect(t)
+	name := stream(t, c)
+	send(t, event(name, "a", "0"))
+	if err := c.XGroupCreate(t.Context(), name, "postrider", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	read, err := c.XReadGroup(t.Context(), &client.XReadGroupArgs{Group: "postrider", Consumer: "me", Streams: []string{name, ">"}}).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.XDel(t.Context(), name, read[0].Messages[0].ID).Err(); err != nil {
+		t.Fatal(err)
+	}
+	m := event(name, "a", "1")
+	send(t, m)
+	handled, stop := consume(t, redis.Config{Name: name, Member: "me"}, nil)
+	if got := receive(t, handled); got.ID != m.ID {
+		t.Errorf("got %v", got)
+	}
+	stop()
+	if pending, err := c.XPending(t.Context(), name, "postrider").Result(); err != nil || pending.Count != 0 {
+		t.Errorf("got %v, %v", pending, err)
+	}
+}
+
+func TestForeignEntries(t *testing.T) {
+	c := connect(t)
+	name := stream(t, c)
+	for _, fields := range [][]string{
+		{"ce-specversion", "1.0", "data", "no id"}, // claims to be a CloudEvent
+		{"temperature", "21"},
+	} {
+		if err := c.XAdd(t.Context(), &client.XAddArgs{Stream: name, Values: fields}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	handled, _ := consume(t, redis.Config{Name: name, InFlight: 1}, nil)
+	if m := receive(t, handled); string(m.Payload) != "no id" || m.Headers["ce-specversion"] != "1.0" {
+		t.Errorf("got %+v", m)
+	}
+	if m := receive(t, handled); m.Headers["temperature"] != "21" || m.Topic != name {
+		t.Errorf("got %+v", m)
+	}
+}
+
+func TestNoStream(t *testing.T) {
+	c := connect(t)
+	name := stream(t, c)
+	if err := c.Set(t.Context(), name, "text", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	con, err := redis.NewConsumer(redis.Config{URL: brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis"), Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer con.Close()
+	if err := con.Consume(t.Context(), func(context.Context, postrider.Message) error { return nil }); err == nil {
+		t.Error("a key that holds text was subscribed to")
+	}
+}

@@ -1,0 +1,31 @@
+package redis
+
+import (
+	"fmt"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/redis/server"
+)
+
+func init() {
+	broker.Register(broker.Driver{
+		Name:      "redis",
+		Schemes:   []string{"redis", "rediss"},
+		Doc:       "Each message becomes an entry of a Redis stream.",
+		Options:   broker.OptionsOf(Config{}),
+		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return open(s, NewPublisher) },
+		Consumer:  func(s *broker.Settings) (postrider.Consumer, error) { return open(s, NewConsumer) },
+		Bare:      bare,
+	})
+}
+
+func open[T any](s *broker.Settings, open func(Config) (T, error)) (T, error) {
+	server.LogTo(s.Logger)
+	var c Config
+	if err := s.Fill(&c); err != nil {
+		var none T
+		return none, fmt.Errorf("redis: %w", err)
+	}
+	return open(c)
+}

@@ -1,0 +1,58 @@
+package redis
+
+import (
+	"strings"
+
+	"github.com/postrider/postrider/wire"
+)
+
+// Names of fields beside the headers.
+const (
+	fieldKey         = "key"
+	fieldContentType = "content-type"
+	fieldData        = "data"
+	escape           = "h:" // before a header that would be taken for something else
+)
+
+// appendEntry adds the command that stores p, and changes p. Fields are in a fixed order, which is what Redis stores
+// best.
+func appendEntry(out []byte, p *wire.Packet) []byte {
+	for i, h := range p.Headers {
+		if h.Name == fieldKey || h.Name == fieldContentType || h.Name == fieldData || strings.HasPrefix(h.Name, escape) {
+			p.Headers[i].Name = escape + h.Name
+		}
+	}
+	if p.Key != "" {
+		p.Headers = append(p.Headers, wire.Header{Name: fieldKey, Value: p.Key})
+	}
+	if p.ContentType != "" {
+		p.Headers = append(p.Headers, wire.Header{Name: fieldContentType, Value: p.ContentType})
+	}
+	out = appendLength(out, '*', 2*len(p.Headers)+5)
+	out = append(out, "$4\r\nXADD\r\n"...)
+	out = appendText(out, p.Name)
+	out = append(out, "$1\r\n*\r\n"...) // the server gives the entry its ID
+	for i := range p.Headers {
+		out = appendText(appendText(out, p.Headers[i].Name), p.Headers[i].Value)
+	}
+	return appendText(appendText(out, fieldData), p.Body)
+}
+
+// packet reads an entry, whoever wrote it.
+func packet(stream string, fields map[string]any) wire.Packet {
+	p := wire.Packet{Name: stream}
+	for name, v := range fields {
+		value, _ := v.(string)
+		switch name {
+		case fieldKey:
+			p.Key = value
+		case fieldContentType:
+			p.ContentType = value
+		case fieldData:
+			p.Body = []byte(value)
+		default:
+			p.Headers = append(p.Headers, wire.Header{Name: strings.TrimPrefix(name, escape), Value: value})
+		}
+	}
+	return p
+}

@@ -1,0 +1,124 @@
+package redis
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// patience is how long the server may take for what is tried even when the consumer's context has ended.
+const patience = 2 * time.Second
+
+// held are the entries between their receipt and the server's answer to their acknowledgement. While one is held, the
+// server is told from time to time that it is being worked on, so that no other member takes it over.
+type held struct {
+	cfg    *Config
+	client *redis.Client
+
+	mu      sync.Mutex
+	entries map[string]bool
+	freed   chan struct{} // holds an element when an entry was let go
+	ended   chan struct{}
+	run     sync.WaitGroup
+}
+
+func newHeld(cfg *Config, options *redis.Options) *held {
+	h := &held{cfg: cfg, client: redis.NewClient(options), entries: make(map[string]bool)}
+	h.freed, h.ended = make(chan struct{}, 1), make(chan struct{})
+	h.run.Go(h.keep)
+	return h
+}
+
+// take reports false for an entry that is held already.
+func (h *held) take(id string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	again := h.entries[id]
+	h.entries[id] = true
+	return !again
+}
+
+// done acknowledges an entry. Only then it is let go: before, the server would hand it out again. One that could not be
+// acknowledged comes again later.
+func (h *held) done(id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_ = h.client.XAck(ctx, h.cfg.Name, h.cfg.Group, id).Err()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.entries, id)
+	select {
+	case h.freed <- struct{}{}:
+	default:
+	}
+}
+
+// waitFree waits for room and returns how many entries may be asked for.
+func (h *held) waitFree(ctx context.Context) int {
+	for ctx.Err() == nil {
+		h.mu.Lock()
+		free := h.cfg.InFlight - len(h.entries)
+		h.mu.Unlock()
+		if free > 0 {
+			return free
+		}
+		select {
+		case <-h.freed:
+		case <-ctx.Done():
+		}
+	}
+	return 0
+}
+
+// keep keeps entries alive until the end.
+func (h *held) keep() {
+	beat := time.NewTicker(h.cfg.ClaimIdle / 3)
+	defer beat.Stop()
+	for {
+		select {
+		case <-beat.C:
+			h.setIdle(0)
+		case <-h.ended:
+			return
+		}
+	}
+}
+
+// setIdle tells the server how long the entries have not been heard of.
+func (h *held) setIdle(idle time.Duration) {
+	h.mu.Lock()
+	ids := slices.Collect(maps.Keys(h.entries))
+	h.mu.Unlock()
+	if len(ids) == 0 {
+		return
+	}
+	args := []any{"xclaim", h.cfg.Name, h.cfg.Group, h.cfg.Member, 0}
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_ = h.client.Do(ctx, append(args, "idle", idle.Milliseconds(), "justid")...).Err() // the next beat tries again
+}
+
+// leaving removes a member that has nothing pending. Test and removal are one step, because removing a member forgets
+// what it has pending.
+var leaving = redis.NewScript(`
+if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) > 0 then return 0 end
+return redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])`)
+
+// leave frees what is not done for others to take over, and signs off. None of it is needed: a server that does not
+// answer does not hold us up for long.
+func (h *held) leave() {
+	close(h.ended)
+	h.run.Wait()
+	h.setIdle(h.cfg.ClaimIdle)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_ = leaving.Run(ctx, h.client, []string{h.cfg.Name}, h.cfg.Group, h.cfg.Member).Err()
+	_ = h.client.Close()
+}

@@ -1,0 +1,82 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/redis/server"
+)
+
+var (
+	_ postrider.Publisher   = (*Publisher)(nil)
+	_ postrider.OrderKeeper = (*Publisher)(nil)
+	_ postrider.Inspector   = (*Publisher)(nil)
+)
+
+// Publisher adds messages to streams.
+type Publisher struct {
+	cfg     Config
+	options *redis.Options
+	senders chan *sender // that are free
+}
+
+// NewPublisher returns a publisher that connects when it is first used. Errors are about the configuration.
+func NewPublisher(cfg Config) (*Publisher, error) {
+	options, codec, err := cfg.prepare()
+	if err != nil {
+		return nil, err
+	}
+	p := &Publisher{cfg: cfg, options: options, senders: make(chan *sender, cfg.Connections)}
+	breaks := new(atomic.Int64)
+	for range cfg.Connections {
+		p.senders <- &sender{cfg: &p.cfg, codec: codec, line: line{options: options, breaks: breaks}}
+	}
+	return p, nil
+}
+
+// Publish implements [postrider.Publisher].
+func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []error {
+	select {
+	case s := <-p.senders:
+		defer func() { p.senders <- s }()
+		return s.publish(ctx, msgs)
+	case <-ctx.Done():
+		return slices.Repeat([]error{postrider.Unavailable(ctx.Err())}, len(msgs))
+	}
+}
+
+// KeepsOrder is true: messages that may not overtake each other are in one transaction, where they fail together, or in
+// one that follows.
+func (p *Publisher) KeepsOrder() bool { return true }
+
+// Close closes all connections.
+func (p *Publisher) Close() error {
+	for range p.cfg.Connections {
+		s := <-p.senders
+		s.line.close()
+		p.senders <- s
+	}
+	return nil
+}
+
+// Inspect implements [postrider.Inspector].
+func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Inspection, error) {
+	client := redis.NewClient(p.options)
+	defer func() { _ = client.Close() }()
+	in, err := server.Inspect(ctx, client, p.cfg.WaitReplicas)
+	for _, name := range names {
+		kind, _ := client.Type(ctx, name).Result() // which the user may not be allowed to ask
+		if kind != "" && kind != "none" && kind != "stream" {
+			in.Warnings = append(in.Warnings, postrider.Warning{
+				Danger: fmt.Sprintf("The key %s holds a %s, not a stream: every message for it is refused.", name, kind),
+				Remedy: "Rename the key or route the messages elsewhere.",
+			})
+		}
+	}
+	return in, err
+}

@@ -1,0 +1,215 @@
+package redis_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/broker/brokertest/flaky"
+	"github.com/postrider/postrider/broker/redis"
+	"github.com/postrider/postrider/wire"
+)
+
+func open(t *testing.T, cfg redis.Config) *redis.Publisher {
+	t.Helper()
+	if cfg.URL == "" {
+		cfg.URL = brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis")
+	}
+	p := publisher(t, cfg)
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+func event(stream, key, payload string) postrider.Message {
+	m := postrider.Event("order.placed", "order", key, []byte(payload))
+	m.Topic = stream
+	return m
+}
+
+func expect(t *testing.T, errs []error, want ...postrider.Class) {
+	t.Helper()
+	if len(errs) != len(want) {
+		t.Fatalf("got %v, want one error a message", errs)
+	}
+	for i, class := range want {
+		if (class == confirmed) != (errs[i] == nil) || errs[i] != nil && postrider.ClassOf(errs[i]) != class {
+			t.Errorf("message %d: got %v (%v), want class %v", i, errs[i], postrider.ClassOf(errs[i]), class)
+		}
+	}
+}
+
+const confirmed postrider.Class = -1
+
+// The layout is what consumers in other languages rely on.
+func TestEntry(t *testing.T) {
+	c := connect(t)
+	name := stream(t, c)
+	m := event(name, "42", "{}")
+	m.Headers = map[string]string{"traceparent": "00-1", "data": "mine", "h:x": "y"}
+	for _, format := range []wire.Format{wire.CloudEvents, wire.Raw} {
+		if errs := open(t, redis.Config{Format: format}).Publish(t.Context(), []postrider.Message{m}); errs != nil {
+			t.Fatal(errs)
+		}
+	}
+	entries, err := c.XRange(t.Context(), name, "-", "+").Result()
+	if err != nil || len(entries) != 2 {
+		t.Fatalf("got %v, %v", entries, err)
+	}
+	common := map[string]any{"traceparent": "00-1", "h:data": "mine", "h:h:x": "y", "key": "order/42", "data": "{}"}
+	for i, own := range []map[string]any{
+		{"ce-id": m.ID.String(), "ce-type": "order.placed", "ce-subject": "42", "ce-aggregatetype": "order", "ce-specversion": "1.0", "ce-source": "postrider", "content-type": m.ContentType},
+		{"message-id": m.ID.String(), "content-type": nil},
+	} {
+		for _, fields := range []map[string]any{common, own} {
+			for field, want := range fields {
+				if got := entries[i].Values[field]; got != want {
+					t.Errorf("field %s: got %v, want %v", field, got, want)
+				}
+			}
+		}
+		if ids := strings.Count(fmt.Sprint(entries[i].Values), m.ID.String()); ids != 1 {
+			t.Errorf("the ID is there %d times, want once: %v", ids, entries[i].Values)
+		}
+	}
+}
+
+// A user who may not write to one stream is refused there and nowhere else.
+func TestNoPermission(t *testing.T) {
+	c := connect(t)
+	allowed, denied := stream(t, c), stream(t, c)
+	user, password := "user"+rand.Text(), rand.Text()
+	if err := c.Do(t.Context(), "acl", "setuser", user, "on", ">"+password, "~"+strings.ReplaceAll(allowed, " ", "?"), "+xadd", "+multi", "+exec").Err(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { connect(t).Do(t.Context(), "acl", "deluser", user) })
+	u, err := url.Parse(brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(user, password)
+	p := open(t, redis.Config{URL: u.String()})
+	errs := p.Publish(t.Context(), []postrider.Message{
+		event(allowed, "a", "0"), event(denied, "b", "1"), event(allowed, "b", "2"), event(allowed, "c", "3"), event(denied, "d", "4"),
+	})
+	expect(t, errs, confirmed, postrider.ClassPermanent, postrider.ClassUnavailable, confirmed, postrider.ClassPermanent)
+	if n := c.XLen(t.Context(), allowed).Val(); n != 2 {
+		t.Errorf("the stream has %d entries, want 2", n)
+	}
+
+	u.User = url.UserPassword(user, "wrong")
+	errs = open(t, redis.Config{URL: u.String()}).Publish(t.Context(), []postrider.Message{event(allowed, "a", "0")})
+	expect(t, errs, postrider.ClassUnavailable)
+	if strings.Contains(fmt.Sprint(errs), password) {
+		t.Errorf("the password is in %v", errs)
+	}
+}
+
+func TestMemoryIsFull(t *testing.T) {
+	c := connect(t)
+	name := stream(t, c)
+	p := open(t, redis.Config{})
+	msgs := []postrider.Message{event(name, "a", "0"), event(name, "b", "1")}
+	if err := c.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	errs := p.Publish(t.Context(), msgs)
+	if err := c.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, errs, postrider.ClassUnavailable, postrider.ClassUnavailable)
+	if errs := p.Publish(t.Context(), msgs); errs != nil {
+		t.Error(errs)
+	}
+	if n := c.XLen(t.Context(), name).Val(); n != 2 {
+		t.Errorf("the stream has %d entries, want 2", n)
+	}
+}
+
+func TestTooFewReplicas(t *testing.T) {
+	c := connect(t)
+	p := open(t, redis.Config{WaitReplicas: 1, WaitTimeout: 1e6})
+	expect(t, p.Publish(t.Context(), []postrider.Message{event(stream(t, c), "a", "0")}), postrider.ClassUnknown)
+	in, err := p.Inspect(t.Context(), nil)
+	if err != nil || !strings.Contains(fmt.Sprint(in.Warnings), "wait for 1 replicas and there are 0") {
+		t.Errorf("got %v, %v", in.Warnings, err)
+	}
+}
+
+func TestInspect(t *testing.T) {
+	c := connect(t)
+	name := stream(t, c)
+	if err := c.Set(t.Context(), name, "text", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, redis.Config{})
+	in, err := p.Inspect(t.Context(), []string{name, "absent " + name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(in.Confirmed, "append-only file, which is flushed to the disk once a second") {
+		t.Errorf("got %q", in.Confirmed)
+	}
+	for _, want := range []string{"one second of confirmed messages", "holds a string"} {
+		if !strings.Contains(fmt.Sprint(in.Warnings), want) {
+			t.Errorf("nobody is warned of %q: %v", want, in.Warnings)
+		}
+	}
+	if len(in.Warnings) != 2 || len(in.Settings) == 0 {
+		t.Errorf("got %+v", in)
+	}
+}
+
+func TestConfigMistakes(t *testing.T) {
+	_, err := redis.NewPublisher(redis.Config{
+		URL: "amqp://user:secret@host", Format: "xml", Connections: -1, Timeout: 1, WaitReplicas: 1, WaitTimeout: 2,
+	})
+	for _, want := range []string{"url", "format", "connections", "wait_timeout and timeout"} {
+		if !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%v does not mention %s", err, want)
+		}
+	}
+	if strings.Contains(fmt.Sprint(err), "secret") {
+		t.Errorf("the password is in %v", err)
+	}
+	for _, url := range []string{"", "redis://h/x", "redis://h?skip_verify=true", "redis://u:secret@h:notaport", "redis://u:secret@%zz"} {
+		if _, err := redis.NewPublisher(redis.Config{URL: url}); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: got %v", url, err)
+		}
+	}
+	_, err = redis.NewConsumer(redis.Config{URL: "redis://h", ClaimIdle: 1, InFlight: -1})
+	for _, want := range []string{"name", "claim_idle", "in_flight"} {
+		if !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%v does not mention %s", err, want)
+		}
+	}
+}
+
+// A context that is cancelled ends a call at once, also when the server is silent.
+func TestCancel(t *testing.T) {
+	u, err := url.Parse(brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := flaky.Listen(t, u.Host)
+	c := connect(t)
+	msgs := []postrider.Message{event(stream(t, c), "a", "0")}
+	p := open(t, redis.Config{URL: "redis://" + proxy.Addr(), Connections: 1})
+	if errs := p.Publish(t.Context(), msgs); errs != nil {
+		t.Fatal(errs)
+	}
+	proxy.SwallowAnswers()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	begin := time.Now()
+	expect(t, p.Publish(ctx, msgs), postrider.ClassUnknown)
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("Publish took %v after it was cancelled", took)
+	}
+	expect(t, p.Publish(ctx, msgs), postrider.ClassUnavailable)
+}

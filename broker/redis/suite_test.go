@@ -1,0 +1,86 @@
+package redis_test
+
+import (
+	"context"
+	"crypto/rand"
+	"net/url"
+	"testing"
+
+	client "github.com/redis/go-redis/v9"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/broker/redis"
+)
+
+func TestSuite(t *testing.T) {
+	address := brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis")
+	c := connect(t)
+	// A key of another type is what no message can be added to.
+	forbidden := "forbidden " + rand.Text()
+	if err := c.Set(t.Context(), forbidden, "not a stream", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, c, forbidden)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	brokertest.Run(t, func(t *testing.T) brokertest.Harness {
+		return brokertest.Harness{
+			Server: u.Host,
+			Create: func(t *testing.T) string { return stream(t, c) },
+			Publisher: func(t *testing.T, server string) postrider.Publisher {
+				return publisher(t, redis.Config{URL: "redis://" + server})
+			},
+			Consumer: func(t *testing.T, name, group string, limit int) postrider.Consumer {
+				con, err := redis.NewConsumer(redis.Config{URL: address, Name: name, Group: group, Member: "me", InFlight: limit})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return con
+			},
+			Restart: func(t *testing.T) {
+				brokertest.Services(t, "kill", "redis")
+				brokertest.Services(t, "start", "redis")
+			},
+			Abilities: brokertest.Abilities{Forbidden: forbidden},
+		}
+	})
+}
+
+func connect(t *testing.T) *client.Client {
+	t.Helper()
+	options, err := client.ParseURL(brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client.NewClient(options)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// stream returns the name of a stream that is deleted at the end of the test.
+func stream(t *testing.T, c *client.Client) string {
+	name := "test " + rand.Text()
+	remove(t, c, name)
+	return name
+}
+
+func remove(t *testing.T, c *client.Client, key string) {
+	t.Cleanup(func() {
+		if err := c.Del(context.WithoutCancel(t.Context()), key).Err(); err != nil {
+			t.Logf("deleting %s: %v", key, err)
+		}
+	})
+}
+
+func publisher(t *testing.T, cfg redis.Config) *redis.Publisher {
+	t.Helper()
+	p, err := redis.NewPublisher(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

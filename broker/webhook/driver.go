@@ -1,0 +1,74 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
+)
+
+func init() {
+	broker.Register(broker.Driver{
+		Name:      "webhook",
+		Schemes:   []string{"http", "https"},
+		Doc:       "Messages are posted to an HTTP endpoint, one a request, signed as Standard Webhooks says.",
+		Options:   broker.OptionsOf(Config{}),
+		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return open(s) },
+		Bare:      bare,
+	})
+}
+
+func open(s *broker.Settings) (*Publisher, error) {
+	var cfg Config
+	if err := s.Fill(&cfg); err != nil {
+		return nil, err
+	}
+	return NewPublisher(cfg)
+}
+
+// bare posts a load with net/http alone, as many requests at a time as a publisher would.
+func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
+	p, err := open(s) // for its transport and its address
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	target, err := p.target(load.Name)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	payload := make([]byte, load.Size)
+	post := func() error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(payload))
+		if err != nil {
+			return err
+		}
+		resp, err := p.transport.RoundTrip(req)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		return errors.Join(err, resp.Body.Close(), judge(resp))
+	}
+	var begun atomic.Int64
+	var run sync.WaitGroup
+	for range p.cfg.Parallel {
+		run.Go(func() {
+			for ctx.Err() == nil && begun.Add(1) <= int64(load.Messages) {
+				if err := post(); err != nil {
+					stop(err)
+				}
+			}
+		})
+	}
+	run.Wait()
+	defer stop(nil)
+	return context.Cause(ctx)
+}

@@ -1,0 +1,149 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/webhook/signature"
+	"github.com/postrider/postrider/wire"
+)
+
+// Publisher posts messages to an endpoint, one a request. It is safe for concurrent use.
+type Publisher struct {
+	cfg       Config
+	codec     *wire.Codec
+	signer    *signature.Signer
+	url       *url.URL
+	dialer    *net.Dialer
+	transport *http.Transport
+	closing   context.Context
+	close     context.CancelFunc
+	slots     chan struct{}
+	pause     atomic.Pointer[StatusError] // the answer that asked for the latest one
+	down      atomic.Bool
+
+	mu   sync.Mutex
+	next time.Time // when the next request may be sent, if there is a rate
+}
+
+// NewPublisher returns a publisher, or all that is wrong with its configuration. It does not connect.
+func NewPublisher(cfg Config) (*Publisher, error) {
+	codec, err := cfg.prepare()
+	address, urlErr := cfg.parseURL()
+	signer, signerErr := signature.NewSigner(cfg.Secrets...)
+	guard, guardErr := newGuard(&cfg)
+	if err := errors.Join(err, urlErr, signerErr, guardErr); err != nil {
+		return nil, err
+	}
+	p := &Publisher{cfg: cfg, codec: codec, signer: signer, url: address, slots: make(chan struct{}, cfg.Parallel)}
+	p.closing, p.close = context.WithCancel(context.Background())
+	p.dialer = &net.Dialer{Timeout: cfg.Timeout, ControlContext: guard.control}
+	p.transport = &http.Transport{ // without Proxy: none is taken from the environment
+		DialContext:            p.dial,
+		TLSClientConfig:        cfg.TLS.Clone(),
+		TLSHandshakeTimeout:    cfg.Timeout,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: cfg.Timeout, PingTimeout: cfg.Timeout},
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    cfg.Parallel,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+	return p, nil
+}
+
+// dial ends with the publisher too: the transport goes on dialling when the request that wanted it has ended.
+func (p *Publisher) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.closing, cancel)()
+	if p.cfg.Dial != nil {
+		return p.cfg.Dial(ctx, network, address)
+	}
+	return p.dialer.DialContext(ctx, network, address)
+}
+
+// Publish implements [postrider.Publisher]: messages of one key one after the other, different keys at the same time.
+func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []error {
+	return broker.Each(ctx, msgs, p.cfg.Parallel, p.send)
+}
+
+// KeepsOrder is true: behind a failed message, those of its key are not sent.
+func (p *Publisher) KeepsOrder() bool { return true }
+
+// Close implements [postrider.Publisher].
+func (p *Publisher) Close() error {
+	p.close()
+	p.transport.CloseIdleConnections()
+	return nil
+}
+
+func (p *Publisher) send(ctx context.Context, m *postrider.Message) error {
+	select {
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
+	case <-ctx.Done():
+		return postrider.Unavailable(ctx.Err())
+	}
+	if err := p.wait(ctx); err != nil {
+		return postrider.Unavailable(err)
+	}
+	caller := ctx
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
+	defer cancel()
+	var sent atomic.Bool // what the endpoint has got is at least a request, if perhaps without its whole body
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
+	req, err := p.request(ctx, m)
+	if err != nil {
+		return postrider.Permanent(err)
+	}
+	resp, err := p.transport.RoundTrip(req)
+	switch {
+	case errors.As(err, new(*ForbiddenError)):
+		return postrider.Permanent(err)
+	case err != nil && sent.Load():
+		return fmt.Errorf("webhook: no answer: %w", err)
+	case err != nil && caller.Err() != nil:
+		return postrider.Unavailable(caller.Err())
+	case err != nil:
+		return p.note(postrider.Unavailable(fmt.Errorf("webhook: not sent: %w", err)))
+	}
+	// A little of the body is read, and soon, only so that the connection can be used again.
+	defer time.AfterFunc(250*time.Millisecond, cancel).Stop()
+	if resp.StatusCode >= 200 { // behind another comes a connection without end, not a body
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
+	}
+	_ = resp.Body.Close()
+	return p.note(judge(resp))
+}
+
+// wait returns when a request may be sent. A pause that the endpoint has asked for is left to the caller.
+func (p *Publisher) wait(ctx context.Context) error {
+	if pause := p.pause.Load(); pause != nil && pause.RetryAfter() > 0 {
+		return fmt.Errorf("webhook: not sent, a pause is asked for: %w", pause)
+	}
+	if p.cfg.Rate == 0 {
+		return nil
+	}
+	p.mu.Lock()
+	wait := max(0, time.Until(p.next))
+	p.next = time.Now().Add(wait + time.Second/time.Duration(p.cfg.Rate))
+	p.mu.Unlock()
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,89 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/webhook/signature"
+	"github.com/postrider/postrider/wire"
+)
+
+// reserved are headers that belong to the protocol or to the publisher. A message that has one is refused: it would
+// arrive changed, or change what HTTP does.
+var reserved = []string{
+	signature.HeaderID, signature.HeaderTimestamp, signature.HeaderSignature, "Accept-Encoding", "Connection",
+	"Content-Length", "Content-Type", "Cookie", "Expect", "Host", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
+}
+
+// tokenCharacters are what HTTP allows in the name of a header.
+const tokenCharacters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ!#$%&'*+-.^_`|~"
+
+// isFieldValue is what HTTP carries unchanged as the value of a header.
+func isFieldValue(s string) bool {
+	isControl := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+	return !strings.ContainsFunc(s, isControl) && strings.Trim(s, " \t") == s
+}
+
+// request makes the request for a message. Errors are about the message.
+func (p *Publisher) request(ctx context.Context, m *postrider.Message) (*http.Request, error) {
+	packet := wire.Packet{Headers: make([]wire.Header, 0, 16)}
+	p.codec.Encode(m, &packet)
+	if p.cfg.MaxBody > 0 && len(packet.Body) > p.cfg.MaxBody {
+		return nil, fmt.Errorf("webhook: the body has %d bytes, more than MaxBody (%d)", len(packet.Body), p.cfg.MaxBody)
+	}
+	target, err := p.target(packet.Name)
+	if err != nil {
+		return nil, err
+	}
+	// The transport may go on reading a body when its answer is there or its time is up; the message is not ours by then.
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(bytes.Clone(packet.Body)))
+	if err != nil {
+		return nil, err
+	}
+	if user := p.url.User; user != nil {
+		password, _ := user.Password()
+		req.SetBasicAuth(user.Username(), password)
+	}
+	for _, h := range packet.Headers {
+		name := http.CanonicalHeaderKey(h.Name)
+		switch {
+		case h.Name == "" || strings.Trim(h.Name, tokenCharacters) != "" || !isFieldValue(h.Value):
+			return nil, fmt.Errorf("webhook: header %q: its name is no token, or its value no plain text of one line", name)
+		case slices.Contains(reserved, name):
+			return nil, fmt.Errorf("webhook: header %q is not the message's to set", name)
+		case req.Header[name] != nil:
+			return nil, fmt.Errorf("webhook: header %q is there twice: HTTP does not tell upper from lower case", name)
+		}
+		req.Header[name] = []string{h.Value}
+	}
+	if !isFieldValue(packet.ID) || !isFieldValue(packet.ContentType) {
+		return nil, errors.New("webhook: the ID or the content type is no plain text of one line")
+	}
+	p.signer.Sign(req.Header, packet.ID, time.Now(), packet.Body)
+	req.Header.Set("User-Agent", "postrider")
+	if packet.ContentType != "" {
+		req.Header.Set("Content-Type", packet.ContentType)
+	}
+	return req, nil
+}
+
+// target returns the address for a name.
+func (p *Publisher) target(name string) (string, error) {
+	if !strings.Contains(p.cfg.URL, namePlace) {
+		return p.cfg.URL, nil
+	}
+	climbs := func(part string) bool { return part == "." || part == ".." }
+	if name == "" || strings.Contains(name, `\`) || slices.ContainsFunc(strings.Split(name, "/"), climbs) {
+		return "", fmt.Errorf("webhook: name %q cannot stand in a URL's path", name)
+	}
+	return strings.ReplaceAll(p.cfg.URL, namePlace, url.PathEscape(name)), nil
+}

@@ -1,0 +1,134 @@
+package webhook_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/broker/memory"
+	"github.com/postrider/postrider/broker/webhook"
+)
+
+const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+var (
+	_ postrider.OrderKeeper = (*webhook.Publisher)(nil)
+	_ postrider.Inspector   = (*webhook.Publisher)(nil)
+)
+
+// endpoint is a server that stores what it receives before it confirms, as a good endpoint does.
+type endpoint struct {
+	address string
+	http2   bool
+	store   *memory.Broker
+	handler http.Handler
+	server  *httptest.Server
+	names   sync.Map
+}
+
+func newEndpoint(t *testing.T, http2 bool) *endpoint {
+	e := &endpoint{http2: http2, store: memory.New(), address: "127.0.0.1:0"}
+	cfg := webhook.Config{Secrets: []string{secret}, MaxBody: 4 << 20}
+	receiver, err := webhook.NewReceiver(cfg, func(ctx context.Context, m postrider.Message) error {
+		if errs := e.store.Publish(ctx, []postrider.Message{m}); errs != nil {
+			return errs[0]
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/hooks/{name}", func(w http.ResponseWriter, r *http.Request) {
+		name := r.PathValue("name")
+		if name == "forbidden" {
+			w.WriteHeader(http.StatusForbidden)
+		} else if _, ok := e.names.Load(name); !ok {
+			w.WriteHeader(http.StatusNotFound)
+		} else {
+			receiver.ServeHTTP(w, r)
+		}
+	})
+	e.handler = mux
+	e.start(t)
+	t.Cleanup(func() {
+		e.server.CloseClientConnections()
+		e.server.Close()
+	})
+	return e
+}
+
+func (e *endpoint) start(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("tcp", e.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.address = l.Addr().String()
+	e.server = httptest.NewUnstartedServer(e.handler)
+	_ = e.server.Listener.Close()
+	e.server.Listener = l
+	e.server.EnableHTTP2 = e.http2
+	e.server.Config.ErrorLog = log.New(io.Discard, "", 0) // broken handshakes are what some tests are about
+	e.server.StartTLS()
+}
+
+func (e *endpoint) restart(t *testing.T) {
+	e.server.Listener.Close()
+	e.server.CloseClientConnections()
+	e.server.Close()
+	e.start(t)
+}
+
+func (e *endpoint) publisher(t *testing.T, address string) postrider.Publisher {
+	t.Helper()
+	roots := x509.NewCertPool()
+	roots.AddCert(e.server.Certificate())
+	p, err := webhook.NewPublisher(webhook.Config{
+		URL:           "https://" + address + "/hooks/{name}",
+		Secrets:       []string{secret},
+		AllowLoopback: true,
+		MaxBody:       1<<20 - 1,
+		TLS:           &tls.Config{RootCAs: roots},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestSuite(t *testing.T) {
+	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
+		t.Run(name, func(t *testing.T) {
+			brokertest.Run(t, func(t *testing.T) brokertest.Harness {
+				e := newEndpoint(t, http2)
+				return brokertest.Harness{
+					Server: e.address,
+					Create: func(t *testing.T) string {
+						name := "name of " + postrider.NewID().String()
+						e.names.Store(name, true)
+						return name
+					},
+					Publisher: e.publisher,
+					Consumer: func(_ *testing.T, name, group string, limit int) postrider.Consumer {
+						return e.store.Consumer(name, group, limit)
+					},
+					Restart: e.restart,
+					Abilities: brokertest.Abilities{
+						MaxPayload: 1 << 20, Missing: "missing", Forbidden: "forbidden", OneLineHeaders: true, FoldsHeaderNames: true,
+						OneAtATime: true,
+					},
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,15 @@
+package main
+
+// The brokers that this program knows. To build one with others, copy the package and change this list: importing a
+// package is all that it takes.
+import (
+	_ "github.com/postrider/postrider/broker/asynq"
+	_ "github.com/postrider/postrider/broker/discard"
+	_ "github.com/postrider/postrider/broker/kafka"
+	_ "github.com/postrider/postrider/broker/nats"
+	_ "github.com/postrider/postrider/broker/pulsar"
+	_ "github.com/postrider/postrider/broker/rabbitmq"
+	_ "github.com/postrider/postrider/broker/redis"
+	_ "github.com/postrider/postrider/broker/stdout"
+	_ "github.com/postrider/postrider/broker/webhook"
+)

@@ -1,0 +1,88 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/route"
+)
+
+const (
+	defaultSchema = "postrider"
+	strict        = "strict"
+)
+
+// Plan is a feed with all its defaults filled in, ready to be served.
+type Plan struct {
+	Name         string
+	DatabaseName string
+	Database     Database
+	Table        *route.Table
+	Only         route.Match
+	Relay        relay.Config // with the feed's name and the defaults; Name and Logger are left to the caller
+}
+
+// Feed returns the plan of the feed with the name.
+func (f *File) Feed(name string) (*Plan, error) {
+	feed, ok := f.Feeds[name]
+	if !ok {
+		return nil, fmt.Errorf("config: there is no feed %q: there are %s", name, list(f.Feeds))
+	}
+	database, err := choose("database", feed.Database, f.Databases)
+	if err != nil {
+		return nil, fmt.Errorf("config: feeds.%s: %w", name, err)
+	}
+	table, err := route.NewTable(f.rules(feed))
+	if err != nil {
+		return nil, fmt.Errorf("config: feeds.%s: %w", name, err)
+	}
+	p := &Plan{Name: name, DatabaseName: database, Database: f.Databases[database], Table: table, Only: feed.Only, Relay: feed.Relay}
+	if p.Database.Schema == "" {
+		p.Database.Schema = defaultSchema
+	}
+	p.Relay.Feed = name
+	for _, o := range relayOptions {
+		o.fill(&p.Relay)
+	}
+	return p, nil
+}
+
+// Router returns the publisher for the feed's relay. It needs all of the table's destinations, opened.
+func (p *Plan) Router(destinations map[string]postrider.Publisher, log *slog.Logger) (*route.Router, error) {
+	if log != nil {
+		log = log.With("feed", p.Name)
+	}
+	return route.NewRouter(p.Table, destinations, route.Config{Only: p.Only, Logger: log})
+}
+
+// rules returns the feed's routes with their destinations. Where there is none, it stays empty.
+func (f *File) rules(feed Feed) []route.Rule {
+	fallback, _ := choose("destination", feed.Destination, f.Destinations)
+	if len(feed.Routes) == 0 {
+		return []route.Rule{{Destination: fallback}}
+	}
+	rules := make([]route.Rule, len(feed.Routes))
+	for i, rule := range feed.Routes {
+		if rule.Destination == "" && !rule.Drop {
+			rule.Destination = fallback
+		}
+		rules[i] = rule
+	}
+	return rules
+}
+
+// choose returns the named one of a kind of things, or the only one there is if no name is given.
+func choose[T any](kind, name string, all map[string]T) (string, error) {
+	if name != "" {
+		if _, ok := all[name]; !ok {
+			return "", fmt.Errorf("there is no %s %q: there are %s%s", kind, name, list(all), didYouMean(name, keys(all)))
+		}
+		return name, nil
+	}
+	if len(all) != 1 {
+		return "", fmt.Errorf("which %s? there are %s", kind, list(all))
+	}
+	return keys(all)[0], nil
+}

@@ -1,0 +1,172 @@
+package config
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/route"
+)
+
+// hiddenText stands where a secret was.
+const hiddenText = "***"
+
+// Redacted is a configuration with all its defaults and without its secrets, for people and programs to look at. A part
+// that is not a secret reads as it would in a file.
+type Redacted struct {
+	Databases    map[string]RedactedDatabase `json:"databases" yaml:"databases"`
+	Destinations map[string]map[string]any   `json:"destinations" yaml:"destinations"` // url, broker and the options
+	Feeds        map[string]RedactedFeed     `json:"feeds" yaml:"feeds"`
+}
+
+// RedactedDatabase is a [Database] without its password.
+type RedactedDatabase struct {
+	URL    string `json:"url" yaml:"url"`
+	Schema string `json:"schema" yaml:"schema"`
+}
+
+// RedactedFeed is a [Feed] with its defaults.
+type RedactedFeed struct {
+	Database string          `json:"database" yaml:"database"`
+	Order    string          `json:"order" yaml:"order"`
+	Only     *RedactedMatch  `json:"only,omitempty" yaml:"only,omitempty"`
+	Relay    map[string]any  `json:"relay" yaml:"relay"`
+	Routes   []RedactedRoute `json:"routes" yaml:"routes"`
+}
+
+// RedactedMatch is a [route.Match].
+type RedactedMatch struct {
+	Types   []string `json:"types,omitempty" yaml:"types,omitempty,flow"`
+	Topics  []string `json:"topics,omitempty" yaml:"topics,omitempty,flow"`
+	Tenants []string `json:"tenants,omitempty" yaml:"tenants,omitempty,flow"`
+}
+
+// RedactedRoute is a [route.Rule] with its destination.
+type RedactedRoute struct {
+	RedactedMatch `yaml:",inline"`
+	Destination   string `json:"destination,omitempty" yaml:"destination,omitempty"`
+	Name          string `json:"name,omitempty" yaml:"name,omitempty"`
+	ID            string `json:"id,omitempty" yaml:"id,omitempty"`
+	Drop          bool   `json:"drop,omitempty" yaml:"drop,omitempty"`
+}
+
+// YAML returns the configuration as a file would have it.
+func (r Redacted) YAML() ([]byte, error) { return yaml.Marshal(r) }
+
+// Redacted returns the configuration for showing.
+func (f *File) Redacted() Redacted {
+	r := Redacted{make(map[string]RedactedDatabase), make(map[string]map[string]any), make(map[string]RedactedFeed)}
+	for name, d := range f.Databases {
+		shown := RedactedDatabase{URL: RedactURL(d.URL), Schema: d.Schema}
+		if d.Schema == "" {
+			shown.Schema = defaultSchema
+		}
+		r.Databases[name] = shown
+	}
+	for name, d := range f.Destinations {
+		r.Destinations[name] = f.redactDestination("destinations."+name, d)
+	}
+	for name, feed := range f.Feeds {
+		database, _ := choose("database", feed.Database, f.Databases)
+		shown := RedactedFeed{Database: database, Order: strict, Relay: make(map[string]any)}
+		if len(feed.Only.Types)+len(feed.Only.Topics)+len(feed.Only.Tenants) > 0 {
+			only := RedactedMatch(feed.Only)
+			shown.Only = &only
+		}
+		for _, o := range relayOptions {
+			shown.Relay[o.key] = o.show(feed)
+		}
+		for _, rule := range f.rules(feed) {
+			shown.Routes = append(shown.Routes, redactRule(rule))
+		}
+		r.Feeds[name] = shown
+	}
+	return r
+}
+
+func redactRule(rule route.Rule) RedactedRoute {
+	shown := RedactedRoute{RedactedMatch(rule.Match), rule.Destination, rule.Name, rule.ID, rule.Drop}
+	if shown.ID == "" && !rule.Drop {
+		shown.ID = "{id}"
+	}
+	return shown
+}
+
+// show returns the field as a file would have it.
+func (o *relayOption) show(feed Feed) any {
+	o.fill(&feed.Relay)
+	if o.number != nil {
+		return *o.number(&feed.Relay)
+	}
+	return o.duration(&feed.Relay).String()
+}
+
+func (f *File) redactDestination(path string, d Destination) map[string]any {
+	shown := map[string]any{"url": RedactURL(d.URL)}
+	driver, err := d.Driver()
+	if err != nil {
+		return shown
+	}
+	shown["broker"] = driver.Name
+	for _, o := range append(broker.Common(), driver.Options...) {
+		value, set := d.Options[o.Name]
+		switch {
+		case !set && (o.Default == "" || forConsumers(o.Name)):
+		case set && (o.Kind == broker.Secret || f.source.hidden[path+"."+o.Name]):
+			shown[o.Name] = hiddenText
+		case set:
+			shown[o.Name] = typed(o.Kind, value)
+		default:
+			shown[o.Name] = typed(o.Kind, o.Default)
+		}
+	}
+	return shown
+}
+
+// typed makes a value of an option what it would be in a file.
+func typed(kind broker.Kind, value string) any {
+	switch kind {
+	case broker.Int:
+		if n, err := strconv.Atoi(value); err == nil {
+			return n
+		}
+	case broker.Bool:
+		if b, err := strconv.ParseBool(value); err == nil {
+			return b
+		}
+	case broker.List:
+		return strings.Split(value, ",")
+	case broker.Text, broker.Secret, broker.Duration:
+	}
+	return value
+}
+
+const secretWords = `(?:pass|secret|token|key|sig|auth|cred)`
+
+// Each takes rather too much than too little: a password may contain all characters that it should not.
+var (
+	pairSecret  = regexp.MustCompile(`(?i)(\w*` + secretWords + `\w*\s*=\s*)('(?:[^'\\]|\\.)*'?|\S*)`)
+	querySecret = regexp.MustCompile(`(?i)([?&][^=&#]*` + secretWords + `[^=&#]*=)[^&#]*`)
+	userSecret  = regexp.MustCompile(`^([a-zA-Z0-9+.-]+://)([^:@/?#]*)(:.*)?@`)
+)
+
+// RedactURL returns an address without the passwords and tokens in it, for logs.
+func RedactURL(address string) string {
+	if !strings.Contains(address, "://") {
+		return pairSecret.ReplaceAllString(address, "${1}"+hiddenText)
+	}
+	address = userSecret.ReplaceAllStringFunc(address, func(match string) string {
+		part := userSecret.FindStringSubmatch(match)
+		switch {
+		case part[3] != "":
+			return part[1] + part[2] + ":" + hiddenText + "@"
+		case strings.HasPrefix(part[1], "postgres"):
+			return match
+		}
+		return part[1] + hiddenText + "@" // a name without a password can be a token
+	})
+	return querySecret.ReplaceAllString(address, "${1}"+hiddenText)
+}

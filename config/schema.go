@@ -1,0 +1,204 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/route"
+)
+
+// object is a JSON object, printed with its keys in alphabetical order.
+type object = map[string]any
+
+const (
+	nameForms     = `^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`
+	variableForm  = `\$\{`
+	durationForms = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+)
+
+// Schema returns the JSON Schema (2020-12) of the file, for editors and for checks without Postrider. It knows the brokers
+// that the program imports.
+func Schema() []byte {
+	defs := object{"match": matchSchema(), "relay": relaySchema(), "route": routeSchema(), "feed": feedSchema()}
+	schema := object{
+		"$schema":     "https://json-schema.org/draft/2020-12/schema",
+		"title":       "Postrider",
+		"description": "Databases, destinations, and the feeds that carry messages between them.",
+		"$defs":       defs,
+	}
+	var refs []any
+	for _, d := range broker.Drivers() {
+		name := "destination_" + d.Name
+		defs[name] = driverSchema(d)
+		refs = append(refs, ref(name))
+	}
+	defs["destination"] = destinationSchema(refs)
+	merge(schema, strictObject(object{
+		"databases": namedBy("Where messages come from, by name.", strictObject(object{
+			"url":    text("Address, as URL or key=value pairs, such as \"${DATABASE_URL}\"."),
+			"schema": with(text("Schema that holds the log."), "default", defaultSchema),
+		}, "url")),
+		"destinations": namedBy("Where messages go, by name.", ref("destination")),
+		"feeds":        namedBy("The ways between them, by name.", ref("feed")),
+	}, "databases", "destinations", "feeds"))
+	data, err := json.MarshalIndent(schema, "", "  ")
+	if err != nil {
+		panic(err) // maps, lists and texts
+	}
+	return append(data, '\n')
+}
+
+func feedSchema() object {
+	return with(strictObject(object{
+		"database":    text("Where messages come from. Default: the only one."),
+		"destination": text("Where routes lead that name none. Default: the only one."),
+		"only":        with(ref("match"), "description", "The filter: other messages are passed over as done."),
+		"order":       object{"enum": []string{strict}, "default": strict, "description": "Per key, nothing overtakes a message that fails."},
+		"relay":       with(ref("relay"), "description", "Tunes the relay."),
+		"routes": object{"type": "array", "minItems": 1, "items": ref("route"),
+			"description": "The first that matches decides. Default: everything goes to the destination."},
+	}), "type", []string{"object", "null"})
+}
+
+func matchSchema() object { return strictObject(matchProperties()) }
+
+func matchProperties() object {
+	list := func(what string) object {
+		return object{
+			"description": "Patterns for the message's " + what + "; * stands for any characters. Default: all.",
+			"anyOf":       []any{object{"type": "string"}, object{"type": "array", "items": object{"type": "string"}}},
+		}
+	}
+	return object{"types": list("type"), "topics": list("topic"), "tenants": list("tenant")}
+}
+
+func routeSchema() object {
+	placeholders := "{" + strings.Join(route.Placeholders(), "}, {") + "}"
+	properties := matchProperties()
+	merge(properties, object{
+		"destination": text("Where the messages go. Default: the feed's destination."),
+		"name":        text("Topic, subject, queue or stream, with placeholders: " + placeholders + ". Default: the message's topic, else its type."),
+		"id": with(with(text("ID that the broker sees. It contains {id}, and may contain the other placeholders."), "default", "{id}"),
+			"examples", []string{"outbox-{id}", "verify_{id}"}),
+		"drop": with(boolean("The messages are done with, and never sent."), "default", false),
+	})
+	return strictObject(properties)
+}
+
+func relaySchema() object {
+	properties := make(object)
+	for _, o := range relayOptions {
+		if d, ok := o.fallback.(time.Duration); ok {
+			properties[o.key] = with(duration(o.doc), "default", d.String())
+		} else {
+			properties[o.key] = with(number(o.doc, 1), "default", o.fallback)
+		}
+	}
+	return strictObject(properties)
+}
+
+// driverSchema is all that a destination of one kind can have.
+func driverSchema(d broker.Driver) object {
+	properties := object{
+		"url":    text("Address. Schemes: " + strings.Join(d.Schemes, ", ") + "."),
+		"broker": object{"enum": []string{d.Name}, "description": d.Doc},
+	}
+	for _, o := range append(broker.Common(), d.Options...) {
+		properties[o.Name] = optionSchema(o)
+	}
+	return with(strictObject(properties, "url"), "description", d.Doc)
+}
+
+func optionSchema(o broker.Option) object {
+	var s object
+	switch o.Kind {
+	case broker.Int:
+		s = object{"description": o.Doc, "anyOf": []any{object{"type": "integer"}, variables()}}
+	case broker.Bool:
+		s = boolean(o.Doc)
+	case broker.Duration:
+		s = duration(o.Doc)
+	case broker.List:
+		s = object{"description": o.Doc, "anyOf": []any{object{"type": "string"}, object{"type": "array", "items": object{"type": "string"}}}}
+	case broker.Text, broker.Secret:
+		s = text(o.Doc)
+	}
+	if len(o.Values) > 0 {
+		s = object{"description": o.Doc, "anyOf": []any{object{"enum": o.Values}, variables()}}
+	}
+	if o.Default != "" {
+		s["default"] = typed(o.Kind, o.Default)
+	}
+	return s
+}
+
+// destinationSchema chooses the broker by its name or by the scheme; where a variable hides both, any will do.
+func destinationSchema(refs []any) object {
+	var chosen any = object{"anyOf": refs}
+	for _, d := range slices.Backward(broker.Drivers()) {
+		schemes := make([]string, len(d.Schemes))
+		for i, scheme := range d.Schemes {
+			schemes[i] = regexp.QuoteMeta(scheme)
+		}
+		chosen = object{
+			"if": object{"anyOf": []any{
+				object{"required": []string{"broker"}, "properties": object{"broker": object{"const": d.Name}}},
+				object{"required": []string{"url"}, "not": object{"required": []string{"broker"}},
+					"properties": object{"url": object{"type": "string", "pattern": fmt.Sprintf("^(%s):", strings.Join(schemes, "|"))}}},
+			}},
+			"then": ref("destination_" + d.Name),
+			"else": chosen,
+		}
+	}
+	return object{"type": "object", "required": []string{"url"}, "allOf": []any{chosen}}
+}
+
+func ref(name string) object { return object{"$ref": "#/$defs/" + name} }
+
+func strictObject(properties object, required ...string) object {
+	s := object{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
+}
+
+func namedBy(doc string, of object) object {
+	return object{"type": "object", "description": doc, "minProperties": 1, "propertyNames": object{"pattern": nameForms}, "additionalProperties": of}
+}
+
+// text allows numbers and the like, which are read as they are written.
+func text(doc string) object {
+	return object{"type": []string{"string", "number", "boolean"}, "description": doc}
+}
+
+func number(doc string, least int) object {
+	return object{"description": doc, "anyOf": []any{object{"type": "integer", "minimum": least}, variables()}}
+}
+
+func boolean(doc string) object {
+	return object{"description": doc, "anyOf": []any{object{"type": "boolean"}, variables()}}
+}
+
+func duration(doc string) object {
+	return object{"description": doc, "anyOf": []any{object{"type": "string", "pattern": durationForms}, variables()}}
+}
+
+// variables is a text whose value is not known yet.
+func variables() object { return object{"type": "string", "pattern": variableForm} }
+
+func with(o object, key string, value any) object {
+	o[key] = value
+	return o
+}
+
+func merge(into, from object) {
+	for key, value := range from {
+		into[key] = value
+	}
+}

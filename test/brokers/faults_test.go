@@ -1,0 +1,107 @@
+package brokers_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/brokertest/flaky"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+// TestOrderUnderFailure carries messages over a network that resets connections, swallows confirmations and delays them:
+// nothing is lost, and the first receipts of each key are in order.
+func TestOrderUnderFailure(t *testing.T) {
+	each(t, func(t *testing.T, b server) {
+		s := newScene(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), b.create(t), 100)
+		s.enqueue(pick(10_000, 50_000))
+		pub, proxy := b.flaky(t, s.name)
+		w := &weather{Publisher: pub, proxy: proxy, every: s.committed.Load() / 25, soon: make(chan struct{}, 1)}
+		ctx, cancel := context.WithCancel(t.Context())
+		var run sync.WaitGroup
+		run.Go(func() { w.blow(ctx) })
+		r, stop := s.carry(w)
+		s.delivered(r, s.committed.Load(), 5*time.Minute)
+		cancel()
+		run.Wait()
+		stop()
+		t.Logf("%d faults, %d retries", w.faults, r.Stats().Retried)
+		if w.faults < 10 {
+			t.Errorf("only %d faults have hit the relay", w.faults)
+		}
+		s.expect(s.hear(b.consumer(t, s.name), 2*time.Minute), !b.unordered)
+	})
+}
+
+// weather makes the network worse each time that a number of messages has been confirmed, and also when nothing moves.
+type weather struct {
+	postrider.Publisher
+	proxy  *flaky.Proxy
+	every  int64
+	soon   chan struct{}
+	count  atomic.Int64
+	faults int
+}
+
+func (w *weather) Publish(ctx context.Context, msgs []postrider.Message) []error {
+	errs := w.Publisher.Publish(ctx, msgs)
+	confirmed := int64(len(msgs))
+	for _, err := range errs {
+		if err != nil {
+			confirmed--
+		}
+	}
+	if before := w.count.Add(confirmed) - confirmed; before/w.every != (before+confirmed)/w.every {
+		select {
+		case w.soon <- struct{}{}:
+		default:
+		}
+	}
+	return errs
+}
+
+func (w *weather) KeepsOrder() bool {
+	keeper, ok := w.Publisher.(postrider.OrderKeeper)
+	return ok && keeper.KeepsOrder()
+}
+
+// blow causes one fault after the other, and leaves a good network behind.
+func (w *weather) blow(ctx context.Context) {
+	defer w.proxy.Restore()
+	random := rand.New(rand.NewPCG(1, 2))
+	pause := func(d time.Duration) {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+		}
+	}
+	for {
+		select {
+		case <-w.soon:
+		case <-time.After(2 * time.Second):
+		case <-ctx.Done():
+			return
+		}
+		w.faults++
+		switch random.IntN(4) {
+		case 0:
+			w.proxy.Reset()
+		case 1:
+			w.proxy.SwallowAnswers()
+			pause(time.Duration(random.IntN(100)) * time.Millisecond)
+			w.proxy.Restore()
+		case 2:
+			w.proxy.Delay(time.Duration(random.IntN(20)) * time.Millisecond)
+			pause(time.Duration(random.IntN(300)) * time.Millisecond)
+			w.proxy.Restore()
+		case 3:
+			w.proxy.Cut()
+			pause(time.Duration(random.IntN(200)) * time.Millisecond)
+			w.proxy.Restore()
+		}
+	}
+}

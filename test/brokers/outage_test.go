@@ -1,0 +1,223 @@
+package brokers_test
+
+import (
+	"context"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+// outage is a way for a broker to be gone.
+type outage struct {
+	name  string
+	b     server
+	begin func(t *testing.T, name string)
+	end   func(t *testing.T) // returns when the broker works again
+}
+
+func outages() []outage {
+	var all []outage
+	for _, b := range servers {
+		if !restartable(b) {
+			continue
+		}
+		all = append(all, outage{
+			name:  b.driver + " is killed",
+			b:     b,
+			begin: func(t *testing.T, _ string) { brokertest.Services(t, "kill", b.service) },
+			end:   func(t *testing.T) { brokertest.Services(t, "start", b.service) },
+		})
+	}
+	all = append(all, outage{
+		name:  "rabbitmq has a memory alarm",
+		b:     find("rabbitmq"),
+		begin: func(t *testing.T, _ string) { rabbitmqctl(t, "set_vm_memory_high_watermark", "0.00001") },
+		end:   func(t *testing.T) { rabbitmqctl(t, "set_vm_memory_high_watermark", "0.4") },
+	})
+	var leader string
+	all = append(all, outage{
+		name: "the leader of three nats servers is killed",
+		b: server{
+			driver: "nats", variable: "POSTRIDER_TEST_NATS_CLUSTER", service: "nats-cluster", values: map[string]string{"replicas": "3"},
+		},
+		begin: func(t *testing.T, name string) {
+			leader = natsLeader(t, name)
+			brokertest.Services(t, "kill", leader)
+		},
+		end: func(t *testing.T) { brokertest.Services(t, "start", leader) },
+	})
+	return all
+}
+
+// restartable leaves out servers that take long to start, but for the long run: there the suite of each broker plays their
+// absence with a proxy.
+func restartable(b server) bool {
+	switch b.driver {
+	case "asynq":
+		return false // the same server as redis
+	case "kafka", "pulsar", "rabbitmq":
+		return long()
+	}
+	return true
+}
+
+// natsLeader returns the service that leads the stream of a subject.
+func natsLeader(t *testing.T, subject string) string {
+	t.Helper()
+	conn, err := nats.Connect(brokertest.Env(t, "POSTRIDER_TEST_NATS_CLUSTER", "nats-cluster"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := js.StreamNameBySubject(t.Context(), subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream.CachedInfo().Cluster.Leader
+}
+
+func find(driver string) server {
+	for _, s := range servers {
+		if s.driver == driver {
+			return s
+		}
+	}
+	panic(driver)
+}
+
+func rabbitmqctl(t *testing.T, args ...string) {
+	t.Helper()
+	ctl := brokertest.Env(t, "POSTRIDER_TEST_RABBITMQCTL", "rabbitmq")
+	if out, err := exec.Command(ctl, args...).CombinedOutput(); err != nil {
+		t.Fatalf("rabbitmqctl %v: %v\n%s", args, err, out)
+	}
+}
+
+// lengthOfOutage is 30 s, or a few where every change is checked.
+func lengthOfOutage() time.Duration { return time.Duration(pick(4, 30)) * time.Second }
+
+// TestOutage takes the broker away from a relay under load and gives it back. Producers do not notice, nothing but the
+// lease's heartbeat is written meanwhile, no transaction stays open, and the relay goes on by itself, soon.
+func TestOutage(t *testing.T) {
+	for _, o := range outages() {
+		t.Run(o.name, func(t *testing.T) {
+			s := newScene(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), o.b.create(t), 100)
+			r, stop := s.carry(o.b.publisher(t, s.name))
+			s.enqueue(1000)
+			s.delivered(r, 1000, time.Minute)
+			healthy := s.produce(lengthOfOutage() / 2)
+
+			back := false
+			restore := func() {
+				if !back {
+					back = true
+					o.end(t)
+				}
+			}
+			t.Cleanup(restore) // also when the test fails
+			o.begin(t, s.name)
+			watch := s.watch()
+			during := s.produce(lengthOfOutage())
+			seen := watch.stop()
+			published := r.Stats().Published
+			restore()
+			working := time.Now()
+			s.delivered(r, published+1, 20*time.Second)
+			recovery := time.Since(working)
+			s.delivered(r, s.committed.Load(), 2*time.Minute)
+			stop()
+
+			t.Logf("%s: producers %.0f/s before, %.0f/s meanwhile; %d ledger rows in %v, longest transaction %v; recovery %v after the broker's",
+				o.name, healthy, during, seen.ledgerRows, seen.length.Round(time.Second), seen.longest, recovery.Round(time.Millisecond))
+			if long() && during < 0.9*healthy {
+				t.Errorf("producers were slowed down: %.0f/s before, %.0f/s meanwhile", healthy, during)
+			}
+			seen.expect(t)
+			if recovery > 5*time.Second {
+				t.Errorf("the relay took %v to recover", recovery)
+			}
+			s.expect(s.hear(o.b.consumer(t, s.name), 2*time.Minute), !o.b.unordered)
+		})
+	}
+}
+
+// TestAbsentAtStart starts a relay before its broker.
+func TestAbsentAtStart(t *testing.T) {
+	for _, b := range servers {
+		if !restartable(b) {
+			continue
+		}
+		t.Run(b.driver, func(t *testing.T) {
+			s := newScene(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), b.create(t), 10)
+			settings := b.sending(t, s.name)
+			brokertest.Services(t, "kill", b.service)
+			back := false
+			restore := func() {
+				if !back {
+					back = true
+					brokertest.Services(t, "start", b.service)
+				}
+			}
+			t.Cleanup(restore)
+			r, stop := s.carry(b.open(t, settings))
+			s.enqueue(100)
+			for r.Stats().Failed == 0 { // it has met the broker's absence
+				if !wait(t.Context(), 10*time.Millisecond) {
+					return
+				}
+			}
+			restore()
+			working := time.Now()
+			s.delivered(r, s.committed.Load(), time.Minute)
+			t.Logf("everything was delivered %v after the broker had come", time.Since(working).Round(time.Millisecond))
+			stop()
+			s.expect(s.hear(b.consumer(t, s.name), time.Minute), !b.unordered)
+		})
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// TestRefusals mixes messages that a broker refuses with good ones: only they are refused, and other keys go on.
+func TestRefusals(t *testing.T) {
+	for driver, missing := range map[string]string{"nats": "no-stream-has-this", "rabbitmq": "no-such-queue", "kafka": "no-such-topic"} {
+		t.Run(driver, func(t *testing.T) {
+			b := find(driver)
+			s := newScene(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), b.create(t), 50)
+			lost := postrider.Event("parcel.lost", "parcel", "lost", []byte("-1"))
+			lost.Topic = missing
+			s.add(lost)
+			r, stop := s.carry(b.publisher(t, s.name))
+			s.enqueue(2000)
+			s.delivered(r, 2000, time.Minute)
+			stats := r.Stats()
+			stop()
+			if stats.Refused == 0 {
+				t.Error("nothing was refused")
+			}
+			s.expect(s.hear(b.consumer(t, s.name), time.Minute), !b.unordered)
+		})
+	}
+}

@@ -1,0 +1,201 @@
+package brokers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+// scene is a fresh log whose messages go to one name of a broker.
+type scene struct {
+	t      *testing.T
+	pool   *pgxpool.Pool
+	cfg    postgres.Config
+	outbox *postgres.Outbox
+	name   string
+	keys   int
+
+	top       int          // numbers below it were drawn
+	committed atomic.Int64 // how many messages
+}
+
+func newScene(t *testing.T, dsn, name string, keys int) *scene {
+	t.Helper()
+	pool := pgtest.Pool(t, dsn)
+	cfg := pgtest.Schema(t, pool, postgres.Layout{})
+	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: cfg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &scene{t: t, pool: pool, cfg: cfg, outbox: outbox, name: name, keys: keys}
+}
+
+// enqueue commits messages whose payloads count on from the last, in turn over the keys.
+func (s *scene) enqueue(n int) {
+	s.t.Helper()
+	for end := s.top + n; s.top < end; {
+		var msgs []postrider.Message
+		for ; len(msgs) < 500 && s.top < end; s.top++ {
+			m := postrider.Event("parcel.moved", "parcel", strconv.Itoa(s.top%s.keys), fmt.Appendf(nil, "%d", s.top))
+			m.Topic = s.name
+			msgs = append(msgs, m)
+		}
+		s.add(msgs...)
+		s.committed.Add(int64(len(msgs)))
+	}
+}
+
+// add commits messages that the verdict does not count.
+func (s *scene) add(msgs ...postrider.Message) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return s.outbox.Enqueue(ctx, tx, msgs...) })
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// carry runs a relay until the returned function is called, or the test ends.
+func (s *scene) carry(pub postrider.Publisher) (*relay.Relay, func()) {
+	s.t.Helper()
+	store, err := postgres.New(s.pool, s.cfg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r, err := relay.New(store, pub, relay.Config{Logger: logger(s.t)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	stop := sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.t.Errorf("relay: %v", err)
+		}
+	})
+	s.t.Cleanup(stop)
+	return r, stop
+}
+
+// verdict is what the consumer's side has seen.
+type verdict struct {
+	received  int // with repetitions
+	distinct  int
+	disorder  int // first receipts of a key that came after a later one of it
+	example   string
+	malformed int
+}
+
+func (v verdict) String() string {
+	return fmt.Sprintf("%d messages, %d received, %d repetitions, %d out of order", v.distinct, v.received, v.received-v.distinct, v.disorder)
+}
+
+// judge keeps the verdict while messages come in.
+type judge struct {
+	mu    sync.Mutex
+	seen  map[int]bool
+	last  map[string]int
+	v     verdict
+	done  chan struct{} // closed when as many distinct messages have come as were wanted
+	wants int
+}
+
+func newJudge(wants int) *judge {
+	return &judge{seen: make(map[int]bool), last: make(map[string]int), done: make(chan struct{}), wants: wants}
+}
+
+func (j *judge) receive(m postrider.Message) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.v.received++
+	n, err := strconv.Atoi(string(m.Payload))
+	if err != nil {
+		j.v.malformed++
+		return
+	}
+	if j.seen[n] {
+		return
+	}
+	j.seen[n] = true
+	j.v.distinct++
+	key := m.OrderKey()
+	if before, ok := j.last[key]; ok && n < before {
+		j.v.disorder++
+		j.v.example = fmt.Sprintf("key %s: %d came after %d", key, n, before)
+	} else {
+		j.last[key] = n
+	}
+	if j.v.distinct == j.wants {
+		close(j.done)
+	}
+}
+
+// hear consumes until all messages that were committed have come, and returns what was seen.
+func (s *scene) hear(c postrider.Consumer, within time.Duration) verdict {
+	s.t.Helper()
+	j := newJudge(int(s.committed.Load()))
+	ctx, cancel := context.WithTimeout(s.t.Context(), within)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.Consume(ctx, func(_ context.Context, m postrider.Message) error {
+			j.receive(m)
+			return nil
+		})
+	}()
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+	}
+	cancel()
+	if err := errors.Join(<-ended, c.Close()); err != nil {
+		s.t.Errorf("consumer: %v", err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.v
+}
+
+// expect fails unless everything has come, and in order.
+func (s *scene) expect(v verdict, ordered bool) {
+	s.t.Helper()
+	s.t.Log(v)
+	if want := int(s.committed.Load()); v.distinct != want {
+		s.t.Errorf("%d of %d messages are lost", want-v.distinct, want)
+	}
+	if v.malformed > 0 {
+		s.t.Errorf("%d messages are malformed", v.malformed)
+	}
+	if ordered && v.disorder > 0 {
+		s.t.Errorf("%d first receipts are out of order: %s", v.disorder, v.example)
+	}
+}
+
+// delivered waits until the relay has published so many messages.
+func (s *scene) delivered(r *relay.Relay, n int64, within time.Duration) {
+	s.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(within)
+	for r.Stats().Published < n {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			s.t.Fatalf("%d of %d messages were published within %v: %+v", r.Stats().Published, n, within, r.Stats())
+		}
+	}
+}

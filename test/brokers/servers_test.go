@@ -1,0 +1,169 @@
+package brokers_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/broker/brokertest/flaky"
+
+	_ "github.com/postrider/postrider/broker/asynq"
+	_ "github.com/postrider/postrider/broker/kafka"
+	_ "github.com/postrider/postrider/broker/nats"
+	_ "github.com/postrider/postrider/broker/pulsar"
+	_ "github.com/postrider/postrider/broker/rabbitmq"
+	_ "github.com/postrider/postrider/broker/redis"
+)
+
+// server is a real broker, found by its driver and an environment variable.
+type server struct {
+	driver   string
+	variable string // of the environment
+	service  string // of dev/services
+	values   map[string]string
+
+	queueOption bool // the option "queue" says where a publisher sends to; the name is only the type of a task
+	unordered   bool // its consumers give no order
+}
+
+var servers = []server{
+	{driver: "nats", variable: "POSTRIDER_TEST_NATS", service: "nats"},
+	{driver: "rabbitmq", variable: "POSTRIDER_TEST_RABBITMQ", service: "rabbitmq"},
+	{driver: "kafka", variable: "POSTRIDER_TEST_KAFKA", service: "kafka", values: map[string]string{"partitions": "4"}},
+	{driver: "redis", variable: "POSTRIDER_TEST_REDIS", service: "redis"},
+	{driver: "asynq", variable: "POSTRIDER_TEST_REDIS", service: "redis", queueOption: true, unordered: true},
+	{driver: "pulsar", variable: "POSTRIDER_TEST_PULSAR", service: "pulsar"},
+}
+
+// each runs a test once for every broker.
+func each(t *testing.T, test func(t *testing.T, s server)) {
+	for _, s := range servers {
+		t.Run(s.driver, func(t *testing.T) { test(t, s) })
+	}
+}
+
+func long() bool { return os.Getenv("POSTRIDER_LONG") != "" }
+
+// pick returns the size of a test: small where every change is checked, large in the long run.
+func pick(small, large int) int {
+	if long() {
+		return large
+	}
+	return small
+}
+
+var lastName atomic.Int64
+
+func (s server) find(t *testing.T) broker.Driver {
+	t.Helper()
+	d, err := broker.Lookup(s.driver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (s server) settings(t *testing.T, more map[string]string) *broker.Settings {
+	t.Helper()
+	address := brokertest.Env(t, s.variable, s.service)
+	if _, rest, ok := strings.Cut(address, "://"); ok {
+		address = rest
+	}
+	d := s.find(t)
+	values := maps.Clone(s.values)
+	if values == nil {
+		values = make(map[string]string)
+	}
+	maps.Copy(values, more)
+	return &broker.Settings{URL: d.Schemes[0] + "://" + address, Values: values, Logger: logger(t)}
+}
+
+// logger shows what a broker's client says when a test fails and -v is set, and nothing otherwise: outages are meant.
+func logger(t *testing.T) *slog.Logger {
+	if !testing.Verbose() {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(io.Writer(t.Output()), nil))
+}
+
+// create makes a new name.
+func (s server) create(t *testing.T) string {
+	t.Helper()
+	name := fmt.Sprintf("e2e-%d-%d", time.Now().UnixMilli(), lastName.Add(1))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if d := s.find(t); d.Create != nil {
+		if err := d.Create(ctx, s.settings(t, nil), name); err != nil {
+			t.Fatalf("creating %s: %v", name, err)
+		}
+	}
+	return name
+}
+
+func (s server) publisher(t *testing.T, name string) postrider.Publisher {
+	t.Helper()
+	return s.open(t, s.sending(t, name))
+}
+
+// sending returns the settings of a publisher.
+func (s server) sending(t *testing.T, name string) *broker.Settings {
+	t.Helper()
+	if s.queueOption {
+		return s.settings(t, map[string]string{"queue": name})
+	}
+	return s.settings(t, nil)
+}
+
+func (s server) open(t *testing.T, settings *broker.Settings) postrider.Publisher {
+	t.Helper()
+	p, err := s.find(t).Open(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Errorf("closing the publisher: %v", err)
+		}
+	})
+	return p
+}
+
+// flaky opens a publisher behind a bad network.
+func (s server) flaky(t *testing.T, name string) (postrider.Publisher, *flaky.Proxy) {
+	t.Helper()
+	settings := s.sending(t, name)
+	u, err := url.Parse(settings.URL)
+	if err != nil {
+		t.Fatal("the server's address is not a URL")
+	}
+	proxy := flaky.Listen(t, u.Host)
+	settings.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, network, proxy.Addr())
+	}
+	u.Host = proxy.Addr() // for clients that cannot be told how to dial
+	settings.URL = u.String()
+	return s.open(t, settings), proxy
+}
+
+func (s server) consumer(t *testing.T, name string) postrider.Consumer {
+	t.Helper()
+	settings := s.settings(t, map[string]string{"name": name, "group": "e2e", "in_flight": "256"})
+	c, err := s.find(t).Subscribe(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,124 @@
+package brokers_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider"
+)
+
+// produce commits one message a transaction, with four writers as fast as they can, for a while. It returns how many
+// transactions a second that made.
+func (s *scene) produce(length time.Duration) float64 {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), length)
+	defer cancel()
+	const writers = 4
+	var done atomic.Int64
+	var run sync.WaitGroup
+	next := make([]int, s.keys) // by key: the number of its next message
+	for n := range next {
+		next[n] = s.top + n
+	}
+	for w := range writers {
+		run.Go(func() {
+			for turn := 0; ctx.Err() == nil; turn++ { // each writer has keys of its own
+				key := (w + turn*writers) % (s.keys / writers * writers)
+				m := postrider.Event("parcel.moved", "parcel", strconv.Itoa(key), fmt.Appendf(nil, "%d", next[key]))
+				m.Topic = s.name
+				err := pgx.BeginFunc(context.WithoutCancel(ctx), s.pool, func(tx pgx.Tx) error {
+					return s.outbox.Enqueue(context.WithoutCancel(ctx), tx, m)
+				})
+				if err != nil {
+					s.t.Errorf("a producer failed: %v", err)
+					return
+				}
+				next[key] += s.keys
+				done.Add(1)
+			}
+		})
+	}
+	start := time.Now()
+	run.Wait()
+	rate := float64(done.Load()) / time.Since(start).Seconds()
+	s.committed.Add(done.Load())
+	s.top = slices.Max(next)
+	return rate
+}
+
+// sight is what was seen in the database while a broker was gone.
+type sight struct {
+	length     time.Duration
+	ledgerRows int64
+	longest    time.Duration // of the transactions that the relay had open
+}
+
+// expect holds the relay to its heartbeat: with the default lease of 10 s each of the 8 shards is renewed at least every
+// 10/3 s, and a round of progress may still have been under way when the broker went.
+func (v sight) expect(t *testing.T) {
+	t.Helper()
+	if most := 8 * (int64(v.length/(3*time.Second)) + 3); v.ledgerRows > most {
+		t.Errorf("%d rows were written to the ledger in %v, a heartbeat is at most %d", v.ledgerRows, v.length, most)
+	}
+	if v.longest > time.Second {
+		t.Errorf("a transaction was open for %v", v.longest)
+	}
+}
+
+// watcher looks at the database now and then.
+type watcher struct {
+	s      *scene
+	start  time.Time
+	rows   int64
+	cancel context.CancelFunc
+	run    sync.WaitGroup
+	seen   sight
+}
+
+func (s *scene) watch() *watcher {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	w := &watcher{s: s, start: time.Now(), cancel: cancel}
+	w.rows = s.ledgerRows()
+	w.run.Go(func() {
+		for wait(ctx, 50*time.Millisecond) {
+			var longest *float64
+			err := s.pool.QueryRow(ctx, `SELECT extract(epoch FROM max(clock_timestamp() - xact_start))::float8
+				FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'
+				AND query LIKE '%' || $1 || '%'`, s.cfg.Schema).Scan(&longest)
+			if err == nil && longest != nil {
+				w.seen.longest = max(w.seen.longest, time.Duration(*longest*float64(time.Second)))
+			}
+		}
+	})
+	return w
+}
+
+func (w *watcher) stop() sight {
+	w.s.t.Helper()
+	w.cancel()
+	w.run.Wait()
+	w.seen.length = time.Since(w.start)
+	w.seen.ledgerRows = w.s.ledgerRows() - w.rows
+	return w.seen
+}
+
+// ledgerRows is how many rows have ever been added to the ledger.
+func (s *scene) ledgerRows() int64 {
+	s.t.Helper()
+	var n int64
+	err := s.pool.QueryRow(s.t.Context(), "SELECT coalesce(sum(n), 0) FROM (SELECT max(n) AS n FROM "+
+		pgx.Identifier{s.cfg.Schema}.Sanitize()+".checkpoints GROUP BY feed, shard) newest").Scan(&n)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
