@@ -3,6 +3,7 @@ package brokers_test
 import (
 	"context"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,7 +89,7 @@ func natsLeader(t *testing.T, subject string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stream.CachedInfo().Cluster.Leader
+	return "nats-cluster" + strings.TrimPrefix(stream.CachedInfo().Cluster.Leader, "n")
 }
 
 func find(driver string) server {
