@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/route"
 )
 
 // BrokerResult is how fast a backlog reaches a broker, beside the broker's own client.
@@ -42,6 +44,10 @@ func Broker(ctx context.Context, l *Lab, d broker.Driver, s *broker.Settings) (B
 	var bare, relayed []float64
 	var undelivered int64
 	for round := range l.Rounds {
+		to, err := renamed(pub, round+1)
+		if err != nil {
+			return BrokerResult{}, err
+		}
 		l.progressf("round %d of %d: %s alone", round+1, l.Rounds, d.Name)
 		start := time.Now()
 		if err := d.Bare(ctx, s, load); err != nil {
@@ -49,7 +55,7 @@ func Broker(ctx context.Context, l *Lab, d broker.Driver, s *broker.Settings) (B
 		}
 		bare = append(bare, perSecond(int64(l.Messages), time.Since(start)))
 
-		rate, missing, err := l.drainTo(ctx, fmt.Sprintf("broker%d", round+1), pub)
+		rate, missing, err := l.drainTo(ctx, fmt.Sprintf("broker%d", round+1), to)
 		if err != nil {
 			return BrokerResult{}, err
 		}
@@ -65,6 +71,15 @@ func Broker(ctx context.Context, l *Lab, d broker.Driver, s *broker.Settings) (B
 		Ratio:          rounded(quotient(median(relayed), median(bare)), 4),
 		Undelivered:    undelivered,
 	}, nil
+}
+
+// renamed gives the messages of each round IDs of their own: brokers do not store again what they know already.
+func renamed(pub postrider.Publisher, round int) (postrider.Publisher, error) {
+	table, err := route.NewTable([]route.Rule{{Destination: "broker", ID: fmt.Sprintf("round-%d-{id}", round)}})
+	if err != nil {
+		return nil, err
+	}
+	return route.NewRouter(table, map[string]postrider.Publisher{"broker": pub}, route.Config{})
 }
 
 // Table implements [Result].
