@@ -67,6 +67,16 @@ func (s *Settings) Fill(config any) error {
 	return nil
 }
 
+// From returns what open makes of a broker's configuration C, filled from the settings.
+func From[C, T any](s *Settings, open func(C) (T, error)) (T, error) {
+	var config C
+	if err := s.Fill(&config); err != nil {
+		var none T
+		return none, fmt.Errorf("%s: %w", s.driver, err)
+	}
+	return open(config)
+}
+
 // SetDefaults sets the fields of a struct, to which config points, that are zero to their defaults. A Logger becomes
 // [slog.Default].
 func SetDefaults(config any) {

@@ -126,7 +126,7 @@ func (d Driver) Subscribe(s *Settings) (postrider.Consumer, error) {
 }
 
 func (d Driver) prepare(s *Settings) error {
-	s.options = d.options()
+	s.driver, s.options = d.Name, d.options()
 	return d.Check(s.Values)
 }
 

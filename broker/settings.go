@@ -118,6 +118,7 @@ type Settings struct {
 	// Logger is told of outages and recoveries. Nil means [slog.Default].
 	Logger *slog.Logger
 
+	driver  string
 	options []Option
 }
 

@@ -143,7 +143,7 @@ func (c *Codec) Encode(m *postrider.Message, p *Packet) {
 
 // Decode is the way back. It recognises CloudEvents of both modes, whoever sent them, and reads everything else as the
 // codec's own format or, if that is CloudEvents, as [Raw]. The message may share memory with p. An error means that the
-// packet claims to be a CloudEvent and is none.
+// packet claims to be a CloudEvent and is none; the message is then the packet as it came, with all its headers.
 func (c *Codec) Decode(p *Packet) (postrider.Message, error) {
 	m := postrider.Message{
 		Topic:         p.Name,
@@ -154,6 +154,7 @@ func (c *Codec) Decode(p *Packet) (postrider.Message, error) {
 		SchemaVersion: 1,
 	}
 	setID(&m, p.ID)
+	plain := m
 	var err error
 	if isStructured(p.ContentType) {
 		err = c.decodeStructured(p, &m)
@@ -165,7 +166,10 @@ func (c *Codec) Decode(p *Packet) (postrider.Message, error) {
 		c.decodeRaw(p, &m)
 	}
 	if err != nil {
-		return postrider.Message{}, fmt.Errorf("wire: %w", err)
+		for _, h := range p.Headers {
+			setHeader(&plain, h.Name, h.Value)
+		}
+		return plain, fmt.Errorf("wire: %w", err)
 	}
 	if aggregate := (postrider.Message{AggregateType: m.AggregateType, AggregateID: m.AggregateID}); m.Key == aggregate.OrderKey() {
 		m.Key = "" // the aggregate's is the default

@@ -319,3 +319,19 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 }
+
+// TestDecodeFailureKeepsThePacket holds that what claims to be a CloudEvent and is none still reaches a handler whole.
+func TestDecodeFailureKeepsThePacket(t *testing.T) {
+	p := wire.Packet{
+		Name: "orders", Key: "k", ID: "x-1", ContentType: "text/plain", Body: []byte("body"),
+		Headers: []wire.Header{{Name: "ce-specversion", Value: "9"}, {Name: "ce-type", Value: "t"}, {Name: "own", Value: "v"}},
+	}
+	m, err := codec(t, wire.CloudEvents, dialects["http"]).Decode(&p)
+	if err == nil {
+		t.Fatal("version 9 was accepted")
+	}
+	if m.Topic != "orders" || m.Type != "orders" || m.Key != "k" || m.WireID != "x-1" || string(m.Payload) != "body" ||
+		m.ContentType != "text/plain" || m.SchemaVersion != 1 || len(m.Headers) != 3 || m.Headers["ce-type"] != "t" {
+		t.Errorf("got %+v", m)
+	}
+}

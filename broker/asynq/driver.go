@@ -2,7 +2,6 @@ package asynq
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
@@ -23,11 +22,8 @@ func init() {
 
 func open[T any](s *broker.Settings, open func(Config) (T, error)) (T, error) {
 	server.LogTo(s.Logger)
-	var c Config
-	if err := s.Fill(&c); err != nil {
-		var none T
-		return none, fmt.Errorf("asynq: %w", err)
-	}
-	c.MaxRetry, c.Retention = cmp.Or(c.MaxRetry, -1), cmp.Or(c.Retention, -1) // zero is not the default any more
-	return open(c)
+	return broker.From(s, func(c Config) (T, error) {
+		c.MaxRetry, c.Retention = cmp.Or(c.MaxRetry, -1), cmp.Or(c.Retention, -1) // zero is not the default any more
+		return open(c)
+	})
 }

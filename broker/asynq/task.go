@@ -47,10 +47,5 @@ func message(codec *wire.Codec, id string, t *queue.Task) (postrider.Message, er
 			p.Headers = append(p.Headers, wire.Header{Name: strings.TrimPrefix(name, escape), Value: value})
 		}
 	}
-	m, err := codec.Decode(&p)
-	if err != nil {
-		m = postrider.Message{Topic: p.Name, Type: p.Name, Key: p.Key, WireID: id, Payload: p.Body, ContentType: p.ContentType,
-			SchemaVersion: 1, Headers: t.Headers()}
-	}
-	return m, err
+	return codec.Decode(&p)
 }

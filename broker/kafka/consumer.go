@@ -27,7 +27,10 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 		missing = errors.New("a consumer needs Name, that of a topic, and Group")
 	}
 	codec, err := cfg.prepare(missing)
-	return &Consumer{cfg, codec}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Consumer{cfg, codec}, nil
 }
 
 // Close does nothing: each Consume has given up what it used.
@@ -111,11 +114,6 @@ func (c *Consumer) decode(r *kgo.Record) postrider.Message {
 	if err != nil {
 		c.cfg.Logger.Error("kafka: a record claims to be a CloudEvent and is none; it is handed over as it is",
 			"topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err", err)
-		msg = postrider.Message{Topic: r.Topic, Type: r.Topic, Key: p.Key, Payload: p.Body, ContentType: p.ContentType,
-			SchemaVersion: 1, Headers: make(map[string]string)}
-		for _, h := range p.Headers {
-			msg.Headers[h.Name] = h.Value
-		}
 	}
 	return msg
 }

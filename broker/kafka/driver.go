@@ -21,20 +21,11 @@ func init() {
 		Schemes:   []string{"kafka", "kafkas"},
 		Doc:       "Messages go to Kafka topics.",
 		Options:   broker.OptionsOf(Config{}),
-		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return open(s, NewPublisher) },
-		Consumer:  func(s *broker.Settings) (postrider.Consumer, error) { return open(s, NewConsumer) },
+		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return broker.From(s, NewPublisher) },
+		Consumer:  func(s *broker.Settings) (postrider.Consumer, error) { return broker.From(s, NewConsumer) },
 		Create:    create,
 		Bare:      bare,
 	})
-}
-
-func open[T any](s *broker.Settings, from func(Config) (T, error)) (T, error) {
-	var cfg Config
-	if err := s.Fill(&cfg); err != nil {
-		var none T
-		return none, fmt.Errorf("kafka: %w", err)
-	}
-	return from(cfg)
 }
 
 // newAdmin returns a client for questions. The caller closes it.
@@ -51,7 +42,7 @@ func newAdmin(cfg Config) (*kadm.Client, error) {
 
 // create makes a topic with three replicas, of which two must have a message, or what the cluster has brokers for.
 func create(ctx context.Context, s *broker.Settings, name string) error {
-	admin, err := open(s, newAdmin)
+	admin, err := broker.From(s, newAdmin)
 	if err != nil {
 		return err
 	}
@@ -75,7 +66,7 @@ func create(ctx context.Context, s *broker.Settings, name string) error {
 // bare sends with one producer as the client's own documentation advises: idempotent, acks=all, a bounded number of
 // records in flight.
 func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
-	client, err := open(s, func(cfg Config) (*kgo.Client, error) {
+	client, err := broker.From(s, func(cfg Config) (*kgo.Client, error) {
 		if _, err := cfg.prepare(); err != nil {
 			return nil, err
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -21,25 +20,16 @@ func init() {
 		Schemes:   []string{"nats", "tls"},
 		Doc:       "Streams of NATS JetStream; the topic is the subject.",
 		Options:   broker.OptionsOf(Config{}),
-		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return open(s, NewPublisher) },
-		Consumer:  func(s *broker.Settings) (postrider.Consumer, error) { return open(s, NewConsumer) },
+		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return broker.From(s, NewPublisher) },
+		Consumer:  func(s *broker.Settings) (postrider.Consumer, error) { return broker.From(s, NewConsumer) },
 		Create:    create,
 		Bare:      bare,
 	})
 }
 
-func open[T any](s *broker.Settings, open func(Config) (T, error)) (T, error) {
-	var c Config
-	if err := s.Fill(&c); err != nil {
-		var none T
-		return none, fmt.Errorf("nats: %w", err)
-	}
-	return open(c)
-}
-
 // connected calls do with a publisher and its connection.
 func connected(ctx context.Context, s *broker.Settings, do func(*Publisher, *session) error) error {
-	p, err := open(s, NewPublisher)
+	p, err := broker.From(s, NewPublisher)
 	if err != nil {
 		return err
 	}

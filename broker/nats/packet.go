@@ -107,15 +107,7 @@ func decode(codec *wire.Codec, subject string, header client.Header, data []byte
 			p.Headers = append(p.Headers, wire.Header{Name: name, Value: values[0]})
 		}
 	}
-	m, err := codec.Decode(&p)
-	if err != nil {
-		m, _ = codec.Decode(&wire.Packet{Name: subject, ID: p.ID, Key: p.Key, Body: data})
-		m.ContentType, m.Headers = p.ContentType, make(map[string]string, len(p.Headers))
-		for _, h := range p.Headers {
-			m.Headers[h.Name] = h.Value
-		}
-	}
-	return m, err
+	return codec.Decode(&p)
 }
 
 var errNoResponders = errors.New("nats: nobody listens to the subject")

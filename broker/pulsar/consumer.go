@@ -111,10 +111,7 @@ func (c *Consumer) decode(received apache.Message) postrider.Message {
 	if err != nil {
 		c.cfg.Logger.Error("pulsar: message cannot be decoded, handing it over as it is", "topic", c.topic,
 			"message", received.ID().String(), "err", err)
-		m = postrider.Message{
-			Topic: p.Name, Type: p.Name, Key: p.Key, Payload: p.Body, ContentType: p.ContentType,
-			SchemaVersion: 1, OccurredAt: received.PublishTime(), Headers: properties,
-		}
+		m.OccurredAt = received.PublishTime()
 	}
 	return m
 }

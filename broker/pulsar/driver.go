@@ -19,26 +19,17 @@ func init() {
 		Schemes:   []string{"pulsar", "pulsar+ssl"},
 		Doc:       "Messages go to the Pulsar topic with their name, to the partition of their key.",
 		Options:   broker.OptionsOf(Config{}),
-		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return from(s, NewPublisher) },
-		Consumer:  func(s *broker.Settings) (postrider.Consumer, error) { return from(s, NewConsumer) },
+		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return broker.From(s, NewPublisher) },
+		Consumer:  func(s *broker.Settings) (postrider.Consumer, error) { return broker.From(s, NewConsumer) },
 		Create:    create,
 		Bare:      bare,
 	})
 }
 
-func from[T any](s *broker.Settings, open func(Config) (T, error)) (T, error) {
-	var cfg Config
-	if err := s.Fill(&cfg); err != nil {
-		var none T
-		return none, prefix(err)
-	}
-	return open(cfg)
-}
-
 // create makes a topic and a subscription, the group's or else one of its own: without any, the broker throws away what
 // is published, and in time the topic.
 func create(_ context.Context, s *broker.Settings, name string) error {
-	c, err := from(s, func(cfg Config) (*Consumer, error) {
+	c, err := broker.From(s, func(cfg Config) (*Consumer, error) {
 		cfg.Name, cfg.Group = name, cmp.Or(cfg.Group, "postrider")
 		cfg.OperationTimeout = 30 * time.Second // nobody else will try again
 		return NewConsumer(cfg)
@@ -55,7 +46,7 @@ func create(_ context.Context, s *broker.Settings, name string) error {
 
 // bare sends a load with the client alone: one producer, batches, about 4,000 messages in flight.
 func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
-	p, err := from(s, NewPublisher)
+	p, err := broker.From(s, NewPublisher)
 	if err != nil {
 		return err
 	}

@@ -43,22 +43,16 @@ func (l *lane) encode(m *postrider.Message) (out amqp.Publishing, route string, 
 	}, route, err
 }
 
-// decode never fails: what claims to be a CloudEvent and is none is handed over as it came, with err saying so.
-func decode(codec *wire.Codec, queue string, d *amqp.Delivery) (m postrider.Message, err error) {
+// decode never fails: what claims to be a CloudEvent and is none is handed over as it came, with the error saying so.
+func decode(codec *wire.Codec, queue string, d *amqp.Delivery) (postrider.Message, error) {
 	p := wire.Packet{Name: queue, ID: d.MessageId, ContentType: d.ContentType, Body: d.Body}
-	headers := make(map[string]string, len(d.Headers))
 	for name, value := range d.Headers {
 		text := fmt.Sprint(value) // another sender's may be no text
 		if name == keyHeader {
 			p.Key = text
 			continue
 		}
-		headers[name] = text
 		p.Headers = append(p.Headers, wire.Header{Name: name, Value: text})
 	}
-	if m, err = codec.Decode(&p); err != nil {
-		m = postrider.Message{Topic: queue, Type: queue, WireID: p.ID, ContentType: p.ContentType, Payload: p.Body,
-			SchemaVersion: 1, Headers: headers}
-	}
-	return m, err
+	return codec.Decode(&p)
 }

@@ -140,14 +140,8 @@ func (c *Consumer) accept(in *intake.Intake, held *held, entries []redis.XMessag
 func (c *Consumer) message(entry redis.XMessage) postrider.Message {
 	p := packet(c.cfg.Name, entry.Values)
 	m, err := c.codec.Decode(&p)
-	if err == nil {
-		return m
-	}
-	c.cfg.Logger.Error("redis: an entry cannot be decoded", "stream", c.cfg.Name, "entry", entry.ID, "err", err)
-	m = postrider.Message{Topic: p.Name, Type: p.Name, Key: p.Key, Payload: p.Body, ContentType: p.ContentType,
-		SchemaVersion: 1, Headers: make(map[string]string, len(p.Headers))}
-	for _, h := range p.Headers {
-		m.Headers[h.Name] = h.Value
+	if err != nil {
+		c.cfg.Logger.Error("redis: an entry cannot be decoded", "stream", c.cfg.Name, "entry", entry.ID, "err", err)
 	}
 	return m
 }

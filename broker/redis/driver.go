@@ -1,8 +1,6 @@
 package redis
 
 import (
-	"fmt"
-
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/redis/server"
@@ -22,10 +20,5 @@ func init() {
 
 func open[T any](s *broker.Settings, open func(Config) (T, error)) (T, error) {
 	server.LogTo(s.Logger)
-	var c Config
-	if err := s.Fill(&c); err != nil {
-		var none T
-		return none, fmt.Errorf("redis: %w", err)
-	}
-	return open(c)
+	return broker.From(s, open)
 }

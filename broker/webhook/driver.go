@@ -19,22 +19,14 @@ func init() {
 		Schemes:   []string{"http", "https"},
 		Doc:       "Messages are posted to an HTTP endpoint, one a request, signed as Standard Webhooks says.",
 		Options:   broker.OptionsOf(Config{}),
-		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return open(s) },
+		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return broker.From(s, NewPublisher) },
 		Bare:      bare,
 	})
 }
 
-func open(s *broker.Settings) (*Publisher, error) {
-	var cfg Config
-	if err := s.Fill(&cfg); err != nil {
-		return nil, err
-	}
-	return NewPublisher(cfg)
-}
-
 // bare posts a load with net/http alone, as many requests at a time as a publisher would.
 func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
-	p, err := open(s) // for its transport and its address
+	p, err := broker.From(s, NewPublisher) // for its transport and its address
 	if err != nil {
 		return err
 	}
