@@ -12,7 +12,12 @@ type Outbox[Tx any] interface {
 	// round trip, whatever the number of messages, and either accepts all or returns an error; after an error from
 	// the database the caller must roll back, as after any other failed statement. A message that cannot be accepted
 	// is reported as an [*InvalidError] before anything is written.
+	//
+	// A message whose DedupKey was enqueued before, within the store's window, is left out: there is one already.
 	Enqueue(ctx context.Context, tx Tx, msgs ...Message) error
+
+	// Offer is Enqueue for those who want to know: it returns the indexes of the messages that were left out.
+	Offer(ctx context.Context, tx Tx, msgs ...Message) (repeats []int, err error)
 }
 
 // Store is the relay's side of a store: a log of committed messages, split into shards by ordering key, that any
@@ -34,8 +39,8 @@ type Member struct {
 // Feed is one relay process's membership of a feed. The shards that it holds are read by nobody else; the store is the
 // only coordinator.
 //
-// Read is called by one goroutine at a time, and so is each of the other methods; different methods may be called at
-// the same time. An error leaves the Feed usable: the caller tries again. After [ErrReset] every [Batch] handed out
+// Read is called by one goroutine at a time, and so are the methods that follow it here; different methods, and those of
+// [Deferrer], may be called at the same time. An error leaves the Feed usable: the caller tries again. After [ErrReset] every [Batch] handed out
 // before is void.
 type Feed interface {
 	// Balance announces the member, takes free shards up to its fair share and returns what it holds. A shard is free
@@ -59,6 +64,8 @@ type Feed interface {
 
 	// Close leaves the feed. Shards that were not released stay leased until their lease runs out.
 	Close(ctx context.Context) error
+
+	Deferrer
 }
 
 // Maintainer is implemented by a [Store] that has housekeeping to do, such as dropping what every feed has delivered.
@@ -67,11 +74,48 @@ type Maintainer interface {
 	Maintain(ctx context.Context) error
 }
 
+// CanaryType is the type of messages that prove that others would arrive. Relays carry them like all others, up to the
+// destination, and publish none.
+const CanaryType = "postrider.canary"
+
+// Canary is implemented by a [Store] that can put a message of [CanaryType] into each shard.
+type Canary interface {
+	// Canary puts one into each shard, unless somebody has within the given time.
+	Canary(ctx context.Context, within time.Duration) error
+}
+
 // Share is what a member holds of a feed.
 type Share struct {
 	Shards  []int // held now
 	Quota   int   // how many shards are the member's fair share; it should release what it holds beyond that
 	Members int   // how many relay processes serve the feed
+
+	// Deferred is set when messages are set aside that are due now or will be.
+	Deferred bool
+	// Paused is set when an operator has paused the feed. The quota is 0 then.
+	Paused bool
+	// Suspects are shards, of those held, whose last holders have died one after the other without any progress: one of
+	// the next messages may be the reason.
+	Suspects []int
+	// Slices are those of Shards that are a part of another one; see [Splitter]. They are held together with it.
+	Slices []Slice
+}
+
+// Slice is the part of a shard that belongs to one tenant, and is read apart from the rest.
+type Slice struct {
+	Shard  int // its own number
+	Base   int // the shard that it is a part of
+	Tenant string
+}
+
+// Splitter is implemented by a [Feed] whose store can read one tenant's part of a shard apart from the rest, so that a long
+// backlog of one tenant holds up no other. Both methods release what they are given, and the next Balance takes it again.
+type Splitter interface {
+	// Split makes a tenant's part of a shard a slice, from where the mark puts the shard. It reports false if that was not
+	// possible, for instance because another member has taken the shard meanwhile.
+	Split(ctx context.Context, shard Mark, tenant string) (bool, error)
+	// Merge makes a slice a part of its shard again. It reports false if they stand at different places.
+	Merge(ctx context.Context, shard, slice Mark) (bool, error)
 }
 
 // Demand asks for up to Limit messages of a shard. A store may return a few more where it cannot cut.

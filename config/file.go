@@ -20,6 +20,11 @@ type File struct {
 	Destinations map[string]Destination
 	// Feeds are the ways between them, by name. At least one.
 	Feeds map[string]Feed
+	// Connections is the most that a process keeps open to all databases together, at least two for each. Defaults to 4
+	// for each feed.
+	Connections int
+	// Health is where the process says how it is. Defaults to nowhere.
+	Health Health
 
 	source source
 }
@@ -51,9 +56,10 @@ type Feed struct {
 	Destination string
 	// Only is the filter: other messages are passed over as done. Defaults to all.
 	Only route.Match
-	// Order is "strict": per key, nothing overtakes a message that fails. There is no other policy. Defaults to "strict".
+	// Order is "strict": per key, nothing overtakes a message that fails; or "skip": the later messages of its key do.
+	// Defaults to "strict".
 	Order string
-	// Relay tunes the relay. Its Feed, Name and Logger are not used.
+	// Relay tunes the relay. Its Feed, Name, Order and Logger are not used.
 	Relay relay.Config
 	// Routes decide about each message, the first that matches. A message that none matches waits, and the log says so.
 	// Defaults to one that sends everything to Destination.

@@ -179,6 +179,21 @@ func (r *reader) durationInto(target *time.Duration) func(*yaml.Node, string) {
 	}
 }
 
+func (r *reader) durationsInto(target *[]time.Duration) func(*yaml.Node, string) {
+	return func(n *yaml.Node, path string) {
+		if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+			r.wrong(path, "the list is empty")
+			return
+		}
+		r.items(n, path, func(_ int, n *yaml.Node, path string) {
+			var d time.Duration
+			if r.durationInto(&d)(n, path); d > 0 {
+				*target = append(*target, d)
+			}
+		})
+	}
+}
+
 // reject refuses what makes a file say something else than what one reads.
 func (r *reader) reject(n *yaml.Node) {
 	switch {

@@ -102,6 +102,10 @@ func (r *reader) file(n *yaml.Node) *File {
 		"feeds": func(n *yaml.Node, path string) {
 			r.named(n, path, func(name string, n *yaml.Node, path string) { f.Feeds[name] = r.feed(n, path) })
 		},
+		"connections": r.numberInto(&f.Connections),
+		"health": func(n *yaml.Node, path string) {
+			r.fields(n, path, map[string]func(*yaml.Node, string){"listen": r.textInto(&f.Health.Listen), "token": r.textInto(&f.Health.Token)})
+		},
 	})
 	return f
 }
@@ -162,9 +166,12 @@ func (r *reader) feed(n *yaml.Node, path string) Feed {
 	var f Feed
 	relay := make(map[string]func(*yaml.Node, string))
 	for _, o := range relayOptions {
-		if o.duration != nil {
+		switch {
+		case o.duration != nil:
 			relay[o.key] = r.durationInto(o.duration(&f.Relay))
-		} else {
+		case o.series != nil:
+			relay[o.key] = r.durationsInto(o.series(&f.Relay))
+		default:
 			relay[o.key] = r.numberInto(o.number(&f.Relay))
 		}
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 
@@ -9,10 +10,7 @@ import (
 	"github.com/postrider/postrider/route"
 )
 
-const (
-	defaultSchema = "postrider"
-	strict        = "strict"
-)
+const defaultSchema = "postrider"
 
 // Plan is a feed with all its defaults filled in, ready to be served.
 type Plan struct {
@@ -21,7 +19,7 @@ type Plan struct {
 	Database     Database
 	Table        *route.Table
 	Only         route.Match
-	Relay        relay.Config // with the feed's name and the defaults; Name and Logger are left to the caller
+	Relay        relay.Config // with the feed's name, order and the defaults; Name and Logger are left to the caller
 }
 
 // Feed returns the plan of the feed with the name.
@@ -42,7 +40,7 @@ func (f *File) Feed(name string) (*Plan, error) {
 	if p.Database.Schema == "" {
 		p.Database.Schema = defaultSchema
 	}
-	p.Relay.Feed = name
+	p.Relay.Feed, p.Relay.Order = name, cmp.Or(feed.Order, relay.Strict)
 	for _, o := range relayOptions {
 		o.fill(&p.Relay)
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/route"
 )
 
@@ -20,6 +22,14 @@ type Redacted struct {
 	Databases    map[string]RedactedDatabase `json:"databases" yaml:"databases"`
 	Destinations map[string]map[string]any   `json:"destinations" yaml:"destinations"` // url, broker and the options
 	Feeds        map[string]RedactedFeed     `json:"feeds" yaml:"feeds"`
+	Connections  int                         `json:"connections" yaml:"connections"`
+	Health       *RedactedHealth             `json:"health,omitempty" yaml:"health,omitempty"`
+}
+
+// RedactedHealth is a [Health] without its token.
+type RedactedHealth struct {
+	Listen string `json:"listen,omitempty" yaml:"listen,omitempty"`
+	Token  string `json:"token,omitempty" yaml:"token,omitempty"`
 }
 
 // RedactedDatabase is a [Database] without its password.
@@ -58,7 +68,13 @@ func (r Redacted) YAML() ([]byte, error) { return yaml.Marshal(r) }
 
 // Redacted returns the configuration for showing.
 func (f *File) Redacted() Redacted {
-	r := Redacted{make(map[string]RedactedDatabase), make(map[string]map[string]any), make(map[string]RedactedFeed)}
+	r := Redacted{make(map[string]RedactedDatabase), make(map[string]map[string]any), make(map[string]RedactedFeed), f.budget(len(f.Feeds)), nil}
+	if f.Health != (Health{}) {
+		r.Health = &RedactedHealth{Listen: f.Health.Listen}
+		if f.Health.Token != "" {
+			r.Health.Token = hiddenText
+		}
+	}
 	for name, d := range f.Databases {
 		shown := RedactedDatabase{URL: RedactURL(d.URL), Schema: d.Schema}
 		if d.Schema == "" {
@@ -71,13 +87,15 @@ func (f *File) Redacted() Redacted {
 	}
 	for name, feed := range f.Feeds {
 		database, _ := choose("database", feed.Database, f.Databases)
-		shown := RedactedFeed{Database: database, Order: strict, Relay: make(map[string]any)}
+		shown := RedactedFeed{Database: database, Order: cmp.Or(feed.Order, relay.Strict), Relay: make(map[string]any)}
 		if len(feed.Only.Types)+len(feed.Only.Topics)+len(feed.Only.Tenants) > 0 {
 			only := RedactedMatch(feed.Only)
 			shown.Only = &only
 		}
 		for _, o := range relayOptions {
-			shown.Relay[o.key] = o.show(feed)
+			if !o.replaced(&feed.Relay) && (o.series == nil || len(*o.series(&feed.Relay)) > 0) {
+				shown.Relay[o.key] = o.show(feed)
+			}
 		}
 		for _, rule := range f.rules(feed) {
 			shown.Routes = append(shown.Routes, redactRule(rule))
@@ -100,6 +118,13 @@ func (o *relayOption) show(feed Feed) any {
 	o.fill(&feed.Relay)
 	if o.number != nil {
 		return *o.number(&feed.Relay)
+	}
+	if o.series != nil {
+		var shown []string
+		for _, d := range *o.series(&feed.Relay) {
+			shown = append(shown, d.String())
+		}
+		return shown
 	}
 	return o.duration(&feed.Relay).String()
 }

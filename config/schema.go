@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/route"
 )
 
@@ -45,6 +46,11 @@ func Schema() []byte {
 		}, "url")),
 		"destinations": namedBy("Where messages go, by name.", ref("destination")),
 		"feeds":        namedBy("The ways between them, by name.", ref("feed")),
+		"connections":  number("Most connections that a process keeps open to all databases together. Default: 4 for each feed.", 2),
+		"health": strictObject(object{
+			"listen": with(text("Host and port for /livez and /readyz. Default: none."), "examples", []string{"127.0.0.1:8710"}),
+			"token":  text("Bearer token that callers must send. Required unless only this machine can call."),
+		}),
 	}, "databases", "destinations", "feeds"))
 	data, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil {
@@ -58,8 +64,9 @@ func feedSchema() object {
 		"database":    text("Where messages come from. Default: the only one."),
 		"destination": text("Where routes lead that name none. Default: the only one."),
 		"only":        with(ref("match"), "description", "The filter: other messages are passed over as done."),
-		"order":       object{"enum": []string{strict}, "default": strict, "description": "Per key, nothing overtakes a message that fails."},
-		"relay":       with(ref("relay"), "description", "Tunes the relay."),
+		"order": object{"enum": []string{relay.Strict, relay.Skip}, "default": relay.Strict,
+			"description": "strict: per key, nothing overtakes a message that fails. skip: the later messages of its key do."},
+		"relay": with(ref("relay"), "description", "Tunes the relay."),
 		"routes": object{"type": "array", "minItems": 1, "items": ref("route"),
 			"description": "The first that matches decides. Default: everything goes to the destination."},
 	}), "type", []string{"object", "null"})
@@ -93,10 +100,13 @@ func routeSchema() object {
 func relaySchema() object {
 	properties := make(object)
 	for _, o := range relayOptions {
-		if d, ok := o.fallback.(time.Duration); ok {
+		switch d := o.fallback.(type) {
+		case time.Duration:
 			properties[o.key] = with(duration(o.doc), "default", d.String())
-		} else {
-			properties[o.key] = with(number(o.doc, 1), "default", o.fallback)
+		case nil:
+			properties[o.key] = object{"type": "array", "minItems": 1, "items": duration("A pause."), "description": o.doc}
+		default:
+			properties[o.key] = with(number(o.doc, 1), "default", d)
 		}
 	}
 	return strictObject(properties)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/route"
 )
 
@@ -42,6 +43,12 @@ func (f *File) check() Mistakes {
 	}
 	for _, name := range keys(f.Feeds) {
 		c.feed("feeds."+name, f.Feeds[name])
+	}
+	if _, err := f.Pools(keys(f.Feeds)); err != nil {
+		c.wrong("connections", "%v", err)
+	}
+	if err := f.Health.Validate(); err != nil {
+		c.wrong("health.listen", "%v", err)
 	}
 	return c.found
 }
@@ -102,8 +109,8 @@ func (c *checker) feed(path string, feed Feed) {
 	if _, err := choose("database", feed.Database, c.Databases); err != nil && len(c.Databases) > 0 {
 		c.wrong(path+".database", "%v", err)
 	}
-	if feed.Order != "" && feed.Order != strict {
-		c.wrong(path+".order", "%q is not a policy: strict is the only one", feed.Order)
+	if feed.Order != "" && feed.Order != relay.Strict && feed.Order != relay.Skip {
+		c.wrong(path+".order", "%q is not a policy: want %s or %s", feed.Order, relay.Strict, relay.Skip)
 	}
 	// A table is asked about the filter: a pattern is a pattern.
 	_, err := route.NewTable([]route.Rule{{Match: feed.Only, Drop: true}})

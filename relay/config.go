@@ -44,11 +44,28 @@ type Config struct {
 	// RetryMax is the longest pause between two attempts, before the random part. A message that may itself be to blame
 	// for its failures pauses half as long again. Defaults to 2 s: a recovered destination is noticed within 5 s.
 	RetryMax time.Duration
+	// Order is what becomes of the later messages of a key while one of them fails: [Strict] or [Skip]. Defaults to Strict.
+	Order string
+	// MaxAttempts is how often a message is sent that fails by its own fault before it is a dead letter. What an outage
+	// does to it is not counted. Defaults to 5.
+	MaxAttempts int
+	// BackoffBase is the pause of such a message after the first attempt. It doubles with each attempt, and up to half of
+	// it is added at random. Defaults to 1 s.
+	BackoffBase time.Duration
+	// BackoffMax is the longest pause between two such attempts, before the random part. Defaults to 10 min.
+	BackoffMax time.Duration
+	// BackoffSeries are the pauses after the first attempt, the second, and so on, instead of BackoffBase and BackoffMax;
+	// the last one is repeated. Defaults to none.
+	BackoffSeries []time.Duration
+
 	// DrainTimeout is how long a stopping relay waits for what is in flight before it cancels it, and how long it then
 	// tries to release its shards. It also bounds how long a shard that goes to another relay waits for messages that
 	// failed while later ones were confirmed, which would be sent again. Defaults to 10 s.
 	DrainTimeout time.Duration
 
+	// Canary is the time between two canaries, messages that prove that others would arrive, if the store can send them. See
+	// [postrider.CanaryType]. Defaults to 0, which means none.
+	Canary time.Duration
 	// MaintainInterval is the time between two rounds of the store's housekeeping. Defaults to 1 min.
 	MaintainInterval time.Duration
 	// Logger is told of outages, recoveries, lost shards and refused messages. Defaults to [slog.Default].
@@ -74,6 +91,12 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.PublishTimeout, 30*time.Second)
 	setDefault(&c.RetryMin, 100*time.Millisecond)
 	setDefault(&c.RetryMax, 2*time.Second)
+	setDefault(&c.Order, Strict)
+	setDefault(&c.MaxAttempts, 5)
+	if len(c.BackoffSeries) == 0 {
+		setDefault(&c.BackoffBase, time.Second)
+		setDefault(&c.BackoffMax, 10*time.Minute)
+	}
 	setDefault(&c.DrainTimeout, 10*time.Second)
 	setDefault(&c.MaintainInterval, time.Minute)
 	if c.Logger == nil {
@@ -104,8 +127,11 @@ func (c Config) validate() error {
 		{"PublishTimeout", c.PublishTimeout},
 		{"RetryMin", c.RetryMin},
 		{"RetryMax", c.RetryMax},
+		{"BackoffBase", c.BackoffBase},
+		{"BackoffMax", c.BackoffMax},
 		{"DrainTimeout", c.DrainTimeout},
 		{"MaintainInterval", c.MaintainInterval},
+		{"Canary", c.Canary},
 	} {
 		if f.value < 0 {
 			errs = append(errs, fmt.Errorf("relay: %s is negative: %v", f.name, f.value))
@@ -126,6 +152,23 @@ func (c Config) validate() error {
 	}
 	if c.RetryMin > c.RetryMax {
 		errs = append(errs, fmt.Errorf("relay: RetryMin (%v) is longer than RetryMax (%v)", c.RetryMin, c.RetryMax))
+	}
+	if c.Order != Strict && c.Order != Skip {
+		errs = append(errs, fmt.Errorf("relay: Order is %q: want %q or %q", c.Order, Strict, Skip))
+	}
+	if c.MaxAttempts < 0 {
+		errs = append(errs, fmt.Errorf("relay: MaxAttempts is negative: %d", c.MaxAttempts))
+	}
+	if len(c.BackoffSeries) > 0 && c.BackoffBase+c.BackoffMax > 0 {
+		errs = append(errs, fmt.Errorf("relay: BackoffSeries (%v) contradicts BackoffBase (%v) and BackoffMax (%v): want one or the other",
+			c.BackoffSeries, c.BackoffBase, c.BackoffMax))
+	} else if c.BackoffBase > c.BackoffMax {
+		errs = append(errs, fmt.Errorf("relay: BackoffBase (%v) is longer than BackoffMax (%v)", c.BackoffBase, c.BackoffMax))
+	}
+	for _, d := range c.BackoffSeries {
+		if d <= 0 {
+			errs = append(errs, fmt.Errorf("relay: BackoffSeries has %v: want longer pauses", d))
+		}
 	}
 	if c.SettleInterval > c.Lease/4 {
 		errs = append(errs, fmt.Errorf("relay: SettleInterval (%v) is longer than a quarter of Lease (%v): "+

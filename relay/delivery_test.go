@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -93,42 +94,59 @@ func TestBrokerDown(t *testing.T) {
 	})
 }
 
-// TestRefused lets the destination refuse one message. It holds back its key until the read-ahead is full and then its
-// shard; nothing is dropped.
+// TestRefused lets the destination refuse one message. It is set aside, and with it the later ones of its key; after five
+// attempts it is dead, and its key waits until an operator has decided. Nothing else waits, and nothing is dropped.
 func TestRefused(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
 		var mended atomic.Bool
+		l := newLedger()
 		s := &sink{w: w, keepsOrder: keepsOrder, fail: func(m *postrider.Message) (error, bool) {
 			if m.Key == "k1" && string(m.Payload) == "2" && !mended.Load() {
+				l.note("refused")
 				return postrider.Permanent(errOdd), false
 			}
 			return nil, true
 		}}
-		log := newLogbook()
 		w.commitMany(1000, 4) // it is the tenth
-		r := start(t, w.store, s, relay.Config{BatchSize: 40, ReadAhead: 200, Logger: slogOf(log)})
+		r := start(t, w.store, s, relay.Config{BatchSize: 40, ReadAhead: 200})
+		time.Sleep(500 * time.Millisecond)
+		if _, distinct, _ := w.counts(); distinct != 750+2 {
+			t.Errorf("%d messages were received, want all but those of k1, and 2 of these", distinct)
+		}
 		time.Sleep(10 * time.Minute)
-		if _, distinct, _ := w.counts(); distinct != 9+200-50 {
-			t.Errorf("%d messages were received, want 9 and the next 200 but 50 of k1", distinct)
+		if _, distinct, _ := w.counts(); distinct != 750+2 {
+			t.Errorf("%d messages were received, want all but those of k1, and 2 of these", distinct)
 		}
-		const line = "ERROR relay: message was refused, its key waits, and its shard once the read-ahead is full"
-		if n := log.count(line); n < 9 || n > 10 {
-			t.Errorf("%d lines in 10 minutes, want one a minute", n)
+		at := l.times("refused")
+		for i, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second} {
+			if gap := at[i+1] - at[i]; gap < pause || gap > pause*3/2+attendMax {
+				t.Errorf("attempt %d came %v after the one before, want about %v", i+2, gap, pause)
+			}
 		}
-		if got := r.Stats(); got.Refused < 200 || got.Refused > 300 || got.Buffered != 200 {
-			t.Errorf("stats %+v, want a full buffer and a refusal every few seconds", got)
+		if got := r.Stats(); len(at) != 5 || got.Refused != 5 || got.Dead != 1 || got.Deferred != 248 || got.Blocked != 1 || got.Buffered != 0 {
+			t.Errorf("%d attempts, stats %+v, want 5, one of them dead, and all others of the key set aside", len(at), got)
 		}
 		mended.Store(true)
+		if n, err := w.store.Act(t.Context(), desk.By{}, desk.Retry, desk.Filter{Key: "k1", Head: true}, 0); n != 1 || err != nil {
+			t.Errorf("retried %d, %v", n, err)
+		}
+		w.commitMany(400, 4)
 		w.await(10 * time.Second)
+		if got := r.Stats(); got.Blocked != 0 {
+			t.Errorf("stats %+v, want no blocked key", got)
+		}
 		r.stop()
 		w.check()
 		w.checkNothingRepeated()
 	})
 }
 
-// TestPlainErrorOfOneMessage: a handler that fails for one message, without a class, must not keep other keys waiting,
-// and the log must not call it a recovery that others succeed.
+// attendMax is the longest time between two looks at what was set aside.
+const attendMax = 500 * time.Millisecond
+
+// TestPlainErrorOfOneMessage: a handler that fails for one message, without a class, must not keep other keys waiting. As
+// others arrive, the message is to blame, and is set aside.
 func TestPlainErrorOfOneMessage(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -141,8 +159,7 @@ func TestPlainErrorOfOneMessage(t *testing.T) {
 			return nil
 		})
 		w.commitMany(100, 10)
-		log := newLogbook()
-		r := start(t, w.store, handler, relay.Config{Logger: slogOf(log)})
+		r := start(t, w.store, handler, relay.Config{})
 		time.Sleep(2 * time.Second)
 		if _, distinct, _ := w.counts(); distinct != 90 {
 			t.Errorf("%d messages were received, want all but those of k0", distinct)
@@ -154,14 +171,14 @@ func TestPlainErrorOfOneMessage(t *testing.T) {
 		if _, distinct, _ := w.counts(); distinct != 90+900 {
 			t.Errorf("%d messages were received, want all but those of k0", distinct)
 		}
-		if n := log.count("INFO relay: publishing has recovered"); n != 0 {
-			t.Errorf("%d lines about a recovery", n)
+		if got := r.Stats(); got.Dead != 1 || got.Blocked != 1 {
+			t.Errorf("stats %+v, want one dead letter", got)
 		}
 		mended.Store(true)
-		w.await(5 * time.Second)
-		if n := log.count("INFO relay: publishing has recovered"); n != 1 {
-			t.Errorf("%d lines about the recovery", n)
+		if n, err := w.store.Act(t.Context(), desk.By{}, desk.Retry, desk.Filter{}, 0); n != 1 || err != nil {
+			t.Errorf("retried %d, %v", n, err)
 		}
+		w.await(5 * time.Second)
 		r.stop()
 		w.check()
 		w.checkNothingRepeated()

@@ -20,7 +20,7 @@ func wish(err error) time.Duration {
 }
 
 // judge takes note of what a Publish has returned.
-func (l *lane) judge(call []postrider.Message, errs []error) {
+func (l *lane) judge(errs []error) {
 	count, w := &l.t.r.count, &l.window
 	count.retried.Add(int64(w.repeated))
 	confirmed, failed := w.record(errs)
@@ -28,10 +28,11 @@ func (l *lane) judge(call []postrider.Message, errs []error) {
 	count.failed.Add(int64(failed))
 	if confirmed > 0 {
 		l.pause.reset()
+		l.arrivals++
 	}
 	l.wary = confirmed == 0
 	if failed > 0 {
-		l.punish(call, errs, confirmed)
+		l.punish(errs, confirmed)
 	} else if w.order.failed == 0 { // what has failed before waits no more
 		l.trouble.ok()
 	}
@@ -44,31 +45,46 @@ func (l *lane) judge(call []postrider.Message, errs []error) {
 //
 // Among messages that fail for ever, others must find their turn, also if one failure keeps a whole call from being
 // tried: a message with more faults has to wait for those with fewer, for as long as nothing is confirmed.
-func (l *lane) punish(call []postrider.Message, errs []error, confirmed int) {
+func (l *lane) punish(errs []error, confirmed int) {
 	w := &l.window
 	now, pause := time.Now(), l.pause.next()
 	var cause error
 	refused, unavailable := 0, 0
+	again := confirmed == 0 && w.repeated == w.size
+	alone := again && w.order.failed <= w.size // the call was of all messages that fail, and of no others
+	lone := again && w.fewFail(fewFailures)
 	for i, pos := range w.picked {
 		err := answer(errs, i)
 		if err == nil {
 			continue
 		}
-		why, d := failedState, pause
+		if w.order.at(pos).state == asideState { // with an earlier one of its key
+			continue
+		}
+		if errors.Is(err, postrider.ErrNotTried) { // whatever its publisher did not try for may be tried now
+			continue
+		}
+		d := pause
 		switch postrider.ClassOf(err) {
 		case postrider.ClassPermanent:
 			refused++
-			w.order.blame(pos)
-			why, d = refusedState, l.refuse(&call[i], err)
+			l.refuse(pos, 1, err)
+			continue
 		case postrider.ClassUnavailable:
 			unavailable++
 		default: // perhaps the message is to blame: let others go first
-			d = max(pause, l.pause.after(w.order.blame(pos))) * 3 / 2
+			faults, guilt := w.order.blame(pos, l.arrivals, confirmed > 0)
+			if guilt >= min(ownFaults, l.t.r.cfg.MaxAttempts) || lone && faults >= loneFaults {
+				refused++
+				l.refuse(pos, min(faults, ownFaults), err)
+				continue
+			}
+			d = max(pause, l.pause.after(faults)) * 3 / 2
 		}
-		if cause == nil && why == failedState {
+		if cause == nil {
 			cause = err
 		}
-		w.order.hold(pos, now.Add(max(d, wish(err))), why)
+		w.order.hold(pos, now.Add(max(d, wish(err))))
 	}
 	l.t.r.count.refused.Add(int64(refused))
 	if cause != nil {
@@ -77,9 +93,8 @@ func (l *lane) punish(call []postrider.Message, errs []error, confirmed int) {
 	if refused > 0 {
 		l.pause.reset() // the destination is there
 	}
-	// What looks like an outage stops the lane: the rest of the window would fare no better. Not so if the call was of
-	// all messages that fail, and of no others, or if it got an answer.
-	alone := w.repeated == len(call) && w.order.failed <= len(call)
+	// What looks like an outage stops the lane: the rest of the window would fare no better. Not so if there is no rest,
+	// or if the call got an answer.
 	if confirmed == 0 && (unavailable > 0 || refused == 0 && !alone) {
 		l.calm = now.Add(pause)
 	}

@@ -22,6 +22,7 @@ func (t *tenure) keep(ctx context.Context) {
 		if err := t.balance(); err == nil {
 			trouble.ok()
 			pause.reset()
+			t.join()
 		} else {
 			if t.over(err) || t.ctx.Err() != nil {
 				return
@@ -37,8 +38,11 @@ func (t *tenure) keep(ctx context.Context) {
 			case <-ctx.Done():
 				return // what has drained is released with the others
 			}
-			if err := t.releaseDrained(); err == nil {
+			if changed, err := t.releaseDrained(); err == nil {
 				releasing.ok()
+				if changed {
+					next = nil // there is something to take
+				}
 			} else if t.over(err) || t.ctx.Err() != nil {
 				return
 			} else {
@@ -60,6 +64,10 @@ func (t *tenure) balance() error {
 	}
 	t.r.count.quota.Store(int64(share.Quota))
 	t.r.count.members.Store(int64(share.Members))
+	t.r.setPausedFeed(share.Paused)
+	if share.Deferred {
+		t.attend()
+	}
 	t.adopt(share, start)
 	return nil
 }
@@ -82,11 +90,16 @@ func (t *tenure) adopt(share postrider.Share, renewed time.Time) {
 	}
 	for _, shard := range share.Shards {
 		if t.held[shard] == nil {
-			t.start(shard, renewed)
+			t.start(shard, renewed, share)
 			gained = append(gained, shard)
 		}
 	}
 	t.yield(len(share.Shards) - share.Quota)
+	for _, l := range t.held { // a slice goes where its shard goes
+		if l.slice != nil && (t.held[l.slice.Base] == nil || t.held[l.slice.Base].draining.Load()) {
+			l.drain()
+		}
+	}
 	if len(gained)+len(lost) > 0 {
 		t.publishList()
 		t.r.count.fenced.Add(int64(len(lost)))
@@ -98,8 +111,16 @@ func (t *tenure) adopt(share postrider.Share, renewed time.Time) {
 }
 
 // start makes a lane. The caller holds the lock.
-func (t *tenure) start(shard int, renewed time.Time) {
+func (t *tenure) start(shard int, renewed time.Time, share postrider.Share) {
 	l := newLane(t, shard, renewed)
+	l.behind.Store(renewed.UnixNano())
+	if i := slices.IndexFunc(share.Slices, func(s postrider.Slice) bool { return s.Shard == shard }); i >= 0 {
+		l.slice = &share.Slices[i]
+	}
+	if slices.Contains(share.Suspects, shard) {
+		l.careful = 2 * t.r.cfg.BatchSize
+		t.r.log.Warn("relay: the relays that had the shard died without any progress; sending one message at a time", "shard", shard)
+	}
 	if old := t.gone[shard]; old != nil {
 		l.after = old.done
 		delete(t.gone, shard)
@@ -119,6 +140,9 @@ func (t *tenure) drop(l *lane) {
 func (t *tenure) yield(surplus int) {
 	var working []*lane
 	for _, l := range t.held {
+		if l.slice != nil {
+			continue
+		}
 		if l.draining.Load() {
 			surplus--
 		} else {
@@ -136,18 +160,19 @@ func (t *tenure) yield(surplus int) {
 	}
 }
 
-// releaseDrained gives up the shards of lanes that have come to their end.
-func (t *tenure) releaseDrained() error {
+// releaseDrained gives up the shards of lanes that have come to their end. It reports whether there are others to take.
+func (t *tenure) releaseDrained() (changed bool, err error) {
 	var ended []*lane
 	for _, l := range t.lanes() {
 		if l.draining.Load() && isClosed(l.done) {
 			ended = append(ended, l)
 		}
 	}
-	if len(ended) == 0 {
-		return nil
+	ended, changed, err = t.rearrange(ended)
+	if err != nil || len(ended) == 0 {
+		return changed, err
 	}
-	return t.release(t.ctx, ended)
+	return changed, t.release(t.ctx, ended)
 }
 
 // releaseAll gives up everything at the end of Run. It tries again where a retry can help.
@@ -170,6 +195,11 @@ func (t *tenure) releaseAll(ctx context.Context) error {
 }
 
 func (t *tenure) release(ctx context.Context, lanes []*lane) error {
+	return t.giveUp(ctx, lanes, t.feed.Release)
+}
+
+// giveUp has the shards of lanes released by do.
+func (t *tenure) giveUp(ctx context.Context, lanes []*lane, do func(context.Context, []postrider.Mark) error) error {
 	select {
 	case t.ledger <- struct{}{}:
 		defer func() { <-t.ledger }()
@@ -178,11 +208,13 @@ func (t *tenure) release(ctx context.Context, lanes []*lane) error {
 	}
 	marks := make([]postrider.Mark, 0, len(lanes))
 	for _, l := range lanes {
+		l.attended.Lock() // no attendant begins with a lane that is ending, but one may be in the middle of it
+		l.attended.Unlock()
 		marks = append(marks, l.mark().Mark)
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := t.feed.Release(call, marks); err != nil {
+	if err := do(call, marks); err != nil {
 		return err
 	}
 	t.mu.Lock()

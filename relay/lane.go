@@ -13,9 +13,10 @@ import (
 type lane struct {
 	t     *tenure
 	shard int
-	wake  chan struct{}   // holds one token: work, a renewed lease or the order to end has arrived
-	after <-chan struct{} // closed when the lane that had the shard before has ended; nil if there was none
-	done  chan struct{}   // closed when the lane has ended
+	wake  chan struct{}    // holds one token: work, a renewed lease or the order to end has arrived
+	after <-chan struct{}  // closed when the lane that had the shard before has ended; nil if there was none
+	done  chan struct{}    // closed when the lane has ended
+	slice *postrider.Slice // what the lane is about, if that is a part of a shard
 
 	ctx      context.Context // for Publish
 	cancel   context.CancelFunc
@@ -24,7 +25,15 @@ type lane struct {
 	buffered atomic.Int64 // messages handed to the lane that are not in the confirmed prefix
 	starving atomic.Bool  // the reader wants to know when there is room
 	stuck    atomic.Bool  // all that the lane has waits: only other messages could be sent
+	loaded   atomic.Bool  // the lane knows which keys are blocked
+	blocked  atomic.Int64 // how many these are
 	expired  atomic.Bool  // the lane waits for its lease to be renewed
+	behind   atomic.Int64 // when there was last known to be more than had been read
+
+	attended sync.Mutex // held while something is sent that was set aside
+
+	split   string // the tenant to be read apart when the lane has ended; set before that
+	partner *lane  // the one to be read together with when both have ended; guarded by the lock of the tenure
 
 	mu      sync.Mutex
 	inbox   []*postrider.Batch // batches that have not entered the window
@@ -34,14 +43,24 @@ type lane struct {
 	renewed time.Time          // when the last call that renewed the lease was sent
 
 	// What follows belongs to the lane's goroutine.
-	window     window
-	arrived    []*postrider.Batch // memory for the next inbox
-	trouble    outage
-	pause      backoff
-	calm       time.Time // no call before then
-	wary       bool      // the last call confirmed nothing
-	patience   time.Time // until when a draining lane hopes
-	complained time.Time // when the log was last told of a refused message
+	window   window
+	arrived  []*postrider.Batch // memory for the next inbox
+	trouble  outage
+	pause    backoff
+	calm     time.Time    // no call before then
+	wary     bool         // the last call confirmed nothing
+	patience time.Time    // until when a draining lane hopes
+	arrivals uint32       // calls that have confirmed something
+	watched  int          // the first unconfirmed message at the last look at tenants
+	watchAt  time.Time    // when to look again
+	canaries bool         // some have arrived, and may be settled
+	careful  int          // how many messages are sent one by one, because one of them may be deadly
+	begun    map[int]bool // which of them were begun by this lane
+
+	aside        aside
+	asideAt      time.Time // nothing is set aside before then
+	asidePause   backoff
+	asideTrouble outage
 }
 
 func newLane(t *tenure, shard int, renewed time.Time) *lane {
@@ -55,6 +74,9 @@ func newLane(t *tenure, shard int, renewed time.Time) *lane {
 		window:  newWindow(t.r.keepsOrder, cfg.BatchSize),
 		trouble: outage{log: t.r.log.With("shard", shard), what: "publishing"},
 		pause:   backoff{min: cfg.RetryMin, max: cfg.RetryMax},
+
+		asidePause:   backoff{min: cfg.RetryMin, max: cfg.RetryMax},
+		asideTrouble: outage{log: t.r.log.With("shard", shard), what: "setting messages aside"},
 	}
 	l.ctx, l.cancel = context.WithCancel(t.hard)
 	return l
@@ -121,27 +143,34 @@ func (l *lane) run() {
 	if l.after != nil {
 		<-l.after
 	}
+	if !l.load() {
+		return
+	}
+	l.loaded.Store(true)
 	for !l.killed.Load() && l.ctx.Err() == nil {
 		now := time.Now()
-		end := 0 // nothing from there on is sent
-		if l.draining.Load() {
+		draining := l.draining.Load()
+		if !draining {
+			l.take()
+			l.watch(now)
+		}
+		again := l.setAside(now) // which may move the window on, so it comes before the seam
+		end := l.window.end      // nothing from there on is sent
+		if draining {
 			if l.patience.IsZero() {
 				l.patience = now.Add(l.t.r.cfg.DrainTimeout)
 			}
 			if end = l.window.seam(l.patience); end == l.window.first || now.After(l.patience) {
 				return
 			}
-		} else {
-			l.take()
-			end = l.window.end
 		}
 		call, due := l.choose(now, end)
 		if len(call) == 0 {
-			l.wait(now, due)
+			l.wait(now, earlier(due, again))
 			continue
 		}
 		deadline, ok := l.fence(now)
-		if !ok {
+		if !ok || l.careful > 0 && !l.probe(now) {
 			continue
 		}
 		ctx, cancel := context.WithDeadline(l.ctx, deadline)
@@ -150,7 +179,31 @@ func (l *lane) run() {
 		if l.killed.Load() {
 			return
 		}
-		l.judge(call, errs)
+		l.pace(time.Since(now))
+		l.judge(errs)
+	}
+}
+
+// earlier returns the earlier one of two times, of which the zero time is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// slowCall is the longest that a call should take. A slow destination gets fewer messages at a time: other lanes, and what
+// is to overtake, wait less.
+const slowCall = 200 * time.Millisecond
+
+// pace fits the number of messages in a call to what the last one took.
+func (l *lane) pace(took time.Duration) {
+	w := &l.window
+	switch full := w.size == w.limit; {
+	case took > slowCall:
+		w.limit = max(w.limit/2, 1)
+	case full && took < slowCall/4:
+		w.limit = min(w.limit*2, l.t.r.cfg.BatchSize)
 	}
 }
 
@@ -159,8 +212,16 @@ func (l *lane) take() {
 	l.mu.Lock()
 	l.inbox, l.arrived = l.arrived, l.inbox
 	l.mu.Unlock()
+	defer func() {
+		if l.canaries {
+			l.canaries = false
+			l.advance()
+		}
+	}()
 	for i, b := range l.arrived {
+		at := l.window.end
 		l.window.add(b)
+		l.sort(b, at)
 		l.arrived[i] = nil
 	}
 	l.arrived = l.arrived[:0]
@@ -172,7 +233,12 @@ func (l *lane) choose(now time.Time, end int) ([]postrider.Message, time.Time) {
 	if now.Before(l.calm) {
 		return nil, l.calm
 	}
+	limit := l.window.limit
+	if l.careful > 0 {
+		l.window.limit = 1
+	}
 	call, due := l.window.pick(now, end, l.wary)
+	l.window.limit = limit
 	if stuck := !due.IsZero(); stuck != l.stuck.Load() {
 		l.stuck.Store(stuck)
 		l.tell()
@@ -187,13 +253,19 @@ func (l *lane) tell() {
 	}
 }
 
-// fence returns until when messages may be sent. Where too little of the lease is left, it waits for news of the lease
-// and returns false. A Publish is only begun with a margin of time for it, lest it is cut and its outcome unknown.
-func (l *lane) fence(now time.Time) (deadline time.Time, ok bool) {
+// safeUntil returns until when messages may be sent. A Publish is only begun with a margin of time for it, lest it is cut
+// and its outcome unknown: where too little of the lease is left, it returns false.
+func (l *lane) safeUntil(now time.Time) (deadline time.Time, ok bool) {
 	cfg := &l.t.r.cfg
+	left := cfg.Lease - cfg.margin() - l.age(now)
+	return now.Add(min(cfg.PublishTimeout, left)), left > cfg.margin()
+}
+
+// fence is safeUntil for the lane itself: where too little of the lease is left, it waits for news of the lease.
+func (l *lane) fence(now time.Time) (deadline time.Time, ok bool) {
 	age := l.age(now)
-	if left := cfg.Lease - cfg.margin() - age; left > cfg.margin() {
-		return now.Add(min(cfg.PublishTimeout, left)), true
+	if deadline, ok = l.safeUntil(now); ok {
+		return deadline, true
 	}
 	l.expired.Store(true)
 	if l.age(now) == age { // no renewal has come meanwhile

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/postrider/postrider"
@@ -14,7 +15,7 @@ type state uint8
 const (
 	freshState state = iota
 	failedState
-	refusedState
+	asideState // it is to be set aside: nothing in the window waits for it
 	confirmedState
 )
 
@@ -34,9 +35,9 @@ type order struct {
 	held []held
 	due  time.Time // of the first of held
 
-	failed  int // unconfirmed messages in failedState
-	refused int // unconfirmed messages in refusedState
-	beyond  int // confirmed messages behind an unconfirmed one
+	failed int // unconfirmed messages in failedState
+	beyond int // confirmed messages behind an unconfirmed one
+	asides int // messages in asideState
 }
 
 // slot is what is known of one message.
@@ -46,6 +47,8 @@ type slot struct {
 	state  state
 	held   bool
 	faults uint16 // failures that may have been the message's own fault
+	guilt  uint16 // those of them that were, as others have arrived since the one before
+	seen   uint32 // how many calls had confirmed anything at its last failure
 }
 
 // queue is the unconfirmed messages of a key.
@@ -94,7 +97,7 @@ func (o *order) reset() {
 	clear(o.ready)
 	clear(o.keys)
 	o.held = o.held[:0]
-	o.failed, o.refused, o.beyond = 0, 0, 0
+	o.failed, o.beyond, o.asides = 0, 0, 0
 }
 
 // enter adds the message that follows the last one.
@@ -171,10 +174,51 @@ func (o *order) see(key uint64) {
 
 // confirm takes a message that may be sent out of the order.
 func (o *order) confirm(pos int) {
-	s := o.at(pos)
-	o.count(s.state, -1)
-	s.state = confirmedState
+	o.leave(pos, confirmedState)
 	o.beyond++
+}
+
+// setAside takes a message out of the order that is to be set aside, whether it may be sent or not.
+func (o *order) setAside(pos int) {
+	if s := o.at(pos); s.held {
+		o.held = slices.DeleteFunc(o.held, func(h held) bool { return h.pos == pos })
+		for i, h := range o.held {
+			if i == 0 || h.due.Before(o.due) {
+				o.due = h.due
+			}
+		}
+		o.free(pos)
+	}
+	o.leave(pos, asideState)
+	o.asides++
+}
+
+// released notes that a message has been set aside.
+func (o *order) released(pos int) {
+	o.at(pos).state = confirmedState
+	o.asides--
+	o.beyond++
+}
+
+// behind returns the unconfirmed messages of a message's key that come after it.
+func (o *order) behind(pos int) []int {
+	var all []int
+	for s := o.at(pos); s.next > 0; s = o.at(pos) {
+		pos += int(s.next)
+		if state := o.at(pos).state; state != confirmedState && state != asideState {
+			all = append(all, pos)
+		}
+	}
+	return all
+}
+
+// leave takes a message out of the order. Those behind it need not wait for it any more.
+func (o *order) leave(pos int, as state) {
+	s := o.at(pos)
+	if s.state == failedState {
+		o.failed--
+	}
+	s.state = as
 	o.unset(pos)
 	switch {
 	case s.key == 0:
@@ -192,21 +236,13 @@ func (o *order) confirm(pos int) {
 	}
 }
 
-func (o *order) count(s state, n int) {
-	switch s {
-	case failedState:
-		o.failed += n
-	case refusedState:
-		o.refused += n
-	}
-}
-
 // hold keeps a message that may be sent, and the later ones of its key, from being sent before it is due.
-func (o *order) hold(pos int, due time.Time, why state) {
+func (o *order) hold(pos int, due time.Time) {
 	s := o.at(pos)
-	o.count(s.state, -1)
-	o.count(why, 1)
-	s.state, s.held = why, true
+	if s.state != failedState {
+		o.failed++
+	}
+	s.state, s.held = failedState, true
 	o.unset(pos)
 	if len(o.held) == 0 || due.Before(o.due) {
 		o.due = due
@@ -230,11 +266,16 @@ func (o *order) hold(pos int, due time.Time, why state) {
 	o.keys[s.key] = q
 }
 
-// blame notes a failure that may be the message's own fault, and returns how many there have been.
-func (o *order) blame(pos int) int {
+// blame notes a failure that may be the message's own fault. It returns how many there have been, and how many of them
+// were beyond doubt: others have arrived since the one before, or with it. arrivals is how many calls have confirmed
+// anything.
+func (o *order) blame(pos int, arrivals uint32, mixed bool) (faults, guilt int) {
 	s := o.at(pos)
-	s.faults = min(s.faults, math.MaxUint16-1) + 1
-	return int(s.faults)
+	if mixed || s.faults > 0 && s.seen != arrivals {
+		s.guilt++
+	}
+	s.faults, s.seen = min(s.faults, math.MaxUint16-1)+1, arrivals
+	return int(s.faults), int(s.guilt)
 }
 
 // release lets go of the held messages that are due.
@@ -273,7 +314,7 @@ func (o *order) free(pos int) {
 			q.bar = pos + 1
 			break
 		}
-		if s.state != confirmedState {
+		if s.state != confirmedState && s.state != asideState {
 			o.set(pos)
 		}
 		if s.next == 0 {
@@ -304,3 +345,6 @@ func hashKey(m *postrider.Message) uint64 {
 	}
 	return max(h.Sum64(), 1)
 }
+
+// hashText is hashKey of an ordering key.
+func hashText(key string) uint64 { return max(maphash.String(seed, key), 1) }

@@ -110,8 +110,9 @@ func (rd *reader) fetch() (messages int, more bool, err error) {
 			l.push(&own)
 			messages += len(b.Messages)
 		}
-		if b.More && l.hasRoom() {
-			more = true
+		if b.More {
+			l.behind.Store(time.Now().UnixNano())
+			more = more || l.hasRoom()
 		}
 	}
 	return messages, more, nil

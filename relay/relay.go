@@ -36,6 +36,7 @@ type Relay struct {
 	started atomic.Bool
 	wake    chan struct{}          // holds one token: somebody wants the store to be read now
 	tenure  atomic.Pointer[tenure] // the current one, for Stats
+	mourned atomic.Int64           // when the log was last told of a dead letter
 	count   counters
 }
 
@@ -92,7 +93,13 @@ func (r *Relay) Run(ctx context.Context) error {
 		}
 	})
 	if m, ok := r.store.(postrider.Maintainer); ok {
-		helpers.Go(func() { r.maintain(ctx, m) })
+		helpers.Go(func() { r.repeat(ctx, r.cfg.MaintainInterval, "maintenance of the store", m.Maintain) })
+	}
+
+	if c, ok := r.store.(postrider.Canary); ok && r.cfg.Canary > 0 {
+		helpers.Go(func() {
+			r.repeat(ctx, r.cfg.Canary, "sending a canary", func(ctx context.Context) error { return c.Canary(ctx, r.cfg.Canary) })
+		})
 	}
 
 	err := r.serve(ctx, hard, feed)
@@ -153,11 +160,12 @@ func (r *Relay) serve(ctx, hard context.Context, feed postrider.Feed) error {
 	}
 }
 
-func (r *Relay) maintain(ctx context.Context, m postrider.Maintainer) {
-	trouble := outage{log: r.log, what: "maintenance of the store"}
-	for sleep(ctx, jitter(r.cfg.MaintainInterval)) {
-		call, cancel := context.WithTimeout(ctx, max(r.cfg.MaintainInterval, callTimeout))
-		err := m.Maintain(call)
+// repeat does something now and then, until ctx ends.
+func (r *Relay) repeat(ctx context.Context, interval time.Duration, what string, do func(context.Context) error) {
+	trouble := outage{log: r.log, what: what}
+	for sleep(ctx, jitter(interval)) {
+		call, cancel := context.WithTimeout(ctx, max(interval, callTimeout))
+		err := do(call)
 		cancel()
 		switch {
 		case err == nil:
@@ -178,12 +186,24 @@ func (r *Relay) setPaused(err error) {
 	}
 }
 
+const pausedFeed = "the feed is paused; to go on: postrider feeds resume"
+
+// setPausedFeed notes whether an operator has paused the feed.
+func (r *Relay) setPausedFeed(paused bool) {
+	if !paused {
+		return // setPaused has noted that nothing is in the way
+	}
+	text := pausedFeed
+	r.count.paused.Store(&text)
+}
+
 // tenure is the time in which the store vouches for what it hands out: all of Run, unless a reset cuts it.
 type tenure struct {
-	r    *Relay
-	feed postrider.Feed
-	hard context.Context // for Publish: survives a reset, so that nothing is torn out of the publisher's hands
-	ctx  context.Context // for calls of the feed: hard, cut by a reset
+	r        *Relay
+	feed     postrider.Feed
+	splitter postrider.Splitter // the same, if it can split shards; otherwise nil
+	hard     context.Context    // for Publish: survives a reset, so that nothing is torn out of the publisher's hands
+	ctx      context.Context    // for calls of the feed: hard, cut by a reset
 
 	mu     sync.Mutex
 	cancel context.CancelFunc
@@ -197,6 +217,8 @@ type tenure struct {
 	settled chan struct{} // to the settler: a lane has progressed, or is new
 	drained chan struct{} // to the keeper: a lane has ended
 	ledger  chan struct{} // held during Settle and Release, lest one contradicts the other
+	asided  chan struct{} // to the attendants: something was set aside
+	aside   atomic.Bool   // something is set aside that is due, or will be
 }
 
 func newTenure(r *Relay, hard context.Context, feed postrider.Feed) *tenure {
@@ -210,7 +232,9 @@ func newTenure(r *Relay, hard context.Context, feed postrider.Feed) *tenure {
 		settled: make(chan struct{}, 1),
 		drained: make(chan struct{}, 1),
 		ledger:  make(chan struct{}, 1),
+		asided:  make(chan struct{}, 1),
 	}
+	t.splitter, _ = feed.(postrider.Splitter)
 	t.ctx, t.cancel = context.WithCancel(hard)
 	t.list.Store(new([]*lane))
 	return t
@@ -227,6 +251,7 @@ func (t *tenure) serve(ctx context.Context) error {
 	var fetching sync.WaitGroup
 	fetching.Go(func() { t.keep(loop) })
 	fetching.Go(func() { t.read(loop) })
+	fetching.Go(func() { t.attendants(loop) })
 
 	settling, stopSettling := context.WithCancel(t.ctx)
 	defer stopSettling()

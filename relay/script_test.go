@@ -52,6 +52,18 @@ func (s *script) Release(ctx context.Context, marks []postrider.Mark) error {
 	return s.release(ctx, marks)
 }
 
+func (s *script) Defer(context.Context, []postrider.Deferral) error { return nil }
+
+func (s *script) Blocked(context.Context, int) ([]string, error) { return nil, nil }
+
+func (s *script) Due(context.Context, []int, int) (postrider.Due, error) {
+	return postrider.Due{Next: -1}, nil
+}
+
+func (s *script) Conclude(context.Context, []postrider.Conclusion) ([]string, error) { return nil, nil }
+
+func (s *script) Suspect(context.Context, *postrider.Batch, int) (int, error) { return 1, nil }
+
 // batch makes messages of shard 0, all of different keys, named from the given number on.
 func batch(from, n int) postrider.Batch {
 	b := postrider.Batch{Cursor: from}

@@ -9,6 +9,8 @@ type Stats struct {
 	Failed    int64 // messages that came back from a Publish without confirmation, each time counted
 	Refused   int64 // of Failed, those that the destination called permanent
 	Retried   int64 // messages sent again after a failure
+	Deferred  int64 // messages set aside
+	Dead      int64 // messages that became dead letters
 
 	Reads    int64 // calls of Feed.Read
 	Settles  int64 // calls of Feed.Settle
@@ -16,6 +18,7 @@ type Stats struct {
 	Fenced   int64 // shards lost to another relay, or to a lease that ran out
 	Resets   int64 // how often the store has taken back what it had handed out
 
+	Blocked  int // keys whose messages wait behind one that has failed, in the shards held
 	Lanes    int // shards held
 	Quota    int // shards that would be this relay's fair share
 	Members  int // relays that serve the feed
@@ -28,6 +31,7 @@ type Stats struct {
 
 type counters struct {
 	published, failed, refused, retried atomic.Int64
+	deferred, dead                      atomic.Int64
 	reads, settles, balances            atomic.Int64
 	fenced, resets                      atomic.Int64
 	quota, members                      atomic.Int64
@@ -42,6 +46,8 @@ func (r *Relay) Stats() Stats {
 		Failed:    c.failed.Load(),
 		Refused:   c.refused.Load(),
 		Retried:   c.retried.Load(),
+		Deferred:  c.deferred.Load(),
+		Dead:      c.dead.Load(),
 		Reads:     c.reads.Load(),
 		Settles:   c.settles.Load(),
 		Balances:  c.balances.Load(),
@@ -57,6 +63,7 @@ func (r *Relay) Stats() Stats {
 		for _, l := range t.lanes() {
 			s.Lanes++
 			s.Buffered += int(l.buffered.Load())
+			s.Blocked += int(l.blocked.Load())
 		}
 	}
 	return s

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"errors"
+	"slices"
 	"sort"
 	"time"
 
@@ -28,6 +29,8 @@ type window struct {
 	picked   []int // the messages of the call; if not tracked, those that follow first instead
 	size     int   // how many they are
 	repeated int   // how many of them have been sent before
+
+	urgent []int // messages with a priority, where anything is noted by message
 
 	scratch []postrider.Message // memory for calls that are not a part of one batch
 	used    int                 // how much of it holds messages
@@ -56,9 +59,63 @@ func (w *window) add(b *postrider.Batch) {
 	from := w.end
 	w.runs = append(w.runs, run{b, from})
 	w.end += len(b.Messages)
+	if !w.tracked && slices.ContainsFunc(b.Messages, func(m postrider.Message) bool { return m.Priority > 0 }) {
+		w.tracked, from = true, w.first
+	}
 	if w.tracked {
 		w.enter(from)
 	}
+}
+
+// setAside takes a message out of the order, to be set aside.
+func (w *window) setAside(pos int) {
+	w.follow()
+	w.order.setAside(pos)
+}
+
+// release notes that a message has been set aside. It counts as confirmed.
+func (w *window) release(pos int) {
+	w.order.released(pos)
+	w.skip()
+}
+
+// skip moves first behind what is confirmed.
+func (w *window) skip() {
+	for w.first < w.end && w.order.at(w.first).state == confirmedState {
+		w.first++
+		w.order.beyond--
+	}
+}
+
+// follow starts the bookkeeping by message.
+func (w *window) follow() {
+	if !w.tracked {
+		w.tracked = true
+		w.enter(w.first)
+	}
+}
+
+// fewFail reports whether what fails, of the call and besides, are messages of no more than n keys.
+func (w *window) fewFail(n int) bool {
+	seen := make(map[uint64]bool)
+	loose := 0
+	note := func(pos int) bool {
+		if key := w.order.at(pos).key; key == 0 {
+			loose++
+		} else {
+			seen[key] = true
+		}
+		return len(seen)+loose > n
+	}
+	return !slices.ContainsFunc(w.picked, note) && !slices.ContainsFunc(w.order.held, func(h held) bool { return note(h.pos) })
+}
+
+// only returns the message of a call that has one.
+func (w *window) only() int {
+	if w.tracked {
+		return w.picked[0]
+	}
+	return w.first
 }
 
 // enter gives the messages from a position on to the order.
@@ -67,7 +124,15 @@ func (w *window) enter(from int) {
 	for i := w.find(from, len(w.runs)-1); i < len(w.runs); i++ {
 		r := w.runs[i]
 		for j := max(from-r.at, 0); j < len(r.Messages); j++ {
-			w.order.enter(r.at+j, hashKey(&r.Messages[j]))
+			m := &r.Messages[j]
+			key := hashKey(m)
+			if !m.DeliverAfter.IsZero() {
+				key = 0 // it is in no order
+			}
+			w.order.enter(r.at+j, key)
+			if m.Priority > 0 {
+				w.urgent = append(w.urgent, r.at+j)
+			}
 		}
 	}
 }
@@ -84,7 +149,7 @@ func (w *window) find(pos, guess int) int {
 // have the fewest faults. If there are none, it returns when the first held one is due; that is the zero time if the
 // window is empty. It may be called again before the call is made.
 func (w *window) pick(now time.Time, end int, wary bool) (call []postrider.Message, due time.Time) {
-	if w.tracked && w.keepsOrder && w.order.failed+w.order.refused+w.order.beyond == 0 {
+	if w.tracked && w.keepsOrder && w.order.failed+w.order.beyond+w.order.asides+len(w.urgent) == 0 {
 		w.tracked = false
 		w.order.reset()
 	}
@@ -94,10 +159,14 @@ func (w *window) pick(now time.Time, end int, wary bool) (call []postrider.Messa
 		return w.slice(w.first, w.size), time.Time{}
 	}
 	w.order.release(now)
+	hasty := false // messages overtake
 	if wary {
 		w.picked = w.order.mildest(w.order.choose(w.picked[:0], end-w.first, w.first, end), w.limit)
+	} else if w.picked = w.overtake(w.picked[:0], end); len(w.picked) > 0 {
+		hasty = true
+		w.picked = w.order.chooseOthers(w.picked, w.limit, w.first, end)
 	} else {
-		w.picked = w.order.choose(w.picked[:0], w.limit, w.first, end)
+		w.picked = w.order.choose(w.picked, w.limit, w.first, end)
 	}
 	w.size = len(w.picked)
 	if w.size == 0 {
@@ -111,7 +180,7 @@ func (w *window) pick(now time.Time, end int, wary bool) (call []postrider.Messa
 			w.repeated++
 		}
 	}
-	if from := w.picked[0]; w.picked[w.size-1]-from == w.size-1 {
+	if from := w.picked[0]; !hasty && w.picked[w.size-1]-from == w.size-1 {
 		return w.slice(from, w.size), time.Time{}
 	}
 	return w.gather(w.picked), time.Time{}
@@ -191,17 +260,16 @@ func (w *window) record(errs []error) (confirmed, failed int) {
 			w.last = max(w.last, pos)
 		}
 	}
-	for w.first < w.end && w.order.at(w.first).state == confirmedState {
-		w.first++
-		w.order.beyond--
-	}
+	w.skip()
 	return w.size - failed, failed
 }
 
 // track starts the bookkeeping by message in the middle of a call.
 func (w *window) track() {
-	w.tracked = true
-	w.enter(w.first)
+	if w.tracked {
+		return
+	}
+	w.follow()
 	w.picked = w.picked[:0]
 	for i := range w.size {
 		w.picked = append(w.picked, w.first+i)
@@ -232,8 +300,8 @@ func (w *window) advance() (n int, batch *postrider.Batch, done int) {
 }
 
 // seam returns where a lane that ends may end: before that position, nothing must be left unconfirmed, lest confirmed
-// messages are sent again. That is first if nothing is to be done. There is no hope for what stands behind a refused
-// message, or behind one that is held for longer than patience.
+// messages are sent again. That is first if nothing is to be done. There is no hope for what stands behind a message that
+// is held for longer than patience.
 func (w *window) seam(patience time.Time) int {
 	if !w.tracked || w.last < w.first {
 		return w.first
@@ -242,13 +310,6 @@ func (w *window) seam(patience time.Time) int {
 	for _, h := range o.held {
 		if h.due.After(patience) {
 			pos = min(pos, h.pos)
-		}
-	}
-	if o.refused > 0 {
-		for p := w.first; p < pos; p++ {
-			if o.at(p).state == refusedState {
-				pos = p
-			}
 		}
 	}
 	for pos > w.first && o.at(pos).state != confirmedState {

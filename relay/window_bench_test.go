@@ -40,7 +40,7 @@ func BenchmarkWindow(b *testing.B) {
 					w.add(&postrider.Batch{Messages: []postrider.Message{{Key: "refused"}}})
 					w.pick(now, w.end, false)
 					w.record([]error{errTest})
-					w.order.hold(0, now.Add(time.Hour), refusedState)
+					w.order.hold(0, now.Add(time.Hour))
 				}
 				return w
 			}

@@ -27,6 +27,7 @@ type modelMessage struct {
 	held   bool
 	due    time.Time
 	faults int
+	aside  bool // it was set aside, and is no more to be sent
 }
 
 func (m *model) first() int {
@@ -56,7 +57,7 @@ func (m *model) pickMild(end, most int, wary bool) (picked []int) {
 	blocked := make(map[string]bool)
 	for i := m.first(); i < end && len(picked) < m.limit; i++ {
 		msg := &m.all[i]
-		if msg.state == confirmedState || blocked[msg.key] {
+		if msg.state == confirmedState || msg.state == asideState || blocked[msg.key] {
 			continue
 		}
 		may := !msg.held && (!wary || msg.faults <= most)
@@ -69,15 +70,19 @@ func (m *model) pickMild(end, most int, wary bool) (picked []int) {
 }
 
 func (m *model) seam(patience time.Time) int {
-	seam := m.first()
-	for i := seam; i < len(m.all); i++ {
-		msg := m.all[i]
-		if msg.state == refusedState || msg.held && msg.due.After(patience) {
-			break
+	first, seam := m.first(), m.first()
+	for i := first; i < len(m.all); i++ {
+		if msg := m.all[i]; msg.state == confirmedState && !msg.aside {
+			seam = i
 		}
-		if msg.state == confirmedState {
-			seam = max(seam, i)
+	}
+	for i := first; i < seam; i++ {
+		if msg := m.all[i]; msg.held && msg.due.After(patience) {
+			seam = i
 		}
+	}
+	for seam > first && m.all[seam].state != confirmedState {
+		seam--
 	}
 	return seam
 }
@@ -114,6 +119,9 @@ type history struct {
 	failures float64 // share of messages
 	faithful bool    // the publisher does keep order if it says so
 
+	asides  []int           // to be set aside
+	blocked map[string]bool // keys whose messages are
+
 	batches []*postrider.Batch // not all of whose messages are confirmed
 	done    int                // how many messages of the first of them are
 }
@@ -126,7 +134,7 @@ func newHistory(t *testing.T, seed uint64) *history {
 		w:    newWindow(keepsOrder, limit),
 		m:    model{keepsOrder: keepsOrder, limit: limit},
 		keys: 1 + r.IntN(30), page: 1 + r.IntN(60), failures: []float64{0, 0.02, 0.2, 0.7}[r.IntN(4)],
-		faithful: r.IntN(4) > 0,
+		faithful: r.IntN(4) > 0, blocked: make(map[string]bool),
 	}
 }
 
@@ -145,6 +153,9 @@ func (h *history) step() {
 		end = seam
 	}
 	h.call(end, h.random.IntN(3) == 0)
+	if h.random.IntN(3) == 0 {
+		h.release()
+	}
 }
 
 func (h *history) push() {
@@ -158,7 +169,59 @@ func (h *history) push() {
 		h.m.all = append(h.m.all, modelMessage{key: m.Key})
 	}
 	h.batches = append(h.batches, b)
+	at := h.w.end
 	h.w.add(b)
+	for i, m := range b.Messages {
+		if h.blocked[m.Key] {
+			h.setAside(at + i)
+		}
+	}
+}
+
+func (h *history) setAside(pos int) {
+	h.w.setAside(pos)
+	h.m.all[pos].state, h.m.all[pos].held, h.m.all[pos].aside = asideState, false, true
+	h.asides = append(h.asides, pos)
+}
+
+// refuse sets a message aside and, half of the time, those of its key behind it.
+func (h *history) refuse(pos int) {
+	key := h.m.all[pos].key
+	strict := key != "" && h.random.IntN(2) == 0
+	behind := h.w.order.behind(pos)
+	h.setAside(pos)
+	if !strict {
+		return
+	}
+	h.blocked[key] = true
+	for p := pos + 1; p < len(h.m.all); p++ {
+		msg := h.m.all[p]
+		if msg.key != key || msg.state == confirmedState || msg.state == asideState {
+			continue
+		}
+		if len(behind) == 0 || behind[0] != p {
+			h.t.Errorf("%d stands behind %d, but is not among %v", p, pos, behind)
+			return
+		}
+		h.setAside(p)
+		behind = behind[1:]
+	}
+	if len(behind) > 0 {
+		h.t.Errorf("%v do not stand behind %d", behind, pos)
+	}
+}
+
+// release notes that what was to be set aside has been, and frees keys now and then.
+func (h *history) release() {
+	for _, pos := range h.asides {
+		h.w.release(pos)
+		h.m.all[pos].state = confirmedState
+	}
+	h.asides = nil
+	if h.random.IntN(2) == 0 {
+		clear(h.blocked)
+	}
+	h.advance()
 }
 
 func (h *history) call(end int, wary bool) {
@@ -203,7 +266,7 @@ func (h *history) promise(call []int) {
 		}
 		for earlier := h.m.first(); earlier < pos; earlier++ {
 			other := h.m.all[earlier]
-			if msg.key == "" || other.key != msg.key || other.state == confirmedState {
+			if msg.key == "" || other.key != msg.key || other.state == confirmedState || other.state == asideState {
 				continue
 			}
 			if !h.w.keepsOrder || !slices.Contains(call[:i], earlier) {
@@ -228,23 +291,31 @@ func (h *history) answer(call []int) {
 	}
 	confirmed, failures := h.w.record(errs)
 	for i, pos := range call {
+		if errs[i] == nil {
+			h.m.all[pos].state = confirmedState
+			confirmed--
+		}
+	}
+	for i, pos := range call {
 		msg := &h.m.all[pos]
 		if errs[i] == nil {
-			msg.state = confirmedState
-			confirmed--
 			continue
 		}
 		failures--
-		msg.state = failedState
-		if h.random.IntN(5) == 0 {
-			msg.state = refusedState
+		if msg.state == asideState {
+			continue // with an earlier one of its key
 		}
+		if h.random.IntN(5) == 0 {
+			h.refuse(pos)
+			continue
+		}
+		msg.state = failedState
 		msg.held, msg.due = true, h.now.Add(time.Duration(1+h.random.IntN(10))*time.Second)
 		if h.random.IntN(2) == 0 {
 			msg.faults++
-			h.w.order.blame(pos)
+			h.w.order.blame(pos, 0, false)
 		}
-		h.w.order.hold(pos, msg.due, msg.state)
+		h.w.order.hold(pos, msg.due)
 	}
 	if confirmed != 0 || failures != 0 {
 		h.t.Errorf("record is wrong by %d confirmed and %d failed", confirmed, failures)
@@ -274,14 +345,16 @@ func (h *history) advance() {
 // finish lets all succeed: nothing is lost, and nothing is left behind.
 func (h *history) finish() {
 	h.failures = 0
+	h.release()
 	for h.m.first() < len(h.m.all) && !h.t.Failed() {
 		h.now = h.now.Add(time.Minute)
 		h.call(h.w.end, false)
 	}
 	h.call(h.w.end, false)
 	o := &h.w.order
-	if !h.w.empty() || len(h.w.runs)+len(o.keys)+len(o.held)+o.failed+o.refused+o.beyond > 0 {
-		h.t.Errorf("something was left behind: %+v", h.w)
+	if !h.w.empty() || len(h.w.runs)+len(o.keys)+len(o.held)+o.failed+o.beyond+o.asides > 0 {
+		h.t.Errorf("something was left behind: %d runs, %d keys, %d held, %d failed, %d beyond, %d aside",
+			len(h.w.runs), len(o.keys), len(o.held), o.failed, o.beyond, o.asides)
 	}
 	if h.w.tracked == h.w.keepsOrder {
 		h.t.Error("the bookkeeping goes on without need, or has ended in spite of it")

@@ -14,15 +14,16 @@ import (
 // Inspect implements [postrider.Inspector]: it asks each destination that can answer about the names that are known from
 // its rules, and about the given ones. What was found out is returned also when some destination did not answer.
 func (r *Router) Inspect(ctx context.Context, names []string) (postrider.Inspection, error) {
-	found := make([]postrider.Inspection, len(r.destinations))
-	errs := make([]error, len(r.destinations))
+	w := r.ways.Load()
+	found := make([]postrider.Inspection, len(w.destinations))
+	errs := make([]error, len(w.destinations))
 	var asked sync.WaitGroup
-	for i, d := range r.destinations {
+	for i, d := range w.destinations {
 		inspector, ok := d.pub.(postrider.Inspector)
 		if !ok {
 			continue
 		}
-		known := append(r.table.Names(d.name), names...)
+		known := append(w.table.Names(d.name), names...)
 		slices.Sort(known)
 		known = slices.Compact(known)
 		asked.Go(func() {
@@ -36,23 +37,23 @@ func (r *Router) Inspect(ctx context.Context, names []string) (postrider.Inspect
 	if len(found) == 1 {
 		return found[0], errors.Join(errs...)
 	}
-	return r.merge(found), errors.Join(errs...)
+	return w.merge(found), errors.Join(errs...)
 }
 
 // merge puts the names of the destinations before what each has said.
-func (r *Router) merge(found []postrider.Inspection) postrider.Inspection {
+func (w *ways) merge(found []postrider.Inspection) postrider.Inspection {
 	var all postrider.Inspection
 	var sentences []string
 	for i, one := range found {
-		prefix := r.destinations[i].name + ": "
+		prefix := w.destinations[i].name + ": "
 		if one.Confirmed != "" {
 			sentences = append(sentences, prefix+one.Confirmed)
 		}
 		for _, s := range one.Settings {
 			all.Settings = append(all.Settings, postrider.Setting{Name: prefix + s.Name, Value: s.Value})
 		}
-		for _, w := range one.Warnings {
-			all.Warnings = append(all.Warnings, postrider.Warning{Danger: prefix + w.Danger, Remedy: w.Remedy})
+		for _, one := range one.Warnings {
+			all.Warnings = append(all.Warnings, postrider.Warning{Danger: prefix + one.Danger, Remedy: one.Remedy})
 		}
 	}
 	all.Confirmed = strings.Join(sentences, " ")

@@ -13,6 +13,7 @@ type batch struct {
 	groups  []group
 	errs    []error         // nil as long as no message has failed
 	refused map[string]bool // keys with a message that went nowhere
+	sent    map[string]int  // by key, the destination; only where that matters
 }
 
 // group is what goes to one destination.
@@ -26,16 +27,17 @@ type group struct {
 // run at the same time. A message that no rule matches, or that has not what its rule asks for, is refused, and those
 // behind it of the same key are not tried.
 func (r *Router) Publish(ctx context.Context, msgs []postrider.Message) []error {
-	b, _ := r.batches.Get().(*batch)
-	defer r.recycle(b)
+	w := r.ways.Load()
+	b, _ := w.batches.Get().(*batch)
+	defer w.recycle(b)
 	changed := false
 	for i := range msgs {
-		changed = r.sort(b, msgs, i, changed) || changed
+		changed = r.sort(w, b, msgs, i, changed) || changed
 	}
 	if !changed && len(msgs) > 0 {
-		return r.destinations[0].publish(ctx, msgs)
+		return w.destinations[0].publish(ctx, msgs)
 	}
-	r.send(ctx, b)
+	w.send(ctx, b)
 	for g := range b.groups {
 		for j, err := range b.groups[g].errs {
 			if err != nil {
@@ -48,11 +50,14 @@ func (r *Router) Publish(ctx context.Context, msgs []postrider.Message) []error 
 
 // sort decides about message i. As long as everything goes to the first destination as it is, nothing is copied; the
 // first message that does not makes it return true, and from then on all are.
-func (r *Router) sort(b *batch, msgs []postrider.Message, i int, copying bool) bool {
+func (r *Router) sort(w *ways, b *batch, msgs []postrider.Message, i int, copying bool) bool {
 	m := &msgs[i]
-	d, to, err := r.decide(m)
+	d, to, err := r.decide(w, m)
 	if err == nil && len(b.refused) > 0 && to >= 0 && b.refused[m.OrderKey()] {
 		err = postrider.Unavailable(postrider.ErrNotTried)
+	}
+	if err == nil && to >= 0 && w.careful && !b.mayGo(w, m, to) {
+		err = postrider.Unavailable(errElsewhere)
 	}
 	if err == nil && to == 0 && d.Name == m.Topic && d.ID == m.WireID && !copying {
 		return false
@@ -81,12 +86,12 @@ func (r *Router) sort(b *batch, msgs []postrider.Message, i int, copying bool) b
 }
 
 // decide returns the index of the destination, negative for a message that is done with.
-func (r *Router) decide(m *postrider.Message) (Decision, int, error) {
+func (r *Router) decide(w *ways, m *postrider.Message) (Decision, int, error) {
 	if r.only != nil && !r.only.passes(m) {
 		r.passed.Add(1)
 		return Decision{}, -1, nil
 	}
-	d, err := r.table.Resolve(m)
+	d, err := w.table.Resolve(m)
 	if err != nil {
 		if errors.Is(err, ErrNoRoute) {
 			r.unmatched.add(m)
@@ -97,11 +102,11 @@ func (r *Router) decide(m *postrider.Message) (Decision, int, error) {
 		r.dropped.Add(1)
 		return d, -1, nil
 	}
-	return d, r.byRule[d.Rule], nil
+	return d, w.byRule[d.Rule], nil
 }
 
 // send publishes every group, the last of them from the caller's goroutine.
-func (r *Router) send(ctx context.Context, b *batch) {
+func (w *ways) send(ctx context.Context, b *batch) {
 	var others sync.WaitGroup
 	mine := -1
 	for i := range b.groups {
@@ -110,12 +115,12 @@ func (r *Router) send(ctx context.Context, b *batch) {
 		}
 		if mine >= 0 {
 			at := mine
-			others.Go(func() { b.groups[at].errs = r.destinations[at].publish(ctx, b.groups[at].messages) })
+			others.Go(func() { b.groups[at].errs = w.destinations[at].publish(ctx, b.groups[at].messages) })
 		}
 		mine = i
 	}
 	if mine >= 0 {
-		b.groups[mine].errs = r.destinations[mine].publish(ctx, b.groups[mine].messages)
+		b.groups[mine].errs = w.destinations[mine].publish(ctx, b.groups[mine].messages)
 	}
 	others.Wait()
 }
@@ -133,12 +138,12 @@ func (b *batch) fail(place, count int, err error) {
 }
 
 // recycle forgets the messages, so that the pool does not keep their payloads.
-func (r *Router) recycle(b *batch) {
+func (w *ways) recycle(b *batch) {
 	for i := range b.groups {
 		g := &b.groups[i]
 		clear(g.messages)
 		g.messages, g.places, g.errs = g.messages[:0], g.places[:0], nil
 	}
-	b.errs, b.refused = nil, nil
-	r.batches.Put(b)
+	b.errs, b.refused, b.sent = nil, nil, nil
+	w.batches.Put(b)
 }

@@ -1,11 +1,9 @@
 package route
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -29,61 +27,27 @@ type Config struct {
 // Router is a [postrider.Publisher] that sends each message to the destination that a [Table] names. It is safe for
 // concurrent use.
 type Router struct {
-	table        *Table
-	only         *filter // nil lets all pass
-	destinations []destination
-	byRule       []int // index of each rule's destination
-	keepsOrder   bool
-	unmatched    unmatched
+	ways       atomic.Pointer[ways]
+	only       *filter // nil lets all pass
+	keepsOrder bool
+	unmatched  unmatched
 
 	passed, dropped atomic.Int64
-	batches         sync.Pool // of *batch
+	mu              sync.Mutex // for what follows
+	owned           map[string]postrider.Publisher
 	closing         sync.Once
 	closed          error
-	owned           []postrider.Publisher
-}
-
-type destination struct {
-	name string
-	pub  postrider.Publisher
 }
 
 // NewRouter returns a router. Its Close closes all destinations, also those that no rule names; whoever shares them
 // between routers closes them himself instead. Its error contains all mistakes.
 func NewRouter(t *Table, destinations map[string]postrider.Publisher, cfg Config) (*Router, error) {
-	if t == nil {
-		return nil, errors.New("route: table is nil")
-	}
-	r := &Router{table: t, byRule: make([]int, len(t.rules)), unmatched: unmatched{log: cfg.Logger}}
+	r := &Router{unmatched: unmatched{log: cfg.Logger}, owned: make(map[string]postrider.Publisher)}
 	if r.unmatched.log == nil {
 		r.unmatched.log = slog.Default()
 	}
-	var errs []error
-	var known []string
-	for name, pub := range destinations {
-		known = append(known, name)
-		r.owned = append(r.owned, pub)
-		if pub == nil {
-			errs = append(errs, fmt.Errorf("route: destination %q is nil", name))
-		}
-	}
-	slices.Sort(known)
-	for i := range t.rules {
-		if t.rules[i].Drop {
-			continue
-		}
-		name := t.rules[i].Destination
-		pub, ok := destinations[name]
-		if !ok {
-			errs = append(errs, &RuleError{i, "destination", fmt.Errorf("there is no destination %q: there are %q", name, known)})
-			continue
-		}
-		r.byRule[i] = slices.IndexFunc(r.destinations, func(d destination) bool { return d.name == name })
-		if r.byRule[i] < 0 {
-			r.byRule[i] = len(r.destinations)
-			r.destinations = append(r.destinations, destination{name, pub})
-		}
-	}
+	w, err := newWays(t, destinations)
+	errs := []error{err}
 	cfg.Only.check(func(field string, err error) { errs = append(errs, fmt.Errorf("route: only: %s: %w", field, err)) })
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -91,24 +55,23 @@ func NewRouter(t *Table, destinations map[string]postrider.Publisher, cfg Config
 	if !cfg.Only.isEmpty() {
 		r.only = &filter{match: cfg.Only}
 	}
-	if len(r.destinations) == 1 {
-		keeper, ok := r.destinations[0].pub.(postrider.OrderKeeper)
-		r.keepsOrder = ok && keeper.KeepsOrder()
-	}
-	r.batches.New = func() any { return &batch{groups: make([]group, len(r.destinations))} }
+	r.keepsOrder = w.keepOrder()
+	r.use(w, destinations)
 	return r, nil
 }
 
-// KeepsOrder is true when there is exactly one destination and that keeps order. With several, the relay keeps the order
-// of a key by sending one message of it at a time.
+// KeepsOrder is true when the first table has exactly one destination and that keeps order. With several, the relay keeps
+// the order of a key by sending one message of it at a time.
 func (r *Router) KeepsOrder() bool { return r.keepsOrder }
 
 // Close closes all destinations. Calls after the first return what that returned.
 func (r *Router) Close() error {
 	r.closing.Do(func() {
-		errs := make([]error, len(r.owned))
-		for i, pub := range r.owned {
-			errs[i] = pub.Close()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		var errs []error
+		for _, pub := range r.owned {
+			errs = append(errs, pub.Close())
 		}
 		r.closed = errors.Join(errs...)
 	})
@@ -133,19 +96,4 @@ type filter struct {
 
 func (f *filter) passes(m *postrider.Message) bool {
 	return f.known.get(f.match.dimensions().of(m), f.match.matches)
-}
-
-// publishTo sends msgs to a destination and returns an error for each, or nil.
-func (d *destination) publish(ctx context.Context, msgs []postrider.Message) []error {
-	errs := d.pub.Publish(ctx, msgs)
-	if errs == nil || len(errs) == len(msgs) {
-		return errs
-	}
-	// A publisher that breaks its promise must not make messages look confirmed.
-	err := fmt.Errorf("route: destination %q returned %d results for %d messages", d.name, len(errs), len(msgs))
-	errs = make([]error, len(msgs))
-	for i := range errs {
-		errs[i] = err
-	}
-	return errs
 }

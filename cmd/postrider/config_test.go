@@ -160,7 +160,7 @@ func TestConfigurationPage(t *testing.T) {
 		"destinations: {jobs: {url: \"amqp://localhost\"}, events: {url: \"kafka://localhost\"}, audit: {url: \"nats://localhost\"}}\n"
 	variables := map[string]string{
 		"DATABASE_URL": "postgres://relay@localhost/app", "RABBITMQ_URL": "amqp://localhost", "NATS_URL": "nats://localhost",
-		"KAFKA_PASSWORD": "x",
+		"KAFKA_PASSWORD": "x", "HEALTH_TOKEN": "x",
 	}
 	lookup := func(name string) (string, bool) { value, ok := variables[name]; return value, ok }
 	secret := writeConfig(t, "secret")

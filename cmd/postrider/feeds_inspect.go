@@ -27,8 +27,12 @@ func inspect(ctx context.Context, log *slog.Logger, d openDestination) {
 		found, err := inspector.Inspect(call, d.names)
 		cancel()
 		if err == nil {
+			d.answers.note(nil)
 			report(log, found)
 			return
+		}
+		if !d.answers.ever() { // messages that it takes say more
+			d.answers.note(err)
 		}
 		log.Debug("relay: the destination does not say what confirmed means; asking again", "in", pause, "err", err)
 		select {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -118,7 +119,7 @@ func TestFlagsAndFileHaveTheSameDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Feed = "default"
-	if o.Config != plan.Relay {
+	if !reflect.DeepEqual(o.Config, plan.Relay) {
 		t.Errorf("flags\n%+v, file\n%+v", o.Config, plan.Relay)
 	}
 }
@@ -160,7 +161,7 @@ func TestInspection(t *testing.T) {
 		var log bytes.Buffer
 		pub := &candid{}
 		start := time.Now()
-		inspect(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), openDestination{"d", pub, []string{"orders"}})
+		inspect(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), openDestination{"d", pub, []string{"orders"}, &answers{}})
 		if took := time.Since(start); took != inspectTimeout+3*inspectPause || pub.names[0] != "orders" {
 			t.Errorf("it took %v", took)
 		}
@@ -174,7 +175,7 @@ func TestInspection(t *testing.T) {
 		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		inspect(ended, slog.New(slog.DiscardHandler), openDestination{"d", &candid{}, nil})
-		inspect(ended, slog.New(slog.DiscardHandler), openDestination{"d", discard.New(), nil})
+		inspect(ended, slog.New(slog.DiscardHandler), openDestination{"d", &candid{}, nil, &answers{}})
+		inspect(ended, slog.New(slog.DiscardHandler), openDestination{"d", discard.New(), nil, &answers{}})
 	})
 }

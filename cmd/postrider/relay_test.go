@@ -3,10 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/postrider/postrider/broker/brokertest/flaky"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -86,11 +92,53 @@ func TestRelayWaitsForDatabase(t *testing.T) {
 	}
 }
 
+// TestRelayRecoversFromADeadPort starts a relay before anybody listens at the address of its database.
+func TestRelayRecoversFromADeadPort(t *testing.T) {
+	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
+	c.must("migrate", "up")
+	c.enqueue(1)
+	server, err := pgconn.ParseConfig(c.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port, err := net.SplitHostPort(free.Addr().String())
+	if err != nil || free.Close() != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DATABASE_URL", fmt.Sprintf("host=%s port=%s user=%s password='%s' dbname=%s sslmode=disable",
+		host, port, server.User, server.Password, server.Database))
+	r := startRelay(t, "--to", "stdout:", "--schema", c.schema)
+	r.until("it says so", func() bool { return strings.Contains(r.err.String(), "opening the feed fails, trying again") })
+	flaky.ListenOn(t, net.JoinHostPort(host, port), net.JoinHostPort(server.Host, strconv.Itoa(int(server.Port))))
+	r.until("recovery", func() bool { return strings.Contains(r.out.String(), "\n") })
+	r.end()
+	if !strings.Contains(r.err.String(), "opening the feed has recovered") {
+		t.Errorf("it says\n%s", r.err)
+	}
+}
+
 func TestRelayHelpShowsDefaults(t *testing.T) {
 	r := offline(t, "relay", "--help")
 	for _, want := range []string{"--lease", "10s", "--poll-min", "5ms", "--settle-interval", "50ms", "--maintain-interval", "1m0s"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("help lacks %q:\n%s", want, r.out)
+		}
+	}
+}
+
+func TestRelayFlagsThatContradict(t *testing.T) {
+	for line, want := range map[string]string{
+		"--to discard: --backoff-series 1s,5s --backoff-max 1m":                         "--backoff-series and --backoff-base or --backoff-max contradict each other",
+		"--to discard: --order loose --max-attempts -1":                                 `Order is "loose"`,
+		"--config " + writeConfig(t, smallConfig) + " --order skip --backoff-series 1s": "says it as feeds.NAME.order",
+	} {
+		r := offline(t, append([]string{"relay"}, strings.Fields(line)...)...)
+		if r.code != exitUsage || !strings.Contains(r.err, want) {
+			t.Errorf("%s: exit code %d\n%s", line, r.code, r.err)
 		}
 	}
 }

@@ -11,10 +11,11 @@ import (
 // app is what all commands share.
 type app struct {
 	streams
-	db     database
-	others []*database       // that a configuration file names
-	lines  *stdout.Publisher // what relays print; nil until one does
-	asJSON bool
+	db      database
+	others  []*database       // that a configuration file names
+	lines   *stdout.Publisher // what relays print; nil until one does
+	asJSON  bool
+	colours bool // whoever reads the output wants them
 }
 
 // scrub takes the passwords of all databases that are known out of a text.
@@ -28,12 +29,16 @@ func (a *app) scrub(text string) string {
 
 // newRoot builds the whole command line, and what its commands share.
 func newRoot(s streams) (*cobra.Command, *app) {
-	a := &app{streams: s}
+	a := &app{streams: s, colours: wantsColour(s)}
 	root := group(&cobra.Command{
 		Use:   "postrider",
 		Short: "Carry what a database transaction has promised to the rest of the world",
 		Long: "Postrider publishes messages that were written in a business transaction, in order per key, once that has\n" +
-			"committed.",
+			"committed.\n\n" +
+			"Data goes to the standard output, everything else to the standard error. Exit codes: 0 done, 1 failure or something\n" +
+			"needs attention, 2 wrong usage, 5 the schema is missing or has another version, 6 the database cannot be reached,\n" +
+			"130 interrupted. Colours are left out where NO_COLOR is set. $POSTRIDER_ACTOR is who does it, for the record; default:\n" +
+			"user@host.",
 		Example: "  export DATABASE_URL=postgres://app@localhost/app\n" +
 			"  postrider migrate up\n" +
 			"  postrider relay --to stdout:",
@@ -47,8 +52,13 @@ func newRoot(s streams) (*cobra.Command, *app) {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().BoolVar(&a.asJSON, "json", false, "print JSON for programs instead of text for people")
 	a.db.addFlags(root)
-	root.AddCommand(a.migrateCommand(), a.relayCommand(), a.configCommand(), a.brokersCommand(), a.rebaseCommand(), a.benchCommand(),
-		a.versionCommand())
+	root.SetUsageTemplate(usageTemplate)
+	addGroup(root, "carry", "Set up and carry:", a.migrateCommand(), a.relayCommand(), a.configCommand(), a.brokersCommand())
+	addGroup(root, "operate", "Look after it:", a.statusCommand(), a.messagesCommand(), a.deadCommand(), a.keysCommand(), a.feedsCommand(),
+		a.replayCommand(), a.auditCommand(), a.topCommand(), a.doctorCommand(), a.rebaseCommand())
+	addGroup(root, "other", "Other:", a.benchCommand(), a.versionCommand(), a.manCommand())
+	root.SetHelpCommandGroupID("other")
+	root.SetCompletionCommandGroupID("other")
 	return root, a
 }
 

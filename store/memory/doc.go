@@ -5,5 +5,5 @@
 // messages appear together at Commit. [Outbox] stands in for the outbox of a database in an application that has
 // transactions of another type: it cannot see their commit, so messages appear as soon as they are enqueued.
 //
-// Message.DeliverAfter and Message.Priority are not supported yet: Enqueue answers with [postrider.ErrUnsupported].
+// A Store is also the operator's desk: it implements [desk.Letters], [desk.Feeds] and [desk.Records].
 package memory

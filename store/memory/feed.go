@@ -18,9 +18,11 @@ var errClosed = errors.New("memory: feed is closed")
 type feed struct {
 	store  *Store
 	ledger *ledger
+	name   string
 	id     int
 	lease  time.Duration
-	next   []int // by shard: position of the first message not handed out; means nothing for shards not held
+	next   []int  // by shard: position of the first message not handed out; means nothing for shards not held
+	told   []bool // by shard: the caller believes to hold it
 	closed bool
 }
 
@@ -33,31 +35,56 @@ func (f *feed) Balance(ctx context.Context) (postrider.Share, error) {
 	err := f.locked(ctx, func(now time.Time) error {
 		f.announce(now)
 		share.Quota, share.Members = f.quota(now)
-		leases := f.ledger.leases
-		for i := range leases {
-			if leases[i].holder == f && now.Before(leases[i].until) {
-				share.Shards = append(share.Shards, i)
+		if share.Paused = f.ledger.paused; share.Paused {
+			share.Quota = 0
+		}
+		share.Deferred = f.ledger.aside.anyDue()
+		share.Shards = f.take(now, share.Quota)
+		clear(f.told)
+		for _, i := range share.Shards {
+			f.told[i] = true
+			if f.ledger.leases[i].crashes >= 2 {
+				share.Suspects = append(share.Suspects, i)
 			}
 		}
-		for i := range leases {
-			l := &leases[i]
-			switch {
-			case l.holder != nil && now.Before(l.until):
-				continue
-			case len(share.Shards) < share.Quota:
-				if l.holder != f { // its own, late but taken by nobody, goes on where it was
-					f.next[i] = l.settled
-				}
-				l.holder, l.until = f, now.Add(f.lease)
-				share.Shards = append(share.Shards, i)
-			case l.holder == f: // not in the share, so the caller forgets what it read: the fence must know
-				l.holder = nil
-			}
-		}
-		slices.Sort(share.Shards)
 		return nil
 	})
 	return share, err
+}
+
+// take returns the shards that the member holds, with free ones added up to its quota.
+func (f *feed) take(now time.Time, quota int) []int {
+	var held []int
+	leases := f.ledger.leases
+	for i := range leases {
+		if leases[i].holder == f && now.Before(leases[i].until) {
+			held = append(held, i)
+		}
+	}
+	for i := range leases {
+		l := &leases[i]
+		switch {
+		case l.holder != nil && now.Before(l.until):
+			continue
+		case f.told[i] && l.holder != f: // was taken away meanwhile: the caller must learn it before it gets the shard again
+			continue
+		case len(held) < quota:
+			switch l.holder {
+			case f: // late but taken by nobody: goes on where it was
+			case nil:
+				f.next[i], l.crashes = l.settled, 0
+			default:
+				f.next[i] = l.settled
+				l.crashes++
+			}
+			l.holder, l.until = f, now.Add(f.lease)
+			held = append(held, i)
+		case l.holder == f: // not in the share, so the caller forgets what it read: the fence must know
+			l.holder = nil
+		}
+	}
+	slices.Sort(held)
+	return held
 }
 
 // Read implements [postrider.Feed].
@@ -74,8 +101,8 @@ func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.B
 				continue
 			}
 			b := postrider.Batch{Shard: d.Shard, More: to < sh.end(), Cursor: window{from, to}}
-			for _, m := range sh.messages[from-sh.base : to-sh.base] {
-				b.Messages = append(b.Messages, clone(m))
+			for _, e := range sh.entries[from-sh.base : to-sh.base] {
+				b.Messages = append(b.Messages, clone(e.Message))
 			}
 			f.next[d.Shard] = to
 			batches = append(batches, b)
@@ -89,7 +116,7 @@ func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.B
 func (f *feed) Settle(ctx context.Context, marks []postrider.Mark) (lost []int, err error) {
 	err = f.locked(ctx, func(now time.Time) error {
 		f.announce(now)
-		lost, err = f.settle(marks, now.Add(f.lease))
+		lost, err = f.settle(marks, now, now.Add(f.lease))
 		return err
 	})
 	return lost, err
@@ -98,12 +125,13 @@ func (f *feed) Settle(ctx context.Context, marks []postrider.Mark) (lost []int, 
 // Release implements [postrider.Feed].
 func (f *feed) Release(ctx context.Context, marks []postrider.Mark) error {
 	return f.locked(ctx, func(now time.Time) error {
-		if _, err := f.settle(marks, now); err != nil {
+		if _, err := f.settle(marks, now, now); err != nil {
 			return err
 		}
 		for _, m := range marks {
 			if f.holds(m.Shard) {
 				f.ledger.leases[m.Shard].holder = nil
+				f.told[m.Shard] = false
 			}
 		}
 		return nil
@@ -120,15 +148,15 @@ func (f *feed) Close(ctx context.Context) error {
 }
 
 func (f *feed) locked(ctx context.Context, do func(now time.Time) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	f.store.mu.Lock()
-	defer f.store.mu.Unlock()
-	if f.closed {
-		return errClosed
-	}
-	return do(time.Now())
+	return f.store.locked(ctx, func(now time.Time) error {
+		switch {
+		case f.closed:
+			return errClosed
+		case f.store.ledgers[f.name] != f.ledger:
+			return errRemoved
+		}
+		return do(now)
+	})
 }
 
 func (f *feed) announce(now time.Time) { f.ledger.members[f] = now.Add(f.lease) }
@@ -136,14 +164,13 @@ func (f *feed) announce(now time.Time) { f.ledger.members[f] = now.Add(f.lease) 
 // quota divides the shards evenly; the oldest members get one more each when there is a remainder. The quotas add up
 // to all shards, so none stays free, and none is claimed by two.
 func (f *feed) quota(now time.Time) (quota, members int) {
-	maps.DeleteFunc(f.ledger.members, func(_ *feed, until time.Time) bool { return !now.Before(until) })
+	members = f.ledger.alive(now)
 	older := 0
 	for other := range f.ledger.members {
 		if other.id < f.id {
 			older++
 		}
 	}
-	members = len(f.ledger.members)
 	quota = len(f.store.shards) / members
 	if older < len(f.store.shards)%members {
 		quota++
@@ -151,12 +178,18 @@ func (f *feed) quota(now time.Time) (quota, members int) {
 	return quota, members
 }
 
+// alive forgets the members that were not heard from, and counts the others.
+func (l *ledger) alive(now time.Time) int {
+	maps.DeleteFunc(l.members, func(_ *feed, until time.Time) bool { return !now.Before(until) })
+	return len(l.members)
+}
+
 // holds does not look at the lease's end: until another member takes the shard, it cannot hurt to go on.
 func (f *feed) holds(shard int) bool {
 	return shard >= 0 && shard < len(f.ledger.leases) && f.ledger.leases[shard].holder == f
 }
 
-func (f *feed) settle(marks []postrider.Mark, until time.Time) (lost []int, err error) {
+func (f *feed) settle(marks []postrider.Mark, now, until time.Time) (lost []int, err error) {
 	for _, m := range marks {
 		if m.Batch != nil && m.Batch.Shard != m.Shard {
 			return nil, fmt.Errorf("memory: mark of shard %d with a batch of shard %d", m.Shard, m.Batch.Shard)
@@ -165,6 +198,9 @@ func (f *feed) settle(marks []postrider.Mark, until time.Time) (lost []int, err 
 	for _, m := range marks {
 		if !f.holds(m.Shard) {
 			lost = append(lost, m.Shard)
+			if m.Shard >= 0 && m.Shard < len(f.told) {
+				f.told[m.Shard] = false
+			}
 			continue
 		}
 		l := &f.ledger.leases[m.Shard]
@@ -172,8 +208,11 @@ func (f *feed) settle(marks []postrider.Mark, until time.Time) (lost []int, err 
 		if m.Batch == nil {
 			continue
 		}
-		if w, ok := m.Batch.Cursor.(window); ok { // marks may come late, and must not move the shard back
-			l.settled = max(l.settled, min(w.from+m.Done, w.to))
+		f.ledger.settled = now
+		w, _ := m.Batch.Cursor.(window)
+		if to := min(w.from+m.Done, w.to); to > l.settled { // marks may come late, and must not move the shard back
+			l.settled, l.crashes = to, 0
+			maps.DeleteFunc(l.started, func(position, _ int) bool { return position < to })
 		}
 	}
 	return lost, nil

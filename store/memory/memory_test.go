@@ -19,6 +19,7 @@ func TestStore(t *testing.T) {
 					Store:  s,
 					Begin:  func(*testing.T) storetest.Tx { return tx{s, s.Begin()} },
 					Shards: shards,
+					Desk:   s,
 				}
 			})
 		})
@@ -33,4 +34,8 @@ type tx struct {
 
 func (t tx) Enqueue(ctx context.Context, msgs ...postrider.Message) error {
 	return t.outbox.Enqueue(ctx, t.Tx, msgs...)
+}
+
+func (t tx) Offer(ctx context.Context, msgs ...postrider.Message) ([]int, error) {
+	return t.outbox.Offer(ctx, t.Tx, msgs...)
 }

@@ -2,18 +2,23 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
 )
 
 var (
 	_ postrider.Store      = (*Store)(nil)
 	_ postrider.Maintainer = (*Store)(nil)
+
+	errRemoved = errors.New("memory: feed was removed")
 )
 
 // Config holds the settings of a [Store].
@@ -21,6 +26,8 @@ type Config struct {
 	// Shards is the number of shards, and so the largest number of relays that share the work of one feed. Defaults
 	// to 8.
 	Shards int
+	// DedupWindow is for how long a dedup key stays unique. Defaults to 7 days.
+	DedupWindow time.Duration
 }
 
 // Store keeps messages in memory. It is safe for concurrent use.
@@ -29,26 +36,44 @@ type Store struct {
 	shards  []shard
 	ledgers map[string]*ledger // by name of the feed
 	opened  int                // how many feeds were opened: the ID of the latest
+	written int64              // how many messages were committed: the seq of the latest
+	window  time.Duration
+	keys    map[string]claim // dedup keys
+	records []desk.Entry
+}
+
+// entry is a message of the log.
+type entry struct {
+	postrider.Message
+	seq int64 // its place in the order of commits, over all shards
+	at  time.Time
 }
 
 // shard is a log. The position of a message in it never changes: it is base + its index.
 type shard struct {
-	base     int
-	messages []postrider.Message
+	base    int
+	entries []entry
 }
 
-func (s *shard) end() int { return s.base + len(s.messages) }
+func (s *shard) end() int { return s.base + len(s.entries) }
 
-// ledger is the state of one named feed: how far it has come, and who serves it.
+func (s *shard) at(position int) *entry { return &s.entries[position-s.base] }
+
+// ledger is the state of one named feed: how far it has come, who serves it, and what it has set aside.
 type ledger struct {
-	leases  []lease             // by shard
-	members map[*feed]time.Time // until when each counts
+	created, settled time.Time
+	paused           bool
+	leases           []lease             // by shard
+	members          map[*feed]time.Time // until when each counts
+	aside            aside
 }
 
 type lease struct {
 	holder  *feed // nil when released
 	until   time.Time
-	settled int // position of the first message that is not settled
+	settled int         // position of the first message that is not settled
+	crashes int         // holders in a row that let the lease run out, without any progress
+	started map[int]int // by position: how often a suspect was begun
 }
 
 // New returns an empty store.
@@ -56,63 +81,94 @@ func New(config Config) *Store {
 	if config.Shards <= 0 {
 		config.Shards = 8
 	}
-	return &Store{shards: make([]shard, config.Shards), ledgers: make(map[string]*ledger)}
+	if config.DedupWindow <= 0 {
+		config.DedupWindow = 7 * 24 * time.Hour
+	}
+	return &Store{
+		shards:  make([]shard, config.Shards),
+		ledgers: make(map[string]*ledger),
+		window:  config.DedupWindow,
+		keys:    make(map[string]claim),
+	}
 }
 
 // Open implements [postrider.Store]. The member's lease must be positive.
 func (s *Store) Open(ctx context.Context, name string, member postrider.Member) (postrider.Feed, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	if member.Lease <= 0 {
 		return nil, fmt.Errorf("memory: a lease of %v would never be held", member.Lease)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ledgers[name] == nil {
-		l := &ledger{leases: make([]lease, len(s.shards)), members: make(map[*feed]time.Time)}
-		for i := range l.leases {
-			l.leases[i].settled = s.shards[i].base
+	var f *feed
+	err := s.locked(ctx, func(now time.Time) error {
+		if s.ledgers[name] == nil {
+			s.ledgers[name] = s.newLedger(now, true)
 		}
-		s.ledgers[name] = l
+		s.opened++
+		f = &feed{
+			store:  s,
+			ledger: s.ledgers[name],
+			name:   name,
+			id:     s.opened,
+			lease:  member.Lease,
+			next:   make([]int, len(s.shards)),
+			told:   make([]bool, len(s.shards)),
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	s.opened++
-	return &feed{
-		store:  s,
-		ledger: s.ledgers[name],
-		id:     s.opened,
-		lease:  member.Lease,
-		next:   make([]int, len(s.shards)),
-	}, nil
+	return f, nil
 }
 
-// Maintain drops the messages that every feed has settled. Without a feed it drops nothing.
+// newLedger begins with the oldest message or behind the newest. The caller holds the lock.
+func (s *Store) newLedger(now time.Time, oldest bool) *ledger {
+	l := &ledger{created: now, leases: make([]lease, len(s.shards)), members: make(map[*feed]time.Time)}
+	for i := range l.leases {
+		l.leases[i].settled = s.shards[i].end()
+		if oldest {
+			l.leases[i].settled = s.shards[i].base
+		}
+	}
+	return l
+}
+
+// Maintain drops the messages that every feed has settled, and dedup keys that are out of their window. Without a feed
+// it drops no message.
 func (s *Store) Maintain(ctx context.Context) error {
+	return s.locked(ctx, func(now time.Time) error {
+		maps.DeleteFunc(s.keys, func(_ string, c claim) bool { return now.Sub(c.at) >= s.window })
+		if len(s.ledgers) == 0 {
+			return nil
+		}
+		for i := range s.shards {
+			sh := &s.shards[i]
+			passed := sh.end()
+			for _, l := range s.ledgers {
+				passed = min(passed, l.leases[i].settled)
+			}
+			sh.entries = slices.Delete(sh.entries, 0, passed-sh.base)
+			sh.base = passed
+		}
+		return nil
+	})
+}
+
+func (s *Store) locked(ctx context.Context, do func(now time.Time) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.ledgers) == 0 {
-		return nil
-	}
-	for i := range s.shards {
-		sh := &s.shards[i]
-		passed := sh.end()
-		for _, l := range s.ledgers {
-			passed = min(passed, l.leases[i].settled)
-		}
-		sh.messages = slices.Delete(sh.messages, 0, passed-sh.base)
-		sh.base = passed
-	}
-	return nil
+	return do(time.Now())
 }
 
 // add makes messages visible to the feeds. The caller holds the lock.
-func (s *Store) add(msgs []postrider.Message) {
-	for _, m := range msgs {
-		sh := &s.shards[s.shardOf(&m)]
-		sh.messages = append(sh.messages, m)
+func (s *Store) add(entries []entry) {
+	for _, e := range entries {
+		s.written++
+		e.seq = s.written
+		sh := &s.shards[s.shardOf(&e.Message)]
+		sh.entries = append(sh.entries, e)
 	}
 }
 

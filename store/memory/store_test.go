@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -40,6 +41,38 @@ func TestMaintain(t *testing.T) {
 	write(t, s, letters("e")...)
 	if got, _ := read(t, fast, 9); !slices.Equal(got, []string{"e"}) {
 		t.Errorf("the fast feed goes on with %q, want e", got)
+	}
+}
+
+// TestMaintainWithDeferred checks that the log is emptied under what is set aside, which stays.
+func TestMaintainWithDeferred(t *testing.T) {
+	s := memory.New(memory.Config{Shards: 1})
+	f := open(t, s, "feed")
+	balance(t, f)
+	write(t, s, letters("ab")...)
+	_, batch := read(t, f, 9)
+	deferral := []postrider.Deferral{{Batch: batch, Status: postrider.StatusDead, Blocking: true}}
+	if err := f.Defer(t.Context(), deferral); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, f, postrider.Mark{Shard: 0, Batch: batch, Done: 2})
+	if err := s.Maintain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	late := open(t, s, "late")
+	balance(t, late)
+	if got, _ := read(t, late, 9); got != nil {
+		t.Errorf("a new feed starts with %q, want nothing", got)
+	}
+	if err := f.Defer(t.Context(), deferral); err == nil {
+		t.Error("a message was set aside that the log does not hold")
+	}
+	kept, err := s.List(t.Context(), desk.Filter{}, nil, 9)
+	if err != nil || len(kept) != 1 || string(kept[0].Payload) != "a" {
+		t.Errorf("got %+v, and %v; want what was set aside", kept, err)
+	}
+	if n, err := s.Rewind(t.Context(), desk.By{}, "feed", desk.Point{}); n != 0 || err != nil {
+		t.Errorf("rewound by %d messages, and %v; there are none", n, err)
 	}
 }
 
@@ -98,20 +131,39 @@ func TestOutbox(t *testing.T) {
 }
 
 func TestMisuse(t *testing.T) {
-	s := memory.New(memory.Config{})
+	s := memory.New(memory.Config{Shards: 1})
 	if _, err := s.Open(t.Context(), "feed", postrider.Member{}); err == nil {
 		t.Error("a member without lease was accepted")
 	}
 	f := open(t, s, "feed")
 	balance(t, f)
-	if lost := settle(t, f, postrider.Mark{Shard: -1}, postrider.Mark{Shard: 8}); !slices.Equal(lost, []int{-1, 8}) {
+	write(t, s, letters("a")...)
+	_, batch := read(t, f, 9)
+	if lost := settle(t, f, postrider.Mark{Shard: -1}, postrider.Mark{Shard: 1}); !slices.Equal(lost, []int{-1, 1}) {
 		t.Errorf("lost %v, want the shards that do not exist", lost)
 	}
 	if _, err := f.Settle(t.Context(), []postrider.Mark{{Shard: 1, Batch: &postrider.Batch{Shard: 2}}}); err == nil {
 		t.Error("a batch of one shard settled another")
 	}
+	for name, d := range map[string]postrider.Deferral{
+		"no batch":       {Status: postrider.StatusDead},
+		"no cursor":      {Batch: &postrider.Batch{}, Status: postrider.StatusDead},
+		"no such status": {Batch: batch, Status: postrider.StatusParked},
+		"no such place":  {Batch: batch, Index: 1, Status: postrider.StatusDead},
+	} {
+		if err := f.Defer(t.Context(), []postrider.Deferral{d}); err == nil {
+			t.Errorf("Defer: %s: no error", name)
+		}
+	}
+	late := open(t, s, "feed")
 	if err := f.Close(t.Context()); err != nil {
 		t.Error(err)
+	}
+	if err := s.RemoveFeed(t.Context(), desk.By{}, "feed"); err != nil {
+		t.Error(err)
+	}
+	if _, err := late.Balance(t.Context()); err == nil {
+		t.Error("a feed works that was removed")
 	}
 	if _, err := f.Balance(t.Context()); err == nil {
 		t.Error("a closed feed works")

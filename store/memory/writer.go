@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
+	"time"
 
 	"github.com/postrider/postrider"
 )
@@ -18,7 +18,8 @@ var ErrTxDone = errors.New("memory: transaction has already been committed or ro
 // Tx is a transaction of the store: the messages enqueued in it appear together, at Commit.
 type Tx struct {
 	store   *Store
-	pending []postrider.Message
+	pending []entry
+	keys    []string // dedup keys that it has claimed
 	done    bool
 }
 
@@ -27,20 +28,30 @@ func (s *Store) Begin() *Tx { return &Tx{store: s} }
 
 // Enqueue implements [postrider.Outbox].
 func (s *Store) Enqueue(ctx context.Context, tx *Tx, msgs ...postrider.Message) error {
+	_, err := s.Offer(ctx, tx, msgs...)
+	return err
+}
+
+// Offer implements [postrider.Outbox]. A key that another transaction has claimed counts as enqueued, also while that one
+// may still be rolled back.
+func (s *Store) Offer(ctx context.Context, tx *Tx, msgs ...postrider.Message) (repeats []int, err error) {
 	if tx.store != s {
-		return errors.New("memory: transaction of another store")
+		return nil, errors.New("memory: transaction of another store")
 	}
-	accepted, err := accept(ctx, msgs)
+	entries, err := accept(msgs)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if tx.done {
-		return ErrTxDone
-	}
-	tx.pending = append(tx.pending, accepted...)
-	return nil
+	err = s.locked(ctx, func(time.Time) error {
+		if tx.done {
+			return ErrTxDone
+		}
+		var fresh []entry
+		fresh, repeats = s.claim(tx, entries)
+		tx.pending = append(tx.pending, fresh...)
+		return nil
+	})
+	return repeats, err
 }
 
 // Commit makes the transaction's messages visible, behind all that were committed before.
@@ -48,20 +59,20 @@ func (tx *Tx) Commit() error {
 	return tx.finish(tx.store.add)
 }
 
-// Rollback forgets the transaction's messages. After Commit it changes nothing and returns [ErrTxDone], so that it can
-// be deferred.
+// Rollback forgets the transaction's messages and dedup keys. After Commit it changes nothing and returns [ErrTxDone], so
+// that it can be deferred.
 func (tx *Tx) Rollback() error {
-	return tx.finish(func([]postrider.Message) {})
+	return tx.finish(func([]entry) { tx.store.free(tx) })
 }
 
-func (tx *Tx) finish(do func([]postrider.Message)) error {
+func (tx *Tx) finish(do func([]entry)) error {
 	tx.store.mu.Lock()
 	defer tx.store.mu.Unlock()
 	if tx.done {
 		return ErrTxDone
 	}
 	do(tx.pending)
-	tx.pending, tx.done = nil, true
+	tx.pending, tx.keys, tx.done = nil, nil, true
 	return nil
 }
 
@@ -75,42 +86,41 @@ func Outbox[Tx any](s *Store) postrider.Outbox[Tx] { return outbox[Tx]{s} }
 type outbox[T any] struct{ store *Store }
 
 func (o outbox[T]) Enqueue(ctx context.Context, tx T, msgs ...postrider.Message) error {
+	_, err := o.Offer(ctx, tx, msgs...)
+	return err
+}
+
+func (o outbox[T]) Offer(ctx context.Context, tx T, msgs ...postrider.Message) (repeats []int, err error) {
 	if own, ok := any(tx).(*Tx); ok && own != nil {
-		return o.store.Enqueue(ctx, own, msgs...)
+		return o.store.Offer(ctx, own, msgs...)
 	}
-	accepted, err := accept(ctx, msgs)
+	entries, err := accept(msgs)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	o.store.mu.Lock()
-	defer o.store.mu.Unlock()
-	o.store.add(accepted)
-	return nil
+	err = o.store.locked(ctx, func(time.Time) error {
+		var fresh []entry
+		fresh, repeats = o.store.claim(nil, entries)
+		o.store.add(fresh)
+		return nil
+	})
+	return repeats, err
 }
 
 // accept returns the store's own copies of the messages, or the reason why one of them cannot be accepted.
-func accept(ctx context.Context, msgs []postrider.Message) ([]postrider.Message, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	accepted := make([]postrider.Message, 0, len(msgs))
+func accept(msgs []postrider.Message) ([]entry, error) {
+	entries := make([]entry, 0, len(msgs))
 	for _, m := range msgs {
 		if err := m.Validate(); err != nil {
 			return nil, err
-		}
-		if !m.DeliverAfter.IsZero() {
-			return nil, fmt.Errorf("memory: DeliverAfter: %w", postrider.ErrUnsupported)
-		}
-		if m.Priority != 0 {
-			return nil, fmt.Errorf("memory: Priority: %w", postrider.ErrUnsupported)
 		}
 		m = clone(m)
 		if m.ID.IsZero() {
 			m.ID = postrider.NewID()
 		}
-		accepted = append(accepted, m)
+		entries = append(entries, entry{Message: m, at: time.Now()})
 	}
-	return accepted, nil
+	return entries, nil
 }
 
 func clone(m postrider.Message) postrider.Message {

@@ -30,6 +30,23 @@ func (a *array) snapshot(s string) {
 	a.text = append(a.text, '"')
 }
 
+// string appends any text; empty stands for null.
+func (a *array) string(s string) {
+	a.next()
+	if s == "" {
+		a.text = append(a.text, "NULL"...)
+		return
+	}
+	a.text = append(a.text, '"')
+	for i := range len(s) {
+		if s[i] == '"' || s[i] == '\\' {
+			a.text = append(a.text, '\\')
+		}
+		a.text = append(a.text, s[i])
+	}
+	a.text = append(a.text, '"')
+}
+
 // String returns the finished array.
 func (a *array) String() string {
 	if len(a.text) == 0 {

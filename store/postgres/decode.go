@@ -46,6 +46,10 @@ func (d *decoder) sized(b []byte, size int) bool {
 	return len(b) == size
 }
 
+func (d *decoder) time(b []byte) time.Time {
+	return epoch.Add(time.Duration(d.int64(b)) * time.Microsecond)
+}
+
 // message decodes the columns of read_log from id on.
 func (d *decoder) message(row [][]byte, m *postrider.Message) {
 	if d.sized(row[0], 16) {
@@ -70,9 +74,15 @@ func (d *decoder) message(row [][]byte, m *postrider.Message) {
 		}
 	}
 	m.SchemaVersion = int(d.int32(row[9]))
-	m.OccurredAt = epoch.Add(time.Duration(d.int64(row[14])) * time.Microsecond)
+	m.OccurredAt = d.time(row[14])
 	m.Headers = d.headers(row[15])
 	m.Payload = append(make([]byte, 0, len(row[16])), row[16]...)
+	if len(row[17]) > 0 {
+		m.DeliverAfter = d.time(row[17])
+	}
+	if len(row[18]) > 0 {
+		m.Priority = int(d.int32(row[18]))
+	}
 }
 
 // headers decodes a jsonb object. What only plain SQL can have put there, a value that is not a string or something else
@@ -81,7 +91,13 @@ func (d *decoder) headers(b []byte) map[string]string {
 	if len(b) < 2 {
 		return nil
 	}
-	text := b[1:] // the first byte is the version of the format
+	return headersOf(b[1:]) // the first byte is the version of the format
+}
+
+func headersOf(text []byte) map[string]string {
+	if len(text) == 0 {
+		return nil
+	}
 	var raw map[string]json.RawMessage
 	if json.Unmarshal(text, &raw) != nil {
 		return map[string]string{"headers": string(text)}

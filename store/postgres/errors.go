@@ -14,6 +14,9 @@ const (
 	stateForeign = "PR001"
 	stateReset   = "PR002"
 	stateStandby = "PR003"
+	stateLost    = "PR004" // the shard has another holder
+	stateServed  = "PR005" // relays serve the feed
+	stateGone    = "PR006" // the log does not hold it
 )
 
 // explain gives an error of the server the class that callers ask for.

@@ -40,6 +40,8 @@ type lane struct {
 	settledNo int    // the newest page that was settled in part or whole,
 	settledIn int    // how much of it,
 	caughtUp  bool   // and whether that is everything handed out
+	crashes   int    // holders in a row that died without progress
+	slice
 }
 
 func newFeed(pool *pgxpool.Pool, cfg Config, name string, member postrider.Member) *feed {
@@ -80,9 +82,15 @@ func (f *feed) balance(ctx context.Context) (postrider.Share, error) {
 	f.generation, f.unsure = generation, false
 	for shard, row := range held {
 		if f.lanes[shard] == nil {
-			f.lanes[shard] = &lane{n: row.n, read: row.at, settled: row.at, caughtUp: true}
+			f.lanes[shard] = &lane{n: row.n, read: row.at, settled: row.at, caughtUp: true, crashes: row.crashes, slice: row.slice}
 		}
 		share.Shards = append(share.Shards, shard)
+		if row.tenant != "" {
+			share.Slices = append(share.Slices, postrider.Slice{Shard: shard, Base: row.base, Tenant: row.tenant})
+		}
+		if f.lanes[shard].crashes > 1 {
+			share.Suspects = append(share.Suspects, shard)
+		}
 	}
 	slices.Sort(share.Shards)
 	return share, nil
@@ -248,6 +256,7 @@ func (l *lane) move(m postrider.Mark) cursor {
 			l.settledNo, l.settledIn = p.no, m.Done
 			l.caughtUp = p.no == l.pages && m.Done >= len(p.seqs)
 			at = p.position(m.Done)
+			l.crashes = 0
 			l.settled = at // also if this write fails: the next one makes up for it
 		}
 	}

@@ -18,6 +18,8 @@ type Layout struct {
 	// Period is for how long one slot is written before the next one's turn. Delivered messages are kept for about
 	// Slots - 1 periods. A whole number of seconds. Defaults to 24 hours.
 	Period time.Duration
+	// DedupWindow is for how long a dedup key is remembered. A whole number of seconds. Defaults to 7 days.
+	DedupWindow time.Duration
 }
 
 func (l Layout) withDefaults() (Layout, error) {
@@ -30,6 +32,9 @@ func (l Layout) withDefaults() (Layout, error) {
 	if l.Period == 0 {
 		l.Period = 24 * time.Hour
 	}
+	if l.DedupWindow == 0 {
+		l.DedupWindow = 7 * 24 * time.Hour
+	}
 	var errs []error
 	if l.Shards < 1 || l.Shards > 1024 {
 		errs = append(errs, fmt.Errorf("postgres: Shards is %d: want 1 to 1024", l.Shards))
@@ -40,6 +45,9 @@ func (l Layout) withDefaults() (Layout, error) {
 	if l.Period < time.Second || l.Period%time.Second != 0 {
 		errs = append(errs, fmt.Errorf("postgres: Period is %s: want a whole number of seconds", l.Period))
 	}
+	if l.DedupWindow < time.Second || l.DedupWindow%time.Second != 0 {
+		errs = append(errs, fmt.Errorf("postgres: DedupWindow is %s: want a whole number of seconds", l.DedupWindow))
+	}
 	return l, errors.Join(errs...)
 }
 
@@ -48,5 +56,6 @@ func (l Layout) in(sql string) string {
 		"@shards@", strconv.Itoa(l.Shards),
 		"@slots@", strconv.Itoa(l.Slots),
 		"@period@", strconv.Itoa(int(l.Period/time.Second)),
+		"@dedup@", strconv.Itoa(int(l.DedupWindow/time.Second)),
 	).Replace(sql)
 }

@@ -11,8 +11,17 @@ import (
 
 // ledgerRow is the newest row of a shard.
 type ledgerRow struct {
-	n  int64
-	at cursor
+	n       int64
+	at      cursor
+	crashes int // holders in a row that died without progress
+	slice
+}
+
+// slice is the part of the log that a cursor is about.
+type slice struct {
+	base   int    // the shard
+	tenant string // only this one, if it is not empty
+	others string // JSON array of tenants that are read apart, if it is not empty
 }
 
 // askBalance announces the member and returns what it holds, and the server's generation.
@@ -30,13 +39,16 @@ func (f *feed) askBalance(ctx context.Context) (share postrider.Share, held map[
 		n, lo, lo2, last  *int64
 		s1, s2            *string
 		quota, memberSize int
+		crashes, base     *int
+		tenant, others    *string
 	)
-	_, err = pgx.ForEachRow(rows, []any{&shard, &n, &s1, &lo, &s2, &lo2, &last, &quota, &memberSize, &generation}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&shard, &n, &s1, &lo, &s2, &lo2, &last, &quota, &memberSize, &generation,
+		&crashes, &share.Deferred, &share.Paused, &base, &tenant, &others}, func() error {
 		share.Quota, share.Members = quota, memberSize
 		if shard == nil {
 			return nil
 		}
-		row := ledgerRow{*n, cursor{s1: *s1, lo: *lo, lo2: *lo2, last: *last}}
+		row := ledgerRow{*n, cursor{s1: *s1, lo: *lo, lo2: *lo2, last: *last}, *crashes, slice{*base, value(tenant), value(others)}}
 		if s2 != nil {
 			row.at.s2 = *s2
 		}
@@ -67,16 +79,17 @@ func (e *ledgerEntry) add(shard int, l *lane, at cursor) {
 func (f *feed) askSettle(ctx context.Context, e *ledgerEntry) (map[int]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	var shards, n, s1, lo, s2, lo2, last array
+	var shards, n, s1, lo, s2, lo2, last, crashes array
 	for i, c := range e.at {
 		shards.int(int64(e.shards[i]))
 		n.int(e.n[i])
 		c.appendTo(&s1, &lo, &s2, &last)
 		lo2.int(c.lo2)
+		crashes.int(int64(e.lanes[i].crashes))
 	}
-	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT @schema@.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"),
+	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT @schema@.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"),
 		pgx.QueryExecModeExec, f.name, f.id.String(), leaseText(f.member.Lease), e.generation, e.release,
-		shards.String(), n.String(), s1.String(), lo.String(), s2.String(), lo2.String(), last.String())
+		shards.String(), n.String(), s1.String(), lo.String(), s2.String(), lo2.String(), last.String(), crashes.String())
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 var migrationFiles embed.FS
 
 // migrations are in order; the version of each is its index plus one.
-var migrations = []string{"001_log", "002_enqueue", "003_relay", "004_retention"}
+var migrations = []string{"001_log", "002_enqueue", "003_relay", "004_retention", "005_deferred", "006_operator", "007_lanes"}
 
 // SchemaVersion is the version of the tables and functions that this package works with.
 func SchemaVersion() int { return len(migrations) }

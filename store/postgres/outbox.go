@@ -5,6 +5,9 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -47,17 +50,29 @@ func NewSQLOutbox(cfg OutboxConfig) (*SQLOutbox, error) {
 // Enqueue implements [postrider.Outbox]. It uses the connection's own query mode: with pgx's default, the first Enqueue on a
 // connection also prepares the statement; behind a pooler that allows no prepared statements, configure pgx accordingly.
 func (o *Outbox) Enqueue(ctx context.Context, tx pgx.Tx, msgs ...postrider.Message) error {
-	return o.enqueue(msgs, func(messages string, payloads []byte) error {
-		_, err := tx.Exec(ctx, o.statement, messages, payloads, o.lockKeys)
-		return err
+	_, err := o.Offer(ctx, tx, msgs...)
+	return err
+}
+
+// Offer implements [postrider.Outbox].
+func (o *Outbox) Offer(ctx context.Context, tx pgx.Tx, msgs ...postrider.Message) (repeats []int, err error) {
+	return o.enqueue(msgs, func(args []any) (repeats *string, err error) {
+		err = tx.QueryRow(ctx, o.statement, args...).Scan(&repeats)
+		return repeats, err
 	})
 }
 
 // Enqueue implements [postrider.Outbox].
 func (o *SQLOutbox) Enqueue(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) error {
-	return o.enqueue(msgs, func(messages string, payloads []byte) error {
-		_, err := tx.ExecContext(ctx, o.statement, messages, payloads, o.lockKeys)
-		return err
+	_, err := o.Offer(ctx, tx, msgs...)
+	return err
+}
+
+// Offer implements [postrider.Outbox].
+func (o *SQLOutbox) Offer(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) (repeats []int, err error) {
+	return o.enqueue(msgs, func(args []any) (repeats *string, err error) {
+		err = tx.QueryRowContext(ctx, o.statement, args...).Scan(&repeats)
+		return repeats, err
 	})
 }
 
@@ -68,21 +83,33 @@ type enqueuer struct {
 
 func newEnqueuer(cfg OutboxConfig) (enqueuer, error) {
 	c, err := cfg.withDefaults()
-	return enqueuer{c.in("SELECT @schema@.enqueue_batch($1, $2, $3)"), cfg.LockKeys}, err
+	// As text, which every driver reads alike.
+	return enqueuer{c.in("SELECT array_to_string(@schema@.enqueue_batch($1, $2, $3, $4), ' ')"), cfg.LockKeys}, err
 }
 
-func (e enqueuer) enqueue(msgs []postrider.Message, send func(messages string, payloads []byte) error) error {
+func (e enqueuer) enqueue(msgs []postrider.Message, send func(args []any) (*string, error)) (repeats []int, err error) {
 	if len(msgs) == 0 {
-		return nil
+		return nil, nil
 	}
 	messages, payloads, err := encode(msgs)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := send(messages, payloads); err != nil {
-		return fmt.Errorf("postgres: enqueue: %w", explain(err))
+	unique := slices.ContainsFunc(msgs, func(m postrider.Message) bool { return m.DedupKey != "" })
+	places, err := send([]any{messages, payloads, e.lockKeys, unique})
+	if err != nil {
+		return nil, fmt.Errorf("postgres: enqueue: %w", explain(err))
 	}
-	return nil
+	if places != nil {
+		for _, place := range strings.Fields(*places) {
+			n, err := strconv.Atoi(place)
+			if err != nil {
+				return nil, fmt.Errorf("postgres: enqueue: %w", err)
+			}
+			repeats = append(repeats, n-1)
+		}
+	}
+	return repeats, nil
 }
 
 // row is a message as enqueue_batch takes it; its payload lies in a separate block of bytes.
@@ -105,6 +132,8 @@ type row struct {
 	Headers       map[string]string `json:"headers,omitempty"`
 	Offset        int               `json:"offset"`
 	Length        int               `json:"length"`
+	DeliverAfter  time.Time         `json:"deliver_after,omitzero"`
+	Priority      int               `json:"priority,omitempty"`
 }
 
 func encode(msgs []postrider.Message) (messages string, payloads []byte, err error) {
@@ -115,13 +144,10 @@ func encode(msgs []postrider.Message) (messages string, payloads []byte, err err
 		if err := m.Validate(); err != nil {
 			return "", nil, err
 		}
-		if !m.DeliverAfter.IsZero() || m.Priority != 0 {
-			return "", nil, fmt.Errorf("postgres: %w: DeliverAfter and Priority", postrider.ErrUnsupported)
-		}
 		rows[i] = row{
 			m.ID, m.Type, m.AggregateType, m.AggregateID, m.Key, m.Topic, m.RoutingKey, m.TenantID, m.ContentType,
 			max(m.SchemaVersion, 1), m.SchemaID, m.DedupKey, m.OccurredAt.UTC(), m.CorrelationID, m.CausationID, m.Headers,
-			size, len(m.Payload),
+			size, len(m.Payload), m.DeliverAfter.UTC(), m.Priority,
 		}
 		if m.ID.IsZero() {
 			rows[i].ID = postrider.NewID()

@@ -26,7 +26,7 @@ type readRequest struct {
 	index   map[int]int // from shard to its place in the slices above
 	takeID  bool
 
-	shards, limits, s1, lo, s2, last array
+	shards, bases, tenants, others, limits, s1, lo, s2, last array
 }
 
 // readResult is what one snapshot had to offer.
@@ -63,6 +63,9 @@ func (r *readRequest) add(d postrider.Demand, l *lane) {
 	r.demands = append(r.demands, d)
 	r.lanes = append(r.lanes, l)
 	r.shards.int(int64(d.Shard))
+	r.bases.int(int64(l.base))
+	r.tenants.string(l.tenant)
+	r.others.string(l.others)
 	r.limits.int(int64(d.Limit))
 	l.read.appendTo(&r.s1, &r.lo, &r.s2, &r.last)
 }
@@ -79,10 +82,11 @@ func (r *readRequest) ask(ctx context.Context, pool *pgxpool.Pool, cfg Config) (
 
 	binary := []int16{1}
 	reader := conn.Conn().PgConn().ExecParams(ctx,
-		cfg.in("SELECT * FROM @schema@.read_log($1, $2, $3, $4, $5, $6, $7, $8)"),
+		cfg.in("SELECT * FROM @schema@.read_log($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"),
 		[][]byte{
 			strconv.AppendBool(nil, r.takeID), strconv.AppendInt(nil, inflightLimit, 10),
-			[]byte(r.shards.String()), []byte(r.limits.String()), []byte(r.s1.String()), []byte(r.lo.String()),
+			[]byte(r.shards.String()), []byte(r.bases.String()), []byte(r.tenants.String()), []byte(r.others.String()),
+			[]byte(r.limits.String()), []byte(r.s1.String()), []byte(r.lo.String()),
 			[]byte(r.s2.String()), []byte(r.last.String()),
 		}, nil, nil, binary)
 	result := &readResult{shards: make([]shardRows, len(r.lanes)), cut: noCut}

@@ -21,6 +21,7 @@ type Store struct {
 var (
 	_ postrider.Store      = (*Store)(nil)
 	_ postrider.Maintainer = (*Store)(nil)
+	_ postrider.Canary     = (*Store)(nil)
 )
 
 // statementTimeout bounds every statement of the store: a connection that died without a word must not hang a relay.
@@ -62,6 +63,16 @@ func (s *Store) Maintain(ctx context.Context) error {
 	}
 	if _, err := s.pool.Exec(ctx, s.cfg.in("SELECT @schema@.sweep()"), pgx.QueryExecModeExec); err != nil {
 		return fmt.Errorf("postgres: sweep: %w", explain(err))
+	}
+	return nil
+}
+
+// Canary implements [postrider.Canary].
+func (s *Store) Canary(ctx context.Context, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	if _, err := s.pool.Exec(ctx, s.cfg.in("SELECT @schema@.canary($1)"), pgx.QueryExecModeExec, leaseText(within)); err != nil {
+		return fmt.Errorf("postgres: canary: %w", explain(err))
 	}
 	return nil
 }

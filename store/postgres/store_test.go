@@ -30,10 +30,15 @@ func runSuite(t *testing.T, dsn string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		operator, err := postgres.NewDesk(pool, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
 		return storetest.Harness{
 			Store:  store,
 			Shards: shards,
 			Begin:  func(t *testing.T) storetest.Tx { return begin(t, pool, cfg) },
+			Desk:   operator,
 		}
 	})
 }
@@ -60,6 +65,10 @@ func begin(t *testing.T, pool *pgxpool.Pool, cfg postgres.Config) *tx {
 
 func (x *tx) Enqueue(ctx context.Context, msgs ...postrider.Message) error {
 	return x.outbox.Enqueue(ctx, x.Tx, msgs...)
+}
+
+func (x *tx) Offer(ctx context.Context, msgs ...postrider.Message) ([]int, error) {
+	return x.outbox.Offer(ctx, x.Tx, msgs...)
 }
 
 func (x *tx) Commit() error { return x.Tx.Commit(x.t.Context()) }

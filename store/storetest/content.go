@@ -26,6 +26,7 @@ func testFields(t *testing.T, h Harness) {
 			Topic: "orders", RoutingKey: "eu.orders", TenantID: "acme", Payload: allBytes,
 			ContentType: "application/octet-stream", Headers: map[string]string{"a": "1", "b": "2"}, SchemaVersion: 3,
 			SchemaID: "urn:order:3", DedupKey: "order:42", OccurredAt: moment, CorrelationID: "c-1", CausationID: "c-0",
+			DeliverAfter: moment.Add(time.Hour), Priority: -7,
 		},
 		"only what is required": {ID: postrider.NewID(), Type: "x", SchemaVersion: 1, OccurredAt: moment},
 		"nanoseconds": {
@@ -152,18 +153,4 @@ func testInvalidIsRefusedWhole(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	expect(t, r.next(1, 10), []postrider.Message{good})
 	r.idle()
-}
-
-func testUnsupportedIsRefused(t *testing.T, h Harness) {
-	later, urgent := one("k"), one("k")
-	later.DeliverAfter = time.Now().Add(time.Hour)
-	urgent.Priority = 1
-	tx := h.Begin(t)
-	for name, m := range map[string]postrider.Message{"DeliverAfter": later, "Priority": urgent} {
-		if err := tx.Enqueue(t.Context(), one("k"), m); !errors.Is(err, postrider.ErrUnsupported) {
-			t.Errorf("Enqueue with %s: %v, want ErrUnsupported", name, err)
-		}
-	}
-	commit(t, tx)
-	joinAlone(t, h, "feed", longLease).idle()
 }

@@ -14,9 +14,11 @@ package storetest
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
 )
 
 // Harness is one empty store under test.
@@ -28,55 +30,30 @@ type Harness struct {
 	Begin func(t *testing.T) Tx
 	// Shards is the number of shards that the store was set up with.
 	Shards int
+	// Desk is the operator's side of the same store. Its tests are skipped when it is nil.
+	Desk interface {
+		desk.Letters
+		desk.Feeds
+		desk.Records
+	}
 }
 
 // Tx is a transaction of the application, together with the outbox.
 type Tx interface {
 	Enqueue(ctx context.Context, msgs ...postrider.Message) error
+	Offer(ctx context.Context, msgs ...postrider.Message) (repeats []int, err error)
 	Commit() error
 	Rollback() error
 }
 
+type test struct {
+	name string
+	test func(*testing.T, Harness)
+}
+
 // Run tests the store that open returns. Each test opens a store of its own, and they run in parallel.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
-	for _, c := range []struct {
-		name string
-		test func(*testing.T, Harness)
-	}{
-		{"Fields", testFields},
-		{"LargePayload", testLargePayload},
-		{"ZeroIDIsFilled", testZeroIDIsFilled},
-		{"Copies", testCopies},
-		{"InvalidIsRefusedWhole", testInvalidIsRefusedWhole},
-		{"UnsupportedIsRefused", testUnsupportedIsRefused},
-
-		{"RollbackIsInvisible", testRollbackIsInvisible},
-		{"LateCommitIsNotLost", testLateCommitIsNotLost},
-		{"LateCommitsInterleaved", testLateCommitsInterleaved},
-		{"SpansShards", testSpansShards},
-		{"OrderOverTransactions", testOrderOverTransactions},
-
-		{"LargeTransactionInPages", testLargeTransactionInPages},
-		{"PagingUnderWrites", testPagingUnderWrites},
-		{"LimitSetsMore", testLimitSetsMore},
-		{"OnlyWantedShards", testOnlyWantedShards},
-		{"FeedsAreIndependent", testFeedsAreIndependent},
-
-		{"SettlePartOfBatch", testSettlePartOfBatch},
-		{"SettleCoversEarlierBatches", testSettleCoversEarlierBatches},
-		{"StaleSettleMovesNothing", testStaleSettleMovesNothing},
-		{"ReleaseHandsOver", testReleaseHandsOver},
-		{"CrashRepeatsUnsettled", testCrashRepeatsUnsettled},
-
-		{"Fence", testFence},
-		{"SettleRenews", testSettleRenews},
-		{"CloseKeepsLease", testCloseKeepsLease},
-		{"FairShare", testFairShare},
-		{"DeadMemberIsReplaced", testDeadMemberIsReplaced},
-		{"CancelledContext", testCancelledContext},
-
-		{"ConcurrentWriters", testConcurrentWriters},
-	} {
+	for _, c := range slices.Concat(logTests, deferralTests, deskTests) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.test(t, open(t))
@@ -86,4 +63,40 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		t.Parallel()
 		testRandom(t, open)
 	})
+}
+
+var logTests = []test{
+	{"Fields", testFields},
+	{"LargePayload", testLargePayload},
+	{"ZeroIDIsFilled", testZeroIDIsFilled},
+	{"Copies", testCopies},
+	{"InvalidIsRefusedWhole", testInvalidIsRefusedWhole},
+	{"DedupKey", testDedupKey},
+
+	{"RollbackIsInvisible", testRollbackIsInvisible},
+	{"LateCommitIsNotLost", testLateCommitIsNotLost},
+	{"LateCommitsInterleaved", testLateCommitsInterleaved},
+	{"SpansShards", testSpansShards},
+	{"OrderOverTransactions", testOrderOverTransactions},
+
+	{"LargeTransactionInPages", testLargeTransactionInPages},
+	{"PagingUnderWrites", testPagingUnderWrites},
+	{"LimitSetsMore", testLimitSetsMore},
+	{"OnlyWantedShards", testOnlyWantedShards},
+	{"FeedsAreIndependent", testFeedsAreIndependent},
+
+	{"SettlePartOfBatch", testSettlePartOfBatch},
+	{"SettleCoversEarlierBatches", testSettleCoversEarlierBatches},
+	{"StaleSettleMovesNothing", testStaleSettleMovesNothing},
+	{"ReleaseHandsOver", testReleaseHandsOver},
+	{"CrashRepeatsUnsettled", testCrashRepeatsUnsettled},
+
+	{"Fence", testFence},
+	{"SettleRenews", testSettleRenews},
+	{"CloseKeepsLease", testCloseKeepsLease},
+	{"FairShare", testFairShare},
+	{"DeadMemberIsReplaced", testDeadMemberIsReplaced},
+	{"CancelledContext", testCancelledContext},
+
+	{"ConcurrentWriters", testConcurrentWriters},
 }

@@ -1,6 +1,7 @@
-DROP VIEW @schema@.message_status;
 DROP FUNCTION @schema@.settled(xid8, bigint, pg_snapshot, pg_snapshot, bigint);
+DROP FUNCTION @schema@.covers(text, text[], text);
 DROP VIEW @schema@.cursors;
+DROP TABLE @schema@.slices;
 DROP FUNCTION @schema@.current_generation();
 DROP FUNCTION @schema@.at_home(), @schema@.move_in();
 DROP TABLE @schema@.generation, @schema@.identity, @schema@.members, @schema@.checkpoints, @schema@.feeds, @schema@.messages;

@@ -42,7 +42,9 @@ CREATE TABLE @schema@.messages (
   correlation_id text,
   causation_id   text,
   headers        jsonb,
-  payload        bytea       NOT NULL DEFAULT ''
+  payload        bytea       NOT NULL DEFAULT '',
+  deliver_after  timestamptz,
+  priority       integer
 ) PARTITION BY LIST (slot);
 
 -- Whatever way a message is written, its shard follows from its key. A trigger, because the server would read and compile the
@@ -75,7 +77,8 @@ $$;
 
 CREATE TABLE @schema@.feeds (
   name       text        PRIMARY KEY,
-  created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  paused     boolean     NOT NULL DEFAULT false
 );
 
 -- The ledger: cursor, lease and fence. The newest row of a shard is its state; two members that both believe to hold a
@@ -93,6 +96,7 @@ CREATE TABLE @schema@.checkpoints (
   last     bigint      NOT NULL DEFAULT 0,
   s1       pg_snapshot NOT NULL,
   s2       pg_snapshot,
+  crashes  smallint    NOT NULL DEFAULT 0,  -- holders in a row that were not heard from again, without any progress
   PRIMARY KEY (feed, shard, n)
 );
 
@@ -148,24 +152,36 @@ CREATE FUNCTION @schema@.current_generation() RETURNS text
   LANGUAGE sql STABLE
   AS $$ SELECT g.id::text || ' ' || pg_postmaster_start_time()::text FROM @schema@.generation g $$;
 
+-- A tenant whose backlog would hold up the others of a shard is read apart from them: a slice, with a number behind those of
+-- the shards and a cursor of its own. Its shard is read without that tenant meanwhile.
+CREATE TABLE @schema@.slices (
+  feed   text     NOT NULL,
+  shard  smallint NOT NULL,
+  base   smallint NOT NULL,
+  tenant text     NOT NULL,
+  PRIMARY KEY (feed, shard),
+  UNIQUE (feed, base, tenant)
+);
+
 CREATE VIEW @schema@.cursors AS
-  SELECT c.*
+  SELECT c.*, s.base, s.tenant, s.others
   FROM @schema@.feeds f
-  CROSS JOIN generate_series(0, @schema@.shard_count() - 1) s(shard)
+  CROSS JOIN LATERAL (
+    SELECT b::smallint AS shard, b::smallint AS base, NULL AS tenant,
+           (SELECT array_agg(x.tenant ORDER BY x.tenant) FROM @schema@.slices x WHERE x.feed = f.name AND x.base = b) AS others
+    FROM generate_series(0, @schema@.shard_count() - 1) b
+    UNION ALL
+    SELECT x.shard, x.base, x.tenant, NULL FROM @schema@.slices x WHERE x.feed = f.name) s
   CROSS JOIN LATERAL (
     SELECT * FROM @schema@.checkpoints c
     WHERE c.feed = f.name AND c.shard = s.shard
     ORDER BY c.n DESC LIMIT 1) c;
 
+-- Whether a cursor is that of a tenant's messages.
+CREATE FUNCTION @schema@.covers(tenant text, others text[], of_tenant text) RETURNS boolean
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN CASE WHEN tenant IS NULL THEN coalesce(of_tenant <> ALL (others), true) ELSE coalesce(of_tenant = tenant, false) END;
+
 CREATE FUNCTION @schema@.settled(xid xid8, seq bigint, s1 pg_snapshot, s2 pg_snapshot, last bigint) RETURNS boolean
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN pg_visible_in_snapshot(xid, s1) OR coalesce(seq <= last AND pg_visible_in_snapshot(xid, s2), false);
-
-CREATE VIEW @schema@.message_status AS
-  SELECT c.feed, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic, m.tenant_id, m.dedup_key,
-         m.shard, m.seq, m.created_at, m.occurred_at,
-         CASE WHEN d.done THEN 'published' ELSE 'pending' END AS status,
-         CASE WHEN d.done THEN 'SENT' ELSE 'NEW' END AS state
-  FROM @schema@.messages m
-  JOIN @schema@.cursors c ON c.shard = m.shard
-  CROSS JOIN LATERAL (SELECT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)) d(done);

@@ -1,3 +1,6 @@
 DROP FUNCTION @schema@.enqueue(text, text, text, json, bytea, text, text, text, text, text, jsonb, integer, text, text,
-  timestamptz, text, text, uuid);
-DROP FUNCTION @schema@.enqueue_batch(json, bytea, boolean);
+  timestamptz, text, text, uuid, timestamptz, integer);
+DROP FUNCTION @schema@.enqueue_batch(json, bytea, boolean, boolean);
+DROP FUNCTION @schema@.claim_keys(text[]);
+DROP FUNCTION @schema@.dedup_window();
+DROP TABLE @schema@.dedup_keys;

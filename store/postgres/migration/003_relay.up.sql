@@ -3,18 +3,21 @@
 
 -- Reads the next page of several shards in one snapshot. The elements of the arrays belong together, one a shard:
 -- the window from s1 (exclusive) to s2 (inclusive; null: this statement's snapshot), its floor lo, and the last sequence
--- number read inside the window (0: none).
+-- number read inside the window (0: none). A slice has the base that it is a part of, and its tenant; what it is a part of
+-- has the tenants of its slices in others.
 --
 -- The first row has branch 0: type is the snapshot, aggregate_type the generation. Rows of branch 1 lie above the floor,
 -- at most limits[i] a shard, in order. Rows of branch 2 lie at or below it and belong to transactions that were in flight
 -- at s1, at most inflight_limit a transaction, in order within each. STABLE makes all of it one snapshot.
 CREATE FUNCTION @schema@.read_log(
   take_xid boolean, inflight_limit integer,
-  shards smallint[], limits integer[], s1 text[], lo bigint[], s2 text[], last bigint[])
+  shards smallint[], bases smallint[], tenants text[], others jsonb[], limits integer[], s1 text[], lo bigint[], s2 text[],
+  last bigint[])
   RETURNS TABLE (
     branch smallint, shard smallint, xid xid8, seq bigint, id uuid, type text, aggregate_type text, aggregate_id text,
     key text, topic text, routing_key text, tenant_id text, content_type text, schema_version integer, schema_id text,
-    dedup_key text, correlation_id text, causation_id text, occurred_at timestamptz, headers jsonb, payload bytea)
+    dedup_key text, correlation_id text, causation_id text, occurred_at timestamptz, headers jsonb, payload bytea,
+    deliver_after timestamptz, priority integer)
   LANGUAGE plpgsql STABLE
   SET enable_seqscan = off
   SET enable_bitmapscan = off
@@ -53,12 +56,15 @@ BEGIN
     SELECT 2::smallint, r.*
     FROM unnest(inflight) AS i(xid)
     CROSS JOIN LATERAL (
-      SELECT m.shard, m.xid, m.seq, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic, m.routing_key,
+      SELECT c.shard, m.xid, m.seq, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic, m.routing_key,
              m.tenant_id, m.content_type, m.schema_version, m.schema_id, m.dedup_key, m.correlation_id, m.causation_id,
-             coalesce(m.occurred_at, m.created_at), m.headers, m.payload
+             coalesce(m.occurred_at, m.created_at), m.headers, m.payload, m.deliver_after, m.priority
       FROM @schema@.messages m
-      JOIN unnest(shards, s1::pg_snapshot[], lo, s2::pg_snapshot[], last) AS c(shard, s1, lo, s2, last)
-        ON m.shard + 0 = c.shard  -- "+ 0" keeps the planner off the other index
+      JOIN unnest(shards, bases, tenants, others, s1::pg_snapshot[], lo, s2::pg_snapshot[], last)
+             AS c(shard, base, tenant, others, s1, lo, s2, last)
+        ON m.shard + 0 = c.base  -- "+ 0" keeps the planner off the other index
+       AND (c.tenant IS NULL OR m.tenant_id = c.tenant)
+       AND (c.others IS NULL OR m.tenant_id IS NULL OR NOT c.others ? m.tenant_id)
        AND m.seq + 0 <= c.lo AND m.seq + 0 > c.last
        AND NOT pg_visible_in_snapshot(m.xid, c.s1)
        AND (c.s2 IS NULL OR pg_visible_in_snapshot(m.xid, c.s2))
@@ -69,13 +75,16 @@ BEGIN
 
   RETURN QUERY
   SELECT 1::smallint, r.*
-  FROM unnest(shards, limits, s1::pg_snapshot[], lo, s2::pg_snapshot[], last) AS c(shard, max, s1, lo, s2, last)
+  FROM unnest(shards, bases, tenants, others, limits, s1::pg_snapshot[], lo, s2::pg_snapshot[], last)
+         AS c(shard, base, tenant, others, max, s1, lo, s2, last)
   CROSS JOIN LATERAL (
-    SELECT m.shard, m.xid, m.seq, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic, m.routing_key,
+    SELECT c.shard, m.xid, m.seq, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic, m.routing_key,
            m.tenant_id, m.content_type, m.schema_version, m.schema_id, m.dedup_key, m.correlation_id, m.causation_id,
-           coalesce(m.occurred_at, m.created_at), m.headers, m.payload
+           coalesce(m.occurred_at, m.created_at), m.headers, m.payload, m.deliver_after, m.priority
     FROM @schema@.messages m
-    WHERE m.shard = c.shard AND m.seq > greatest(c.lo, c.last)
+    WHERE m.shard = c.base AND m.seq > greatest(c.lo, c.last)
+      AND (c.tenant IS NULL OR m.tenant_id = c.tenant)
+      AND (c.others IS NULL OR m.tenant_id IS NULL OR NOT c.others ? m.tenant_id)
       AND NOT pg_visible_in_snapshot(m.xid, c.s1)
       AND (c.s2 IS NULL OR pg_visible_in_snapshot(m.xid, c.s2))
     ORDER BY m.seq
@@ -112,7 +121,8 @@ $$;
 CREATE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name text, lease interval)
   RETURNS TABLE (
     shard smallint, n bigint, s1 text, lo bigint, s2 text, lo2 bigint, last bigint,
-    quota integer, members integer, generation text)
+    quota integer, members integer, generation text, crashes smallint, deferred boolean, paused boolean,
+    base smallint, tenant text, others text)
   LANGUAGE plpgsql
   SET enable_seqscan = off  -- a plan made while the ledger was small must not read all of it later
   SET enable_bitmapscan = off
@@ -124,6 +134,7 @@ DECLARE
   rank  integer;
   held  integer;
   fair  integer;
+  stop  boolean := coalesce((SELECT f.paused FROM @schema@.feeds f WHERE f.name = feed_name), false);
   c     record;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
@@ -139,24 +150,36 @@ BEGIN
   FROM (SELECT m.member FROM @schema@.members m
         WHERE m.feed = feed_name AND m.until > clock_timestamp()
         GROUP BY m.member HAVING NOT bool_or(m.gone)) m;
-  fair := @schema@.shard_count() / alive + CASE WHEN rank < @schema@.shard_count() % alive THEN 1 ELSE 0 END;
+  fair := CASE WHEN stop THEN 0
+          ELSE @schema@.shard_count() / alive + CASE WHEN rank < @schema@.shard_count() % alive THEN 1 ELSE 0 END END;
 
-  SELECT count(*) INTO held FROM @schema@.cursors c WHERE c.feed = feed_name AND c.member = member_id AND NOT c.released;
+  SELECT count(*) INTO held FROM @schema@.cursors c
+  WHERE c.feed = feed_name AND c.member = member_id AND NOT c.released AND c.tenant IS NULL;
   FOR c IN SELECT * FROM @schema@.cursors c
            WHERE c.feed = feed_name
              AND (c.released OR c.until < clock_timestamp() AND c.member IS DISTINCT FROM member_id)
+           ORDER BY c.tenant IS NOT NULL
   LOOP
-    EXIT WHEN held >= fair;
-    INSERT INTO @schema@.checkpoints (feed, shard, n, member, until, lo, lo2, last, s1, s2)
-      VALUES (feed_name, c.shard, c.n + 1, member_id, clock_timestamp() + lease, c.lo, c.lo2, c.last, c.s1, c.s2)
+    -- A slice goes with the shard that it is a part of, and counts for nothing.
+    CONTINUE WHEN c.tenant IS NULL AND held >= fair;
+    CONTINUE WHEN c.tenant IS NOT NULL AND NOT (
+      SELECT b.member = member_id AND NOT b.released FROM @schema@.checkpoints b
+      WHERE b.feed = feed_name AND b.shard = c.base ORDER BY b.n DESC LIMIT 1) IS TRUE;
+    INSERT INTO @schema@.checkpoints (feed, shard, n, member, until, lo, lo2, last, s1, s2, crashes)
+      VALUES (feed_name, c.shard, c.n + 1, member_id, clock_timestamp() + lease, c.lo, c.lo2, c.last, c.s1, c.s2,
+              CASE WHEN c.released THEN 0 ELSE least(c.crashes, 999) + 1 END)
       ON CONFLICT DO NOTHING;
-    IF FOUND THEN
+    IF FOUND AND c.tenant IS NULL THEN
       held := held + 1;
     END IF;
   END LOOP;
+  SELECT count(*) + fair INTO fair FROM @schema@.slices s JOIN @schema@.cursors c USING (feed, shard)
+  WHERE c.feed = feed_name AND c.member = member_id AND NOT c.released;
 
   RETURN QUERY
-    SELECT c.shard, c.n, c.s1::text, c.lo, c.s2::text, c.lo2, c.last, fair, alive, @schema@.current_generation()
+    SELECT c.shard, c.n, c.s1::text, c.lo, c.s2::text, c.lo2, c.last, fair, alive, @schema@.current_generation(),
+           c.crashes, EXISTS (SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.available_at < 'infinity'), stop,
+           c.base, c.tenant, to_jsonb(c.others)::text
     FROM (SELECT) one LEFT JOIN @schema@.cursors c ON c.feed = feed_name AND c.member = member_id AND NOT c.released;
 END
 $$;
@@ -165,7 +188,7 @@ $$;
 -- positions count only in the generation in which they were read.
 CREATE FUNCTION @schema@.settle(
   feed_name text, member_id uuid, lease interval, in_generation text, releasing boolean,
-  shards smallint[], n bigint[], s1 text[], lo bigint[], s2 text[], lo2 bigint[], last bigint[])
+  shards smallint[], n bigint[], s1 text[], lo bigint[], s2 text[], lo2 bigint[], last bigint[], crashes smallint[])
   RETURNS SETOF smallint
   LANGUAGE plpgsql
 AS $$
@@ -176,10 +199,10 @@ BEGIN
     RAISE EXCEPTION 'the server has recovered from a crash since these positions were read' USING ERRCODE = 'PR002';
   END IF;
   RETURN QUERY
-    INSERT INTO @schema@.checkpoints (feed, shard, n, member, released, until, lo, lo2, last, s1, s2)
+    INSERT INTO @schema@.checkpoints (feed, shard, n, member, released, until, lo, lo2, last, s1, s2, crashes)
     SELECT feed_name, c.shard, c.n, member_id, releasing, clock_timestamp() + lease, c.lo, c.lo2, c.last,
-           c.s1::pg_snapshot, c.s2::pg_snapshot
-    FROM unnest(shards, n, s1, lo, s2, lo2, last) AS c(shard, n, s1, lo, s2, lo2, last)
+           c.s1::pg_snapshot, c.s2::pg_snapshot, c.crashes
+    FROM unnest(shards, n, s1, lo, s2, lo2, last, crashes) AS c(shard, n, s1, lo, s2, lo2, last, crashes)
     ORDER BY c.shard
     ON CONFLICT DO NOTHING
     RETURNING shard;

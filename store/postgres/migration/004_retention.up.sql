@@ -26,7 +26,7 @@ BEGIN
   EXECUTE format('SELECT EXISTS (
       SELECT FROM @schema@.cursors c CROSS JOIN LATERAL pg_snapshot_xip(c.s1) i(xid)
       -- "LIMIT 1" and "+ 0" keep it at one lookup for each, by the index on xid.
-      CROSS JOIN LATERAL (SELECT FROM @schema@.%I m WHERE m.xid = i.xid AND m.shard + 0 = c.shard LIMIT 1) m)',
+      CROSS JOIN LATERAL (SELECT FROM @schema@.%I m WHERE m.xid = i.xid AND m.shard + 0 = c.base LIMIT 1) m)',
       'messages_' || slot)
     INTO waiting;
   RETURN NOT waiting;
@@ -89,7 +89,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.reclaim() FROM PUBLIC;
 
--- Drops ledger rows that ten minutes and a newer row have made history, and members that are long gone.
+-- Drops ledger rows that ten minutes and a newer row have made history, members that are long gone, and dedup keys behind
+-- their window.
 CREATE FUNCTION @schema@.sweep() RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -102,6 +103,9 @@ BEGIN
   DELETE FROM @schema@.checkpoints o USING @schema@.cursors c
     WHERE o.feed = c.feed AND o.shard = c.shard AND o.n < c.n AND o.at < clock_timestamp() - interval '10 minutes';
   DELETE FROM @schema@.members m WHERE m.until < clock_timestamp() - interval '1 hour';
+  DELETE FROM @schema@.dedup_keys d WHERE d.key IN (
+    SELECT key FROM @schema@.dedup_keys WHERE at < clock_timestamp() - @schema@.dedup_window()
+    ORDER BY at LIMIT 10000 FOR UPDATE SKIP LOCKED);
 END
 $$;
 REVOKE ALL ON FUNCTION @schema@.sweep() FROM PUBLIC;
@@ -153,7 +157,7 @@ BEGIN
       SELECT NOT coalesce(same, false) AND m.xid > arrival AND m.xid <= @schema@.full_xid(m.xmin, latest)) h(here)
     CROSS JOIN LATERAL (
       SELECT coalesce(array_agg(c.feed ORDER BY c.feed), '{}') FROM postrider_cursors c
-      WHERE c.shard = m.shard
+      WHERE c.base = m.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id)
         AND (here OR NOT coalesce(same, false) AND m.created_at > c.at
              OR NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last))) w(feeds)
     WHERE feeds <> '{}' OR NOT EXISTS (SELECT FROM postrider_cursors);  -- no feed: all is for the first one
@@ -165,14 +169,21 @@ BEGIN
     RAISE EXCEPTION 'too many feeds stand at too many places: % sets of waiting feeds', sets;
   END IF;
 
+  -- What is set aside keeps its old numbers.
+  SELECT max(d.seq) INTO highest FROM @schema@.deferred d;
+  IF highest >= nextval('@schema@.message_seq') THEN
+    PERFORM setval('@schema@.message_seq', highest);
+  END IF;
+  highest := 0;
   TRUNCATE @schema@.messages;
   INSERT INTO @schema@.messages (
     xid, seq, created_at, occurred_at, id, schema_version, slot, type, aggregate_type, aggregate_id, key, topic,
-    routing_key, tenant_id, content_type, schema_id, dedup_key, correlation_id, causation_id, headers, payload)
+    routing_key, tenant_id, content_type, schema_id, dedup_key, correlation_id, causation_id, headers, payload,
+    deliver_after, priority)
   SELECT
     made_up, nextval('@schema@.message_seq'), created_at, occurred_at, id, schema_version, @schema@.slot_at(now()), type,
     aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type, schema_id, dedup_key, correlation_id,
-    causation_id, headers, payload
+    causation_id, headers, payload, deliver_after, priority
   FROM (SELECT * FROM postrider_kept JOIN postrider_sets USING (feeds) ORDER BY here, seq) k;
   GET DIAGNOSTICS kept = ROW_COUNT;
   IF kept > 0 THEN
@@ -191,6 +202,7 @@ BEGIN
       FROM (SELECT s.made_up FROM postrider_sets s WHERE c.feed = ANY (s.feeds)
             UNION ALL SELECT * FROM pg_snapshot_xip(snapshot)) AS l(x)) i;
   PERFORM @schema@.move_in();
+  DELETE FROM @schema@.canaries;
   DELETE FROM @schema@.members;  -- those of the old database would be left their share until their leases run out
   UPDATE @schema@.generation SET id = gen_random_uuid();  -- relays that are here already must start anew
 

@@ -1,5 +1,6 @@
--- Two group roles, to be granted to the users that applications and relays log in as. A producer may add messages and
--- nothing else; a relay may read messages and keep the ledger, and cannot change or remove a message.
+-- Three group roles, to be granted to the users that applications, relays and operators log in as. A producer may add
+-- messages and nothing else; a relay may read messages, keep the ledger and set messages aside, and cannot change or remove
+-- a message of the log; an operator may read everything and do what is recorded. Nobody can change the record.
 DO $$
 BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '@name@_producer') THEN
@@ -8,16 +9,33 @@ BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '@name@_relay') THEN
     CREATE ROLE "@name@_relay" NOLOGIN;
   END IF;
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '@name@_operator') THEN
+    CREATE ROLE "@name@_operator" NOLOGIN;
+  END IF;
 END
 $$;
 
-GRANT USAGE ON SCHEMA @schema@ TO "@name@_producer", "@name@_relay";
+GRANT USAGE ON SCHEMA @schema@ TO "@name@_producer", "@name@_relay", "@name@_operator";
 
 GRANT USAGE ON SEQUENCE @schema@.message_seq TO "@name@_producer";
 GRANT INSERT (id, type, aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type, schema_version,
-              schema_id, dedup_key, occurred_at, correlation_id, causation_id, headers, payload)
+              schema_id, dedup_key, occurred_at, correlation_id, causation_id, headers, payload,
+              deliver_after, priority)
   ON @schema@.messages TO "@name@_producer";
 
 GRANT SELECT ON ALL TABLES IN SCHEMA @schema@ TO "@name@_relay";
 GRANT INSERT ON @schema@.feeds, @schema@.checkpoints, @schema@.members, @schema@.generation TO "@name@_relay";
-GRANT EXECUTE ON FUNCTION @schema@.reclaim(), @schema@.sweep() TO "@name@_relay";
+GRANT EXECUTE ON FUNCTION @schema@.reclaim(), @schema@.sweep(), @schema@.split(text, smallint, text),
+  @schema@.merge(text, smallint), @schema@.canary(interval) TO "@name@_relay";
+GRANT INSERT, UPDATE, DELETE ON @schema@.deferred, @schema@.suspects TO "@name@_relay";
+GRANT INSERT, UPDATE ON @schema@.job_results TO "@name@_relay";
+REVOKE ALL ON @schema@.audit FROM "@name@_relay";
+
+GRANT SELECT ON ALL TABLES IN SCHEMA @schema@ TO "@name@_operator";
+GRANT INSERT, UPDATE ON @schema@.jobs TO "@name@_operator";
+GRANT EXECUTE ON FUNCTION
+  @schema@.record(text, text, text, text, bigint, jsonb, jsonb, jsonb), @schema@.act(text, text[], bigint[], bigint),
+  @schema@.edit(text, text, text, uuid, text, text, text, text, jsonb, bytea), @schema@.add_feed(text, text, text, boolean),
+  @schema@.remove_feed(text, text, text), @schema@.pause_feed(text, text, text, boolean),
+  @schema@.rewind(text, text, text, timestamptz, uuid), @schema@.resend(text, bigint[], bigint)
+  TO "@name@_operator";

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// sampleSize is how many of the messages concerned are shown before something is done to them.
+const sampleSize = 5
+
+// acted is what was done to messages that are set aside, or would be.
+type acted struct {
+	Action desk.Act `json:"action"`
+	Done   bool     `json:"done"`
+	Count  int      `json:"count"`
+	Sample []listed `json:"sample"` // of those concerned, before
+}
+
+// act does something to the messages that the filters choose, each of which has to choose at least one if there are several.
+func (a *app) act(ctx context.Context, d *postgres.Desk, c change, act desk.Act, filters []desk.Filter) error {
+	plan := acted{Action: act, Sample: []listed{}}
+	counts := make([]int, len(filters))
+	for i, filter := range filters {
+		var sample []listed
+		var err error
+		if counts[i], sample, err = countLetters(ctx, d, filter, sampleSize-len(plan.Sample)); err != nil {
+			return err
+		}
+		if counts[i] == 0 && !filter.ID.IsZero() {
+			return a.notSetAside(filter.ID)
+		}
+		if counts[i] == 0 && filter.Head && filter.Key != "" {
+			text := fmt.Sprintf("no message of key %s blocks it", shellWord(filter.Key))
+			return hintedError{wordedError{desk.ErrNoMessage, text}, "for the list: " + a.next("keys blocked")}
+		}
+		plan.Count += counts[i]
+		plan.Sample = append(plan.Sample, sample...)
+	}
+	if plan.Count == 0 {
+		a.notef("no messages match")
+	}
+	if plan.Count == 0 || c.dryRun {
+		return a.reportAct(plan)
+	}
+	if !c.yes {
+		a.showSample(plan.Count, plan.Sample)
+	}
+	if err := a.confirm(c.danger, questions[act](quantity(plan.Count, "message", "messages"))); err != nil {
+		return err
+	}
+	plan.Count = 0
+	for i, filter := range filters {
+		if counts[i] == 0 {
+			continue
+		}
+		n, err := d.Act(ctx, c.by(), act, filter, counts[i]) // not those that have come since the user was asked
+		plan.Count += n
+		if err != nil {
+			a.notef("done to %s before this:", quantity(plan.Count, "message", "messages"))
+			return err
+		}
+	}
+	plan.Done = true
+	return a.reportAct(plan)
+}
+
+var questions = map[desk.Act]func(messages string) string{
+	desk.Retry:   func(m string) string { return "Send " + m + " now?" },
+	desk.Skip:    func(m string) string { return "Let later messages overtake " + m + "?" },
+	desk.Park:    func(m string) string { return "Park " + m + ", and let later ones go on?" },
+	desk.Discard: func(m string) string { return "Remove " + m + " for good?" },
+}
+
+// countLetters returns how many messages match, and some of them.
+func countLetters(ctx context.Context, d *postgres.Desk, filter desk.Filter, samples int) (n int, sample []listed, err error) {
+	byStatus, err := d.Count(ctx, filter)
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, c := range byStatus {
+		n += c
+	}
+	if n > 0 && samples > 0 {
+		sample, _, err = readLetters(ctx, d, filter, samples)
+	}
+	return n, sample, err
+}
+
+// showSample tells whoever is asked what the question is about.
+func (a *app) showSample(n int, sample []listed) {
+	if !a.asks {
+		return
+	}
+	for i := range sample {
+		m := &sample[i]
+		a.say(fmt.Sprintf("  %s  %s  %s  %s  %s\n", m.ID, cell(m.Feed, false), cell(m.Type, false), cell(m.Key, false), cell(m.Error, false)))
+	}
+	if n > len(sample) {
+		a.say(fmt.Sprintf("  and %d more\n", n-len(sample)))
+	}
+}
+
+func (a *app) reportAct(r acted) error {
+	if a.asJSON {
+		return a.json(r)
+	}
+	if r.Done {
+		_, err := fmt.Fprintf(a.out, "%s: %s\n", r.Action, quantity(r.Count, "message", "messages"))
+		return err
+	}
+	if r.Count == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintf(a.out, "would %s %s\n", r.Action, quantity(r.Count, "message", "messages")); err != nil {
+		return err
+	}
+	return a.list(r.Sample, false)
+}

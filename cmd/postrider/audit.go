@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+func (a *app) auditCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:     "audit",
+		Short:   "See what operators have done, who and why",
+		Long:    "Everything that an operator changes is recorded. Nothing can change or remove a record.",
+		Example: "  postrider audit ls --feed orders",
+	})
+	cmd.AddCommand(a.auditListCommand())
+	return cmd
+}
+
+func (a *app) auditListCommand() *cobra.Command {
+	var feed string
+	var limit int
+	var before int64
+	var wide bool
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List records, newest first",
+		Long: "Lists records, newest first.\n\n" +
+			"--json prints an array of objects with: n, at, who, login, action, why, feed, count, target, before, after.",
+		Example: "  postrider audit ls --limit 20\n" +
+			"  postrider audit ls --json | jq '.[] | select(.action == \"discard\")'",
+		Args: noArguments,
+		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, _ []string) error {
+			if limit <= 0 {
+				return usagef("--limit is %d: want at least 1", limit)
+			}
+			all, err := d.Audit(ctx, feed, before, limit)
+			if err != nil {
+				return err
+			}
+			if a.asJSON {
+				return a.json(append([]desk.Entry{}, all...))
+			}
+			if len(all) == 0 {
+				a.notef("there are no records")
+			}
+			return a.listRecords(all, wide)
+		}),
+	}
+	cmd.Flags().StringVar(&feed, "feed", "", "only of this feed")
+	cmd.Flags().IntVar(&limit, "limit", 100, "at most this many")
+	cmd.Flags().Int64Var(&before, "before", 0, "only those before the record with this number")
+	addWide(cmd, &wide)
+	return cmd
+}
+
+func (a *app) listRecords(all []desk.Entry, wide bool) error {
+	rows := make([][]string, len(all))
+	for i := range all {
+		e := &all[i]
+		target := ""
+		if len(e.Target) > 0 {
+			text, err := json.Marshal(e.Target)
+			if err != nil {
+				return err
+			}
+			target = string(text)
+		}
+		rows[i] = []string{
+			strconv.FormatInt(e.N, 10), e.At.Format(time.RFC3339), cell(e.Who, wide), cell(e.Action, wide), cell(e.Feed, wide),
+			strconv.Itoa(e.Count), cell(e.Why, wide), cell(target, wide),
+		}
+	}
+	return a.listing([]string{"N", "AT", "WHO", "ACTION", "FEED", "COUNT", "REASON", "TARGET"}, rows, "", nil)
+}

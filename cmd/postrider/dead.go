@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+func (a *app) deadCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "dead",
+		Short: "Look at dead letters, and replay, edit or discard them",
+		Long: "A message that has failed for the last time is set aside as a dead letter, until somebody decides about it. It\n" +
+			"holds back later messages of its key, unless the feed lets them pass.",
+		Example: "  postrider dead ls --since 2h --error 'too large'\n" +
+			"  postrider dead replay --all --type order.placed --rate 100 --reason 'consumer fixed'",
+	})
+	cmd.AddCommand(a.deadListCommand(), a.deadShowCommand(), a.deadReplayCommand(), a.deadEditCommand(), a.deadDiscardCommand())
+	return cmd
+}
+
+func (a *app) deadListCommand() *cobra.Command {
+	var f filterFlags
+	var limit int
+	var wide bool
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List messages that are dead or parked, oldest first",
+		Long: "Lists messages that are set aside, oldest first: those that are dead or parked, or with --status others.\n\n" +
+			"--json prints an array of objects with: id, feed, seq, shard, status, type, topic, key, tenant, attempts, blocking,\n" +
+			"error, enqueued, deferred, tried, available, job.",
+		Example: "  postrider dead ls --feed orders --since 2h\n" +
+			"  postrider dead ls --error 'schema mismatch' --status dead --json",
+		Args: noArguments,
+		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, _ []string) error {
+			filter, err := f.parse(time.Now(), deferredStatuses, deadStatuses)
+			if err != nil {
+				return err
+			}
+			all, more, err := readLetters(ctx, d, filter, limit)
+			if err != nil {
+				return err
+			}
+			a.noteEnd(len(all), more, "messages")
+			return a.list(all, wide)
+		}),
+	}
+	f.addFlags(cmd)
+	f.addError(cmd)
+	f.addStatus(cmd, deferredStatuses)
+	addListFlags(cmd, &limit, &wide)
+	return cmd
+}
+
+// readLetters returns up to limit messages that match, and whether there are more.
+func readLetters(ctx context.Context, d *postgres.Desk, filter desk.Filter, limit int) (all []listed, more bool, err error) {
+	var after *postrider.Deferred
+	for {
+		page := pageSize
+		if limit > 0 {
+			page = min(page, limit-len(all)+1) // one more tells whether there are more
+		}
+		found, err := d.List(ctx, filter, after, page)
+		if err != nil {
+			return nil, false, err
+		}
+		for i := range found {
+			all = append(all, listDeferred(&found[i]))
+		}
+		if limit > 0 && len(all) > limit {
+			return all[:limit], true, nil
+		}
+		if len(found) < page {
+			return all, false, nil
+		}
+		after = &found[len(found)-1]
+	}
+}
+
+func (a *app) deadShowCommand() *cobra.Command {
+	var feed string
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show everything about a message that is set aside",
+		Long: "Shows a message with its last error, its headers and its payload, as text if it is JSON or UTF-8; once for each\n" +
+			"feed that has set it aside.\n\n" +
+			"--json prints an array with one object a feed: the fields of \"dead ls\", and headers, content_type, payload (JSON),\n" +
+			"payload_text (other text) or payload_base64 (anything else), and what else the message has.",
+		Example: "  postrider dead show 01890a5d-ac96-774b-bcce-b302099a8057\n" +
+			"  postrider dead show 01890a5d-ac96-774b-bcce-b302099a8057 --json | jq '.[0].payload' > payload.json",
+		Args: named("ID"),
+		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, args []string) error {
+			ids, err := parseIDs(args)
+			if err != nil {
+				return err
+			}
+			found, err := d.List(ctx, desk.Filter{Feed: feed, ID: ids[0]}, nil, pageSize)
+			if err != nil {
+				return err
+			}
+			if len(found) == 0 {
+				return a.notSetAside(ids[0])
+			}
+			all := make([]shown, len(found))
+			for i := range found {
+				all[i] = shown{listDeferred(&found[i]), contentOf(&found[i].Message)}
+			}
+			if a.asJSON {
+				return a.json(all)
+			}
+			return a.show(all)
+		}),
+	}
+	cmd.Flags().StringVar(&feed, "feed", "", "only of this feed")
+	return cmd
+}
+
+func (a *app) notSetAside(id postrider.ID) error {
+	text := fmt.Sprintf("message %s is not set aside", id)
+	return hintedError{wordedError{desk.ErrNoMessage, text}, "it may be in the log: " + a.next("messages show", id.String())}
+}

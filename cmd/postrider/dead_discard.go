@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+func (a *app) deadDiscardCommand() *cobra.Command {
+	var f filterFlags
+	var c change
+	var all bool
+	allowed := desk.Discard.From()
+	cmd := &cobra.Command{
+		Use:   "discard {ID... | --all}",
+		Short: "Remove dead or parked messages for good",
+		Long: "Removes messages that are dead or parked. They are never delivered; the record keeps what they were. Messages of\n" +
+			"the same key that wait behind them go on.\n\n" +
+			"--json prints an object with: action, done, count, sample.",
+		Example: "  postrider dead discard --all --error 'unknown customer' --dry-run\n" +
+			"  postrider dead discard 01890a5d-ac96-774b-bcce-b302099a8057 --reason 'sent by hand' --yes",
+		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, args []string) error {
+			filters, err := f.choose(args, all, time.Now(), allowed, allowed)
+			if err != nil {
+				return err
+			}
+			return a.act(ctx, d, c, desk.Discard, filters)
+		}),
+	}
+	f.addFlags(cmd)
+	f.addError(cmd)
+	f.addStatus(cmd, allowed)
+	cmd.Flags().BoolVar(&all, "all", false, "all that match the filters")
+	c.addFlags(cmd)
+	return cmd
+}

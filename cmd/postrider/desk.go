@@ -1,0 +1,160 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// withDesk opens the operator's side of the store.
+func (a *app) withDesk(ctx context.Context, f func(pool *pgxpool.Pool, d *postgres.Desk) error) error {
+	pool, err := a.db.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	d, err := postgres.NewDesk(pool, a.db.store())
+	if err != nil {
+		return usageError{err}
+	}
+	if err = f(pool, d); !errors.Is(err, postrider.ErrSchema) {
+		return a.hintDesk(a.db.explain(err))
+	}
+	if errors.As(err, new(hintedError)) {
+		return err
+	}
+	return a.db.hintMigrate(err)
+}
+
+// onDesk is the RunE of a command that needs nothing but the desk and its arguments.
+func (a *app) onDesk(f func(ctx context.Context, d *postgres.Desk, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return a.withDesk(cmd.Context(), func(_ *pgxpool.Pool, d *postgres.Desk) error { return f(cmd.Context(), d, args) })
+	}
+}
+
+// hintDesk adds what to type next to what the desk has refused.
+func (a *app) hintDesk(err error) error {
+	var refused *desk.RefusedError
+	switch {
+	case err == nil || errors.As(err, new(hintedError)):
+		return err
+	case errors.As(err, &refused):
+		return hintedError{wordedError{err, refused.Reason}, refused.Remedy}
+	case errors.Is(err, desk.ErrNoFeed):
+		return hintedError{err, "for the list: " + a.next("feeds ls")}
+	case errors.Is(err, desk.ErrNoMessage):
+		return hintedError{err, "for the list: " + a.next("dead ls")}
+	}
+	return err
+}
+
+// wordedError is an error in other words.
+type wordedError struct {
+	error
+	text string
+}
+
+func (e wordedError) Error() string { return e.text }
+func (e wordedError) Unwrap() error { return e.error }
+
+// next is a command line that works on the same schema. Its words are quoted where a shell needs it.
+func (a *app) next(command string, words ...string) string {
+	line := "postrider " + command
+	for _, w := range words {
+		line += " " + shellWord(w)
+	}
+	if a.db.schema != "postrider" {
+		line += " --schema " + a.db.schema
+	}
+	return line
+}
+
+func shellWord(w string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@=,+%", r)
+	}
+	if w != "" && !strings.ContainsFunc(w, func(r rune) bool { return !plain(r) }) {
+		return w
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+}
+
+// change holds the flags of a command that is recorded.
+type change struct {
+	danger
+	why string
+}
+
+// addFlags is for commands that ask before they do something.
+func (c *change) addFlags(cmd *cobra.Command) {
+	c.danger.addFlags(cmd)
+	c.addReason(cmd)
+}
+
+// addReason is for commands that can be undone, and do not ask.
+func (c *change) addReason(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.why, "reason", "", "why, for the record; see: postrider audit ls")
+}
+
+func (c *change) by() desk.By { return desk.By{Who: actor(), Why: c.why} }
+
+// actor is who sits here, for the record.
+func actor() string {
+	if who := os.Getenv("POSTRIDER_ACTOR"); who != "" {
+		return who
+	}
+	name := cmp.Or(os.Getenv("USER"), "unknown")
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return name + "@" + host
+}
+
+// theFeed returns the feed that was named or, without a name, the only one there is.
+func (a *app) theFeed(ctx context.Context, d *postgres.Desk, name string) (string, error) {
+	feeds, err := d.Feeds(ctx)
+	if err != nil {
+		return "", err
+	}
+	names := make([]string, len(feeds))
+	for i, f := range feeds {
+		names[i] = f.Name
+	}
+	switch {
+	case name != "" && !slices.Contains(names, name):
+		return "", wordedError{desk.ErrNoFeed, "there is no feed " + shellWord(name)}
+	case name != "":
+		return name, nil
+	case len(names) == 0:
+		return "", hintedError{wordedError{desk.ErrNoFeed, "there is no feed yet"}, "to create one: " + a.next("feeds add NAME")}
+	case len(names) > 1:
+		return "", hintedError{usagef("which feed?"), "add --feed with one of: " + strings.Join(names, ", ")}
+	}
+	return names[0], nil
+}
+
+// named refuses a command line without the one name that the command works on.
+func named(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 || args[0] == "" {
+			return usagef("%s takes one %s", cmd.CommandPath(), what)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/relay"
+)
+
+func setEnvironment(t *testing.T, variables map[string]string) {
+	t.Helper()
+	for _, a := range aliases {
+		t.Setenv(a.name, variables[a.name])
+	}
+	t.Setenv(enabledVariable, variables[enabledVariable])
+}
+
+func TestEnvMistakes(t *testing.T) {
+	for name, c := range map[string]struct {
+		variables map[string]string
+		want      []string
+	}{
+		"malformed": {map[string]string{
+			"OUTBOX_POLL_INTERVAL_MS": "5s", "OUTBOX_BATCH_SIZE": "0", "OUTBOX_MAX_BACKOFF_MS": "-1", "OUTBOX_BACKOFF_BASE_MS": "1e3",
+			"OUTBOX_MAX_ATTEMPTS": "99999999999", "INTEV_BACKOFF_SERIES": "1s,,2s", "INTEV_ENABLED": "perhaps",
+		}, []string{
+			`OUTBOX_POLL_INTERVAL_MS is "5s": want a whole number of milliseconds`, `OUTBOX_BATCH_SIZE is "0"`, `OUTBOX_MAX_BACKOFF_MS is "-1"`,
+			`OUTBOX_BACKOFF_BASE_MS is "1e3"`, `OUTBOX_MAX_ATTEMPTS is "99999999999"`, `INTEV_BACKOFF_SERIES is "1s,,2s": "" is not a pause`,
+			`INTEV_ENABLED is "perhaps": want true or false`,
+		}},
+		"two names": {map[string]string{
+			"OUTBOX_BATCH_SIZE": "10", "INTEV_BATCH_SIZE": "20", "OUTBOX_POLL_INTERVAL_MS": "10", "INTEV_DISPATCH_INTERVAL_MS": "20",
+			"OUTBOX_MAX_ATTEMPTS": "3", "INTEV_MAX_ATTEMPTS": "4",
+		}, []string{
+			"OUTBOX_BATCH_SIZE=10 and INTEV_BATCH_SIZE=20 contradict each other", "OUTBOX_POLL_INTERVAL_MS=10 and INTEV_DISPATCH_INTERVAL_MS=20",
+			"OUTBOX_MAX_ATTEMPTS=3 and INTEV_MAX_ATTEMPTS=4",
+		}},
+		"two kinds of pauses": {map[string]string{"INTEV_BACKOFF_SERIES": "1s", "OUTBOX_MAX_BACKOFF_MS": "1"},
+			[]string{"OUTBOX_MAX_BACKOFF_MS=1 and INTEV_BACKOFF_SERIES=1s contradict each other"}},
+	} {
+		setEnvironment(t, c.variables)
+		r := offline(t, "relay", "--to", "discard:")
+		for _, want := range c.want {
+			if r.code != exitUsage || !strings.Contains(r.err, want) {
+				t.Errorf("%s: exit code %d, and not %q in\n%s", name, r.code, want, r.err)
+			}
+		}
+	}
+}
+
+func TestEnvDisables(t *testing.T) {
+	setEnvironment(t, map[string]string{"INTEV_ENABLED": "false"})
+	if r := offline(t, "relay", "--to", "discard:"); r.code != exitOK || !strings.Contains(r.err, `msg="relay: not started" because="INTEV_ENABLED is false"`) {
+		t.Errorf("exit code %d\n%s", r.code, r.err)
+	}
+}
+
+// TestEnvPrecedence holds that a file overrules the environment, and that it overrules defaults.
+func TestEnvPrecedence(t *testing.T) {
+	setEnvironment(t, map[string]string{
+		"OUTBOX_POLL_INTERVAL_MS": "3", "INTEV_DISPATCH_INTERVAL_MS": "3", "OUTBOX_BATCH_SIZE": "5000", "OUTBOX_MAX_BACKOFF_MS": "500",
+		"INTEV_MAX_ATTEMPTS": "7",
+	})
+	env, enabled, err := readEnvironment()
+	if err != nil || !enabled {
+		t.Fatal(err)
+	}
+	filled := func(relayPart string) (relay.Config, error) {
+		text := "databases: {a: {url: host=h}}\ndestinations: {d: {url: 'discard:'}}\nfeeds: {default: {relay: {" + relayPart + "}}}\n"
+		f, err := config.Parse("p.yaml", []byte(text), os.LookupEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err = env.fill(f); err != nil {
+			return relay.Config{}, err
+		}
+		plan, err := f.Feed("default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan.Relay, nil
+	}
+	c, err := filled("")
+	if err != nil || c.PollMax != 3*time.Millisecond || c.PollMin != c.PollMax || c.BatchSize != 5000 || c.ReadAhead != 5000 ||
+		c.BackoffMax != 500*time.Millisecond || c.BackoffBase != c.BackoffMax || c.MaxAttempts != 7 {
+		t.Errorf("%v, %+v", err, c)
+	}
+	c, err = filled("poll_max: 1s, batch: 9, max_attempts: 2, backoff_series: [1s, 2s]")
+	if err != nil || c.PollMax != time.Second || c.BatchSize != 9 || c.MaxAttempts != 2 || len(c.BackoffSeries) != 2 || c.BackoffMax != 0 {
+		t.Errorf("%v, %+v", err, c)
+	}
+	_, err = filled("poll_min: 5ms")
+	if err == nil || !strings.Contains(err.Error(), "OUTBOX_POLL_INTERVAL_MS") || !strings.Contains(err.Error(), "poll_min (5ms) is longer than poll_max (3ms)") {
+		t.Error(err)
+	}
+
+	setEnvironment(t, map[string]string{"INTEV_BACKOFF_SERIES": "1s, 5s,30s,2m,10m"})
+	if env, _, err = readEnvironment(); err != nil {
+		t.Fatal(err)
+	}
+	if c, err = filled(""); err != nil || !slices.Equal(c.BackoffSeries, []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}) || c.BackoffBase != 0 {
+		t.Errorf("%v, %+v", err, c)
+	}
+	if c, err = filled("backoff_max: 1m"); err != nil || c.BackoffSeries != nil || c.BackoffMax != time.Minute {
+		t.Errorf("%v, %+v", err, c)
+	}
+	// Flags are the same, with their defaults in place.
+	c = relay.Config{BackoffBase: time.Second, BackoffMax: time.Minute, BatchSize: 500}
+	if used := env.overlay(&c, func(string) bool { return false }); len(used) != 1 || c.BackoffBase != 0 || len(c.BackoffSeries) != 5 {
+		t.Errorf("%v, %+v", used, c)
+	}
+	if used := env.overlay(&c, func(key string) bool { return key == "backoff_base" }); len(used) != 0 {
+		t.Errorf("a flag was overruled by %q", used)
+	}
+}

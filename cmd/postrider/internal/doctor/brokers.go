@@ -1,0 +1,48 @@
+package doctor
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/postrider/postrider"
+)
+
+// examine asks a destination what its confirmations are worth.
+func (d Destination) examine(ctx context.Context) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, standard.check)
+	defer cancel()
+	found := d.ask(ctx)
+	for i := range found {
+		found[i].Check, found[i].Subject = "broker", d.Name
+	}
+	return found
+}
+
+func (d Destination) ask(ctx context.Context) []Finding {
+	place := "destinations." + d.Name
+	pub, err := d.Config.Open(slog.New(slog.DiscardHandler))
+	if err != nil {
+		return []Finding{{Severity: Problem, Finding: "it cannot be opened: " + oneLine(err), Why: "Relays that need it do not start.",
+			Fix: "postrider config validate --open, and correct " + place}}
+	}
+	defer pub.Close() //nolint:errcheck // nothing was sent
+	inspector, ok := pub.(postrider.Inspector)
+	if !ok {
+		return []Finding{{Severity: OK, Finding: "nothing to ask"}}
+	}
+	said, err := inspector.Inspect(ctx, d.Names)
+	var found []Finding
+	for _, w := range said.Warnings {
+		found = append(found, Finding{Severity: Warning, Finding: w.Danger,
+			Why: "A message that counts as confirmed can be lost, or is never accepted.", Fix: w.Remedy})
+	}
+	if err != nil {
+		found = append(found, Finding{Severity: Problem, Finding: "the broker does not answer: " + oneLine(err),
+			Why: "Relays keep trying, and carry nothing meanwhile.",
+			Fix: "check url and credentials of " + place + ", and the network from here"})
+	}
+	if len(found) == 0 {
+		return []Finding{{Severity: OK, Finding: said.Confirmed}}
+	}
+	return found
+}

@@ -1,0 +1,45 @@
+package top
+
+// Key is a key that was pressed: a character, or one of the constants.
+type Key rune
+
+// Keys without a character of their own.
+const (
+	Interrupt Key = 3 // ctrl-c, where the terminal does not make a signal of it
+	Enter     Key = '\r'
+	Escape    Key = 0x1b
+	Up        Key = -1
+	Down      Key = -2
+)
+
+// Keys reads what a terminal sends. The rest may be the beginning of a key; it is one by itself if nothing follows soon.
+func Keys(sent []byte) (keys []Key, rest []byte) {
+	for len(sent) > 0 {
+		switch {
+		case sent[0] == '\n':
+			keys, sent = append(keys, Enter), sent[1:]
+		case Key(sent[0]) != Escape:
+			keys, sent = append(keys, Key(sent[0])), sent[1:]
+		case len(sent) == 1:
+			return keys, sent
+		case sent[1] != '[' && sent[1] != 'O':
+			keys, sent = append(keys, Escape), sent[1:]
+		default:
+			end := 2
+			for end < len(sent) && (sent[end] < '@' || sent[end] > '~') {
+				end++
+			}
+			if end == len(sent) {
+				return keys, sent
+			}
+			switch sent[end] {
+			case 'A':
+				keys = append(keys, Up)
+			case 'B':
+				keys = append(keys, Down)
+			}
+			sent = sent[end+1:]
+		}
+	}
+	return keys, nil
+}

@@ -1,0 +1,53 @@
+package top
+
+import (
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+)
+
+// Report is a frame for programs.
+type Report struct {
+	At      time.Time       `json:"at"`
+	Feeds   []FeedReport    `json:"feeds"`
+	Blocked []BlockedReport `json:"blocked"`
+}
+
+// FeedReport is a line of the table of feeds. Rates are null where they are not known.
+type FeedReport struct {
+	desk.Feed
+	State     string   `json:"state"`
+	Lag       float64  `json:"lag_seconds"`
+	Retrying  int      `json:"retrying"`
+	Enqueued  *float64 `json:"enqueued_per_second"`
+	Delivered *float64 `json:"delivered_per_second"`
+}
+
+// BlockedReport is a blocked key, and the message that blocks it.
+type BlockedReport struct {
+	desk.BlockedKey
+	ID    postrider.ID `json:"id"`
+	Cause string       `json:"cause"`
+}
+
+// Report returns what a frame without height shows.
+func (s *State) Report() Report {
+	r := Report{At: s.At, Feeds: make([]FeedReport, len(s.Feeds)), Blocked: make([]BlockedReport, len(s.Blocked))}
+	for i := range s.Feeds {
+		f := &s.Feeds[i]
+		speed := s.rates(f)
+		r.Feeds[i] = FeedReport{f.Feed, f.Standing(), f.Lag(s.At).Seconds(), f.Retrying, known(speed.in), known(speed.out)}
+	}
+	for i := range s.Blocked {
+		r.Blocked[i] = BlockedReport{s.Blocked[i], s.Blocked[i].Head.ID, s.Blocked[i].Head.LastError}
+	}
+	return r
+}
+
+func known(rate float64) *float64 {
+	if rate < 0 {
+		return nil
+	}
+	return &rate
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// blockedKey is a key whose messages wait behind one that has failed.
+type blockedKey struct {
+	desk.BlockedKey
+	Head listed `json:"head"` // what they wait for
+}
+
+func (a *app) keysCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "keys",
+		Short: "See which keys are blocked, and free them",
+		Long: "Messages of one key are delivered in order: one that fails holds back those behind it. These commands show what\n" +
+			"is held back and by what, and decide about the first message of the key.",
+		Example: "  postrider keys blocked\n" +
+			"  postrider keys retry order/42 --reason 'customer created'",
+	})
+	cmd.AddCommand(a.keysBlockedCommand(),
+		a.keysActCommand(desk.Retry, "Send the message that blocks a key now, with all its attempts ahead of it"),
+		a.keysActCommand(desk.Skip, "Let later messages overtake the one that blocks; it stays as a dead letter"),
+		a.keysActCommand(desk.Park, "Set the message that blocks aside for good; later ones go on"))
+	return cmd
+}
+
+func (a *app) keysBlockedCommand() *cobra.Command {
+	var feed string
+	var limit int
+	var wide bool
+	cmd := &cobra.Command{
+		Use:   "blocked",
+		Short: "List blocked keys, those blocked for longest first",
+		Long: "Lists keys with messages that wait, and the message that they wait for.\n\n" +
+			"--json prints an array of objects with: feed, key, since, waiting, head; head has the fields of \"dead ls\".",
+		Example: "  postrider keys blocked --feed orders",
+		Args:    noArguments,
+		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, _ []string) error {
+			if limit <= 0 {
+				return usagef("--limit is %d: want at least 1", limit)
+			}
+			found, err := d.Blocked(ctx, feed, limit)
+			if err != nil {
+				return err
+			}
+			if len(found) == 0 {
+				a.notef("no key is blocked")
+			}
+			return a.listKeys(found, wide)
+		}),
+	}
+	cmd.Flags().StringVar(&feed, "feed", "", "only of this feed")
+	cmd.Flags().IntVar(&limit, "limit", 100, "at most this many")
+	addWide(cmd, &wide)
+	return cmd
+}
+
+func (a *app) listKeys(found []desk.BlockedKey, wide bool) error {
+	all := make([]blockedKey, len(found))
+	rows := make([][]string, len(found))
+	now := time.Now()
+	for i := range found {
+		k := blockedKey{found[i], listDeferred(&found[i].Head)}
+		all[i] = k
+		rows[i] = []string{
+			cell(k.Feed, wide), cell(k.Key, wide), ago(k.Since, now), strconv.Itoa(k.Waiting), k.Head.ID.String(), string(k.Head.Status),
+			strconv.Itoa(k.Head.Attempts), cell(k.Head.Error, wide),
+		}
+	}
+	if a.asJSON {
+		return a.json(all)
+	}
+	titles := []string{"FEED", "KEY", "BLOCKED", "WAITING", "BY", "STATUS", "ATTEMPTS", "ERROR"}
+	return a.listing(titles, rows, "STATUS", statusColour)
+}
+
+func (a *app) keysActCommand(act desk.Act, short string) *cobra.Command {
+	var feed, words string
+	var c change
+	var all bool
+	name := string(act)
+	cmd := &cobra.Command{
+		Use:   name + " {KEY... | --all}",
+		Short: short,
+		Long: short + ".\nWorks on the first message of each key: what waits behind it follows by itself.\n\n" +
+			"--json prints an object with: action, done, count, sample.",
+		Example: "  postrider keys " + name + " order/42 --dry-run\n" +
+			"  postrider keys " + name + " --all --feed orders --error 'unknown customer' --yes",
+		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, args []string) error {
+			head := desk.Filter{Feed: feed, Error: words, Head: true, Statuses: act.From()}
+			switch {
+			case all == (len(args) > 0):
+				return usagef("which keys? Name them, or add --all for all that are blocked")
+			case all:
+				return a.act(ctx, d, c, act, []desk.Filter{head})
+			}
+			filters := make([]desk.Filter, len(args))
+			for i, key := range args {
+				if key == "" {
+					return usagef("a key is empty")
+				}
+				filters[i] = head
+				filters[i].Key = key
+			}
+			return a.act(ctx, d, c, act, filters)
+		}),
+	}
+	cmd.Flags().StringVar(&feed, "feed", "", "only of this feed")
+	cmd.Flags().StringVar(&words, "error", "", "only if the last error contains these words")
+	cmd.Flags().BoolVar(&all, "all", false, "all keys that are blocked")
+	c.addFlags(cmd)
+	return cmd
+}

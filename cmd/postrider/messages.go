@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// pageSize is how many messages are asked for at once.
+const pageSize = 1000
+
+func (a *app) messagesCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "messages",
+		Short: "Look at the log: what was enqueued, and how far it has come",
+		Long:  "Shows the messages that the store still holds, with their status on the way to a feed. It changes nothing.",
+		Example: "  postrider messages ls --type order.placed --since 2h\n" +
+			"  postrider messages show 01890a5d-ac96-774b-bcce-b302099a8057\n" +
+			"  postrider messages tail --json",
+	})
+	cmd.AddCommand(a.messagesListCommand(), a.messagesShowCommand(), a.messagesTailCommand())
+	return cmd
+}
+
+func (a *app) messagesListCommand() *cobra.Command {
+	var f filterFlags
+	var limit int
+	var wide bool
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List messages, newest first",
+		Long: "Lists the messages of the log, newest first, with their status on the way to a feed.\n\n" +
+			"--json prints an array of objects with: id, feed, seq, shard, status, type, topic, key, tenant, attempts, error,\n" +
+			"enqueued, available.",
+		Example: "  postrider messages ls --status pending\n" +
+			"  postrider messages ls --feed orders --key order/42 --since 2h --wide",
+		Args: noArguments,
+		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, _ []string) error {
+			filter, err := f.parse(time.Now(), allStatuses, nil)
+			if err != nil {
+				return err
+			}
+			if filter.Feed, err = a.theFeed(ctx, d, filter.Feed); err != nil {
+				return err
+			}
+			all, more, err := readLog(ctx, d, filter, limit)
+			if err != nil {
+				return err
+			}
+			a.noteEnd(len(all), more, "messages")
+			return a.list(all, wide)
+		}),
+	}
+	f.addFlags(cmd)
+	f.addStatus(cmd, allStatuses)
+	addListFlags(cmd, &limit, &wide)
+	return cmd
+}
+
+func addListFlags(cmd *cobra.Command, limit *int, wide *bool) {
+	cmd.Flags().IntVar(limit, "limit", 100, "at most this many; 0: all")
+	addWide(cmd, wide)
+}
+
+func addWide(cmd *cobra.Command, wide *bool) {
+	cmd.Flags().BoolVar(wide, "wide", false, "all columns, and nothing cut")
+}
+
+// noteEnd says whether a list is empty, or not all there is.
+func (a *app) noteEnd(n int, more bool, what string) {
+	switch {
+	case more:
+		a.notef("there are more; to see them: add --limit or filters")
+	case n == 0:
+		a.notef("no %s match", what)
+	}
+}
+
+// readLog returns up to limit messages that match, and whether there are more.
+func readLog(ctx context.Context, d *postgres.Desk, filter desk.Filter, limit int) (all []listed, more bool, err error) {
+	var before int64
+	statuses := filter.Statuses
+	filter.Statuses = nil // a page is short at the end of the log only if all statuses are asked for
+	for {
+		found, err := d.Messages(ctx, filter.Feed, filter, before, pageSize)
+		if err != nil {
+			return nil, false, err
+		}
+		for i := range found {
+			if len(statuses) > 0 && !slices.Contains(statuses, found[i].Status) {
+				continue
+			}
+			if limit > 0 && len(all) == limit {
+				return all, true, nil
+			}
+			all = append(all, listEntry(&found[i]))
+		}
+		if len(found) < pageSize {
+			return all, false, nil
+		}
+		before = found[len(found)-1].Seq
+	}
+}
+
+func (a *app) messagesShowCommand() *cobra.Command {
+	var feed string
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show everything about a message, for each feed",
+		Long: "Shows a message with its headers and its payload, as text if it is JSON or UTF-8, and its status on the way to\n" +
+			"each feed.\n\n" +
+			"--json prints an array with one object a feed: the fields of \"messages ls\", and headers, content_type, payload\n" +
+			"(JSON), payload_text (other text) or payload_base64 (anything else), and what else the message has.",
+		Example: "  postrider messages show 01890a5d-ac96-774b-bcce-b302099a8057\n" +
+			"  postrider messages show 01890a5d-ac96-774b-bcce-b302099a8057 --json | jq '.[0].payload'",
+		Args: named("ID"),
+		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, args []string) error {
+			ids, err := parseIDs(args)
+			if err != nil {
+				return err
+			}
+			feeds, err := d.Feeds(ctx)
+			if err != nil {
+				return err
+			}
+			var all []shown
+			for _, f := range feeds {
+				if feed != "" && feed != f.Name {
+					continue
+				}
+				found, err := d.Messages(ctx, f.Name, desk.Filter{Feed: f.Name, ID: ids[0]}, 0, 1)
+				if err != nil {
+					return err
+				}
+				for i := range found {
+					all = append(all, shown{listEntry(&found[i]), contentOf(&found[i].Message)})
+				}
+			}
+			if len(all) == 0 {
+				text := fmt.Sprintf("the log of no feed holds message %s", ids[0])
+				return hintedError{wordedError{desk.ErrNoMessage, text}, "it may have been set aside: " + a.next("dead show", ids[0].String())}
+			}
+			if a.asJSON {
+				return a.json(all)
+			}
+			return a.show(all)
+		}),
+	}
+	cmd.Flags().StringVar(&feed, "feed", "", "only on the way to this feed")
+	return cmd
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/postrider/postrider/relay"
+)
+
+// relayOptions are the flags of "postrider relay".
+type relayOptions struct {
+	relay.Config
+	file      string
+	to        string
+	set       []string
+	feeds     []string
+	health    string
+	logFormat string
+	logLevel  slog.Level
+}
+
+func (o *relayOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.file, "config", "", "file with databases, destinations and feeds; default: $POSTRIDER_CONFIG, ./"+defaultConfig)
+	flags.StringVar(&o.to, "to", "", "URL that all messages go to, without a file: nats://host, stdout:, discard:, …\n"+
+		"(\"postrider brokers\" lists them)")
+	flags.StringArrayVar(&o.set, "set", nil, "option=value for the destination of --to; may be repeated")
+	flags.StringSliceVar(&o.feeds, "feed", nil, "feed to serve; relays of one feed share its shards. Default: all feeds of the\n"+
+		"file; with --to: default")
+	flags.StringVar(&o.Name, "name", "", "name that operators see; default: host:pid")
+	flags.StringVar(&o.health, "health", "", "host and port for /livez and /readyz, such as 127.0.0.1:8710; default: none")
+	flags.StringVar(&o.logFormat, "log-format", "text", "text or json; --json means json")
+	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
+
+	flags.DurationVar(&o.Lease, "lease", 10*time.Second, "how long the shards of a relay that has died stay with it")
+	flags.IntVar(&o.BatchSize, "batch", 500, "most messages in one call of the destination")
+	flags.IntVar(&o.ReadAhead, "read-ahead", 4000, "most messages of a shard that are read and not confirmed")
+	flags.DurationVar(&o.PollMin, "poll-min", 5*time.Millisecond, "time between two reads while messages keep coming")
+	flags.DurationVar(&o.PollMax, "poll-max", 50*time.Millisecond, "time between two reads of an idle relay")
+	flags.DurationVar(&o.SettleInterval, "settle-interval", 50*time.Millisecond, "time between two records of progress")
+	flags.DurationVar(&o.BalanceInterval, "balance-interval", time.Second, "time between two checks of the fair share of shards")
+	flags.DurationVar(&o.PublishTimeout, "publish-timeout", 30*time.Second, "longest call of the destination")
+	flags.DurationVar(&o.RetryMin, "retry-min", 100*time.Millisecond, "pause after a first failure; it doubles with each")
+	flags.DurationVar(&o.RetryMax, "retry-max", 2*time.Second, "longest pause between two attempts")
+	flags.StringVar(&o.Order, "order", relay.Strict, "strict: nothing overtakes a message that fails; skip: the later messages of its key do")
+	flags.IntVar(&o.MaxAttempts, "max-attempts", 5, "how often a message that fails by its own fault is sent")
+	flags.DurationVar(&o.BackoffBase, "backoff-base", time.Second, "pause of such a message after the first attempt; it doubles with each")
+	flags.DurationVar(&o.BackoffMax, "backoff-max", 10*time.Minute, "longest pause between two such attempts")
+	flags.DurationSliceVar(&o.BackoffSeries, "backoff-series", nil, "the pauses of such a message one by one, instead of base and max")
+	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 10*time.Second, "how long a stop waits for what is in flight")
+	flags.DurationVar(&o.Canary, "canary", 5*time.Second, "time between two canaries, which prove that messages would arrive; 0: none")
+	flags.DurationVar(&o.MaintainInterval, "maintain-interval", time.Minute, "time between two rounds of housekeeping")
+}
+
+// inFile says where a file has what a flag says. These flags go with --to only.
+var inFile = map[string]string{
+	"dsn":    "databases.NAME.url",
+	"schema": "databases.NAME.schema",
+	"lease":  "feeds.NAME.relay.lease", "batch": "feeds.NAME.relay.batch", "read-ahead": "feeds.NAME.relay.read_ahead",
+	"poll-min": "feeds.NAME.relay.poll_min", "poll-max": "feeds.NAME.relay.poll_max",
+	"settle-interval": "feeds.NAME.relay.settle_interval", "balance-interval": "feeds.NAME.relay.balance_interval",
+	"publish-timeout": "feeds.NAME.relay.publish_timeout", "retry-min": "feeds.NAME.relay.retry_min",
+	"retry-max": "feeds.NAME.relay.retry_max", "drain-timeout": "feeds.NAME.relay.drain_timeout",
+	"maintain-interval": "feeds.NAME.relay.maintain_interval", "order": "feeds.NAME.order",
+	"max-attempts": "feeds.NAME.relay.max_attempts", "backoff-base": "feeds.NAME.relay.backoff_base",
+	"canary":      "feeds.NAME.relay.canary",
+	"backoff-max": "feeds.NAME.relay.backoff_max", "backoff-series": "feeds.NAME.relay.backoff_series",
+}

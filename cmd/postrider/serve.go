@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// service is all that one process of "postrider relay" does.
+type service struct {
+	log    *slog.Logger
+	health config.Health
+	reload *reloader // nil without a file
+	feeds  []servedFeed
+
+	mu           sync.Mutex // for where feeds lead, which a reload changes
+	destinations []*openDestination
+}
+
+// servedPool is the connections to one database. Feeds of the same database share it.
+type servedPool struct {
+	db      *database
+	most    int
+	answers answers
+	*pgxpool.Pool
+}
+
+func (p *servedPool) open(ctx context.Context) error {
+	if p.Pool != nil {
+		return nil
+	}
+	cfg, err := p.db.config()
+	if err != nil {
+		return err
+	}
+	cfg.MaxConns = int32(p.most)                                //nolint:gosec // checked by whoever has divided the budget
+	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // works through any pooler
+	cfg.ConnConfig.Tracer = listener{&p.answers}
+	p.Pool, err = pgxpool.NewWithConfig(ctx, cfg)
+	return err
+}
+
+// serve carries the feeds until ctx ends, or until one of them ends by itself, and closes everything.
+func (a *app) serve(ctx context.Context, s *service) (err error) {
+	var helpers sync.WaitGroup
+	ctx, stop := context.WithCancel(ctx)
+	defer func() {
+		stop()
+		helpers.Wait()
+		err = errors.Join(err, s.close())
+	}()
+	stores := make([]*postgres.Store, len(s.feeds))
+	for i := range s.feeds {
+		feed := &s.feeds[i]
+		if err := feed.pool.open(ctx); err != nil {
+			return err
+		}
+		if stores[i], err = postgres.New(feed.pool.Pool, feed.db.store()); err != nil {
+			return usageError{err}
+		}
+		if feed.relay, err = relay.New(stores[i], feed.pub, feed.cfg); err != nil {
+			return usageError{err}
+		}
+	}
+	if s.health.Listen != "" {
+		h := &health{Health: s.health, service: s, scrub: a.scrub, ctx: ctx, pulses: make([]pulse, len(s.feeds))}
+		stopHealth, err := h.listen(ctx, s.log)
+		if err != nil {
+			return err
+		}
+		defer stopHealth()
+		helpers.Go(func() { h.watch(ctx) })
+	}
+	if err := checkSchemas(ctx, stores, s.feeds); err != nil {
+		return err
+	}
+	for _, d := range s.destinations {
+		known := *d
+		helpers.Go(func() { inspect(ctx, s.log, known) })
+	}
+	if s.reload != nil {
+		helpers.Go(func() { a.reloadOnSignal(ctx, s) })
+	}
+	return s.run(ctx, stop, &helpers)
+}
+
+// run waits for all relays. One that ends by itself takes the others with it: half a process is harder to notice than
+// none.
+func (s *service) run(ctx context.Context, stop func(), helpers *sync.WaitGroup) error {
+	ended := make(chan error, len(s.feeds))
+	for i := range s.feeds {
+		feed := &s.feeds[i]
+		s.log.Info("relay: started", "feed", feed.cfg.Feed, "to", s.where(feed), "schema", feed.db.schema)
+		helpers.Go(func() {
+			err := feed.relay.Run(ctx)
+			logStats(s.log, feed.cfg.Feed, feed.relay.Stats())
+			ended <- err
+		})
+	}
+	var errs []error
+	for range s.feeds {
+		errs = append(errs, <-ended)
+		stop()
+	}
+	return errors.Join(errs...)
+}
+
+// close ends the connections to databases and destinations.
+func (s *service) close() error {
+	var errs []error
+	for i := range s.feeds {
+		if pool := s.feeds[i].pool; pool.Pool != nil {
+			pool.Close()
+		}
+	}
+	for _, d := range s.destinations {
+		if err := d.pub.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("destination %s: %w", d.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkSchemas ends a process at the start that finds its tables missing: that is a mistake, and waiting would hide it.
+// Whatever else is wrong the relays themselves wait for, such as a database that does not answer. They are all asked at
+// the same time, so that one of them does not keep the others from starting for long.
+func checkSchemas(ctx context.Context, stores []*postgres.Store, feeds []servedFeed) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	errs := make([]error, len(feeds))
+	var asked sync.WaitGroup
+	for i := range feeds {
+		asked.Go(func() {
+			cfg := feeds[i].cfg
+			feed, err := stores[i].Open(ctx, cfg.Feed, postrider.Member{Name: cfg.Name, Lease: cfg.Lease})
+			if err == nil {
+				_ = feed.Close(ctx) // has nothing to give back
+			} else if errors.Is(err, postrider.ErrSchema) {
+				errs[i] = err
+			}
+		})
+	}
+	asked.Wait()
+	if at := slices.IndexFunc(errs, func(err error) bool { return err != nil }); at >= 0 {
+		return errs[at]
+	}
+	return nil
+}
+
+func logStats(log *slog.Logger, feed string, s relay.Stats) {
+	log.Info("relay: stopped", "feed", feed, "published", s.Published, "failed", s.Failed, "refused", s.Refused, "retried", s.Retried,
+		"reads", s.Reads, "settles", s.Settles, "balances", s.Balances, "fenced", s.Fenced, "resets", s.Resets)
+}

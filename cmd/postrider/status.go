@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// overall is what "status" says.
+type overall struct {
+	Schema   string       `json:"schema"`
+	Healthy  bool         `json:"healthy"`
+	Problems []problem    `json:"problems"` // of no feed alone
+	Feeds    []feedStatus `json:"feeds"`
+}
+
+type feedStatus struct {
+	desk.Feed
+	Healthy  bool      `json:"healthy"`
+	Problems []problem `json:"problems"`
+}
+
+// problem is something that needs attention.
+type problem struct {
+	Kind string `json:"kind"` // foreign, no_feed, paused, no_relay, late, dead, blocked
+	Text string `json:"text"`
+	Next string `json:"next"` // what to type
+}
+
+func (a *app) statusCommand() *cobra.Command {
+	var late time.Duration
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say whether all is well and, where it is not, what to type next",
+		Long: "Shows each feed, what is late, dead or blocked, and for each problem the next command.\n\n" +
+			"Exit codes: 0 all is well, 1 something needs attention, 2 wrong usage, 5 the schema is missing or has another\n" +
+			"version, 6 the database cannot be reached.\n\n" +
+			"--json prints an object with: schema, healthy, problems, feeds; feeds have the fields of \"feeds ls\", and healthy\n" +
+			"and problems; problems have kind (foreign, no_feed, paused, no_relay, late, dead, blocked), text and next.",
+		Example: "  postrider status\n" +
+			"  postrider status --late 10s --json | jq -r '.feeds[].problems[].next'",
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withDesk(cmd.Context(), func(pool *pgxpool.Pool, d *postgres.Desk) error {
+				return a.status(cmd.Context(), pool, d, late)
+			})
+		},
+	}
+	cmd.Flags().DurationVar(&late, "late", time.Minute, "a message that waits for longer is late")
+	return cmd
+}
+
+func (a *app) status(ctx context.Context, pool *pgxpool.Pool, d *postgres.Desk, late time.Duration) error {
+	h := overall{Schema: a.db.schema, Healthy: true, Problems: []problem{}, Feeds: []feedStatus{}}
+	foreign, err := a.isForeign(ctx, pool)
+	if err != nil {
+		return err
+	}
+	feeds, err := d.Feeds(ctx)
+	if err != nil {
+		return err
+	}
+	if foreign {
+		h.Problems = append(h.Problems, problem{"foreign", "the ledger was written in another database: relays pause", a.next("rebase --dry-run")})
+	}
+	if len(feeds) == 0 {
+		h.Problems = append(h.Problems, problem{"no_feed", "there is no feed: nothing is carried", a.next("relay --to ADDRESS")})
+	}
+	n := len(h.Problems)
+	for _, f := range feeds {
+		problems := a.problemsOf(f, late, time.Now())
+		h.Feeds = append(h.Feeds, feedStatus{f, len(problems) == 0, problems})
+		n += len(problems)
+	}
+	h.Healthy = n == 0
+	if err := a.reportHealth(h); err != nil {
+		return err
+	}
+	if n > 0 {
+		return fmt.Errorf("%s attention", quantity(n, "thing needs", "things need"))
+	}
+	return nil
+}
+
+// problemsOf says what is wrong with a feed.
+func (a *app) problemsOf(f desk.Feed, late time.Duration, now time.Time) []problem {
+	all := []problem{}
+	add := func(kind, text, command string) { all = append(all, problem{kind, text, a.next(command, f.Name)}) }
+	if f.Paused {
+		add("paused", "it is paused", "feeds resume")
+	}
+	if f.Members == 0 {
+		add("no_relay", "no relay serves it", "relay --to ADDRESS --feed")
+	}
+	if wait := now.Sub(f.Oldest); !f.Oldest.IsZero() && wait > late {
+		add("late", fmt.Sprintf("%s to deliver, the oldest for %s", quantity(f.Pending, "message", "messages"), age(wait)),
+			"messages ls --status pending --feed")
+	}
+	if f.Dead > 0 {
+		add("dead", quantity(f.Dead, "dead letter", "dead letters"), "dead ls --feed")
+	}
+	if f.Blocked > 0 {
+		add("blocked", quantity(f.Blocked, "key is blocked", "keys are blocked"), "keys blocked --feed")
+	}
+	return all
+}
+
+func (a *app) reportHealth(h overall) error {
+	if a.asJSON {
+		return a.json(h)
+	}
+	feeds := make([]desk.Feed, len(h.Feeds))
+	rows := [][]string{}
+	for _, p := range h.Problems {
+		rows = append(rows, []string{"-", p.Text, p.Next})
+	}
+	for i, f := range h.Feeds {
+		feeds[i] = f.Feed
+		for _, p := range f.Problems {
+			rows = append(rows, []string{cell(f.Name, false), p.Text, p.Next})
+		}
+	}
+	verdict := a.paint(green, "healthy")
+	if !h.Healthy {
+		verdict = a.paint(red, "needs attention")
+	}
+	if _, err := fmt.Fprintf(a.out, "schema %s: %s\n", h.Schema, verdict); err != nil {
+		return err
+	}
+	if len(feeds) > 0 {
+		a.gap()
+		if err := a.listFeeds(feeds, false); err != nil {
+			return err
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	a.gap()
+	return a.listing([]string{"FEED", "PROBLEM", "NEXT"}, rows, "PROBLEM", func(string) int { return yellow })
+}
+
+// gap leaves a line free. If that fails, so does what follows.
+func (a *app) gap() { _, _ = fmt.Fprintln(a.out) }

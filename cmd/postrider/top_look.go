@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/cmd/postrider/internal/top"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// lookFunc looks at a store, and into one feed if that is named.
+type lookFunc func(ctx context.Context, inside string) (top.Snapshot, error)
+
+const (
+	lookTimeout = 10 * time.Second
+	topRows     = 50 // of each list: more than fits on most screens
+)
+
+func (a *app) look(ctx context.Context, pool *pgxpool.Pool, d *postgres.Desk, inside string) (top.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	s := top.Snapshot{Inside: inside}
+	feeds, err := d.Feeds(ctx)
+	if err != nil {
+		return s, err
+	}
+	// The sequence itself is not for operators to read. Each shard's newest message is the end of an index.
+	err = pool.QueryRow(ctx, a.db.in(`SELECT clock_timestamp(), coalesce(max(m.seq), 0)
+		FROM generate_series(0, @schema@.shard_count() - 1) s
+		LEFT JOIN LATERAL (SELECT m.seq FROM @schema@.messages m WHERE m.shard = s::smallint ORDER BY m.seq DESC LIMIT 1) m ON true`)).
+		Scan(&s.At, &s.Last)
+	if err != nil {
+		return s, fmt.Errorf("postgres: the end of the log: %w", err)
+	}
+	for _, f := range feeds {
+		one := top.Feed{Feed: f}
+		if f.Deferred > 0 {
+			counts, err := d.Count(ctx, desk.Filter{Feed: f.Name, Statuses: []postrider.Status{postrider.StatusRetry}})
+			if err != nil {
+				return s, err
+			}
+			one.Retrying = counts[postrider.StatusRetry]
+		}
+		s.Feeds = append(s.Feeds, one)
+	}
+	if s.Blocked, err = d.Blocked(ctx, inside, topRows); err != nil || inside == "" {
+		return s, err
+	}
+	s.Dead, err = d.List(ctx, desk.Filter{Feed: inside, Statuses: []postrider.Status{postrider.StatusDead}}, nil, topRows)
+	return s, err
+}

@@ -1,0 +1,30 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// Health is where a process answers questions about itself: /livez and /readyz.
+type Health struct {
+	// Listen is a host and port, such as "127.0.0.1:8710". Defaults to none: nobody can ask.
+	Listen string
+	// Token is what callers must send as bearer token. It must never be logged. Required when other machines can call.
+	Token string
+}
+
+// Validate reports an address that is none, or that is open to everybody.
+func (h Health) Validate() error {
+	if h.Listen == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(h.Listen)
+	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+		return fmt.Errorf("%q is not a host and port such as 127.0.0.1:8710", h.Listen)
+	}
+	if ip := net.ParseIP(host); h.Token == "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("other machines can call %s, and health.token is missing: want a token, or 127.0.0.1", h.Listen)
+	}
+	return nil
+}

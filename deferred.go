@@ -1,0 +1,102 @@
+package postrider
+
+import (
+	"context"
+	"time"
+)
+
+// Status is where a message stands on its way to one feed.
+type Status string
+
+// Every message of a feed has one of these.
+const (
+	StatusPending   Status = "pending"   // in the log, on its way
+	StatusPublished Status = "published" // confirmed by the destination
+
+	// The others are set aside: they do not go in the order of the log.
+	StatusScheduled Status = "scheduled" // until its DeliverAfter
+	StatusRetry     Status = "retry"     // it has failed, and is tried again when its pause is over
+	StatusWaiting   Status = "waiting"   // behind an earlier message of its key
+	StatusDead      Status = "dead"      // it has failed for the last time: an operator decides
+	StatusParked    Status = "parked"    // by an operator
+)
+
+// Deferred is a message that was set aside.
+type Deferred struct {
+	Message
+
+	Feed  string
+	Shard int
+	// Seq is the message's place in the log. Messages of a key go in its order.
+	Seq    int64
+	Status Status
+	// Blocking means that later messages of the key wait for this one.
+	Blocking bool
+	// Attempts is how often the message was sent and may itself have been the reason of the failure.
+	Attempts int
+	// LastError is why the last attempt failed.
+	LastError string
+	// EnqueuedAt is when the message was written, DeferredAt when it was set aside, TriedAt when it was last sent, and
+	// AvailableAt when it is due; the zero time means never, or never by itself.
+	EnqueuedAt, DeferredAt, TriedAt, AvailableAt time.Time
+	// Job is the replay that brought the message here; 0 if none did.
+	Job int64
+}
+
+// Deferral asks for one message of a batch to be set aside.
+type Deferral struct {
+	Batch *Batch
+	Index int // of the message in the batch
+	// Status is StatusRetry, StatusDead or StatusWaiting; or StatusScheduled, for Message.DeliverAfter.
+	Status   Status
+	Blocking bool
+	Attempts int
+	Delay    time.Duration // before the next attempt, for StatusRetry
+	Cause    string        // the error
+}
+
+// Conclusion is how an attempt at a message that was set aside has ended.
+type Conclusion struct {
+	Shard     int
+	Seq       int64
+	Delivered bool // and so to be forgotten; nothing below matters then
+	Status    Status
+	Attempts  int
+	Delay     time.Duration
+	Cause     string
+}
+
+// Due is what there is to do for messages that were set aside.
+type Due struct {
+	// Messages are those whose time has come. Of a key that is blocked these are the first one and some that wait behind
+	// it, in the order in which they must go; one of them that fails holds back the rest.
+	Messages []Deferred
+	// Next is how long it takes until another one is due; negative if none is.
+	Next time.Duration
+}
+
+// Deferrer keeps the messages of a feed that cannot go in the order of its log: those that wait for their time, those
+// that have failed, and those behind them. It is a part of [Feed]: all of it is about shards that the member holds, and
+// an error leaves everything as it was. Times are those of the store's clock.
+type Deferrer interface {
+	// Defer sets messages aside, all or none. They count as done when their shard is settled. With Blocking, later
+	// messages of the key must not be sent before this one is gone; the caller sets them aside too, as StatusWaiting. One
+	// that waits for nothing, because what blocked its key is gone already, becomes due. Where a message is set aside
+	// already, nothing changes.
+	Defer(ctx context.Context, msgs []Deferral) error
+
+	// Blocked returns the keys of a shard whose messages have to wait. It is asked when a shard is taken; from then on
+	// only Defer blocks keys.
+	Blocked(ctx context.Context, shard int) (keys []string, err error)
+
+	// Due returns up to about limit messages of the shards. They are returned again until they are concluded.
+	Due(ctx context.Context, shards []int, limit int) (Due, error)
+
+	// Conclude records what has become of messages that Due has returned. It returns the keys that are free again.
+	// Messages that an operator has meanwhile decided about are left alone.
+	Conclude(ctx context.Context, done []Conclusion) (free []string, err error)
+
+	// Suspect notes that a message of a shard among [Share.Suspects] is about to be sent, and returns how often that has
+	// been noted. One that was often begun and never ended may be what kills relays.
+	Suspect(ctx context.Context, batch *Batch, index int) (started int, err error)
+}

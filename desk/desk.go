@@ -1,0 +1,156 @@
+// Package desk is the operator's side of a store: what is set aside and why, which keys are blocked, what feeds there are,
+// and what can be done about it. Whatever changes something is recorded, with who and why.
+package desk
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+var (
+	// ErrNoFeed means that there is no feed of that name.
+	ErrNoFeed = errors.New("desk: no such feed")
+	// ErrNoMessage means that no message matches.
+	ErrNoMessage = errors.New("desk: no such message")
+	// ErrRefused matches every [*RefusedError].
+	ErrRefused = errors.New("desk: refused")
+)
+
+// RefusedError says why something was not done, and what would make it possible.
+type RefusedError struct{ Reason, Remedy string }
+
+func (e *RefusedError) Error() string { return "desk: " + e.Reason + "; " + e.Remedy }
+
+// Is makes errors.Is(err, ErrRefused) true.
+func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
+
+// By is who wants something done, and why.
+type By struct {
+	Who string // a person or a program, such as "ann@host"
+	Why string
+}
+
+// Letters are the messages that are set aside.
+type Letters interface {
+	// List returns up to limit messages that match, oldest first: of one feed in the order of the log. Those of a page
+	// that follows lie behind the last of the page before.
+	List(ctx context.Context, filter Filter, after *postrider.Deferred, limit int) ([]postrider.Deferred, error)
+
+	// Count returns how many match, by status.
+	Count(ctx context.Context, filter Filter) (map[postrider.Status]int, error)
+
+	// Blocked returns up to limit keys with messages that wait, those that have been blocked for longest first. An empty
+	// feed means all.
+	Blocked(ctx context.Context, feed string, limit int) ([]BlockedKey, error)
+
+	// Act does something to up to limit of the messages that match and to which it can be done, oldest first, and returns
+	// to how many. 0 is no limit. It records one entry for all.
+	Act(ctx context.Context, by By, act Act, filter Filter, limit int) (int, error)
+
+	// Edit replaces type, topic, routing key, content type, headers and payload of a message that is dead or parked, and
+	// has it sent. The record keeps what it was.
+	Edit(ctx context.Context, by By, feed string, id postrider.ID, edited postrider.Message) error
+}
+
+// Act is something that can be done to messages that are set aside.
+type Act string
+
+const (
+	// Retry has a message that is dead, parked, or pausing before its next attempt sent now, with all its attempts ahead of
+	// it.
+	Retry Act = "retry"
+	// Skip lets the messages behind a dead or failing one go on. It stays, as a dead letter that blocks nothing.
+	Skip Act = "skip"
+	// Park sets a message aside for good, and lets those behind it go on.
+	Park Act = "park"
+	// Discard removes a message that is dead or parked. The record keeps what it was.
+	Discard Act = "discard"
+)
+
+// From returns the statuses of messages to which the act can be done.
+func (a Act) From() []postrider.Status {
+	switch a {
+	case Retry:
+		return []postrider.Status{postrider.StatusDead, postrider.StatusParked, postrider.StatusRetry}
+	case Skip, Park:
+		return []postrider.Status{postrider.StatusDead, postrider.StatusRetry}
+	case Discard:
+		return []postrider.Status{postrider.StatusDead, postrider.StatusParked}
+	}
+	return nil
+}
+
+// BlockedKey is a key whose messages wait behind one that has failed.
+type BlockedKey struct {
+	Feed    string             `json:"feed"`
+	Key     string             `json:"key"`
+	Since   time.Time          `json:"since"`   // when its first message was set aside
+	Waiting int                `json:"waiting"` // messages behind the first one
+	Head    postrider.Deferred `json:"-"`       // without its payload
+}
+
+// Feeds are the feeds of a store.
+type Feeds interface {
+	// Feeds returns all feeds, by name.
+	Feeds(ctx context.Context) ([]Feed, error)
+	// AddFeed creates a feed, which begins with the messages that are enqueued from now on or, with oldest, with the oldest
+	// that the store still holds.
+	AddFeed(ctx context.Context, by By, name string, oldest bool) error
+	// RemoveFeed forgets a feed and what it had set aside. It is refused while relays serve it.
+	RemoveFeed(ctx context.Context, by By, name string) error
+	// PauseFeed makes relays finish what is in flight and carry nothing more of the feed, or go on.
+	PauseFeed(ctx context.Context, by By, name string, paused bool) error
+	// Rewind makes the feed begin anew with the first message that was enqueued at or after a time, or with a certain
+	// message. What is not delivered yet remains to be delivered. It returns how many messages will be sent again.
+	Rewind(ctx context.Context, by By, name string, to Point) (int, error)
+}
+
+// Point is a place in the log: a message or, if ID is zero, a time.
+type Point struct {
+	Time time.Time
+	ID   postrider.ID
+}
+
+// Feed is what there is to know about a feed.
+type Feed struct {
+	Name      string    `json:"name"`
+	Created   time.Time `json:"created"`
+	Paused    bool      `json:"paused"`
+	Members   int       `json:"members"`          // relays that serve it
+	Pending   int       `json:"pending"`          // messages not delivered; the store may stop counting at 1,000,000
+	Oldest    time.Time `json:"oldest,omitzero"`  // when the oldest of these was enqueued
+	Settled   time.Time `json:"settled,omitzero"` // when a relay last recorded anything
+	Deferred  int       `json:"deferred"`         // scheduled, waiting or to be tried again
+	Dead      int       `json:"dead"`
+	Parked    int       `json:"parked"`
+	Blocked   int       `json:"blocked"` // keys
+	NextRetry time.Time `json:"next_retry,omitzero"`
+	// Canary is when the newest canary was enqueued that has come through, of the shard where that is longest ago. It is
+	// zero if there are no canaries. Older than a few seconds, it means that the feed stands, whatever else looks well.
+	Canary time.Time `json:"canary,omitzero"`
+}
+
+// Records are what was done and by whom. Nothing can change or remove them.
+type Records interface {
+	// Audit returns up to limit entries that were made before another one, newest first; of one feed, or all if that is
+	// empty.
+	Audit(ctx context.Context, feed string, before int64, limit int) ([]Entry, error)
+}
+
+// Entry is one record.
+type Entry struct {
+	N      int64          `json:"n"`
+	At     time.Time      `json:"at"`
+	Who    string         `json:"who"`
+	Login  string         `json:"login,omitempty"` // as which the database knows them
+	Action string         `json:"action"`
+	Why    string         `json:"why,omitempty"`
+	Feed   string         `json:"feed,omitempty"`
+	Count  int            `json:"count"`            // messages concerned
+	Target map[string]any `json:"target,omitempty"` // what it was done to: a filter, a key, a message
+	Before map[string]any `json:"before,omitempty"`
+	After  map[string]any `json:"after,omitempty"`
+}

@@ -1,0 +1,369 @@
+package relay_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/relay"
+)
+
+// TestBlockedElsewhere: keys that one relay has found blocked are blocked for the next, whether the first was stopped or
+// died, and go on in order.
+func TestBlockedElsewhere(t *testing.T) {
+	test := func(t *testing.T, keepsOrder bool, end func(f *faults, r *running), pause time.Duration) {
+		w := newWorld(t, 2)
+		mood := refusing(postrider.Permanent(errOdd), "k1/3", "k2/0")
+		s := &sink{w: w, keepsOrder: keepsOrder, fail: mood.fail}
+		w.commitMany(50, 5)
+		f := &faults{Store: w.store}
+		first := start(t, f, s, relay.Config{BackoffBase: time.Hour, BackoffMax: time.Hour})
+		time.Sleep(time.Second)
+		end(f, first)
+		w.commitMany(50, 5)
+		second := start(t, w.store, s, relay.Config{BackoffBase: time.Hour, BackoffMax: time.Hour})
+		time.Sleep(pause)
+		if _, distinct, _ := w.counts(); distinct != 63 {
+			t.Errorf("%d messages were received, want those of 3 keys and 3 of another", distinct)
+		}
+		if got := second.Stats(); got.Blocked != 2 || got.Buffered != 0 {
+			t.Errorf("stats %+v, want 2 blocked keys", got)
+		}
+		mood.mend()
+		w.commitMany(50, 5)
+		if n, err := w.store.Act(t.Context(), desk.By{}, desk.Retry, desk.Filter{Head: true}, 0); n != 2 || err != nil {
+			t.Errorf("retried %d, %v", n, err)
+		}
+		w.await(5 * time.Second)
+		if got := second.Stats(); got.Blocked != 0 {
+			t.Errorf("stats %+v, want no blocked key", got)
+		}
+		second.stop()
+		w.check()
+		w.checkNothingRepeated()
+		checkAside(w, map[postrider.Status]int{})
+	}
+	t.Run("stop", func(t *testing.T) {
+		bothModes(t, func(t *testing.T, keepsOrder bool) {
+			test(t, keepsOrder, func(_ *faults, r *running) { r.stop() }, time.Second)
+		})
+	})
+	t.Run("crash", func(t *testing.T) {
+		bothModes(t, func(t *testing.T, keepsOrder bool) {
+			test(t, keepsOrder, func(f *faults, r *running) {
+				f.set(func(string) error { return errOdd })
+				r.cancel()
+				<-r.done
+			}, 2*lease)
+		})
+	})
+}
+
+// TestSecondRelayTakesHalf: when half of the shards go to another relay, it knows what is blocked in them.
+func TestSecondRelayTakesHalf(t *testing.T) {
+	bothModes(t, func(t *testing.T, keepsOrder bool) {
+		w := newWorld(t, 4)
+		keys := []string{"k0/1", "k1/1", "k2/1", "k3/1", "k4/1", "k5/1", "k6/1", "k7/1"}
+		mood := refusing(postrider.Permanent(errOdd), keys...)
+		s := &sink{w: w, keepsOrder: keepsOrder, fail: mood.fail}
+		w.commitMany(200, 20)
+		cfg := relay.Config{BackoffBase: 10 * time.Second}
+		a := start(t, w.store, s, cfg)
+		time.Sleep(time.Second)
+		b := start(t, w.store, s, cfg)
+		time.Sleep(5 * time.Second)
+		checkShare(t, []*running{a, b}, 4)
+		if n, m := a.Stats().Blocked, b.Stats().Blocked; n+m != 8 || m == 0 {
+			t.Errorf("%d and %d keys are blocked, want 8 in all", n, m)
+		}
+		w.commitMany(200, 20)
+		time.Sleep(time.Second)
+		if _, distinct, _ := w.counts(); distinct != 400-8*19 {
+			t.Errorf("%d messages were received, want those of 12 keys and the first of 8", distinct)
+		}
+		mood.mend()
+		w.await(time.Minute)
+		a.stop()
+		b.stop()
+		w.check()
+		w.checkNothingRepeated()
+	})
+}
+
+// crime is a store over whose messages relays have died.
+type crime struct {
+	script
+	mu       sync.Mutex
+	started  map[string]int
+	deferred []postrider.Deferral
+}
+
+func (c *crime) Open(context.Context, string, postrider.Member) (postrider.Feed, error) {
+	return c, nil
+}
+
+func (c *crime) Suspect(_ context.Context, b *postrider.Batch, index int) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := b.Messages[index].Type
+	c.started[name]++
+	return c.started[name], nil
+}
+
+func (c *crime) Defer(_ context.Context, msgs []postrider.Deferral) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deferred = append(c.deferred, msgs...)
+	return nil
+}
+
+func newCrime() *crime {
+	reads := 0
+	return &crime{started: make(map[string]int), script: script{
+		balance: func(context.Context) (postrider.Share, error) {
+			return postrider.Share{Shards: []int{0}, Quota: 1, Members: 1, Suspects: []int{0}}, nil
+		},
+		read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+			if reads++; reads == 1 {
+				return []postrider.Batch{batch(0, 5)}, nil
+			}
+			return nil, nil
+		},
+	}}
+}
+
+// TestDeadlyMessage: after relays have died, messages are sent one by one; one that was begun twice before and never ended
+// is set aside unsent, and the others arrive.
+func TestDeadlyMessage(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		for before := range 4 {
+			c := newCrime()
+			c.started["2"] = before
+			var sent []string
+			r := start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
+				if len(msgs) > 1 {
+					t.Errorf("%d messages were sent at once", len(msgs))
+				}
+				sent = append(sent, msgs[0].Type)
+				return nil
+			}), relay.Config{})
+			time.Sleep(time.Second)
+			r.stop()
+			want := "0 1 2 3 4"
+			if before >= 2 {
+				want = "0 1 3 4"
+				if len(c.deferred) != 1 || c.deferred[0].Index != 2 || c.deferred[0].Status != postrider.StatusDead ||
+					!c.deferred[0].Blocking || !strings.Contains(c.deferred[0].Cause, "died") {
+					t.Errorf("begun %d times before: set aside %+v, want message 2 as dead", before, c.deferred)
+				}
+			}
+			if got := strings.Join(sent, " "); got != want {
+				t.Errorf("begun %d times before: sent %s, want %s", before, got, want)
+			}
+		}
+	})
+}
+
+// TestSuspectInOutage: an attempt that ends, however often, kills nobody. While the destination is down no message becomes
+// a dead letter for having been begun again and again by one relay.
+func TestSuspectInOutage(t *testing.T) {
+	for name, err := range map[string]error{"unavailable": postrider.Unavailable(errOdd), "unknown": errOdd} {
+		bubble(t, name, func(t *testing.T) {
+			c := newCrime()
+			var up atomic.Bool
+			sent := 0
+			r := start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
+				if !up.Load() {
+					return repeat(err, len(msgs))
+				}
+				sent += len(msgs)
+				return nil
+			}), relay.Config{})
+			time.Sleep(2 * time.Second)
+			up.Store(true)
+			time.Sleep(10 * time.Second)
+			r.stop()
+			if len(c.deferred) > 0 || sent != 5 {
+				t.Errorf("%d messages were sent, and set aside are %+v", sent, c.deferred)
+			}
+		})
+	}
+}
+
+// asideFaults is a store that cannot set anything aside at times.
+type asideFaults struct {
+	postrider.Store
+	mu   sync.Mutex
+	fail func(op string) error
+}
+
+func (f *asideFaults) before(op string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.fail(op)
+}
+
+func (f *asideFaults) Open(ctx context.Context, name string, m postrider.Member) (postrider.Feed, error) {
+	feed, err := f.Store.Open(ctx, name, m)
+	return asideFaultsFeed{f, feed}, err
+}
+
+type asideFaultsFeed struct {
+	f *asideFaults
+	postrider.Feed
+}
+
+func (f asideFaultsFeed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
+	if err := f.f.before("Defer"); err != nil {
+		return err
+	}
+	return f.Feed.Defer(ctx, msgs)
+}
+
+func (f asideFaultsFeed) Blocked(ctx context.Context, shard int) ([]string, error) {
+	if err := f.f.before("Blocked"); err != nil {
+		return nil, err
+	}
+	return f.Feed.Blocked(ctx, shard)
+}
+
+func (f asideFaultsFeed) Due(ctx context.Context, shards []int, limit int) (postrider.Due, error) {
+	if err := f.f.before("Due"); err != nil {
+		return postrider.Due{}, err
+	}
+	return f.Feed.Due(ctx, shards, limit)
+}
+
+func (f asideFaultsFeed) Conclude(ctx context.Context, done []postrider.Conclusion) ([]string, error) {
+	if err := f.f.before("Conclude"); err != nil {
+		return nil, err
+	}
+	return f.Feed.Conclude(ctx, done)
+}
+
+// TestCannotSetAside: while the store cannot set messages aside, their keys wait, and others go on. Nothing is lost, and order
+// is kept.
+func TestCannotSetAside(t *testing.T) {
+	bothModes(t, func(t *testing.T, keepsOrder bool) {
+		w := newWorld(t, 1)
+		mood := refusing(postrider.Permanent(errOdd), "k1/2", "k3/0")
+		s := &sink{w: w, keepsOrder: keepsOrder, fail: mood.fail}
+		var up atomic.Bool
+		f := &asideFaults{Store: w.store, fail: func(op string) error {
+			if op == "Defer" && !up.Load() {
+				return errOdd
+			}
+			return nil
+		}}
+		w.commitMany(500, 5)
+		log := newLogbook()
+		cfg := relay.Config{BatchSize: 20, Logger: slogOf(log), DrainTimeout: 2 * time.Second}
+		r := start(t, f, s, cfg)
+		time.Sleep(time.Minute)
+		if _, distinct, _ := w.counts(); distinct != 302 {
+			t.Errorf("%d messages were received, want those of 3 keys and 2 of another", distinct)
+		}
+		if n := log.count("WARN relay: setting messages aside fails, trying again"); n < 1 || n > 3 {
+			t.Errorf("%d lines about a minute of outage", n)
+		}
+		checkAside(w, map[postrider.Status]int{})
+		r.cancel() // not clean: what has arrived behind the refused ones is not settled
+		<-r.done
+		r = start(t, f, s, cfg)
+		time.Sleep(time.Minute)
+		up.Store(true)
+		w.commitMany(500, 5)
+		time.Sleep(5 * time.Second)
+		if got := r.Stats(); got.Blocked != 2 || got.Buffered != 0 {
+			t.Errorf("stats %+v, want 2 blocked keys and nothing else", got)
+		}
+		mood.mend()
+		w.await(time.Minute)
+		r.stop()
+		w.check()
+		checkAside(w, map[postrider.Status]int{})
+	})
+}
+
+// TestRefusedAtRandom: keys are refused at random, in both classes of own faults, for a while. Two relays come and go. In the
+// end everything has been received, in order, and nothing is left aside.
+func TestRefusedAtRandom(t *testing.T) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range seeds {
+		bubble(t, strconv.FormatUint(seed, 10), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 7))
+			w := newWorld(t, 1+random.IntN(4))
+			mood := refusing(nil)
+			s := &sink{w: w, keepsOrder: seed%2 == 0, fail: mood.fail, delay: func() time.Duration { return time.Millisecond }}
+			trouble := rand.New(rand.NewPCG(seed, 8))
+			share := 0.1 * float64(seed%3)
+			f := &asideFaults{Store: w.store, fail: func(string) error {
+				if trouble.Float64() < share {
+					return errOdd
+				}
+				return nil
+			}}
+			cfg := relay.Config{
+				BatchSize:   1 + random.IntN(40),
+				BackoffBase: 20 * time.Millisecond,
+				BackoffMax:  time.Second,
+				MaxAttempts: 3 + random.IntN(5),
+			}
+			relays := []*running{start(t, f, s, cfg), start(t, f, s, cfg)}
+			for range 200 {
+				var tx []string
+				for range 1 + random.IntN(8) {
+					tx = append(tx, "k"+strconv.Itoa(random.IntN(12)))
+				}
+				w.commit(tx...)
+				mood.mu.Lock()
+				switch key := "k" + strconv.Itoa(random.IntN(12)); random.IntN(4) {
+				case 0:
+					mood.says[key] = postrider.Permanent(errOdd)
+				case 1:
+					mood.says[key] = errOdd
+				default:
+					delete(mood.says, key)
+				}
+				mood.mu.Unlock()
+				if random.IntN(20) == 0 {
+					i := random.IntN(2)
+					relays[i].cancel()
+					<-relays[i].done // not clean if one fails without a class before others that have arrived
+					relays[i] = start(t, f, s, cfg)
+				}
+				if random.IntN(20) == 0 {
+					if _, err := w.store.Act(t.Context(), desk.By{}, desk.Retry, desk.Filter{}, 0); err != nil {
+						t.Error(err)
+					}
+				}
+				time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond)
+			}
+			time.Sleep(30 * time.Second)
+			mood.mend()
+			if _, err := w.store.Act(t.Context(), desk.By{}, desk.Retry, desk.Filter{}, 0); err != nil {
+				t.Error(err)
+			}
+			w.await(10 * time.Minute)
+			time.Sleep(time.Minute)
+			for _, r := range relays {
+				if got := r.Stats(); got.Blocked != 0 || got.Buffered != 0 {
+					t.Errorf("stats %+v, want nothing left", got)
+				}
+				r.stop()
+			}
+			w.check()
+			checkAside(w, map[postrider.Status]int{})
+		})
+	}
+}

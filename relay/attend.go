@@ -1,0 +1,197 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// attendMax is the longest time between two looks at what is set aside, while something is that will be due: an operator
+// may want it sent now.
+const attendMax = 500 * time.Millisecond
+
+// attend makes sure that what is set aside is looked at.
+func (t *tenure) attend() {
+	t.aside.Store(true)
+	signal(t.asided)
+}
+
+// attendants sends what was set aside when its time has come, until ctx ends. Lanes do not wait for it, nor it for them.
+func (t *tenure) attendants(ctx context.Context) {
+	cfg := &t.r.cfg
+	trouble := outage{log: t.r.log, what: "sending what was set aside"}
+	pause := backoff{min: cfg.RetryMin, max: cfg.RetryMax}
+	for ctx.Err() == nil {
+		wait := time.Hour // until somebody says that there is something
+		if t.aside.Load() {
+			done, next, err := t.attendOnce()
+			switch {
+			case err != nil && (t.over(err) || t.ctx.Err() != nil):
+				return
+			case err != nil:
+				trouble.fail(err)
+				wait = pause.next()
+			case done:
+				trouble.ok()
+				pause.reset()
+				continue
+			case next < 0:
+				t.aside.Store(false)
+				trouble.ok()
+			default:
+				wait = min(max(next, time.Millisecond), attendMax)
+			}
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-t.asided:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// attendOnce sends what is due. It reports whether there was anything and, if not, how long it takes until there is.
+func (t *tenure) attendOnce() (done bool, next time.Duration, err error) {
+	lanes := make(map[int]*lane)
+	var shards []int
+	now := time.Now()
+	deadline := now.Add(t.r.cfg.PublishTimeout)
+	for _, l := range t.lanes() {
+		if l.slice != nil { // what is set aside belongs to the whole
+			continue
+		}
+		if until, ok := l.safeUntil(now); ok && l.loaded.Load() && !l.ending() {
+			shards = append(shards, l.shard)
+			lanes[l.shard] = l
+			l.attended.Lock()
+			defer l.attended.Unlock()
+			if until.Before(deadline) {
+				deadline = until
+			}
+		}
+	}
+	if len(shards) == 0 {
+		return false, attendMax, nil
+	}
+	call, cancel := context.WithTimeout(t.ctx, callTimeout)
+	due, err := t.feed.Due(call, shards, t.r.cfg.BatchSize)
+	cancel()
+	if err != nil || len(due.Messages) == 0 {
+		return false, due.Next, err
+	}
+	concluded := 0
+	for rest := due.Messages; len(rest) > 0; {
+		var round []postrider.Deferred
+		round, rest = t.round(rest)
+		n, stuck, err := t.sendRound(round, lanes, deadline)
+		concluded += n
+		if err != nil {
+			return false, 0, err
+		}
+		rest = slices.DeleteFunc(rest, func(d postrider.Deferred) bool {
+			return lanes[d.Shard].ending() || d.OrderKey() != "" && stuck[d.OrderKey()]
+		})
+	}
+	return concluded > 0, attendMax, nil
+}
+
+// round splits what is due into what may go in one call and what has to follow.
+func (t *tenure) round(due []postrider.Deferred) (round, rest []postrider.Deferred) {
+	if t.r.keepsOrder {
+		n := min(len(due), t.r.cfg.BatchSize)
+		return due[:n], due[n:]
+	}
+	seen := make(map[string]bool)
+	for _, d := range due {
+		key := d.OrderKey()
+		if key != "" && seen[key] || len(round) == t.r.cfg.BatchSize {
+			rest = append(rest, d)
+			continue
+		}
+		seen[key] = true
+		round = append(round, d)
+	}
+	return round, rest
+}
+
+// sendRound sends messages and concludes what became of them. It returns how many that were, and the keys of which nothing
+// more may be sent now.
+func (t *tenure) sendRound(round []postrider.Deferred, lanes map[int]*lane, deadline time.Time) (int, map[string]bool, error) {
+	msgs := make([]postrider.Message, len(round))
+	for i := range round {
+		msgs[i] = round[i].Message
+	}
+	ctx, cancel := context.WithDeadline(t.hard, deadline)
+	errs := t.r.pub.Publish(ctx, msgs)
+	cancel()
+
+	stuck := make(map[string]bool)
+	var done []postrider.Conclusion
+	var outage error
+	published, failed, refused := 0, 0, 0
+	for i := range round {
+		d := &round[i]
+		c := postrider.Conclusion{Shard: d.Shard, Seq: d.Seq}
+		switch err := answer(errs, i); {
+		case err == nil:
+			c.Delivered = true
+			published++
+		case d.Blocking && stuck[d.OrderKey()]: // with an earlier one of its key, behind which it waits on
+			failed++
+			continue
+		case postrider.ClassOf(err) == postrider.ClassUnavailable:
+			failed++
+			stuck[d.OrderKey()] = true
+			outage = cmp.Or(outage, err)
+			continue
+		default:
+			failed++
+			refused++
+			stuck[d.OrderKey()] = stuck[d.OrderKey()] || d.Blocking
+			c.Attempts, c.Cause = d.Attempts+1, err.Error()
+			if c.Status, c.Delay = t.r.cfg.verdict(c.Attempts, err); c.Status == postrider.StatusDead {
+				t.r.died(d.Shard, &d.Message, c.Attempts, err)
+			}
+		}
+		done = append(done, c)
+	}
+	count := &t.r.count
+	count.published.Add(int64(published))
+	count.failed.Add(int64(failed))
+	count.refused.Add(int64(refused))
+	count.retried.Add(int64(len(round)))
+
+	if len(done) == 0 {
+		return 0, stuck, outage
+	}
+	return len(done), stuck, t.conclude(done, lanes)
+}
+
+// conclude tells the store of what became of messages, and the lanes of keys that are free again.
+func (t *tenure) conclude(done []postrider.Conclusion, lanes map[int]*lane) error {
+	var shards []int
+	for _, c := range done {
+		shards = append(shards, c.Shard)
+	}
+	slices.Sort(shards)
+	shards = slices.Compact(shards)
+	for _, shard := range shards { // in one order, so that nobody waits in a circle
+		lanes[shard].aside.mu.Lock()
+		defer lanes[shard].aside.mu.Unlock()
+	}
+	call, cancel := context.WithTimeout(t.ctx, callTimeout)
+	defer cancel()
+	free, err := t.feed.Conclude(call, done)
+	if err != nil {
+		return err
+	}
+	for _, shard := range shards {
+		lanes[shard].freed(free)
+	}
+	return nil
+}

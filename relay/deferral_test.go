@@ -1,0 +1,370 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/relay"
+)
+
+// commitAs is commit of one message for each key, changed by the test.
+func (w *world) commitAs(change func(m *postrider.Message), keys ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tx := w.store.Begin()
+	for _, key := range keys {
+		m := postrider.Event("happened", "", "", []byte(strconv.Itoa(w.committed[key])))
+		m.Key = key
+		change(&m)
+		if err := w.store.Enqueue(w.t.Context(), tx, m); err != nil {
+			w.t.Error(err)
+		}
+		w.committed[key]++
+		w.total++
+	}
+	if err := tx.Commit(); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// refuser refuses messages for as long as the test wants.
+type refuser struct {
+	mu   sync.Mutex
+	says map[string]error // by key and number, such as "k1/0", or by key
+}
+
+func refusing(err error, names ...string) *refuser {
+	r := &refuser{says: make(map[string]error)}
+	for _, name := range names {
+		r.says[name] = err
+	}
+	return r
+}
+
+func (r *refuser) mend() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.says)
+}
+
+func (r *refuser) fail(m *postrider.Message) (error, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := errors.Join(r.says[m.Key], r.says[m.Key+"/"+string(m.Payload)])
+	return err, err == nil
+}
+
+// asideCounts returns what is set aside, by status.
+func asideCounts(w *world) map[postrider.Status]int {
+	counts, err := w.store.Count(w.t.Context(), desk.Filter{})
+	if err != nil {
+		w.t.Error(err)
+	}
+	return counts
+}
+
+func checkAside(w *world, want map[postrider.Status]int) {
+	w.t.Helper()
+	if got := asideCounts(w); fmt.Sprint(got) != fmt.Sprint(want) {
+		w.t.Errorf("set aside are %v, want %v", got, want)
+	}
+}
+
+// TestSkip: under that policy the later messages of a key overtake one that fails, in their own order, and nothing is
+// blocked.
+func TestSkip(t *testing.T) {
+	for name, err := range map[string]error{"permanent": postrider.Permanent(errOdd), "unknown": errOdd} {
+		t.Run(name, func(t *testing.T) {
+			bothModes(t, func(t *testing.T, keepsOrder bool) {
+				w := newWorld(t, 1)
+				mood := refusing(err, "k1/2")
+				s := &sink{w: w, keepsOrder: keepsOrder, fail: mood.fail}
+				w.commitMany(400, 4)
+				r := start(t, w.store, s, relay.Config{Order: relay.Skip, BatchSize: 40, MaxAttempts: 4})
+				for range 25 {
+					time.Sleep(time.Second)
+					w.commitMany(4, 4)
+				}
+				time.Sleep(time.Second)
+				if _, distinct, _ := w.counts(); distinct != 499 {
+					t.Errorf("%d messages were received, want all but one", distinct)
+				}
+				if got := r.Stats(); got.Dead != 1 || got.Deferred != 1 || got.Blocked != 0 || got.Buffered != 0 {
+					t.Errorf("stats %+v, want one dead letter that blocks nothing", got)
+				}
+				mood.mend()
+				if n, err := w.store.Act(t.Context(), desk.By{}, desk.Retry, desk.Filter{}, 0); n != 1 || err != nil {
+					t.Errorf("retried %d, %v", n, err)
+				}
+				w.await(5 * time.Second)
+				r.stop()
+				w.checkNothingRepeated()
+				var order []int
+				for _, d := range w.received["k1"] {
+					order = append(order, d.seq)
+				}
+				if last := len(order) - 1; order[last] != 2 || !slices.IsSorted(order[:last]) {
+					t.Errorf("k1 was received as %v, want 2 at the end and the others in order", order)
+				}
+			})
+		})
+	}
+}
+
+// TestPlainErrorInFullWindow: a message that fails without a class, while all that could be read ahead has arrived, does not
+// stop its shard for good.
+func TestPlainErrorInFullWindow(t *testing.T) {
+	for _, batch := range []int{1, 20} {
+		for _, order := range []string{relay.Strict, relay.Skip} {
+			t.Run(fmt.Sprintf("%s/%d", order, batch), func(t *testing.T) {
+				bothModes(t, func(t *testing.T, keepsOrder bool) {
+					w := newWorld(t, 1)
+					mood := refusing(errOdd, "k0/3", "k1/0", "k1/1")
+					s := &sink{w: w, keepsOrder: keepsOrder, fail: mood.fail}
+					w.commitMany(1000, 10)
+					r := start(t, w.store, s, relay.Config{Order: order, BatchSize: batch, ReadAhead: 100})
+					time.Sleep(5 * time.Minute)
+					if _, distinct, _ := w.counts(); distinct < 800 {
+						t.Errorf("%d messages were received, want all of 8 keys at least", distinct)
+					}
+					r.cancel()
+					<-r.done
+				})
+			})
+		}
+	}
+}
+
+// TestBackoffSeries: pauses are those of the series, the last one again and again, and up to half of them more at random.
+func TestBackoffSeries(t *testing.T) {
+	bothModes(t, func(t *testing.T, keepsOrder bool) {
+		w := newWorld(t, 1)
+		l := newLedger()
+		s := &sink{w: w, keepsOrder: keepsOrder, fail: func(m *postrider.Message) (error, bool) {
+			l.note(m.Key)
+			return postrider.Permanent(errOdd), false
+		}}
+		series := []time.Duration{20 * time.Millisecond, 10 * time.Second, time.Second}
+		w.commitMany(20, 20)
+		r := start(t, w.store, s, relay.Config{BackoffSeries: series, MaxAttempts: 7})
+		time.Sleep(5 * time.Minute)
+		r.stop()
+		checkAside(w, map[postrider.Status]int{postrider.StatusDead: 20})
+		drift := make([]time.Duration, 6) // how far the pauses of different messages are from each other
+		for i, want := range append(series, time.Second, time.Second, time.Second) {
+			least, most := time.Hour, time.Duration(0)
+			for key := range 20 {
+				at := l.times("k" + strconv.Itoa(key))
+				if len(at) != 7 {
+					t.Fatalf("k%d was tried %d times", key, len(at))
+				}
+				gap := at[i+1] - at[i]
+				least, most = min(least, gap), max(most, gap)
+			}
+			if least < want || most > want*3/2+5*time.Millisecond {
+				t.Errorf("pause %d is %v to %v, want %v to half as much again", i, least, most, want)
+			}
+			drift[i] = most - least
+		}
+		if slices.Max(drift) < time.Second {
+			t.Errorf("the pauses are within %v of each other: nothing is random", drift)
+		}
+	})
+}
+
+// TestBackoffMax: without a series, pauses double up to a limit.
+func TestBackoffMax(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		w := newWorld(t, 1)
+		l := newLedger()
+		s := &sink{w: w, fail: func(m *postrider.Message) (error, bool) {
+			l.note(m.Key)
+			return postrider.Permanent(errOdd), false
+		}}
+		w.commit("k")
+		r := start(t, w.store, s, relay.Config{BackoffBase: 3 * time.Second, BackoffMax: 10 * time.Second, MaxAttempts: 6})
+		time.Sleep(5 * time.Minute)
+		r.stop()
+		at := l.times("k")
+		for i, want := range []time.Duration{3 * time.Second, 6 * time.Second, 10 * time.Second, 10 * time.Second, 10 * time.Second} {
+			if gap := at[i+1] - at[i]; gap < want || gap > want*3/2+5*time.Millisecond {
+				t.Errorf("pause %d is %v, want %v to half as much again", i, gap, want)
+			}
+		}
+		if len(at) != 6 {
+			t.Errorf("%d attempts, want 6", len(at))
+		}
+	})
+}
+
+// TestDeliverAfter: nothing is received before its time, nor much later, and nothing waits for it, its own key included.
+func TestDeliverAfter(t *testing.T) {
+	bothModes(t, func(t *testing.T, keepsOrder bool) {
+		w := newWorld(t, 2)
+		begin := time.Now()
+		s := &sink{w: w, keepsOrder: keepsOrder}
+		for i := range 100 {
+			w.commitAs(func(m *postrider.Message) { m.DeliverAfter = begin.Add(time.Duration(i) * time.Minute) }, "late"+strconv.Itoa(i))
+			w.commit("k0", "k1")
+		}
+		w.commitAs(func(m *postrider.Message) { m.DeliverAfter = begin.Add(30 * time.Second) }, "k0")
+		w.commit("k0")
+		r := start(t, w.store, s, relay.Config{})
+		time.Sleep(time.Second)
+		if _, distinct, _ := w.counts(); distinct != 202 { // and the first of those with a time
+			t.Errorf("%d messages were received, want 202", distinct)
+		}
+		if got := r.Stats(); got.Blocked != 0 || got.Buffered != 0 {
+			t.Errorf("stats %+v, want nothing blocked", got)
+		}
+		time.Sleep(50*time.Minute + 123*time.Millisecond)
+		r.stop() // a time that comes while nobody is there, and one while another is
+		time.Sleep(10 * time.Minute)
+		back := time.Since(begin)
+		r = start(t, w.store, s, relay.Config{})
+		w.await(time.Hour)
+		r.stop()
+		w.checkNothingRepeated()
+		checkAside(w, map[postrider.Status]int{})
+		for i := range 100 {
+			due := time.Duration(i) * time.Minute
+			at := w.received["late"+strconv.Itoa(i)][0].at.Sub(begin)
+			if at < due || at > due+time.Second && (due < 50*time.Minute || at > back+2*time.Second && at > due+2*time.Second) {
+				t.Errorf("message %d was received after %v, want %v", i, at, due)
+			}
+		}
+	})
+}
+
+// TestPriority: of what has been read, larger numbers go first, but never before an earlier message of their key.
+func TestPriority(t *testing.T) {
+	bothModes(t, func(t *testing.T, keepsOrder bool) {
+		w := newWorld(t, 1)
+		s := &sink{w: w, keepsOrder: keepsOrder, delay: func() time.Duration { return 10 * time.Millisecond }}
+		for i := range 50 {
+			w.commitMany(100, 100)
+			w.commitAs(func(m *postrider.Message) { m.Priority = 1 + i%2*8 }, "k7", "urgent"+strconv.Itoa(i))
+		}
+		begin := time.Now()
+		r := start(t, w.store, s, relay.Config{BatchSize: 10, ReadAhead: 6000})
+		w.await(time.Hour)
+		r.stop()
+		w.check()
+		w.checkNothingRepeated()
+		for i := range 50 {
+			at, limit := w.received["urgent"+strconv.Itoa(i)][0].at.Sub(begin), 200*time.Millisecond
+			if i%2 == 1 {
+				limit = 100 * time.Millisecond
+			}
+			if at > limit {
+				t.Errorf("urgent message %d was received after %v", i, at)
+			}
+		}
+		if last := w.received["k99"][49].at.Sub(begin); last < time.Second {
+			t.Errorf("all is over after %v: nothing had to wait", last)
+		}
+	})
+}
+
+// TestPriorityWithFailures: priorities do not break the order within keys when messages fail.
+func TestPriorityWithFailures(t *testing.T) {
+	for seed := range uint64(20) {
+		bubble(t, strconv.FormatUint(seed, 10), func(t *testing.T) {
+			w := newWorld(t, 1)
+			random := rand.New(rand.NewPCG(seed, 5))
+			s := &sink{w: w, keepsOrder: seed%2 == 0, fail: moody(seed, 0.1), delay: func() time.Duration { return time.Millisecond }}
+			r := start(t, w.store, s, relay.Config{BatchSize: 1 + random.IntN(30), BackoffBase: 100 * time.Millisecond, MaxAttempts: 100})
+			for range 200 {
+				w.commitAs(func(m *postrider.Message) { m.Priority = max(0, random.IntN(8)-4) }, "k"+strconv.Itoa(random.IntN(6)), "k9")
+				if random.IntN(4) == 0 {
+					time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
+				}
+			}
+			w.await(time.Hour)
+			r.stop()
+			w.check()
+		})
+	}
+}
+
+// TestWholeCallFails: a publisher that keeps order may lose its connection and with it a whole call, of what was set aside
+// too. Those that wait behind the first message of a key are then not charged, nor tried before it.
+func TestWholeCallFails(t *testing.T) {
+	for name, err := range map[string]error{"unknown": errOdd, "permanent": postrider.Permanent(errOdd)} {
+		bubble(t, name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			l := newLedger()
+			failures := 8
+			r := start(t, w.store, orderly{func(_ context.Context, msgs []postrider.Message) []error {
+				for i := range msgs {
+					l.note(string(msgs[i].Payload))
+				}
+				if failures > 0 {
+					failures--
+					return repeat(err, len(msgs))
+				}
+				for i := range msgs {
+					w.receive(&msgs[i], "")
+				}
+				return nil
+			}}, relay.Config{MaxAttempts: 20, BackoffBase: 100 * time.Millisecond, BackoffMax: time.Second})
+			for range 30 {
+				w.commit("k")
+			}
+			w.await(time.Minute)
+			r.stop()
+			w.check()
+			first := l.times("0")
+			for i := 1; i < 30; i++ {
+				for _, at := range l.times(strconv.Itoa(i)) {
+					if at < first[len(first)-1] && !slices.Contains(first, at) {
+						t.Fatalf("message %d was sent after %v, without the first one", i, at)
+					}
+				}
+			}
+		})
+	}
+}
+
+// orderly is a publisher that keeps order.
+type orderly struct{ publisher }
+
+func (orderly) KeepsOrder() bool { return true }
+
+// TestConfigOfFailures: what is wrong with how failures are treated is told, all at once.
+func TestConfigOfFailures(t *testing.T) {
+	store := newWorld(t, 1).store
+	for _, c := range []struct {
+		cfg  relay.Config
+		want []string
+	}{
+		{relay.Config{Order: relay.Skip, MaxAttempts: 1, BackoffSeries: []time.Duration{time.Second}}, nil},
+		{relay.Config{Order: "sloppy", MaxAttempts: -1, BackoffBase: -time.Second},
+			[]string{`Order is "sloppy"`, `"strict" or "skip"`, "MaxAttempts is negative: -1", "BackoffBase is negative: -1s"}},
+		{relay.Config{BackoffBase: time.Hour}, []string{"BackoffBase (1h0m0s)", "BackoffMax (10m0s)"}},
+		{relay.Config{BackoffMax: -time.Second}, []string{"BackoffMax is negative: -1s"}},
+		{relay.Config{BackoffSeries: []time.Duration{time.Second, 0}}, []string{"BackoffSeries has 0s"}},
+		{relay.Config{BackoffSeries: []time.Duration{time.Second}, BackoffMax: time.Minute}, []string{"BackoffSeries ([1s])", "BackoffMax (1m0s)"}},
+	} {
+		_, err := relay.New(store, &sink{}, c.cfg)
+		if (err == nil) != (len(c.want) == 0) {
+			t.Errorf("%+v: %v", c.cfg, err)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("no %q in: %v", want, err)
+			}
+		}
+	}
+}

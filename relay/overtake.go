@@ -1,0 +1,68 @@
+package relay
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// maxOvertakers bounds how many messages of a call overtake others for their priority.
+const maxOvertakers = 64
+
+// overtake appends the messages before end that may go first for their priority, the highest first. Within a key nothing
+// overtakes.
+func (w *window) overtake(picked []int, end int) []int {
+	w.urgent = slices.DeleteFunc(w.urgent, func(pos int) bool {
+		s := w.order.at(pos)
+		return pos < w.first || s.state == confirmedState || s.state == asideState
+	})
+	if len(w.urgent) == 0 {
+		return picked
+	}
+	guess := 0
+	priority := func(pos int) int {
+		guess = w.find(pos, guess)
+		return w.runs[guess].Messages[pos-w.runs[guess].at].Priority
+	}
+	for _, pos := range w.urgent {
+		if len(picked) == maxOvertakers {
+			break
+		}
+		if pos < end && w.order.isReady(pos) && w.order.isHead(pos, w.first) {
+			picked = append(picked, pos)
+		}
+	}
+	slices.SortStableFunc(picked, func(a, b int) int { return cmp.Compare(priority(b), priority(a)) })
+	return picked[:min(len(picked), w.limit)]
+}
+
+// isHead reports whether no earlier message of the key, from first on, is unconfirmed.
+func (o *order) isHead(pos, first int) bool {
+	key := o.at(pos).key
+	if key == 0 || !o.keepsOrder {
+		return true // what may be sent is the first of its key
+	}
+	for p := first; p < pos; p++ {
+		if s := o.at(p); s.key == key && s.state != confirmedState && s.state != asideState {
+			return false
+		}
+	}
+	return true
+}
+
+// chooseOthers is choose for a call that has some messages already. They are left out, up to n messages in all.
+func (o *order) chooseOthers(picked []int, n, first, end int) []int {
+	ahead := len(picked)
+	for word := first >> 6; word<<6 < end && len(picked) < n; word++ {
+		for set := o.ready[word&(len(o.ready)-1)]; set != 0 && len(picked) < n; set &= set - 1 {
+			pos := word<<6 + bits.TrailingZeros64(set)
+			if pos >= end {
+				return picked
+			}
+			if !slices.Contains(picked[:ahead], pos) {
+				picked = append(picked, pos)
+			}
+		}
+	}
+	return picked
+}

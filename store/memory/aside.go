@@ -1,0 +1,91 @@
+package memory
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// aside is what a feed has set aside, by seq.
+type aside []*postrider.Deferred
+
+func (a aside) find(seq int64) (int, bool) {
+	return slices.BinarySearchFunc(a, seq, func(d *postrider.Deferred, seq int64) int { return cmp.Compare(d.Seq, seq) })
+}
+
+func (a aside) get(seq int64) *postrider.Deferred {
+	if i, ok := a.find(seq); ok {
+		return a[i]
+	}
+	return nil
+}
+
+func (a *aside) insert(d *postrider.Deferred) {
+	if i, ok := a.find(d.Seq); !ok {
+		*a = slices.Insert(*a, i, d)
+	}
+}
+
+func (a *aside) remove(d *postrider.Deferred) {
+	if i, ok := a.find(d.Seq); ok {
+		*a = slices.Delete(*a, i, i+1)
+	}
+}
+
+// head returns the first message that blocks the key.
+func (a aside) head(key string) *postrider.Deferred {
+	for _, d := range a {
+		if blocks(d, key) {
+			return d
+		}
+	}
+	return nil
+}
+
+// behind returns up to limit messages of the key that wait directly behind one that blocks it.
+func (a aside) behind(d *postrider.Deferred, limit int) []*postrider.Deferred {
+	var waiting []*postrider.Deferred
+	i, _ := a.find(d.Seq)
+	for _, w := range a[i+1:] {
+		if !d.Blocking || !blocks(w, d.OrderKey()) {
+			continue
+		}
+		if w.Status != postrider.StatusWaiting || len(waiting) == limit {
+			break
+		}
+		waiting = append(waiting, w)
+	}
+	return waiting
+}
+
+// promote makes the first message of a key go, now that what it waited for is gone. It returns true if there is none: the
+// key is free.
+func (a aside) promote(key string, now time.Time) bool {
+	head := a.head(key)
+	if head != nil && head.Status == postrider.StatusWaiting {
+		again(head, now)
+	}
+	return head == nil
+}
+
+// anyDue reports whether any message is due or will be.
+func (a aside) anyDue() bool {
+	return slices.ContainsFunc(a, func(d *postrider.Deferred) bool { return !d.AvailableAt.IsZero() })
+}
+
+// again has a message sent now, with all its attempts ahead of it.
+func again(d *postrider.Deferred, now time.Time) {
+	d.Status, d.Attempts, d.AvailableAt = postrider.StatusRetry, 0, now
+}
+
+func blocks(d *postrider.Deferred, key string) bool {
+	return d.Blocking && key != "" && d.OrderKey() == key
+}
+
+func copyOf(d *postrider.Deferred) postrider.Deferred {
+	c := *d
+	c.Message = clone(d.Message)
+	return c
+}

@@ -1,0 +1,170 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+)
+
+var _ desk.Feeds = (*Store)(nil)
+
+// Feeds implements [desk.Feeds].
+func (s *Store) Feeds(ctx context.Context) ([]desk.Feed, error) {
+	var feeds []desk.Feed
+	err := s.locked(ctx, func(now time.Time) error {
+		for _, name := range slices.Sorted(maps.Keys(s.ledgers)) {
+			l := s.ledgers[name]
+			f := desk.Feed{Name: name, Created: l.created, Paused: l.paused, Members: l.alive(now), Settled: l.settled}
+			for i := range s.shards {
+				sh := &s.shards[i]
+				f.Pending += sh.end() - l.leases[i].settled
+				for position := l.leases[i].settled; position < sh.end(); position++ {
+					f.Oldest = earlier(f.Oldest, sh.at(position).at)
+				}
+			}
+			l.aside.summarise(&f)
+			feeds = append(feeds, f)
+		}
+		return nil
+	})
+	return feeds, err
+}
+
+func (a aside) summarise(f *desk.Feed) {
+	keys := make(map[string]bool)
+	for _, d := range a {
+		switch d.Status {
+		case postrider.StatusDead:
+			f.Dead++
+		case postrider.StatusParked:
+			f.Parked++
+		default:
+			f.Deferred++
+		}
+		if !d.AvailableAt.IsZero() {
+			f.NextRetry = earlier(f.NextRetry, d.AvailableAt)
+		}
+		if key := d.OrderKey(); blocks(d, key) {
+			keys[key] = true
+		}
+	}
+	f.Blocked = len(keys)
+}
+
+// earlier returns the earlier of two times, of which the first may be zero.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// AddFeed implements [desk.Feeds].
+func (s *Store) AddFeed(ctx context.Context, by desk.By, name string, oldest bool) error {
+	return s.locked(ctx, func(now time.Time) error {
+		if s.ledgers[name] != nil {
+			return &desk.RefusedError{
+				Reason: fmt.Sprintf("there is a feed %q already", name),
+				Remedy: "choose another name, or remove that feed first",
+			}
+		}
+		s.ledgers[name] = s.newLedger(now, oldest)
+		e := entryOf(by, "feed add", name, now)
+		e.Target = map[string]any{"oldest": oldest}
+		s.record(e)
+		return nil
+	})
+}
+
+// RemoveFeed implements [desk.Feeds].
+func (s *Store) RemoveFeed(ctx context.Context, by desk.By, name string) error {
+	return s.withFeed(ctx, name, func(l *ledger, now time.Time) error {
+		if n := l.alive(now); n > 0 {
+			return &desk.RefusedError{
+				Reason: fmt.Sprintf("feed %q is served by %d relays", name, n),
+				Remedy: "stop them first",
+			}
+		}
+		e := entryOf(by, "feed rm", name, now)
+		if e.Count = len(l.aside); e.Count > 0 {
+			e.Before = describe(l.aside)
+		}
+		delete(s.ledgers, name)
+		s.record(e)
+		return nil
+	})
+}
+
+// PauseFeed implements [desk.Feeds].
+func (s *Store) PauseFeed(ctx context.Context, by desk.By, name string, paused bool) error {
+	return s.withFeed(ctx, name, func(l *ledger, now time.Time) error {
+		action := "feed resume"
+		if paused {
+			action = "feed pause"
+		}
+		e := entryOf(by, action, name, now)
+		e.Before, e.After = map[string]any{"paused": l.paused}, map[string]any{"paused": paused}
+		l.paused = paused
+		s.record(e)
+		return nil
+	})
+}
+
+// Rewind implements [desk.Feeds]. It reaches back to what Maintain has not dropped.
+func (s *Store) Rewind(ctx context.Context, by desk.By, name string, to desk.Point) (n int, err error) {
+	err = s.withFeed(ctx, name, func(l *ledger, now time.Time) error {
+		target := map[string]any{"time": to.Time}
+		reached := func(e *entry) bool { return !e.at.Before(to.Time) }
+		if !to.ID.IsZero() {
+			first := s.findID(to.ID)
+			if first == nil {
+				return desk.ErrNoMessage
+			}
+			target = map[string]any{"id": to.ID.String()}
+			reached = func(e *entry) bool { return e.seq >= first.seq }
+		}
+		for i := range l.leases {
+			lease, sh := &l.leases[i], &s.shards[i]
+			place := slices.IndexFunc(sh.entries[:lease.settled-sh.base], func(e entry) bool { return reached(&e) })
+			if place < 0 {
+				continue
+			}
+			n += lease.settled - sh.base - place
+			lease.settled = sh.base + place
+			lease.holder = nil // what it has read lies behind: it must begin anew
+		}
+		e := entryOf(by, "feed rewind", name, now)
+		e.Count, e.Target = n, target
+		s.record(e)
+		return nil
+	})
+	return n, err
+}
+
+// findID returns the first message of the log that has the ID. The caller holds the lock.
+func (s *Store) findID(id postrider.ID) *entry {
+	var first *entry
+	for i := range s.shards {
+		for j := range s.shards[i].entries {
+			if e := &s.shards[i].entries[j]; e.ID == id && (first == nil || e.seq < first.seq) {
+				first = e
+			}
+		}
+	}
+	return first
+}
+
+func (s *Store) withFeed(ctx context.Context, name string, do func(l *ledger, now time.Time) error) error {
+	return s.locked(ctx, func(now time.Time) error {
+		l := s.ledgers[name]
+		if l == nil {
+			return fmt.Errorf("%w: %q", desk.ErrNoFeed, name)
+		}
+		return do(l, now)
+	})
+}

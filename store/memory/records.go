@@ -1,0 +1,73 @@
+package memory
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+)
+
+var _ desk.Records = (*Store)(nil)
+
+// Audit implements [desk.Records]. With before not above 0 it begins with the newest entry.
+func (s *Store) Audit(ctx context.Context, feed string, before int64, limit int) ([]desk.Entry, error) {
+	var page []desk.Entry
+	err := s.locked(ctx, func(time.Time) error {
+		for _, e := range slices.Backward(s.records) {
+			if before > 0 && e.N >= before || feed != "" && feed != e.Feed {
+				continue
+			}
+			if len(page) >= limit {
+				break
+			}
+			e.Target, e.Before, e.After = maps.Clone(e.Target), maps.Clone(e.Before), maps.Clone(e.After)
+			page = append(page, e)
+		}
+		return nil
+	})
+	return page, err
+}
+
+func entryOf(by desk.By, action, feed string, now time.Time) desk.Entry {
+	return desk.Entry{At: now, Who: by.Who, Why: by.Why, Action: action, Feed: feed}
+}
+
+// record adds an entry. The caller holds the lock.
+func (s *Store) record(e desk.Entry) {
+	e.N = int64(len(s.records)) + 1
+	s.records = append(s.records, e)
+}
+
+// describe is what a record says of messages: of one, what matters of it; of several, how many have which status.
+func describe(rows []*postrider.Deferred) map[string]any {
+	if len(rows) > 1 {
+		counts := make(map[string]any)
+		for _, d := range rows {
+			n, _ := counts[string(d.Status)].(int)
+			counts[string(d.Status)] = n + 1
+		}
+		return counts
+	}
+	d := rows[0]
+	payload := string(d.Payload)
+	if !utf8.ValidString(payload) {
+		payload = base64.StdEncoding.EncodeToString(d.Payload)
+	}
+	return map[string]any{
+		"type": d.Type, "topic": d.Topic, "status": string(d.Status), "attempts": d.Attempts, "last_error": d.LastError,
+		"payload": payload,
+	}
+}
+
+func describeFilter(filter desk.Filter) map[string]any {
+	encoded, _ := json.Marshal(filter) // all its fields can be encoded
+	var target map[string]any
+	_ = json.Unmarshal(encoded, &target)
+	return target
+}

@@ -1,0 +1,235 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+)
+
+// Desk is the operator's side of the store. It is safe for concurrent use.
+type Desk struct {
+	pool *pgxpool.Pool
+	cfg  Config
+}
+
+var (
+	_ desk.Letters = (*Desk)(nil)
+	_ desk.Feeds   = (*Desk)(nil)
+	_ desk.Records = (*Desk)(nil)
+)
+
+// NewDesk returns a desk that connects through pool, as a user with the operator role or the schema's owner.
+func NewDesk(pool *pgxpool.Pool, cfg Config) (*Desk, error) {
+	cfg, err := cfg.withDefaults()
+	return &Desk{pool, cfg}, err
+}
+
+// List implements [desk.Letters].
+func (d *Desk) List(ctx context.Context, filter desk.Filter, after *postrider.Deferred, limit int) ([]postrider.Deferred, error) {
+	text := filter.Error
+	filter.Error = ""
+	w := deferredWhere(&filter)
+	if after != nil {
+		w.add("(d.feed, d.seq) > (%s, %s)", after.Feed, after.Seq)
+	}
+	rest, page := w.String(), " ORDER BY d.feed, d.seq LIMIT "+w.arg(limit)
+	if text == "" {
+		return d.list(ctx, "SELECT "+deferredColumns+" FROM @schema@.deferred d"+rest+page, w.args)
+	}
+	// Words that many errors have are soon found by looking at one message after the other, and those that few have by the
+	// index. The planner cannot tell which is which.
+	match := w.errorHas(text)
+	list, err := d.list(ctx, "SELECT "+deferredColumns+" FROM (SELECT * FROM @schema@.deferred d"+rest+
+		" ORDER BY d.feed, d.seq LIMIT 3000) d WHERE "+match+page, w.args)
+	if err != nil || len(list) == limit {
+		return list, err
+	}
+	return d.list(ctx, "WITH hits AS MATERIALIZED (SELECT d.feed, d.seq FROM @schema@.deferred d WHERE "+match+") SELECT "+
+		deferredColumns+" FROM hits JOIN @schema@.deferred d USING (feed, seq)"+rest+page, w.args)
+}
+
+func (d *Desk) list(ctx context.Context, sql string, args []any) ([]postrider.Deferred, error) {
+	rows, err := d.query(ctx, sql, args...)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: list: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (postrider.Deferred, error) {
+		var r deferredRow
+		err := row.Scan(r.targets()...)
+		return r.deferred(), err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("postgres: list: %w", explain(err))
+	}
+	return list, nil
+}
+
+// Count implements [desk.Letters].
+func (d *Desk) Count(ctx context.Context, filter desk.Filter) (map[postrider.Status]int, error) {
+	w := deferredWhere(&filter)
+	rows, err := d.query(ctx, "SELECT d.status, count(*) FROM @schema@.deferred d"+w.String()+" GROUP BY 1", w.args...)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: count: %w", err)
+	}
+	counts := make(map[postrider.Status]int)
+	var status string
+	var n int
+	if _, err = pgx.ForEachRow(rows, []any{&status, &n}, func() error {
+		counts[postrider.Status(status)] = n
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("postgres: count: %w", explain(err))
+	}
+	return counts, nil
+}
+
+// Blocked implements [desk.Letters].
+func (d *Desk) Blocked(ctx context.Context, feed string, limit int) ([]desk.BlockedKey, error) {
+	rows, err := d.query(ctx, `SELECT `+deferredColumns+`, k.since, k.waiting FROM (
+		  SELECT b.feed, b.order_key, min(b.seq) AS seq, min(b.deferred_at) AS since, count(*) - 1 AS waiting
+		  FROM @schema@.deferred b WHERE b.blocking AND ($1 = '' OR b.feed = $1)
+		  GROUP BY b.feed, b.order_key ORDER BY since LIMIT $2) k
+		JOIN @schema@.deferred d ON d.feed = k.feed AND d.seq = k.seq ORDER BY k.since, d.seq`, feed, limit)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: blocked keys: %w", err)
+	}
+	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (desk.BlockedKey, error) {
+		var r deferredRow
+		var k desk.BlockedKey
+		err := row.Scan(append(r.targets(), &k.Since, &k.Waiting)...)
+		k.Head = r.deferred()
+		k.Head.Payload = nil
+		k.Feed, k.Key, k.Since = k.Head.Feed, k.Head.OrderKey(), k.Since.UTC()
+		return k, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("postgres: blocked keys: %w", explain(err))
+	}
+	return keys, nil
+}
+
+// actPage is how many messages an act changes in one transaction: relays wait for it.
+const actPage = 1000
+
+// Act implements [desk.Letters].
+func (d *Desk) Act(ctx context.Context, by desk.By, act desk.Act, filter desk.Filter, limit int) (int, error) {
+	if act.From() == nil {
+		return 0, fmt.Errorf("postgres: there is no act %q", act)
+	}
+	if len(filter.Statuses) == 0 {
+		filter.Statuses = act.From()
+	}
+	record := letterRecord{by: by, act: act, filter: filter}
+	var after *postrider.Deferred
+	for done := false; !done; {
+		page := actPage
+		if limit > 0 {
+			page = min(page, limit-record.count)
+		}
+		list, err := d.List(ctx, filter, after, page)
+		if err != nil || len(list) == 0 {
+			return record.count, errors.Join(err, record.write(ctx, d))
+		}
+		n, err := d.actOn(ctx, act, list, 0)
+		record.add(list, n)
+		if err != nil {
+			return record.count, errors.Join(err, record.write(ctx, d))
+		}
+		after = &list[len(list)-1]
+		done = len(list) < page || limit > 0 && record.count >= limit
+	}
+	return record.count, record.write(ctx, d)
+}
+
+// actOn does something to certain messages, for a replay if job is not 0.
+func (d *Desk) actOn(ctx context.Context, act desk.Act, list []postrider.Deferred, job int64) (int, error) {
+	feeds, seqs := make([]string, len(list)), make([]int64, len(list))
+	for i := range list {
+		feeds[i], seqs[i] = list[i].Feed, list[i].Seq
+	}
+	var n int
+	err := d.pool.QueryRow(ctx, d.cfg.in("SELECT @schema@.act($1, $2, $3, nullif($4::bigint, 0))"), pgx.QueryExecModeExec,
+		string(act), feeds, seqs, job).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("postgres: %s: %w", act, explain(err))
+	}
+	return n, nil
+}
+
+// Edit implements [desk.Letters].
+func (d *Desk) Edit(ctx context.Context, by desk.By, feed string, id postrider.ID, m postrider.Message) error {
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	var headers *string
+	if len(m.Headers) > 0 {
+		text, err := json.Marshal(m.Headers)
+		if err != nil {
+			return err
+		}
+		s := string(text)
+		headers = &s
+	}
+	payload := m.Payload
+	if payload == nil {
+		payload = []byte{}
+	}
+	var done bool
+	err := d.pool.QueryRow(ctx, d.cfg.in("SELECT @schema@.edit($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10)"), pgx.QueryExecModeExec,
+		by.Who, by.Why, feed, id.String(), m.Type, m.Topic, m.RoutingKey, m.ContentType, headers, payload).Scan(&done)
+	if err != nil {
+		return fmt.Errorf("postgres: edit: %w", explain(err))
+	}
+	if !done {
+		return fmt.Errorf("postgres: edit: feed %s has no dead or parked message %s: %w", feed, id, desk.ErrNoMessage)
+	}
+	return nil
+}
+
+// Audit implements [desk.Records].
+func (d *Desk) Audit(ctx context.Context, feed string, before int64, limit int) ([]desk.Entry, error) {
+	rows, err := d.query(ctx, `SELECT n, at, who, login, action, why, coalesce(feed, ''), count, target, before, after
+		FROM @schema@.audit WHERE ($1 = '' OR feed = $1) AND ($2::bigint = 0 OR n < $2::bigint) ORDER BY n DESC LIMIT $3`, feed, before, limit)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: audit: %w", err)
+	}
+	entries, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (desk.Entry, error) {
+		var e desk.Entry
+		err := row.Scan(&e.N, &e.At, &e.Who, &e.Login, &e.Action, &e.Why, &e.Feed, &e.Count, &e.Target, &e.Before, &e.After)
+		e.At = e.At.UTC()
+		return e, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("postgres: audit: %w", explain(err))
+	}
+	return entries, nil
+}
+
+func (d *Desk) query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	rows, err := d.pool.Query(ctx, d.cfg.in(sql), append([]any{pgx.QueryExecModeExec}, args...)...)
+	return rows, explain(err)
+}
+
+func state(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+func nullTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/desk"
+)
+
+// countPending is where counting of what is not delivered ends.
+const countPending = 1_000_000
+
+// Feeds implements [desk.Feeds].
+func (d *Desk) Feeds(ctx context.Context) ([]desk.Feed, error) {
+	rows, err := d.query(ctx, `SELECT f.name, f.created_at, f.paused, @schema@.live_members(f.name), p.pending, p.oldest, c.settled,
+		  a.deferred, a.dead, a.parked, a.blocked, a.next, @schema@.canary_of(f.name)
+		FROM @schema@.feeds f
+		CROSS JOIN LATERAL (SELECT max(c.at) FILTER (WHERE c.member IS NOT NULL) AS settled FROM @schema@.cursors c WHERE c.feed = f.name) c
+		CROSS JOIN LATERAL @schema@.pending(f.name, $1) p
+		CROSS JOIN LATERAL (
+		  SELECT count(*) FILTER (WHERE d.status IN ('scheduled', 'retry', 'waiting')) AS deferred,
+		         count(*) FILTER (WHERE d.status = 'dead') AS dead, count(*) FILTER (WHERE d.status = 'parked') AS parked,
+		         count(DISTINCT d.order_key) FILTER (WHERE d.blocking) AS blocked,
+		         min(d.available_at) FILTER (WHERE d.available_at < 'infinity') AS next
+		  FROM @schema@.deferred d WHERE d.feed = f.name) a
+		ORDER BY f.name`, countPending)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: feeds: %w", err)
+	}
+	feeds, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (desk.Feed, error) {
+		var f desk.Feed
+		var oldest, settled, next, canary *time.Time
+		err := row.Scan(&f.Name, &f.Created, &f.Paused, &f.Members, &f.Pending, &oldest, &settled,
+			&f.Deferred, &f.Dead, &f.Parked, &f.Blocked, &next, &canary)
+		f.Created, f.Oldest, f.Settled, f.NextRetry = f.Created.UTC(), value(oldest).UTC(), value(settled).UTC(), value(next).UTC()
+		f.Canary = value(canary).UTC()
+		return f, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("postgres: feeds: %w", explain(err))
+	}
+	return feeds, nil
+}
+
+// AddFeed implements [desk.Feeds].
+func (d *Desk) AddFeed(ctx context.Context, by desk.By, name string, oldest bool) error {
+	done, err := d.ask(ctx, "feed add", "SELECT @schema@.add_feed($1, $2, $3, $4)", by.Who, by.Why, name, oldest)
+	if err == nil && !done {
+		return &desk.RefusedError{Reason: fmt.Sprintf("the feed %s exists", name), Remedy: "to send its messages again, rewind it"}
+	}
+	return err
+}
+
+// RemoveFeed implements [desk.Feeds].
+func (d *Desk) RemoveFeed(ctx context.Context, by desk.By, name string) error {
+	done, err := d.ask(ctx, "feed rm", "SELECT @schema@.remove_feed($1, $2, $3)", by.Who, by.Why, name)
+	if state(err) == stateServed {
+		return &desk.RefusedError{Reason: fmt.Sprintf("relays serve the feed %s", name), Remedy: "stop them first"}
+	}
+	return noFeed(name, done, err)
+}
+
+// PauseFeed implements [desk.Feeds].
+func (d *Desk) PauseFeed(ctx context.Context, by desk.By, name string, paused bool) error {
+	done, err := d.ask(ctx, "feed pause", "SELECT @schema@.pause_feed($1, $2, $3, $4)", by.Who, by.Why, name, paused)
+	return noFeed(name, done, err)
+}
+
+// rewindPatience is how long a rewind tries to come between the records of relays.
+const rewindPatience = 10 * time.Second
+
+// Rewind implements [desk.Feeds].
+func (d *Desk) Rewind(ctx context.Context, by desk.By, name string, to desk.Point) (int, error) {
+	var id *string
+	if !to.ID.IsZero() {
+		text := to.ID.String()
+		id = &text
+	}
+	for deadline := time.Now().Add(rewindPatience); ; {
+		var n *int
+		err := pgx.BeginTxFunc(ctx, d.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+			return tx.QueryRow(ctx, d.cfg.in("SELECT @schema@.rewind($1, $2, $3, $4, $5)"), pgx.QueryExecModeExec,
+				by.Who, by.Why, name, nullTime(to.Time), id).Scan(&n)
+		})
+		switch code := state(err); {
+		case err == nil && n == nil:
+			return 0, fmt.Errorf("postgres: feed %s: %w", name, desk.ErrNoFeed)
+		case err == nil:
+			return *n, nil
+		case code == stateGone:
+			return 0, fmt.Errorf("postgres: rewind: the log does not hold message %s: %w", to.ID, desk.ErrNoMessage)
+		case code == "23505" && time.Now().Before(deadline): // a relay recorded something at the same moment
+		default:
+			return 0, fmt.Errorf("postgres: rewind: %w", explain(err))
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+func (d *Desk) ask(ctx context.Context, what, sql string, args ...any) (done bool, err error) {
+	err = d.pool.QueryRow(ctx, d.cfg.in(sql), append([]any{pgx.QueryExecModeExec}, args...)...).Scan(&done)
+	if err != nil {
+		err = fmt.Errorf("postgres: %s: %w", what, explain(err))
+	}
+	return done, err
+}
+
+func noFeed(name string, done bool, err error) error {
+	if err == nil && !done {
+		return fmt.Errorf("postgres: feed %s: %w", name, desk.ErrNoFeed)
+	}
+	return err
+}

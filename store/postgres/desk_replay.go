@@ -1,0 +1,230 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+)
+
+// Replay says which messages are to be sent again.
+type Replay struct {
+	Filter desk.Filter `json:"filter"`
+	// Dead chooses among dead letters; otherwise among the messages that the log still holds, of one feed.
+	Dead bool `json:"dead"`
+	// Rate is how many messages are sent a second; 0 is no limit.
+	Rate int `json:"rate"`
+	// Force sends messages also if they are older than DedupWindow. It is not kept.
+	Force bool `json:"-"`
+	// DedupWindow is for how long consumers remember what they have seen. Defaults to 7 days.
+	DedupWindow time.Duration `json:"-"`
+}
+
+// Job is a replay that was started. Delivered and Failed count what relays have reported.
+type Job struct {
+	ID    int64  `json:"id"`
+	State string `json:"state"` // running, paused, done or cancelled
+	Replay
+	By        desk.By   `json:"by"`
+	Created   time.Time `json:"created"`
+	Finished  time.Time `json:"finished,omitzero"`
+	Total     int       `json:"total"`
+	Sent      int       `json:"sent"`
+	Delivered int       `json:"delivered"`
+	Failed    int       `json:"failed"`
+}
+
+// StartReplay creates a job. Nothing is sent before StepReplay. It is refused, with a [desk.RefusedError], when a message is
+// older than what consumers remember: they would take it for new.
+func (d *Desk) StartReplay(ctx context.Context, by desk.By, r Replay) (Job, error) {
+	if r.DedupWindow == 0 {
+		r.DedupWindow = 7 * 24 * time.Hour
+	}
+	if !r.Dead && r.Filter.Feed == "" {
+		return Job{}, &desk.RefusedError{Reason: "which feed is to send the messages again is not said", Remedy: "name one with --feed"}
+	}
+	w, table := d.replaySource(&r)
+	var total int
+	var oldest *time.Time
+	var until *int64
+	err := d.pool.QueryRow(ctx, d.cfg.in("SELECT count(*), min(d.created_at), max(d.seq) FROM "+table+" d"+w.String()),
+		append([]any{pgx.QueryExecModeExec}, w.args...)...).Scan(&total, &oldest, &until)
+	if err != nil {
+		return Job{}, fmt.Errorf("postgres: replay: %w", explain(err))
+	}
+	if age := time.Since(value(oldest)); total > 0 && !r.Dead && age > r.DedupWindow && !r.Force {
+		return Job{}, &desk.RefusedError{
+			Reason: fmt.Sprintf("the oldest message was enqueued %s ago, but consumers remember only %s of what they have seen: they would "+
+				"take it for new", age.Round(time.Second), r.DedupWindow),
+			Remedy: "choose later ones with --since, or use --force if repeated effects do no harm",
+		}
+	}
+	filter, err := json.Marshal(r.Filter)
+	if err != nil {
+		return Job{}, err
+	}
+	var id int64
+	err = d.pool.QueryRow(ctx, d.cfg.in(`INSERT INTO @schema@.jobs (dead, filter, rate, who, why, total, until_seq)
+		VALUES ($1, $2::jsonb, $3, $4, $5, $6, $7) RETURNING id`), pgx.QueryExecModeExec,
+		r.Dead, jsonText(filter), r.Rate, by.Who, by.Why, total, value(until)).Scan(&id)
+	if err != nil {
+		return Job{}, fmt.Errorf("postgres: replay: %w", explain(err))
+	}
+	target := map[string]any{"job": id, "filter": r.Filter, "dead": r.Dead, "rate": r.Rate}
+	if err := d.record(ctx, by, "replay", r.Filter.Feed, total, target, nil, nil); err != nil {
+		return Job{}, err
+	}
+	return d.Job(ctx, id)
+}
+
+// replaySource returns the condition and the table of what a replay chooses from.
+func (d *Desk) replaySource(r *Replay) (*where, string) {
+	if r.Dead {
+		if len(r.Filter.Statuses) == 0 {
+			r.Filter.Statuses = []postrider.Status{postrider.StatusDead}
+		}
+		return deferredWhere(&r.Filter), "@schema@.deferred"
+	}
+	w := logWhere(&r.Filter)
+	w.add(`EXISTS (SELECT FROM @schema@.cursors c WHERE c.feed = %s AND c.base = d.shard
+		AND @schema@.covers(c.tenant, c.others, d.tenant_id) AND @schema@.settled(d.xid, d.seq, c.s1, c.s2, c.last))`, r.Filter.Feed)
+	return w, "@schema@.messages"
+}
+
+// StepReplay hands up to n more messages of a job that runs to the relays, in the order of the log, each once. What it
+// returns does not count what was delivered and what failed.
+func (d *Desk) StepReplay(ctx context.Context, id int64, n int) (Job, error) {
+	err := pgx.BeginTxFunc(ctx, d.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		var (
+			r      Replay
+			filter []byte
+			feed   *string
+			seq    *int64
+			until  int64
+			state  string
+		)
+		// The lock keeps two runners of one job from sending the same, and not a relay from reporting a result of it.
+		err := tx.QueryRow(ctx, d.cfg.in(`SELECT dead, filter, state, at_feed, at_seq, until_seq FROM @schema@.jobs WHERE id = $1 FOR NO KEY UPDATE`),
+			pgx.QueryExecModeExec, id).Scan(&r.Dead, &filter, &state, &feed, &seq, &until)
+		if err != nil || state != "running" {
+			return err
+		}
+		if err := json.Unmarshal(filter, &r.Filter); err != nil {
+			return err
+		}
+		w, table := d.replaySource(&r)
+		w.add("d.seq <= %s", until)
+		order, column := "d.seq", "''"
+		if r.Dead {
+			order, column = "d.feed, d.seq", "d.feed"
+			if seq != nil {
+				w.add("(d.feed, d.seq) > (%s, %s)", value(feed), *seq)
+			}
+		} else if seq != nil {
+			w.add("d.seq > %s", *seq)
+		}
+		rows, err := tx.Query(ctx, d.cfg.in("SELECT "+column+", d.seq FROM "+table+" d"+w.String()+" ORDER BY "+order+" LIMIT "+w.arg(n)),
+			append([]any{pgx.QueryExecModeExec}, w.args...)...)
+		if err != nil {
+			return err
+		}
+		var feeds []string
+		var seqs []int64
+		var f string
+		var s int64
+		if _, err := pgx.ForEachRow(rows, []any{&f, &s}, func() error {
+			feeds, seqs = append(feeds, f), append(seqs, s)
+			return nil
+		}); err != nil {
+			return err
+		}
+		sent := 0
+		switch {
+		case len(seqs) == 0:
+		case r.Dead:
+			err = tx.QueryRow(ctx, d.cfg.in("SELECT @schema@.act('retry', $1, $2, $3)"), pgx.QueryExecModeExec, feeds, seqs, id).Scan(&sent)
+		default:
+			err = tx.QueryRow(ctx, d.cfg.in("SELECT @schema@.resend($1, $2, $3)"), pgx.QueryExecModeExec, r.Filter.Feed, seqs, id).Scan(&sent)
+		}
+		if err != nil {
+			return err
+		}
+		done := len(seqs) < n
+		if len(seqs) > 0 {
+			feed, seq = &feeds[len(feeds)-1], &seqs[len(seqs)-1]
+		}
+		_, err = tx.Exec(ctx, d.cfg.in(`UPDATE @schema@.jobs SET sent = sent + $2, at_feed = $3, at_seq = $4,
+			state = CASE WHEN $5 THEN 'done' ELSE state END, finished = CASE WHEN $5 THEN clock_timestamp() END WHERE id = $1`),
+			pgx.QueryExecModeExec, id, sent, feed, seq, done)
+		return err
+	})
+	if err != nil {
+		return Job{}, fmt.Errorf("postgres: replay: %w", explain(err))
+	}
+	return d.job(ctx, id, "0, 0")
+}
+
+// SetReplay sets the state of a job that is not at its end: running, paused or cancelled.
+func (d *Desk) SetReplay(ctx context.Context, by desk.By, id int64, state string) error {
+	tag, err := d.pool.Exec(ctx, d.cfg.in(`UPDATE @schema@.jobs SET state = $2, finished = CASE WHEN $2 = 'cancelled' THEN clock_timestamp() END
+		WHERE id = $1 AND state IN ('running', 'paused')`), pgx.QueryExecModeExec, id, state)
+	if err != nil {
+		return fmt.Errorf("postgres: replay: %w", explain(err))
+	}
+	if tag.RowsAffected() == 0 {
+		return &desk.RefusedError{Reason: fmt.Sprintf("there is no replay %d that could go on", id), Remedy: "postrider replay ls shows them"}
+	}
+	return d.record(ctx, by, "replay "+state, "", 0, map[string]any{"job": id}, nil, nil)
+}
+
+// results counts what became of the messages of a job.
+const results = `(SELECT count(*) FROM @schema@.job_results r WHERE r.job = j.id AND r.error IS NULL),
+	(SELECT count(*) FROM @schema@.job_results r WHERE r.job = j.id AND r.error IS NOT NULL)`
+
+// Job returns one replay.
+func (d *Desk) Job(ctx context.Context, id int64) (Job, error) { return d.job(ctx, id, results) }
+
+func (d *Desk) job(ctx context.Context, id int64, counts string) (Job, error) {
+	jobs, err := d.jobs(ctx, counts, "WHERE j.id = $1", id)
+	if err == nil && len(jobs) == 0 {
+		err = fmt.Errorf("postgres: there is no replay %d: %w", id, desk.ErrNoMessage)
+	}
+	if err != nil {
+		return Job{}, err
+	}
+	return jobs[0], nil
+}
+
+// Jobs returns the newest replays, newest first.
+func (d *Desk) Jobs(ctx context.Context, limit int) ([]Job, error) {
+	return d.jobs(ctx, results, "ORDER BY j.id DESC LIMIT $1", limit)
+}
+
+func (d *Desk) jobs(ctx context.Context, counts, which string, arg any) ([]Job, error) {
+	rows, err := d.query(ctx, `SELECT j.id, j.state, j.dead, j.filter, j.rate, j.who, j.why, j.created, j.finished, j.total, j.sent, `+counts+`
+		FROM @schema@.jobs j `+which, arg)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: replays: %w", err)
+	}
+	jobs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Job, error) {
+		var j Job
+		var filter []byte
+		var finished *time.Time
+		err := row.Scan(&j.ID, &j.State, &j.Dead, &filter, &j.Rate, &j.By.Who, &j.By.Why, &j.Created, &finished, &j.Total, &j.Sent,
+			&j.Delivered, &j.Failed)
+		if err != nil {
+			return j, err
+		}
+		j.Created, j.Finished = j.Created.UTC(), value(finished).UTC()
+		return j, json.Unmarshal(filter, &j.Filter)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("postgres: replays: %w", explain(err))
+	}
+	return jobs, nil
+}

@@ -1,0 +1,38 @@
+package postgres
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	runTick = 50 * time.Millisecond // between two steps of a replay with a rate
+	runStep = 2000                  // messages of a step without one
+)
+
+// RunReplay hands the messages of a job to the relays, at its rate, until it has come to its end or somebody has paused or
+// cancelled it. It tells progress after each step. When ctx ends it stops; the job goes on where it was when it is run again.
+func (d *Desk) RunReplay(ctx context.Context, id int64, progress func(Job)) (Job, error) {
+	job, err := d.Job(ctx, id)
+	start, before := time.Now(), job.Sent
+	for err == nil && job.State == "running" {
+		n := runStep
+		if job.Rate > 0 {
+			n = int(time.Since(start).Seconds()*float64(job.Rate)) - (job.Sent - before)
+		}
+		if n > 0 {
+			if job, err = d.StepReplay(ctx, id, min(n, runStep)); err == nil {
+				progress(job)
+			}
+		}
+		if job.Rate == 0 || n >= runStep || err != nil {
+			continue
+		}
+		select {
+		case <-time.After(runTick):
+		case <-ctx.Done():
+			return job, ctx.Err()
+		}
+	}
+	return job, err
+}

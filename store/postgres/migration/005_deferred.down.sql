@@ -1,0 +1,11 @@
+DROP VIEW @schema@.message_status;
+DROP TABLE @schema@.job_results, @schema@.jobs;
+DROP FUNCTION @schema@.suspect(text, uuid, smallint, bigint);
+DROP TABLE @schema@.suspects;
+DROP FUNCTION @schema@.conclude(text, uuid, smallint[], bigint[], boolean[], text[], integer[], double precision[], text[]);
+DROP FUNCTION @schema@.due(text, smallint[], integer);
+DROP FUNCTION @schema@.promote(text, smallint, text);
+DROP FUNCTION @schema@.defer(text, uuid, smallint[], smallint[], bigint[], text[], boolean[], integer[], double precision[], text[]);
+DROP FUNCTION @schema@.check_holder(text, uuid, smallint[]);
+DROP FUNCTION @schema@.lock_deferred(text, smallint[]);
+DROP TABLE @schema@.deferred;

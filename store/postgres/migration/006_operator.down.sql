@@ -1,0 +1,13 @@
+DROP FUNCTION @schema@.resend(text, bigint[], bigint);
+DROP FUNCTION @schema@.rewind(text, text, text, timestamptz, uuid);
+DROP FUNCTION @schema@.pause_feed(text, text, text, boolean);
+DROP FUNCTION @schema@.remove_feed(text, text, text);
+DROP FUNCTION @schema@.pending(text, bigint);
+DROP FUNCTION @schema@.live_members(text);
+DROP FUNCTION @schema@.add_feed(text, text, text, boolean);
+DROP FUNCTION @schema@.edit(text, text, text, uuid, text, text, text, text, jsonb, bytea);
+DROP FUNCTION @schema@.act(text, text[], bigint[], bigint);
+DROP FUNCTION @schema@.describe(@schema@.deferred);
+DROP FUNCTION @schema@.record(text, text, text, text, bigint, jsonb, jsonb, jsonb);
+DROP TABLE @schema@.audit;
+DROP FUNCTION @schema@.keep_audit();

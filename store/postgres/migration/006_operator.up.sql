@@ -1,0 +1,328 @@
+-- What operators do, and the record of it. All of it runs with the owner's rights: neither producers nor relays can touch
+-- the record, and nobody can change it.
+
+CREATE TABLE @schema@.audit (
+  n      bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+  who    text        NOT NULL,
+  login  text        NOT NULL DEFAULT session_user,
+  action text        NOT NULL,
+  why    text        NOT NULL DEFAULT '',
+  feed   text,
+  count  bigint      NOT NULL DEFAULT 0,
+  target jsonb,
+  before jsonb,
+  after  jsonb
+);
+CREATE INDEX audit_feed ON @schema@.audit (feed, n);
+
+CREATE FUNCTION @schema@.keep_audit() RETURNS trigger
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  RAISE EXCEPTION 'the record of what operators did is never changed' USING ERRCODE = 'insufficient_privilege';
+END
+$$;
+CREATE TRIGGER keep_audit BEFORE UPDATE OR DELETE OR TRUNCATE ON @schema@.audit
+  FOR EACH STATEMENT EXECUTE FUNCTION @schema@.keep_audit();
+
+CREATE FUNCTION @schema@.record(
+  who text, why text, action text, feed text, count bigint, target jsonb, before jsonb DEFAULT NULL, after jsonb DEFAULT NULL)
+  RETURNS void
+  LANGUAGE sql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  INSERT INTO @schema@.audit (who, why, action, feed, count, target, before, after)
+    VALUES (who, why, action, feed, count, target, before, after)
+$$;
+
+-- What the record keeps of a message.
+CREATE FUNCTION @schema@.describe(d @schema@.deferred) RETURNS jsonb
+  LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+  payload jsonb;
+BEGIN
+  BEGIN
+    payload := jsonb_build_object('payload', convert_from(d.payload, 'UTF8'));
+  EXCEPTION WHEN character_not_in_repertoire OR untranslatable_character THEN
+    payload := jsonb_build_object('payload', encode(d.payload, 'base64'));
+  END;
+  RETURN jsonb_strip_nulls(jsonb_build_object(
+    'id', d.id, 'seq', d.seq, 'type', d.type, 'topic', d.topic, 'key', d.order_key, 'routing_key', d.routing_key,
+    'content_type', d.content_type, 'headers', d.headers, 'status', d.status, 'attempts', d.attempts,
+    'last_error', d.last_error)) || payload;
+END
+$$;
+
+-- Does something to messages that are set aside, each named by its feed and number, and returns to how many. What is no
+-- longer in a state that allows it is left alone. The caller records it.
+CREATE FUNCTION @schema@.act(act text, feeds text[], seqs bigint[], for_job bigint DEFAULT NULL) RETURNS bigint
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET enable_hashjoin = off
+  SET enable_mergejoin = off
+  SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  allowed   text[] := CASE act WHEN 'retry' THEN ARRAY['dead', 'parked', 'retry'] WHEN 'skip' THEN ARRAY['dead', 'retry']
+                               WHEN 'park' THEN ARRAY['dead', 'retry'] WHEN 'discard' THEN ARRAY['dead', 'parked'] END;
+  f         record;
+  of_shards smallint[];
+  of_keys   text[];
+  touched   bigint := 0;
+  done      bigint;
+BEGIN
+  IF allowed IS NULL THEN
+    RAISE EXCEPTION 'there is no act "%"', act USING ERRCODE = 'invalid_parameter_value';
+  END IF;
+  FOR f IN SELECT w.feed, array_agg(w.seq) AS seqs, array_agg(DISTINCT d.shard) AS shards
+           FROM unnest(feeds, seqs) AS w(feed, seq) JOIN @schema@.deferred d ON d.feed = w.feed AND d.seq = w.seq
+           GROUP BY w.feed ORDER BY w.feed
+  LOOP
+    PERFORM @schema@.lock_deferred(f.feed, f.shards);
+    -- Nothing changes behind the lock, so these are the keys that the act may free.
+    SELECT array_agg(k.shard), array_agg(k.order_key) INTO of_shards, of_keys
+      FROM (SELECT DISTINCT d.shard, d.order_key FROM @schema@.deferred d
+            WHERE act <> 'retry' AND d.feed = f.feed AND d.seq = ANY (f.seqs) AND d.status || '' = ANY (allowed) AND d.blocking) k;
+    IF act = 'retry' THEN
+      UPDATE @schema@.deferred d SET status = 'retry', attempts = 0, available_at = clock_timestamp(), job = coalesce(for_job, d.job)
+        WHERE d.feed = f.feed AND d.seq = ANY (f.seqs) AND d.status || '' = ANY (allowed);
+    ELSIF act = 'discard' THEN
+      DELETE FROM @schema@.deferred d WHERE d.feed = f.feed AND d.seq = ANY (f.seqs) AND d.status || '' = ANY (allowed);
+    ELSE
+      UPDATE @schema@.deferred d
+        SET status = CASE act WHEN 'skip' THEN 'dead' ELSE 'parked' END, available_at = 'infinity', blocking = false
+        WHERE d.feed = f.feed AND d.seq = ANY (f.seqs) AND d.status || '' = ANY (allowed);
+    END IF;
+    GET DIAGNOSTICS done = ROW_COUNT;
+    PERFORM @schema@.promote(f.feed, k.shard, k.key) FROM unnest(of_shards, of_keys) AS k(shard, key);
+    touched := touched + done;
+  END LOOP;
+  RETURN touched;
+END
+$$;
+
+-- Replaces what a destination sees of a message, and has it sent.
+CREATE FUNCTION @schema@.edit(
+  who text, why text, of_feed text, of_id uuid, new_type text, new_topic text, new_routing_key text, new_content_type text,
+  new_headers jsonb, new_payload bytea) RETURNS boolean
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  was @schema@.deferred;
+  now @schema@.deferred;
+BEGIN
+  SELECT * INTO was FROM @schema@.deferred d WHERE d.feed = of_feed AND d.id = of_id AND d.status IN ('dead', 'parked')
+    ORDER BY d.seq LIMIT 1;
+  IF was.seq IS NULL THEN
+    RETURN false;
+  END IF;
+  PERFORM @schema@.lock_deferred(of_feed, ARRAY[was.shard]);
+  UPDATE @schema@.deferred d
+    SET type = new_type, topic = nullif(new_topic, ''), routing_key = nullif(new_routing_key, ''),
+        content_type = nullif(new_content_type, ''), headers = new_headers, payload = new_payload
+    WHERE d.feed = of_feed AND d.seq = was.seq AND d.status IN ('dead', 'parked')
+    RETURNING d.* INTO now;
+  IF now.seq IS NULL THEN
+    RETURN false;
+  END IF;
+  PERFORM @schema@.act('retry', ARRAY[of_feed], ARRAY[was.seq]);
+  PERFORM @schema@.record(who, why, 'edit', of_feed, 1, jsonb_build_object('id', of_id),
+                          @schema@.describe(was), @schema@.describe(now));
+  RETURN true;
+END
+$$;
+
+-- Creates a feed that begins with what is enqueued from now on. A floor that is safe for an older snapshot is safe for a
+-- newer one, so that of a feed that is there already saves reading all of the log.
+CREATE FUNCTION @schema@.add_feed(who text, why text, feed_name text, oldest boolean) RETURNS boolean
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM @schema@.check_identity();
+  INSERT INTO @schema@.feeds (name) VALUES (feed_name) ON CONFLICT DO NOTHING;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  IF NOT oldest THEN
+    INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, s1)
+      SELECT feed_name, s, 0, true, clock_timestamp(), coalesce(max(c.lo) FILTER (WHERE pg_snapshot_xmax(c.s1) > '1'), 0),
+             pg_current_snapshot()
+      FROM generate_series(0, @schema@.shard_count() - 1) s LEFT JOIN @schema@.cursors c ON c.shard = s
+      GROUP BY s;
+  END IF;
+  PERFORM @schema@.open_feed(feed_name);
+  PERFORM @schema@.record(who, why, 'feed add', feed_name, 0, jsonb_build_object('from', CASE WHEN oldest THEN 'oldest' ELSE 'now' END));
+  RETURN true;
+END
+$$;
+
+CREATE FUNCTION @schema@.live_members(feed_name text) RETURNS bigint
+  LANGUAGE sql STABLE
+AS $$
+  SELECT count(*) FROM (SELECT m.member FROM @schema@.members m WHERE m.feed = feed_name AND m.until > clock_timestamp()
+                        GROUP BY m.member HAVING NOT bool_or(m.gone)) m
+$$;
+
+-- How many messages a feed has not settled, at most max_rows, and since when the first of them waits. What is above the
+-- floor is counted by the index that relays read by.
+CREATE FUNCTION @schema@.pending(feed_name text, max_rows bigint) RETURNS TABLE (pending bigint, oldest timestamptz)
+  LANGUAGE sql STABLE
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET jit = off
+AS $$
+  SELECT count(*), min(m.created_at) FROM (
+    SELECT m.created_at FROM @schema@.cursors c
+    CROSS JOIN LATERAL (
+      SELECT m.created_at FROM @schema@.messages m
+      WHERE m.shard = c.base AND m.seq > c.lo AND @schema@.covers(c.tenant, c.others, m.tenant_id) AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
+      UNION ALL
+      SELECT m.created_at FROM pg_snapshot_xip(c.s1) i(xid) CROSS JOIN LATERAL (
+        SELECT m.created_at FROM @schema@.messages m
+        WHERE m.xid = i.xid AND m.shard + 0 = c.base AND m.seq + 0 <= c.lo AND @schema@.covers(c.tenant, c.others, m.tenant_id)
+          AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)) m) m
+    WHERE c.feed = feed_name
+    LIMIT max_rows) m
+$$;
+
+CREATE FUNCTION @schema@.remove_feed(who text, why text, feed_name text) RETURNS boolean
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  aside bigint;
+BEGIN
+  IF @schema@.live_members(feed_name) > 0 THEN
+    RAISE EXCEPTION 'relays serve the feed' USING ERRCODE = 'PR005';
+  END IF;
+  DELETE FROM @schema@.deferred d WHERE d.feed = feed_name;
+  GET DIAGNOSTICS aside = ROW_COUNT;
+  DELETE FROM @schema@.checkpoints c WHERE c.feed = feed_name;
+  DELETE FROM @schema@.slices s WHERE s.feed = feed_name;
+  DELETE FROM @schema@.feeds f WHERE f.name = feed_name;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  PERFORM @schema@.record(who, why, 'feed rm', feed_name, aside, NULL);
+  RETURN true;
+END
+$$;
+
+CREATE FUNCTION @schema@.pause_feed(who text, why text, feed_name text, pause boolean) RETURNS boolean
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  was boolean;
+BEGIN
+  SELECT f.paused INTO was FROM @schema@.feeds f WHERE f.name = feed_name FOR UPDATE;
+  IF was IS NULL THEN
+    RETURN false;
+  END IF;
+  UPDATE @schema@.feeds f SET paused = pause WHERE f.name = feed_name;
+  PERFORM @schema@.record(who, why, CASE WHEN pause THEN 'feed pause' ELSE 'feed resume' END, feed_name, 0, NULL,
+                          jsonb_build_object('paused', was), jsonb_build_object('paused', pause));
+  RETURN true;
+END
+$$;
+
+-- Sets a feed back. Its cursors are taken, as another relay would.
+--
+-- The new cursor stands in the middle of a window, from nothing at all to the snapshot that the old one had reached: all
+-- that was visible there and has a higher number than the place comes again. Then it goes on where the old one was: what
+-- the old one had not reached, such as a transaction that was in flight, is not touched by any of this.
+CREATE FUNCTION @schema@.rewind(who text, why text, feed_name text, to_time timestamptz, to_id uuid) RETURNS bigint
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET jit = off
+AS $$
+DECLARE
+  was        record;
+  target     bigint;
+  place      bigint;
+  again      bigint := 0;
+  n          bigint;
+  found_feed boolean := false;
+BEGIN
+  PERFORM @schema@.check_isolation();
+  PERFORM @schema@.check_identity();
+  IF to_id IS NOT NULL THEN
+    SELECT m.seq INTO target FROM @schema@.messages m WHERE m.id = to_id ORDER BY m.seq LIMIT 1;
+    IF target IS NULL THEN
+      RAISE EXCEPTION 'the log does not hold the message (any more)' USING ERRCODE = 'PR006';
+    END IF;
+  END IF;
+  FOR was IN SELECT * FROM @schema@.cursors c WHERE c.feed = feed_name ORDER BY c.shard LOOP
+    found_feed := true;
+    place := target;
+    IF place IS NULL THEN
+      SELECT min(m.seq) INTO place FROM @schema@.messages m WHERE m.shard = was.base AND m.created_at >= to_time;
+    END IF;
+    SELECT count(*) INTO n FROM @schema@.messages m
+      WHERE m.shard = was.base AND m.seq >= place AND @schema@.covers(was.tenant, was.others, m.tenant_id)
+        AND @schema@.settled(m.xid, m.seq, was.s1, was.s2, was.last);
+    CONTINUE WHEN n = 0;
+    -- One that is in its first window has no other.
+    IF pg_snapshot_xmax(was.s1) > '1' THEN
+      was.s2 := was.s1;
+      was.lo2 := was.lo;
+    ELSE
+      place := least(place, was.last + 1);
+    END IF;
+    INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, s1, s2, lo2, last)
+      VALUES (feed_name, was.shard, was.n + 1, true, clock_timestamp(), 0, '1:1:', was.s2, was.lo2, place - 1);
+    again := again + n;
+  END LOOP;
+  IF NOT found_feed THEN
+    RETURN NULL;
+  END IF;
+  PERFORM @schema@.record(who, why, 'feed rewind', feed_name, again,
+                          jsonb_strip_nulls(jsonb_build_object('time', to_time, 'message', to_id)));
+  RETURN again;
+END
+$$;
+
+-- Sets messages of the log aside once more, to be sent again, and returns how many: what is set aside already is not.
+CREATE FUNCTION @schema@.resend(feed_name text, seqs bigint[], for_job bigint) RETURNS bigint
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET enable_hashjoin = off
+  SET enable_mergejoin = off
+  SET jit = off
+AS $$
+DECLARE
+  done bigint;
+BEGIN
+  INSERT INTO @schema@.deferred (
+    feed, seq, shard, status, blocking, available_at, job, order_key, priority, id, type, aggregate_type, aggregate_id, key,
+    topic, routing_key, tenant_id, content_type, schema_version, schema_id, dedup_key, correlation_id, causation_id,
+    created_at, occurred_at, headers, payload)
+  SELECT feed_name, m.seq, m.shard, 'retry', false, clock_timestamp(), for_job,
+         coalesce(m.key, m.aggregate_type || '/' || m.aggregate_id), coalesce(m.priority, 0), m.id, m.type, m.aggregate_type,
+         m.aggregate_id, m.key, m.topic, m.routing_key, m.tenant_id, m.content_type, m.schema_version, m.schema_id,
+         m.dedup_key, m.correlation_id, m.causation_id, m.created_at, coalesce(m.occurred_at, m.created_at), m.headers,
+         m.payload
+  FROM unnest(seqs) s(seq) CROSS JOIN generate_series(0, @schema@.shard_count() - 1) h(shard)
+  JOIN @schema@.messages m ON m.shard = h.shard AND m.seq = s.seq
+  ON CONFLICT DO NOTHING;
+  GET DIAGNOSTICS done = ROW_COUNT;
+  RETURN done;
+END
+$$;
+
+REVOKE ALL ON FUNCTION
+  @schema@.record(text, text, text, text, bigint, jsonb, jsonb, jsonb), @schema@.act(text, text[], bigint[], bigint),
+  @schema@.edit(text, text, text, uuid, text, text, text, text, jsonb, bytea), @schema@.add_feed(text, text, text, boolean),
+  @schema@.remove_feed(text, text, text), @schema@.pause_feed(text, text, text, boolean),
+  @schema@.rewind(text, text, text, timestamptz, uuid), @schema@.resend(text, bigint[], bigint)
+  FROM PUBLIC;

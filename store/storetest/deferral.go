@@ -1,0 +1,289 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+var deferralTests = []test{
+	{"DeferredFields", testDeferredFields},
+	{"BlockedKeyGoesOn", testBlockedKeyGoesOn},
+	{"WaitingForNothing", testWaitingForNothing},
+	{"WaitingComesFirst", testWaitingComesFirst},
+	{"DeferTwice", testDeferTwice},
+	{"DeferIsFenced", testDeferIsFenced},
+	{"DeferAllOrNone", testDeferAllOrNone},
+	{"DeadIsNeverDue", testDeadIsNeverDue},
+	{"FeedsDeferApart", testFeedsDeferApart},
+
+	{"DueOrder", testDueOrder},
+	{"DueNext", testDueNext},
+	{"DueBehindHead", testDueBehindHead},
+	{"DueStopsAtOther", testDueStopsAtOther},
+	{"DrainWithFailures", testDrainWithFailures},
+	{"DeferralConcurrent", testDeferralConcurrent},
+
+	{"Suspects", testSuspects},
+}
+
+// testDeferredFields checks that all of a message comes back, with what is known about it.
+func testDeferredFields(t *testing.T, h Harness) {
+	want := postrider.Event("storetest.happened", "storetest", "k", []byte("\x00\xff payload"))
+	want.Headers = map[string]string{"h": "v"}
+	want.Topic, want.RoutingKey, want.TenantID, want.DedupKey, want.SchemaID = "topic", "routing", "tenant", "dedup", "schema"
+	want.CorrelationID, want.CausationID, want.Priority = "correlation", "causation", 3
+	want.DeliverAfter = time.Now().Add(-time.Hour)
+	write(t, h, want)
+	r := joinAlone(t, h, "feed", longLease)
+	batches := r.next(1, 10)
+	r.setAside(batches, asKey(postrider.Deferral{Status: postrider.StatusRetry, Attempts: 2, Cause: "refused: \"no\""}))
+	r.settle(batches...)
+	r.leave()
+
+	r = joinAlone(t, h, "feed", longLease)
+	if !r.balance().Deferred {
+		t.Error("Share.Deferred is not set")
+	}
+	due := r.due(10)
+	expectAside(t, due.Messages, want)
+	got := due.Messages[0]
+	if diff := difference(got.Message, want); diff != "" {
+		t.Error(diff)
+	}
+	if got.Feed != "feed" || got.Shard != batches[0].Shard || got.Status != postrider.StatusRetry || !got.Blocking ||
+		got.Attempts != 2 || got.LastError != "refused: \"no\"" || got.Job != 0 {
+		t.Errorf("got %+v", got)
+	}
+	now := time.Now()
+	for name, at := range map[string]time.Time{
+		"EnqueuedAt": got.EnqueuedAt, "DeferredAt": got.DeferredAt, "TriedAt": got.TriedAt, "AvailableAt": got.AvailableAt,
+	} {
+		if !near(at, now) {
+			t.Errorf("%s is %v, want about %v", name, at, now)
+		}
+	}
+	if got.EnqueuedAt.After(got.DeferredAt) {
+		t.Errorf("enqueued at %v and set aside at %v", got.EnqueuedAt, got.DeferredAt)
+	}
+	got.Payload[0], got.Headers["h"] = 'X', "spoilt"
+	if diff := difference(r.due(10).Messages[0].Message, want); diff != "" {
+		t.Errorf("after a change to what was handed out: %s", diff)
+	}
+}
+
+// testBlockedKeyGoesOn follows a key from its first failure until it is free.
+func testBlockedKeyGoesOn(t *testing.T, h Harness) {
+	first := joinAlone(t, h, "feed", longLease)
+	msgs := block(first, h, "k", 4, postrider.Deferral{Status: postrider.StatusRetry, Attempts: 1, Cause: "refused"})
+	first.leave()
+
+	r := joinAlone(t, h, "feed", longLease)
+	r.idle()
+	key := msgs[0].OrderKey()
+	if got := r.blocked(); !slices.Equal(got, []string{key}) {
+		t.Errorf("blocked are %q, want %q", got, key)
+	}
+	due := r.due(100).Messages
+	expectAside(t, due, msgs...)
+	expectStatus(t, due, postrider.StatusRetry, postrider.StatusWaiting, postrider.StatusWaiting, postrider.StatusWaiting)
+
+	// The second one fails: it holds back the rest.
+	if free := r.conclude(append(delivered(due[0]), failed(due[1], time.Hour))...); len(free) > 0 {
+		t.Errorf("%q are free, want none", free)
+	}
+	if due := r.due(100); len(due.Messages) > 0 || due.Next < 59*time.Minute || due.Next > 61*time.Minute {
+		t.Errorf("got %d messages, and %v until the next, want none within an hour", len(due.Messages), due.Next)
+	}
+	// Whoever concludes may have got the message before the pause was known.
+	if free := r.conclude(delivered(due[1])...); len(free) > 0 {
+		t.Errorf("%q are free, want none", free)
+	}
+	rest := r.due(100).Messages
+	expectAside(t, rest, msgs[2:]...)
+	expectStatus(t, rest, postrider.StatusRetry, postrider.StatusWaiting) // promoted
+	if rest[0].Attempts != 0 || !near(rest[0].AvailableAt, time.Now()) {
+		t.Errorf("the next one begins with %d attempts at %v, want 0 and now", rest[0].Attempts, rest[0].AvailableAt)
+	}
+	if free := r.conclude(delivered(rest...)...); !slices.Equal(free, []string{key}) {
+		t.Errorf("%q are free, want %q", free, key)
+	}
+	if due := r.due(100); len(due.Messages) > 0 || due.Next >= 0 {
+		t.Errorf("got %+v, want nothing at all", due)
+	}
+	if r.balance().Deferred || len(r.blocked()) > 0 {
+		t.Error("something is left")
+	}
+	if free := r.conclude(delivered(rest...)...); len(free) > 0 { // once more, as after a lost answer
+		t.Errorf("%q are free, though nothing was removed", free)
+	}
+}
+
+// testWaitingForNothing sets messages aside behind one that is gone.
+func testWaitingForNothing(t *testing.T, h Harness) {
+	r := joinAlone(t, h, "feed", longLease)
+	waiting := postrider.Deferral{Status: postrider.StatusWaiting}
+	msgs := block(r, h, "k", 3, waiting)
+	due := r.due(10).Messages
+	expectAside(t, due, msgs...)
+	expectStatus(t, due, postrider.StatusRetry, postrider.StatusWaiting, postrider.StatusWaiting)
+
+	more := block(r, h, "k", 2, waiting)
+	due = r.due(10).Messages
+	expectAside(t, due, append(msgs, more...)...)
+	r.conclude(delivered(due...)...)
+
+	// What blocks the key further behind is none of its business.
+	msgs = series("k", 2)
+	write(t, h, msgs...)
+	batches := r.next(2, 10)
+	r.setAside(batches, func(n int) postrider.Deferral {
+		return []postrider.Deferral{{}, {Status: postrider.StatusDead, Blocking: true}}[n]
+	})
+	r.setAside(batches, asKey(waiting))
+	expectAside(t, r.due(10).Messages, msgs[0])
+}
+
+// testWaitingComesFirst has one call bring the failed message behind the one that waits for it.
+func testWaitingComesFirst(t *testing.T, h Harness) {
+	msgs := series("k", 2)
+	write(t, h, msgs...)
+	r := joinAlone(t, h, "feed", longLease)
+	var all []postrider.Deferral
+	for _, b := range r.next(2, 10) {
+		for i, m := range b.Messages {
+			d := postrider.Deferral{Batch: &b, Index: i, Status: postrider.StatusWaiting, Blocking: true}
+			if m.ID == msgs[0].ID {
+				d.Status = postrider.StatusDead
+			}
+			all = append(all, d)
+		}
+	}
+	slices.Reverse(all)
+	if err := r.feed.Defer(t.Context(), all); err != nil {
+		t.Fatalf("Defer: %v", err)
+	}
+	expectAside(t, r.due(10).Messages)
+}
+
+// testDeferTwice sets messages aside again, as a member does that has read them once more after a crash.
+func testDeferTwice(t *testing.T, h Harness) {
+	msgs := series("k", 3)
+	write(t, h, msgs...)
+	first := joinAlone(t, h, "feed", longLease)
+	batches := first.next(3, 10)
+	retry := postrider.Deferral{Status: postrider.StatusRetry, Attempts: 5, Cause: "first"}
+	first.setAside(batches, asKey(retry))
+	first.setAside(batches, asKey(postrider.Deferral{Status: postrider.StatusDead, Cause: "second"}))
+	first.leave() // having settled nothing
+
+	r := joinAlone(t, h, "feed", longLease)
+	batches = r.next(3, 10)
+	expect(t, batches, msgs)
+	r.setAside(batches, asKey(postrider.Deferral{Status: postrider.StatusWaiting}))
+	due := r.due(10).Messages
+	expectAside(t, due, msgs...)
+	if due[0].Status != postrider.StatusRetry || due[0].Attempts != 5 || due[0].LastError != "first" {
+		t.Errorf("got %+v, want what was set aside first", due[0])
+	}
+}
+
+// testDeferIsFenced lets a member come back after others have taken its shards.
+func testDeferIsFenced(t *testing.T, h Harness) {
+	old := joinAlone(t, h, "feed", shortLease)
+	aside := block(old, h, "aside", 1, postrider.Deferral{Status: postrider.StatusRetry})
+	msgs := series("k", 2)
+	write(t, h, msgs...)
+	batches := old.next(2, 10)
+	due := old.due(10).Messages
+
+	r := joinAlone(t, h, "feed", longLease) // waits until the lease has run out
+	late := postrider.Deferral{Batch: &batches[0], Status: postrider.StatusDead, Blocking: true}
+	if err := old.feed.Defer(t.Context(), []postrider.Deferral{late}); err == nil {
+		t.Error("Defer: no error, though the shard is another's")
+	}
+	if _, err := old.feed.Conclude(t.Context(), delivered(due...)); err == nil {
+		t.Error("Conclude: no error, though the shard is another's")
+	}
+	if _, err := old.feed.Suspect(t.Context(), &batches[0], 0); err == nil {
+		t.Error("Suspect: no error, though the shard is another's")
+	}
+	expect(t, r.next(2, 10), msgs)
+	expectAside(t, r.due(10).Messages, aside...)
+	if got := r.blocked(); !slices.Equal(got, []string{aside[0].OrderKey()}) {
+		t.Errorf("blocked are %q, want only the first", got)
+	}
+}
+
+// testDeferAllOrNone has one of two shards belong to another.
+func testDeferAllOrNone(t *testing.T, h Harness) {
+	if h.Shards < 2 {
+		t.Skip("needs two shards")
+	}
+	var msgs []postrider.Message
+	for i := range 20 * h.Shards {
+		msgs = append(msgs, one(fmt.Sprint("k", i)))
+	}
+	write(t, h, msgs...)
+	r := joinAlone(t, h, "feed", longLease)
+	batches := r.next(len(msgs), 1000)
+	mine := &batches[0]
+	other := &batches[slices.IndexFunc(batches, func(b postrider.Batch) bool { return b.Shard != mine.Shard })]
+	r.release(postrider.Mark{Shard: other.Shard})
+	err := r.feed.Defer(t.Context(), []postrider.Deferral{
+		{Batch: mine, Status: postrider.StatusRetry, Blocking: true}, {Batch: other, Status: postrider.StatusRetry, Blocking: true},
+	})
+	if err == nil {
+		t.Fatal("Defer: no error, though one shard is not held")
+	}
+	expectAside(t, r.due(10).Messages)
+}
+
+func testDeadIsNeverDue(t *testing.T, h Harness) {
+	r := joinAlone(t, h, "feed", longLease)
+	dead := block(r, h, "dead", 2, postrider.Deferral{Status: postrider.StatusDead, Cause: "refused"})
+	if due := r.due(10); len(due.Messages) > 0 || due.Next >= 0 || r.balance().Deferred {
+		t.Errorf("got %+v, want nothing due now or later", due)
+	}
+	failing := block(r, h, "failing", 2, postrider.Deferral{Status: postrider.StatusRetry, Attempts: 1})
+	if !r.balance().Deferred {
+		t.Error("Share.Deferred is not set")
+	}
+	due := r.due(10).Messages
+	expectAside(t, due, failing...)
+	last := failed(due[0], 0)
+	last.Status = postrider.StatusDead
+	if free := r.conclude(last); len(free) > 0 {
+		t.Errorf("%q are free, want none", free)
+	}
+	if due := r.due(10); len(due.Messages) > 0 || due.Next >= 0 || r.balance().Deferred {
+		t.Errorf("got %+v, want nothing due now or later", due)
+	}
+	if free := r.conclude(delivered(due[0])...); len(free) > 0 { // an operator's affair now
+		t.Errorf("%q are free, want none", free)
+	}
+	expectAside(t, r.due(10).Messages)
+	want := []string{dead[0].OrderKey(), failing[0].OrderKey()}
+	if got := r.blocked(); !slices.Equal(got, want) {
+		t.Errorf("blocked are %q, want %q", got, want)
+	}
+}
+
+func testFeedsDeferApart(t *testing.T, h Harness) {
+	one, two := joinAlone(t, h, "one", longLease), joinAlone(t, h, "two", longLease)
+	msgs := block(one, h, "k", 2, postrider.Deferral{Status: postrider.StatusRetry})
+	batches := two.next(2, 10)
+	expect(t, batches, msgs)
+	if two.balance().Deferred || len(two.blocked()) > 0 || len(two.due(10).Messages) > 0 {
+		t.Error("a feed sees what another has set aside")
+	}
+	two.setAside(batches, asKey(postrider.Deferral{Status: postrider.StatusDead}))
+	expectAside(t, one.due(10).Messages, msgs...)
+	one.conclude(delivered(one.due(10).Messages...)...)
+	if len(one.blocked()) > 0 || len(two.blocked()) != 1 {
+		t.Error("a feed ended what another had set aside")
+	}
+}

@@ -1,0 +1,204 @@
+package storetest
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+)
+
+func testDeskRetry(t *testing.T, h Harness) {
+	r, msgs := dead(t, h, 2)
+	act(t, h, desk.Retry, desk.Filter{ID: msgs[1].ID}, 0) // one that waits is not to be hurried
+	act(t, h, desk.Retry, desk.Filter{ID: msgs[0].ID}, 1)
+	due := r.due(10).Messages
+	expectAside(t, due, msgs...)
+	if d := due[0]; d.Status != postrider.StatusRetry || d.Attempts != 0 || !d.Blocking || d.LastError != "refused" {
+		t.Errorf("got %+v, want a new beginning", d)
+	}
+	r.conclude(failed(due[0], time.Hour))
+	expectAside(t, r.due(10).Messages)
+	act(t, h, desk.Retry, desk.Filter{Feed: "feed"}, 1) // the pause is cut short
+	due = r.due(10).Messages
+	expectAside(t, due, msgs...)
+	if free := r.conclude(delivered(due...)...); !slices.Equal(free, []string{msgs[0].OrderKey()}) {
+		t.Errorf("%q are free, want the key", free)
+	}
+}
+
+// expectGoneOn checks what has become of the first message of a key, and that those behind it go on.
+func expectGoneOn(t *testing.T, h Harness, r *reader, msgs []postrider.Message, status postrider.Status) {
+	t.Helper()
+	due := r.due(10).Messages
+	expectAside(t, due, msgs[1:]...)
+	if due[0].Status != postrider.StatusRetry || due[0].Attempts != 0 || !due[0].Blocking {
+		t.Errorf("got %+v, want it to be the first of its key", due[0])
+	}
+	if free := r.conclude(delivered(due...)...); !slices.Equal(free, []string{msgs[0].OrderKey()}) {
+		t.Errorf("%q are free, want the key", free)
+	}
+	left := list(t, h, desk.Filter{})
+	if status == "" {
+		expectAside(t, left)
+		return
+	}
+	expectAside(t, left, msgs[0])
+	if d := left[0]; d.Status != status || d.Blocking || !d.AvailableAt.IsZero() || d.LastError != "refused" {
+		t.Errorf("got %+v, want it %s and in nobody's way", d, status)
+	}
+	if got := r.blocked(); len(got) > 0 {
+		t.Errorf("blocked are %q, want none", got)
+	}
+	act(t, h, desk.Retry, desk.Filter{ID: msgs[0].ID}, 1)
+	due = r.due(10).Messages
+	expectAside(t, due, msgs[0])
+	if free := r.conclude(delivered(due...)...); len(free) > 0 {
+		t.Errorf("%q are free, though nothing was blocked", free)
+	}
+}
+
+func testDeskSkip(t *testing.T, h Harness) {
+	r, msgs := dead(t, h, 3)
+	act(t, h, desk.Skip, desk.Filter{Head: true}, 1)
+	expectGoneOn(t, h, r, msgs, postrider.StatusDead)
+}
+
+func testDeskPark(t *testing.T, h Harness) {
+	r := joinAlone(t, h, "feed", longLease)
+	msgs := block(r, h, "k", 3, postrider.Deferral{Status: postrider.StatusRetry, Delay: time.Hour, Cause: "refused"})
+	act(t, h, desk.Park, desk.Filter{Key: msgs[0].OrderKey()}, 1)
+	expectGoneOn(t, h, r, msgs, postrider.StatusParked)
+}
+
+func testDeskDiscard(t *testing.T, h Harness) {
+	r, msgs := dead(t, h, 3)
+	act(t, h, desk.Discard, desk.Filter{ID: msgs[2].ID}, 0) // one that waits cannot be
+	act(t, h, desk.Discard, desk.Filter{ID: msgs[0].ID}, 1)
+	expectGoneOn(t, h, r, msgs, "")
+}
+
+// testDeskActOnMany acts on some of many, oldest first, and on those only to which it can be done.
+func testDeskActOnMany(t *testing.T, h Harness) {
+	r := joinAlone(t, h, "feed", longLease)
+	var first, second []postrider.Message
+	for k := range 5 {
+		msgs := block(r, h, fmt.Sprint("k", k), 2, postrider.Deferral{Status: postrider.StatusDead})
+		first, second = append(first, msgs[0]), append(second, msgs[1])
+	}
+	n, err := h.Desk.Act(t.Context(), operator, desk.Park, desk.Filter{Feed: "feed"}, 2)
+	if err != nil || n != 2 {
+		t.Fatalf("parked %d, and %v; want 2", n, err)
+	}
+	e := newest(t, h, "feed")[0]
+	if e.Count != 2 || fmt.Sprint(e.Before) != "map[dead:2]" {
+		t.Errorf("the record is %+v", e)
+	}
+	expectAside(t, list(t, h, desk.Filter{Statuses: []postrider.Status{postrider.StatusParked}}), first[:2]...)
+	due := r.due(10).Messages
+	expectAside(t, due, second[:2]...)
+	// A message that does not block, or is not the first to block, frees nobody.
+	act(t, h, desk.Discard, desk.Filter{Statuses: []postrider.Status{postrider.StatusParked}}, 2)
+	expectAside(t, r.due(10).Messages, second[:2]...)
+	act(t, h, desk.Discard, desk.Filter{}, 3)
+	r.conclude(delivered(r.due(10).Messages...)...)
+	expectAside(t, list(t, h, desk.Filter{}))
+	act(t, h, desk.Discard, desk.Filter{}, 0)
+	if _, err := h.Desk.Act(t.Context(), operator, "burn", desk.Filter{}, 0); err == nil {
+		t.Error("an act that does not exist was done")
+	}
+}
+
+// testDeskDecisionStands has an operator park a message while it is being sent.
+func testDeskDecisionStands(t *testing.T, h Harness) {
+	for name, end := range map[string]func(postrider.Deferred) postrider.Conclusion{
+		"delivered": func(d postrider.Deferred) postrider.Conclusion { return delivered(d)[0] },
+		"failed":    func(d postrider.Deferred) postrider.Conclusion { return failed(d, 0) },
+	} {
+		r := joinAlone(t, h, name, longLease)
+		r.settle(r.read(100)...)
+		msgs := block(r, h, name, 2, postrider.Deferral{Status: postrider.StatusRetry})
+		due := r.due(10).Messages
+		act(t, h, desk.Park, desk.Filter{Feed: name}, 1)
+		if free := r.conclude(end(due[0])); len(free) > 0 {
+			t.Errorf("%s: %q are free, want none", name, free)
+		}
+		got := list(t, h, desk.Filter{Feed: name})
+		expectAside(t, got, msgs...)
+		expectStatus(t, got, postrider.StatusParked, postrider.StatusRetry)
+	}
+}
+
+// newest returns all records, newest first.
+func newest(t *testing.T, h Harness, feed string) []desk.Entry {
+	t.Helper()
+	entries, err := h.Desk.Audit(t.Context(), feed, 0, 1000)
+	if err != nil {
+		t.Fatalf("Audit: %v", err)
+	}
+	return entries
+}
+
+func testDeskRecords(t *testing.T, h Harness) {
+	m := one("k")
+	m.Topic, m.Payload = "topic", []byte("not \xff text")
+	write(t, h, m)
+	r := joinAlone(t, h, "feed", longLease)
+	r.setAside(r.next(1, 10), asKey(postrider.Deferral{Status: postrider.StatusDead, Attempts: 3, Cause: "refused"}))
+	act(t, h, desk.Retry, desk.Filter{ID: postrider.NewID()}, 0) // nothing happens, and nothing is recorded
+	act(t, h, desk.Retry, desk.Filter{ID: m.ID}, 1)
+	act(t, h, desk.Park, desk.Filter{ID: m.ID}, 1)
+	act(t, h, desk.Discard, desk.Filter{Feed: "feed"}, 1)
+	if err := h.Desk.AddFeed(t.Context(), operator, "another", false); err != nil {
+		t.Fatalf("AddFeed: %v", err)
+	}
+	if err := h.Desk.PauseFeed(t.Context(), operator, "none", true); !errors.Is(err, desk.ErrNoFeed) {
+		t.Errorf("PauseFeed: %v, want ErrNoFeed", err)
+	}
+
+	entries := newest(t, h, "feed")
+	if len(entries) != 3 {
+		t.Fatalf("got %d records of the feed, want 3", len(entries))
+	}
+	wanted := []struct{ action, before, after string }{{"discard", "parked", ""}, {"park", "retry", "parked"}, {"retry", "dead", "retry"}}
+	for i, e := range entries {
+		if e.Action != wanted[i].action || e.Who != operator.Who || e.Why != operator.Why || e.Count != 1 || !near(e.At, time.Now()) ||
+			len(e.Target) == 0 {
+			t.Errorf("record %d is %+v", i, e)
+		}
+		for key, want := range map[string]any{
+			"type": m.Type, "topic": m.Topic, "status": wanted[i].before, "last_error": "refused",
+			"payload": base64.StdEncoding.EncodeToString(m.Payload),
+		} {
+			if e.Before[key] != want {
+				t.Errorf("record %d: %s was %v, want %v", i, key, e.Before[key], want)
+			}
+		}
+		if after, _ := e.After["status"].(string); after != wanted[i].after {
+			t.Errorf("record %d: the status is %q afterwards, want %q", i, after, wanted[i].after)
+		}
+	}
+	if got := fmt.Sprint(entries[2].Before["attempts"]); got != "3" {
+		t.Errorf("there were %s attempts, want 3", got)
+	}
+
+	var all []desk.Entry
+	for before := int64(math.MaxInt64); ; before = all[len(all)-1].N {
+		page, err := h.Desk.Audit(t.Context(), "", before, 3)
+		if err != nil {
+			t.Fatalf("Audit: %v", err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		all = append(all, page...)
+	}
+	if len(all) != 4 || all[0].Feed != "another" || all[1].N != entries[0].N {
+		t.Errorf("got %+v, want the three of the feed and a newer one", all)
+	}
+}

@@ -1,0 +1,245 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// testDueOrder: priority goes first, then what is due for longest, then the order of the log. Nothing here blocks.
+func testDueOrder(t *testing.T, h Harness) {
+	now := time.Now()
+	msgs := series("k", 7) // of one key, so that all are in one shard
+	for i, hours := range []int{1, 2, 3, 3, 1, 1} {
+		msgs[i].DeliverAfter = now.Add(-time.Duration(hours) * time.Hour)
+	}
+	msgs[4].Priority, msgs[5].Priority = 5, -5
+	write(t, h, msgs...)
+	r := joinAlone(t, h, "feed", longLease)
+	batches := r.next(len(msgs), 100)
+	r.setAside(batches, func(n int) postrider.Deferral {
+		if n == 6 {
+			return postrider.Deferral{Status: postrider.StatusRetry}
+		}
+		return postrider.Deferral{Status: postrider.StatusScheduled}
+	})
+	r.settle(batches...)
+	if got := r.blocked(); len(got) > 0 {
+		t.Errorf("blocked are %q, want none", got)
+	}
+	want := []postrider.Message{msgs[4], msgs[2], msgs[3], msgs[1], msgs[0], msgs[6], msgs[5]}
+	due := r.due(100).Messages
+	expectAside(t, due, want...)
+	if got := due[1].AvailableAt.Sub(msgs[2].DeliverAfter).Abs(); got > time.Microsecond {
+		t.Errorf("a message is due %v off its DeliverAfter", got)
+	}
+	expectAside(t, r.due(2).Messages, want[:2]...)
+	if free := r.conclude(delivered(due...)...); len(free) > 0 {
+		t.Errorf("%q are free, though nothing was blocked", free)
+	}
+}
+
+// testDueNext waits for a message whose time is to come, and knows of one that comes much later.
+func testDueNext(t *testing.T, h Harness) {
+	soon, later := one("a"), one("b")
+	soon.DeliverAfter = time.Now().Add(time.Second)
+	later.DeliverAfter = time.Now().Add(time.Hour)
+	write(t, h, soon, later)
+	r := joinAlone(t, h, "feed", longLease)
+	batches := r.next(2, 10)
+	r.setAside(batches, func(int) postrider.Deferral { return postrider.Deferral{Status: postrider.StatusScheduled} })
+	r.settle(batches...)
+	if !r.balance().Deferred {
+		t.Error("Share.Deferred is not set")
+	}
+	eventually(t, "the first message is due", func() bool {
+		due := r.due(10)
+		if len(due.Messages) == 0 {
+			if due.Next < 0 || due.Next > 30*time.Second {
+				t.Fatalf("the next one is due in %v, want a second at most", due.Next)
+			}
+			return false
+		}
+		expectAside(t, due.Messages, soon)
+		expectStatus(t, due.Messages, postrider.StatusScheduled)
+		if due.Next < 59*time.Minute || due.Next > 61*time.Minute {
+			t.Errorf("the next one is due in %v, want an hour", due.Next)
+		}
+		return true
+	})
+	if due, err := r.feed.Due(t.Context(), nil, 10); err != nil || len(due.Messages) > 0 {
+		t.Errorf("of no shard %d messages are due, and %v", len(due.Messages), err)
+	}
+}
+
+// testDueBehindHead has more messages wait than one answer brings.
+func testDueBehindHead(t *testing.T, h Harness) {
+	r := joinAlone(t, h, "feed", longLease)
+	msgs := block(r, h, "k", 150, postrider.Deferral{Status: postrider.StatusRetry})
+	due := r.due(1000).Messages
+	expectAside(t, due, msgs[:101]...)
+	if free := r.conclude(delivered(due...)...); len(free) > 0 {
+		t.Errorf("%q are free, want none", free)
+	}
+	due = r.due(1000).Messages
+	expectAside(t, due, msgs[101:]...)
+	if free := r.conclude(delivered(due...)...); len(free) != 1 {
+		t.Errorf("%q are free, want the key", free)
+	}
+}
+
+// testDueStopsAtOther: a dead message in between holds back what is behind it.
+func testDueStopsAtOther(t *testing.T, h Harness) {
+	msgs := series("k", 4)
+	write(t, h, msgs...)
+	r := joinAlone(t, h, "feed", longLease)
+	batches := r.next(4, 10)
+	statuses := []postrider.Status{postrider.StatusRetry, postrider.StatusWaiting, postrider.StatusDead, postrider.StatusWaiting}
+	r.setAside(batches, func(n int) postrider.Deferral {
+		return postrider.Deferral{Status: statuses[n], Blocking: true}
+	})
+	due := r.due(10).Messages
+	expectAside(t, due, msgs[:2]...)
+	if free := r.conclude(delivered(due...)...); len(free) > 0 {
+		t.Errorf("%q are free, want none", free)
+	}
+	expectAside(t, r.due(10).Messages)
+}
+
+// testDrainWithFailures carries what is set aside of many keys to the end, failing at random, over several members.
+func testDrainWithFailures(t *testing.T, h Harness) {
+	const keys, each = 12, 8
+	var want []postrider.Message
+	r := joinAlone(t, h, "feed", longLease)
+	for k := range keys {
+		want = append(want, block(r, h, fmt.Sprint("k", k), each, postrider.Deferral{Status: postrider.StatusRetry})...)
+	}
+	var got []postrider.Message
+	free := make(map[string]int)
+	steps := 0
+	eventually(t, "all is delivered", func() bool {
+		if steps++; steps%5 == 0 {
+			r.leave()
+			r = joinAlone(t, h, "feed", longLease)
+		}
+		stuck := make(map[string]bool)
+		var done []postrider.Conclusion
+		for _, d := range r.due(1 + rand.IntN(3*keys)).Messages {
+			switch key := d.OrderKey(); {
+			case stuck[key]:
+			case rand.IntN(3) == 0:
+				stuck[key] = true
+				done = append(done, failed(d, 0))
+			default:
+				got = append(got, d.Message)
+				done = append(done, delivered(d)...)
+			}
+		}
+		for _, key := range r.conclude(done...) {
+			free[key]++
+		}
+		return len(got) >= len(want)
+	})
+	expect(t, []postrider.Batch{{Messages: got}}, want)
+	for key, n := range free {
+		if n != 1 {
+			t.Errorf("key %s became free %d times", key, n)
+		}
+	}
+	if len(free) != keys || len(r.blocked()) > 0 || r.balance().Deferred {
+		t.Errorf("%d of %d keys became free, %q are blocked", len(free), keys, r.blocked())
+	}
+}
+
+// testDeferralConcurrent sets messages aside while others are delivered: none is stranded, and those of a key keep their
+// order.
+func testDeferralConcurrent(t *testing.T, h Harness) {
+	const keys, each = 8, 20
+	var want []postrider.Message
+	for i := range each {
+		for k := range keys {
+			m := one(fmt.Sprint("k", k))
+			m.Priority = i % 3
+			want = append(want, m)
+		}
+	}
+	write(t, h, want...)
+	r := joinAlone(t, h, "feed", longLease)
+	shards := make(map[int][]postrider.Batch)
+	for _, b := range r.next(len(want), 1000) {
+		shards[b.Shard] = append(shards[b.Shard], b)
+	}
+	ctx := context.WithoutCancel(t.Context())
+	var running sync.WaitGroup
+	for _, batches := range shards {
+		running.Go(func() {
+			for _, b := range batches {
+				for i := range b.Messages {
+					err := r.feed.Defer(ctx, []postrider.Deferral{{Batch: &b, Index: i, Status: postrider.StatusWaiting, Blocking: true}})
+					if err != nil {
+						t.Errorf("Defer: %v", err)
+						return
+					}
+				}
+			}
+		})
+	}
+	defer running.Wait()
+	var got []postrider.Message
+	eventually(t, "all is delivered", func() bool {
+		due := r.due(50).Messages
+		for _, d := range due {
+			got = append(got, d.Message)
+		}
+		r.conclude(delivered(due...)...)
+		return len(got) >= len(want) || t.Failed()
+	})
+	expect(t, []postrider.Batch{{Messages: got}}, want)
+	running.Wait()
+	if keys := r.blocked(); len(keys) > 0 {
+		t.Errorf("blocked are %q, want none", keys)
+	}
+}
+
+// testSuspects lets members die one after the other, until one makes progress.
+func testSuspects(t *testing.T, h Harness) {
+	msgs := series("k", 3)
+	write(t, h, msgs...)
+	var batches []postrider.Batch
+	for times := 1; times <= 3; times++ {
+		r := joinAlone(t, h, "feed", shortLease)
+		suspects := r.balance().Suspects
+		wanted := 0
+		if times == 3 {
+			wanted = h.Shards
+		}
+		if len(suspects) != wanted {
+			t.Fatalf("member %d: suspects are %v, want %d shards", times, suspects, wanted)
+		}
+		batches = r.next(3, 10)
+		started, err := r.feed.Suspect(t.Context(), &batches[0], 0)
+		if err != nil || started != times {
+			t.Fatalf("the message was begun %d times, and %v; want %d", started, err, times)
+		}
+		if times == 3 {
+			r.mark(postrider.Mark{Shard: batches[0].Shard, Batch: &batches[0], Done: 1})
+			if slices.Contains(r.balance().Suspects, batches[0].Shard) {
+				t.Error("a shard is suspect in spite of its progress")
+			}
+		}
+	}
+	r := joinAlone(t, h, "feed", longLease)
+	if suspects := r.balance().Suspects; len(suspects) != h.Shards-1 || slices.Contains(suspects, batches[0].Shard) {
+		t.Errorf("suspects are %v, want all but %d", suspects, batches[0].Shard)
+	}
+	r.leave()
+	if suspects := joinAlone(t, h, "feed", longLease).balance().Suspects; len(suspects) > 0 {
+		t.Errorf("suspects are %v, though the last member has released its shards", suspects)
+	}
+}

@@ -1,0 +1,41 @@
+package failures_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// TestCanary: canaries come through every shard and reach no destination; when the relay stops, the newest grows old.
+func TestCanary(t *testing.T) {
+	s := newScene(t, newest(t), postgres.Layout{})
+	b := &counter{seen: make(map[postrider.ID]int)}
+	stop := s.start(b, relay.Config{Canary: 100 * time.Millisecond})
+	newest := func() time.Time {
+		feeds, err := s.desk.Feeds(t.Context())
+		if err != nil || len(feeds) == 0 {
+			return time.Time{}
+		}
+		return feeds[0].Canary
+	}
+	s.eventually(10*time.Second, "a canary has come through", func() bool { return !newest().IsZero() })
+	first := newest()
+	s.eventually(10*time.Second, "another one has", func() bool { return newest().After(first) })
+	stop()
+	if err := s.store.Canary(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	last := newest()
+	if err := s.store.Canary(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if now := newest(); !now.Equal(last) {
+		t.Errorf("a canary of %v has come through without a relay, the last one was of %v", now, last)
+	}
+	if n := b.count(); n > 0 {
+		t.Errorf("%d canaries were published", n)
+	}
+}

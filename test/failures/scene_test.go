@@ -1,0 +1,130 @@
+package failures_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+// scene is one schema, with relays, and what arrives.
+type scene struct {
+	t      *testing.T
+	pool   *pgxpool.Pool
+	cfg    postgres.Config
+	store  *postgres.Store
+	desk   *postgres.Desk
+	outbox *postgres.Outbox
+}
+
+var ann = desk.By{Who: "ann@test", Why: "a test"}
+
+func long() bool { return os.Getenv("POSTRIDER_LONG") != "" }
+
+func newScene(t *testing.T, dsn string, layout postgres.Layout) *scene {
+	t.Helper()
+	s := &scene{t: t, pool: pgtest.Pool(t, dsn)}
+	s.cfg = pgtest.Schema(t, s.pool, layout)
+	var err error
+	if s.store, err = postgres.New(s.pool, s.cfg); err != nil {
+		t.Fatal(err)
+	}
+	if s.desk, err = postgres.NewDesk(s.pool, s.cfg); err != nil {
+		t.Fatal(err)
+	}
+	if s.outbox, err = postgres.NewOutbox(postgres.OutboxConfig{Config: s.cfg}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// newest returns a server to run a test of one version on.
+func newest(t *testing.T) string { return pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18") }
+
+// enqueue writes messages in one transaction.
+func (s *scene) enqueue(msgs ...postrider.Message) {
+	s.t.Helper()
+	err := pgx.BeginFunc(s.t.Context(), s.pool, func(tx pgx.Tx) error { return s.outbox.Enqueue(s.t.Context(), tx, msgs...) })
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// exec runs a statement, with the schema in place of @.
+func (s *scene) exec(sql string, args ...any) {
+	s.t.Helper()
+	if _, err := s.pool.Exec(s.t.Context(), fmt.Sprintf(sql, s.cfg.Schema), args...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// start runs a relay until the returned function is called or the test ends.
+func (s *scene) start(pub postrider.Publisher, cfg relay.Config) (stop func()) {
+	s.t.Helper()
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	r, err := relay.New(s.store, pub, cfg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := r.Run(ctx); err != nil {
+			s.t.Errorf("Run: %v", err)
+		}
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+	s.t.Cleanup(stop)
+	return stop
+}
+
+// eventually repeats cond until it holds.
+func (s *scene) eventually(within time.Duration, what string, cond func() bool) {
+	s.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(within)
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			s.t.Fatalf("waited %v in vain until %s", within, what)
+		}
+	}
+}
+
+// publisher is a function that answers for one message. It does not keep order.
+type publisher func(m *postrider.Message) error
+
+func (p publisher) Publish(_ context.Context, msgs []postrider.Message) []error {
+	var errs []error
+	for i := range msgs {
+		if err := p(&msgs[i]); err != nil {
+			if errs == nil {
+				errs = make([]error, len(msgs))
+			}
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+func (p publisher) Close() error { return nil }
