@@ -97,6 +97,7 @@ type Deferrer interface {
 	Conclude(ctx context.Context, done []Conclusion) (free []string, err error)
 
 	// Suspect notes that a message of a shard among [Share.Suspects] is about to be sent, and returns how often that has
-	// been noted. One that was often begun and never ended may be what kills relays.
+	// been noted. It forgets what was noted for the same member before: those attempts have ended. What was often begun and
+	// never ended may be what kills relays.
 	Suspect(ctx context.Context, batch *Batch, index int) (started int, err error)
 }

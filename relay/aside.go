@@ -15,7 +15,7 @@ const (
 	// loneFaults how often if there are no others that could tell, and no more than fewFailures fail: then it may as well
 	// be the destination.
 	ownFaults   = 3
-	loneFaults  = 10
+	loneFaults  = 30
 	fewFailures = 10
 
 	// deadlyStarts is how often a message may be begun in vain, by relays that died over it, before nobody tries again.

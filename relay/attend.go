@@ -130,6 +130,9 @@ func (t *tenure) sendRound(round []postrider.Deferred, lanes map[int]*lane, dead
 	errs := t.r.pub.Publish(ctx, msgs)
 	cancel()
 
+	// While lanes fail too, and nothing arrives, a failure says nothing of the message.
+	suspicious := !slices.ContainsFunc(errs, func(err error) bool { return err == nil }) && len(errs) > 0 &&
+		slices.ContainsFunc(t.lanes(), func(l *lane) bool { return l.failing.Load() })
 	stuck := make(map[string]bool)
 	var done []postrider.Conclusion
 	var outage error
@@ -154,6 +157,9 @@ func (t *tenure) sendRound(round []postrider.Deferred, lanes map[int]*lane, dead
 			refused++
 			stuck[d.OrderKey()] = stuck[d.OrderKey()] || d.Blocking
 			c.Attempts, c.Cause = d.Attempts+1, err.Error()
+			if postrider.ClassOf(err) == postrider.ClassUnknown && suspicious {
+				c.Attempts = d.Attempts // it may as well be the destination
+			}
 			if c.Status, c.Delay = t.r.cfg.verdict(c.Attempts, err); c.Status == postrider.StatusDead {
 				t.r.died(d.Shard, &d.Message, c.Attempts, err)
 			}

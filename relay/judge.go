@@ -31,6 +31,7 @@ func (l *lane) judge(errs []error) {
 		l.arrivals++
 	}
 	l.wary = confirmed == 0
+	l.failing.Store(l.wary)
 	if failed > 0 {
 		l.punish(errs, confirmed)
 	} else if w.order.failed == 0 { // what has failed before waits no more

@@ -28,6 +28,7 @@ type lane struct {
 	loaded   atomic.Bool  // the lane knows which keys are blocked
 	blocked  atomic.Int64 // how many these are
 	expired  atomic.Bool  // the lane waits for its lease to be renewed
+	failing  atomic.Bool  // the last call confirmed nothing
 	behind   atomic.Int64 // when there was last known to be more than had been read
 
 	attended sync.Mutex // held while something is sent that was set aside
@@ -170,18 +171,32 @@ func (l *lane) run() {
 			continue
 		}
 		deadline, ok := l.fence(now)
-		if !ok || l.careful > 0 && !l.probe(now) {
+		if !ok {
 			continue
 		}
-		ctx, cancel := context.WithDeadline(l.ctx, deadline)
-		errs := l.t.r.pub.Publish(ctx, call)
-		cancel()
+		errs, ok := l.publish(call, now, deadline)
 		if l.killed.Load() {
 			return
 		}
-		l.pace(time.Since(now))
-		l.judge(errs)
+		if ok {
+			l.pace(time.Since(now))
+			l.judge(errs)
+		}
 	}
+}
+
+// publish sends the messages of a call, unless one that may be deadly has to wait.
+func (l *lane) publish(call []postrider.Message, now, deadline time.Time) (errs []error, ok bool) {
+	if l.careful > 0 {
+		l.t.r.careful.Lock()
+		defer l.t.r.careful.Unlock()
+		if !l.probe(now) {
+			return nil, false
+		}
+	}
+	ctx, cancel := context.WithDeadline(l.ctx, deadline)
+	defer cancel()
+	return l.t.r.pub.Publish(ctx, call), true
 }
 
 // earlier returns the earlier one of two times, of which the zero time is never.

@@ -37,6 +37,7 @@ type Relay struct {
 	wake    chan struct{}          // holds one token: somebody wants the store to be read now
 	tenure  atomic.Pointer[tenure] // the current one, for Stats
 	mourned atomic.Int64           // when the log was last told of a dead letter
+	careful sync.Mutex             // held while a message is sent of which a crash is suspected, so that it is one alone
 	count   counters
 }
 

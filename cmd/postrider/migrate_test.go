@@ -130,7 +130,7 @@ func TestMigrateRoles(t *testing.T) {
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	t.Cleanup(func() {
 		pgtest.Drop(t, c.pool, c.schema) // before the roles, which have rights on it
-		for _, role := range []string{"_producer", "_relay"} {
+		for _, role := range []string{"_producer", "_relay", "_operator"} {
 			if _, err := c.pool.Exec(context.Background(), "DROP ROLE IF EXISTS "+pgx.Identifier{c.schema + role}.Sanitize()); err != nil {
 				t.Error(err)
 			}

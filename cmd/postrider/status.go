@@ -28,13 +28,13 @@ type feedStatus struct {
 
 // problem is something that needs attention.
 type problem struct {
-	Kind string `json:"kind"` // foreign, no_feed, paused, no_relay, late, dead, blocked
+	Kind string `json:"kind"` // foreign, no_feed, paused, no_relay, stalled, late, dead, blocked
 	Text string `json:"text"`
 	Next string `json:"next"` // what to type
 }
 
 func (a *app) statusCommand() *cobra.Command {
-	var late time.Duration
+	var limits limits
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Say whether all is well and, where it is not, what to type next",
@@ -42,21 +42,26 @@ func (a *app) statusCommand() *cobra.Command {
 			"Exit codes: 0 all is well, 1 something needs attention, 2 wrong usage, 5 the schema is missing or has another\n" +
 			"version, 6 the database cannot be reached.\n\n" +
 			"--json prints an object with: schema, healthy, problems, feeds; feeds have the fields of \"feeds ls\", and healthy\n" +
-			"and problems; problems have kind (foreign, no_feed, paused, no_relay, late, dead, blocked), text and next.",
+			"and problems; problems have kind (foreign, no_feed, paused, no_relay, stalled, late, dead, blocked), text and\n" +
+			"next.",
 		Example: "  postrider status\n" +
 			"  postrider status --late 10s --json | jq -r '.feeds[].problems[].next'",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withDesk(cmd.Context(), func(pool *pgxpool.Pool, d *postgres.Desk) error {
-				return a.status(cmd.Context(), pool, d, late)
+				return a.status(cmd.Context(), pool, d, limits)
 			})
 		},
 	}
-	cmd.Flags().DurationVar(&late, "late", time.Minute, "a message that waits for longer is late")
+	cmd.Flags().DurationVar(&limits.late, "late", time.Minute, "a message that waits for longer is late")
+	cmd.Flags().DurationVar(&limits.canary, "canary", 12*time.Second, "a feed through which no canary has come for longer stands still")
 	return cmd
 }
 
-func (a *app) status(ctx context.Context, pool *pgxpool.Pool, d *postgres.Desk, late time.Duration) error {
+// limits are what may not take longer.
+type limits struct{ late, canary time.Duration }
+
+func (a *app) status(ctx context.Context, pool *pgxpool.Pool, d *postgres.Desk, limits limits) error {
 	h := overall{Schema: a.db.schema, Healthy: true, Problems: []problem{}, Feeds: []feedStatus{}}
 	foreign, err := a.isForeign(ctx, pool)
 	if err != nil {
@@ -74,7 +79,7 @@ func (a *app) status(ctx context.Context, pool *pgxpool.Pool, d *postgres.Desk, 
 	}
 	n := len(h.Problems)
 	for _, f := range feeds {
-		problems := a.problemsOf(f, late, time.Now())
+		problems := a.problemsOf(f, limits, time.Now())
 		h.Feeds = append(h.Feeds, feedStatus{f, len(problems) == 0, problems})
 		n += len(problems)
 	}
@@ -89,7 +94,7 @@ func (a *app) status(ctx context.Context, pool *pgxpool.Pool, d *postgres.Desk, 
 }
 
 // problemsOf says what is wrong with a feed.
-func (a *app) problemsOf(f desk.Feed, late time.Duration, now time.Time) []problem {
+func (a *app) problemsOf(f desk.Feed, limits limits, now time.Time) []problem {
 	all := []problem{}
 	add := func(kind, text, command string) { all = append(all, problem{kind, text, a.next(command, f.Name)}) }
 	if f.Paused {
@@ -98,7 +103,10 @@ func (a *app) problemsOf(f desk.Feed, late time.Duration, now time.Time) []probl
 	if f.Members == 0 {
 		add("no_relay", "no relay serves it", "relay --to ADDRESS --feed")
 	}
-	if wait := now.Sub(f.Oldest); !f.Oldest.IsZero() && wait > late {
+	if wait := now.Sub(f.Canary); !f.Canary.IsZero() && !f.Paused && wait > limits.canary {
+		all = append(all, problem{"stalled", fmt.Sprintf("it stands still: no canary has come through for %s", age(wait)), a.next("doctor")})
+	}
+	if wait := now.Sub(f.Oldest); !f.Oldest.IsZero() && wait > limits.late {
 		add("late", fmt.Sprintf("%s to deliver, the oldest for %s", quantity(f.Pending, "message", "messages"), age(wait)),
 			"messages ls --status pending --feed")
 	}

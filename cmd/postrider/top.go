@@ -84,7 +84,7 @@ func (a *app) top(ctx context.Context, o topOptions) error {
 		if o.once {
 			return a.topOnce(ctx, state, o.interval, look)
 		}
-		state.Colour = wantsColour(a.streams)
+		state.Colour = a.colours
 		s := topScreen{screen, state, o.interval, look, func(err error) string { return a.scrub(err.Error()) }}
 		return s.run(ctx)
 	})

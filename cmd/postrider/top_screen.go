@@ -58,9 +58,9 @@ func (t *terminal) draw(frame func(width, height int) []string) error {
 	if err != nil {
 		return err
 	}
-	// Each line is cleared first: behind one that is as wide as the screen that would take its last character.
-	const clear = "\x1b[2K"
-	return t.write("\x1b[H" + clear + strings.Join(frame(width, height), "\r\n"+clear))
+	// Each line is erased first: behind one that is as wide as the screen that would take its last character.
+	const erase = "\x1b[2K"
+	return t.write("\x1b[H" + erase + strings.Join(frame(width, height), "\r\n"+erase))
 }
 
 func (t *terminal) write(text string) error {

@@ -34,7 +34,7 @@ func openPane(t *testing.T, env []string, program ...string) *pane {
 		}
 		t.Skip(err)
 	}
-	folder, err := os.MkdirTemp("", "top") // a short path: it holds a socket
+	folder, err := os.MkdirTemp("", "top") //nolint:usetesting // a short path: it holds a socket
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -184,6 +185,12 @@ func (f *feed) Conclude(ctx context.Context, done []postrider.Conclusion) (free 
 	return free, err
 }
 
+// start is how often a message was begun that may kill relays, and by whom last.
+type start struct {
+	times int
+	by    *feed
+}
+
 // Suspect implements [postrider.Deferrer].
 func (f *feed) Suspect(ctx context.Context, batch *postrider.Batch, index int) (started int, err error) {
 	err = f.locked(ctx, func(time.Time) error {
@@ -191,12 +198,17 @@ func (f *feed) Suspect(ctx context.Context, batch *postrider.Batch, index int) (
 		if err != nil {
 			return fmt.Errorf("memory: suspect: %w", err)
 		}
+		for i := range f.ledger.leases {
+			maps.DeleteFunc(f.ledger.leases[i].started, func(other int, s start) bool {
+				return s.by == f && (i != batch.Shard || other != position)
+			})
+		}
 		l := &f.ledger.leases[batch.Shard]
 		if l.started == nil {
-			l.started = make(map[int]int)
+			l.started = make(map[int]start)
 		}
-		l.started[position]++
-		started = l.started[position]
+		started = l.started[position].times + 1
+		l.started[position] = start{started, f}
 		return nil
 	})
 	return started, err

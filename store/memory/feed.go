@@ -212,7 +212,7 @@ func (f *feed) settle(marks []postrider.Mark, now, until time.Time) (lost []int,
 		w, _ := m.Batch.Cursor.(window)
 		if to := min(w.from+m.Done, w.to); to > l.settled { // marks may come late, and must not move the shard back
 			l.settled, l.crashes = to, 0
-			maps.DeleteFunc(l.started, func(position, _ int) bool { return position < to })
+			maps.DeleteFunc(l.started, func(position int, _ start) bool { return position < to })
 		}
 	}
 	return lost, nil

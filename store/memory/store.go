@@ -71,9 +71,9 @@ type ledger struct {
 type lease struct {
 	holder  *feed // nil when released
 	until   time.Time
-	settled int         // position of the first message that is not settled
-	crashes int         // holders in a row that let the lease run out, without any progress
-	started map[int]int // by position: how often a suspect was begun
+	settled int           // position of the first message that is not settled
+	crashes int           // holders in a row that let the lease run out, without any progress
+	started map[int]start // by position: suspects that were begun
 }
 
 // New returns an empty store.

@@ -19,6 +19,10 @@ func (d *Desk) RunReplay(ctx context.Context, id int64, progress func(Job)) (Job
 		n := runStep
 		if job.Rate > 0 {
 			n = int(time.Since(start).Seconds()*float64(job.Rate)) - (job.Sent - before)
+			if n > job.Rate { // a second at most is made up for, lest a stall is followed by a flood
+				start = start.Add(time.Duration(n-job.Rate) * time.Second / time.Duration(job.Rate))
+				n = job.Rate
+			}
 		}
 		if n > 0 {
 			if job, err = d.StepReplay(ctx, id, min(n, runStep)); err == nil {

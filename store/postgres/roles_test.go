@@ -3,10 +3,12 @@ package postgres_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -57,6 +59,10 @@ func TestProducerRole(t *testing.T) {
 			"SELECT @.rebase()",
 			"SELECT @.move_in()",
 			"CREATE TABLE @.x ()",
+			"SELECT * FROM @.deferred",
+			"SELECT * FROM @.dedup_keys",
+			"SELECT * FROM @.audit",
+			"SELECT @.act('discard', '{f}', '{1}')",
 		)
 	})
 }
@@ -88,8 +94,16 @@ func TestRelayRole(t *testing.T) {
 			"SELECT @.rebase()",
 			"SELECT @.move_in()",
 			"CREATE TABLE @.x ()",
+			"SELECT * FROM @.audit",
+			"INSERT INTO @.audit (who, action) VALUES ('x', 'y')",
+			"SELECT @.act('discard', '{f}', '{1}')",
+			"SELECT @.pause_feed('x', '', 'f', true)",
+			"SELECT @.record('x', '', 'y', 'f', 0, NULL)",
+			"UPDATE @.feeds SET paused = true",
+			"INSERT INTO @.slices VALUES ('f', 9, 0, 't')",
 		)
 		relay.exec("SELECT * FROM @.message_status")
+		relay.exec("SELECT @.canary('1 s')")
 		h.exec(restored)
 		relay.mustBeForeign("f")
 	})
@@ -108,9 +122,9 @@ func (h *house) as(dsn, role string) *house {
 			h.t.Fatal(err)
 		}
 	}
-	producer, relay := h.cfg.Schema+"_producer", h.cfg.Schema+"_relay"
+	roles := h.cfg.Schema + "_producer, " + h.cfg.Schema + "_relay, " + h.cfg.Schema + "_operator"
 	h.t.Cleanup(func() { // roles belong to the whole cluster
-		_, err := h.pool.Exec(context.Background(), "DROP OWNED BY "+producer+", "+relay+"; DROP ROLE "+producer+", "+relay,
+		_, err := h.pool.Exec(context.Background(), "DROP OWNED BY "+roles+"; DROP ROLE "+roles,
 			pgx.QueryExecModeSimpleProtocol)
 		if err != nil {
 			h.t.Error(err)
@@ -131,6 +145,47 @@ func (h *house) as(dsn, role string) *house {
 		h.t.Fatal(err)
 	}
 	return &house{h.t, pool, h.cfg, store, h.outbox}
+}
+
+// TestOperatorRole holds that an operator can do what is recorded, and that nobody can change the record.
+func TestOperatorRole(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, still)
+		operator := h.as(dsn, "operator")
+		d, err := postgres.NewDesk(operator.pool, operator.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := desk.By{Who: "ann", Why: "a test"}
+		if err := d.AddFeed(t.Context(), by, "f", true); err != nil {
+			t.Error(err)
+		}
+		if err := d.PauseFeed(t.Context(), by, "f", true); err != nil {
+			t.Error(err)
+		}
+		if _, err := d.Rewind(t.Context(), by, "f", desk.Point{Time: time.Now()}); err != nil {
+			t.Error(err)
+		}
+		if _, err := d.StartReplay(t.Context(), by, postgres.Replay{Dead: true}); err != nil {
+			t.Error(err)
+		}
+		if feeds, err := d.Feeds(t.Context()); err != nil || len(feeds) != 1 || !feeds[0].Paused {
+			t.Errorf("%+v, %v", feeds, err)
+		}
+		entries, err := d.Audit(t.Context(), "", 0, 10)
+		if err != nil || len(entries) != 4 || entries[0].Login == "" {
+			t.Errorf("%+v, %v", entries, err)
+		}
+		operator.mustNotBeAllowed(
+			"INSERT INTO @.messages (type) VALUES ('t')",
+			"DELETE FROM @.deferred",
+			"UPDATE @.feeds SET paused = false",
+			"INSERT INTO @.audit (who, action) VALUES ('x', 'y')",
+			"DELETE FROM @.audit",
+			"SELECT @.rebase()",
+		)
+		h.mustNotBeAllowed("UPDATE @.audit SET who = 'x'", "DELETE FROM @.audit", "TRUNCATE @.audit") // not even the owner
+	})
 }
 
 func (h *house) mustNotBeAllowed(statements ...string) {

@@ -88,6 +88,18 @@ func (f *Fleet) Kill(place int) {
 	<-p.done
 }
 
+// Ended reports whether the process at a place has ended, and notes it as a fault.
+func (f *Fleet) Ended(place int) bool {
+	p := f.at(place)
+	select {
+	case <-p.done:
+		f.fault(p)
+		return true
+	default:
+		return false
+	}
+}
+
 // Restart puts a new process in the place of one that has ended.
 func (f *Fleet) Restart(place int) { f.launch(place) }
 

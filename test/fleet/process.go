@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -35,6 +36,7 @@ type Config struct {
 	Maintain time.Duration
 	Slow     time.Duration // longest time that the sink takes
 	Verbose  bool          // log to standard error
+	Deadly   string        // a key: the process dies when it is to send a message of it
 
 	Process string // filled in by the fleet
 }
@@ -82,6 +84,14 @@ func run(cfg Config) error {
 			case <-ctx.Done():
 				return ctx.Err()
 			}
+		}
+	}
+	if cfg.Deadly != "" {
+		sink.Before = func(_ context.Context, msgs []postrider.Message) error {
+			if slices.ContainsFunc(msgs, func(m postrider.Message) bool { return m.Key == cfg.Deadly }) {
+				os.Exit(3) // as a crash would, with nothing released
+			}
+			return nil
 		}
 	}
 	level := slog.LevelError

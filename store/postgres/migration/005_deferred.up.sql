@@ -234,10 +234,11 @@ END
 $$;
 
 -- A message that has been begun and not ended, again and again, may be what kills relays. Only those that follow a crash
--- are noted, until one of them has ended.
+-- are noted, one a member, so that a death is blamed on one message alone.
 CREATE TABLE @schema@.suspects (
   feed    text        NOT NULL,
   seq     bigint      NOT NULL,
+  member  uuid        NOT NULL,
   started integer     NOT NULL DEFAULT 1,
   at      timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (feed, seq)
@@ -250,9 +251,10 @@ DECLARE
   times integer;
 BEGIN
   PERFORM @schema@.check_holder(feed_name, member_id, ARRAY[of_shard]);
-  DELETE FROM @schema@.suspects s WHERE s.at < clock_timestamp() - interval '1 day';
-  INSERT INTO @schema@.suspects AS s (feed, seq) VALUES (feed_name, of_seq)
-    ON CONFLICT (feed, seq) DO UPDATE SET started = s.started + 1, at = excluded.at RETURNING s.started INTO times;
+  DELETE FROM @schema@.suspects s
+    WHERE s.feed = feed_name AND s.member = member_id AND s.seq <> of_seq OR s.at < clock_timestamp() - interval '1 day';
+  INSERT INTO @schema@.suspects AS s (feed, seq, member) VALUES (feed_name, of_seq, member_id)
+    ON CONFLICT (feed, seq) DO UPDATE SET started = s.started + 1, member = excluded.member, at = excluded.at RETURNING s.started INTO times;
   RETURN times;
 END
 $$;

@@ -1,0 +1,56 @@
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/test/fleet"
+)
+
+// TestDeadlyMessage: a message over which every relay dies is recognised, set aside, and everything else arrives.
+func TestDeadlyMessage(t *testing.T) {
+	s := newScene(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), postgres.Layout{Shards: 2})
+	for range 20 {
+		for _, keys := range [][]string{{"a", "b", "c", "d"}, {"e", "f", "g", "h"}} {
+			if _, err := s.commit(keys...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	ids, err := s.commit("deadly")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.commit("a", "b", "c", "d", "e", "f"); err != nil {
+		t.Fatal(err)
+	}
+	relays := s.relays(fleet.Config{Lease: time.Second, Deadly: "deadly"}, 1)
+	operator, err := postgres.NewDesk(s.pool, s.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deaths := 0
+	took, ok := s.eventually(time.Minute, func() bool {
+		if relays.Ended(0) {
+			deaths++
+			relays.Restart(0)
+		}
+		list, err := operator.List(t.Context(), desk.Filter{Statuses: []postrider.Status{postrider.StatusDead}}, nil, 10)
+		return err == nil && len(list) == 1 && list[0].ID == ids[0]
+	})
+	t.Logf("set aside after %d deaths, in %v", deaths, took.Round(100*time.Millisecond))
+	if !ok || deaths > 8 {
+		t.Fatalf("%d relays died over one message", deaths)
+	}
+	if n, err := operator.Act(t.Context(), desk.By{Who: "test"}, desk.Discard, desk.Filter{ID: ids[0]}, 1); n != 1 || err != nil {
+		t.Fatalf("discarded %d, %v", n, err)
+	}
+	if _, err := s.pool.Exec(t.Context(), "DELETE FROM "+s.cfg.Schema+".facts WHERE key = 'deadly'"); err != nil {
+		t.Fatal(err)
+	}
+	s.mustBeClean(s.settle(20*time.Second), relays)
+}
