@@ -55,6 +55,13 @@ func (t *tenure) attendants(ctx context.Context) {
 	}
 }
 
+// awaitAttendant returns when nothing more is sent for the lane, which is ending: no attendant begins with such a one, but
+// one may be in the middle of it.
+func (l *lane) awaitAttendant() {
+	l.attended.Lock()
+	defer l.attended.Unlock()
+}
+
 // attendOnce sends what is due. It reports whether there was anything and, if not, how long it takes until there is.
 func (t *tenure) attendOnce() (done bool, next time.Duration, err error) {
 	lanes := make(map[int]*lane)

@@ -208,8 +208,7 @@ func (t *tenure) giveUp(ctx context.Context, lanes []*lane, do func(context.Cont
 	}
 	marks := make([]postrider.Mark, 0, len(lanes))
 	for _, l := range lanes {
-		l.attended.Lock() // no attendant begins with a lane that is ending, but one may be in the middle of it
-		l.attended.Unlock()
+		l.awaitAttendant()
 		marks = append(marks, l.mark().Mark)
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)

@@ -110,21 +110,3 @@ func (s *scene) eventually(within time.Duration, what string, cond func() bool) 
 		}
 	}
 }
-
-// publisher is a function that answers for one message. It does not keep order.
-type publisher func(m *postrider.Message) error
-
-func (p publisher) Publish(_ context.Context, msgs []postrider.Message) []error {
-	var errs []error
-	for i := range msgs {
-		if err := p(&msgs[i]); err != nil {
-			if errs == nil {
-				errs = make([]error, len(msgs))
-			}
-			errs[i] = err
-		}
-	}
-	return errs
-}
-
-func (p publisher) Close() error { return nil }
