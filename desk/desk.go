@@ -29,14 +29,14 @@ func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 
 // By is who wants something done, and why.
 type By struct {
-	Who string // a person or a program, such as "ann@host"
-	Why string
+	Who string `json:"who"` // a person or a program, such as "ann@host"
+	Why string `json:"why,omitempty"`
 }
 
 // Letters are the messages that are set aside.
 type Letters interface {
 	// List returns up to limit messages that match, oldest first: of one feed in the order of the log. Those of a page
-	// that follows lie behind the last of the page before.
+	// that follows lie behind the last of the page before. Payloads may be left out, unless the filter has an ID.
 	List(ctx context.Context, filter Filter, after *postrider.Deferred, limit int) ([]postrider.Deferred, error)
 
 	// Count returns how many match, by status.

@@ -200,6 +200,9 @@ func (t *tenure) release(ctx context.Context, lanes []*lane) error {
 
 // giveUp has the shards of lanes released by do.
 func (t *tenure) giveUp(ctx context.Context, lanes []*lane, do func(context.Context, []postrider.Mark) error) error {
+	for _, l := range lanes {
+		l.awaitAttendant() // while leases can still be renewed
+	}
 	select {
 	case t.ledger <- struct{}{}:
 		defer func() { <-t.ledger }()
@@ -208,7 +211,6 @@ func (t *tenure) giveUp(ctx context.Context, lanes []*lane, do func(context.Cont
 	}
 	marks := make([]postrider.Mark, 0, len(lanes))
 	for _, l := range lanes {
-		l.awaitAttendant()
 		marks = append(marks, l.mark().Mark)
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)

@@ -8,11 +8,16 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// deferredColumns are those of table deferred, d, in the order of deferredRow.targets.
-const deferredColumns = `d.feed, d.seq, d.shard, d.status, d.blocking, d.attempts, nullif(d.available_at, 'infinity'),
+// deferredColumns are those of table deferred, d, in the order of deferredRow.targets; briefColumns are without the payload.
+const (
+	deferredColumns = describedColumns + ", d.payload"
+	briefColumns    = describedColumns + ", NULL::bytea"
+
+	describedColumns = `d.feed, d.seq, d.shard, d.status, d.blocking, d.attempts, nullif(d.available_at, 'infinity'),
   d.deferred_at, d.tried_at, d.last_error, d.job, d.priority, d.id, d.type, d.aggregate_type, d.aggregate_id, d.key, d.topic,
   d.routing_key, d.tenant_id, d.content_type, d.schema_version, d.schema_id, d.dedup_key, d.correlation_id, d.causation_id,
-  d.created_at, d.occurred_at, d.deliver_after, d.headers, d.payload`
+  d.created_at, d.occurred_at, d.deliver_after, d.headers`
+)
 
 // deferredRow takes in a row whose columns may all be null, as in the first row that due returns.
 type deferredRow struct {

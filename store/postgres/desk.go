@@ -35,6 +35,10 @@ func NewDesk(pool *pgxpool.Pool, cfg Config) (*Desk, error) {
 
 // List implements [desk.Letters].
 func (d *Desk) List(ctx context.Context, filter desk.Filter, after *postrider.Deferred, limit int) ([]postrider.Deferred, error) {
+	columns := briefColumns
+	if !filter.ID.IsZero() {
+		columns = deferredColumns
+	}
 	text := filter.Error
 	filter.Error = ""
 	w := deferredWhere(&filter)
@@ -43,18 +47,18 @@ func (d *Desk) List(ctx context.Context, filter desk.Filter, after *postrider.De
 	}
 	rest, page := w.String(), " ORDER BY d.feed, d.seq LIMIT "+w.arg(limit)
 	if text == "" {
-		return d.list(ctx, "SELECT "+deferredColumns+" FROM @schema@.deferred d"+rest+page, w.args)
+		return d.list(ctx, "SELECT "+columns+" FROM @schema@.deferred d"+rest+page, w.args)
 	}
 	// Words that many errors have are soon found by looking at one message after the other, and those that few have by the
 	// index. The planner cannot tell which is which.
 	match := w.errorHas(text)
-	list, err := d.list(ctx, "SELECT "+deferredColumns+" FROM (SELECT * FROM @schema@.deferred d"+rest+
+	list, err := d.list(ctx, "SELECT "+columns+" FROM (SELECT * FROM @schema@.deferred d"+rest+
 		" ORDER BY d.feed, d.seq LIMIT 3000) d WHERE "+match+page, w.args)
 	if err != nil || len(list) == limit {
 		return list, err
 	}
 	return d.list(ctx, "WITH hits AS MATERIALIZED (SELECT d.feed, d.seq FROM @schema@.deferred d WHERE "+match+") SELECT "+
-		deferredColumns+" FROM hits JOIN @schema@.deferred d USING (feed, seq)"+rest+page, w.args)
+		columns+" FROM hits JOIN @schema@.deferred d USING (feed, seq)"+rest+page, w.args)
 }
 
 func (d *Desk) list(ctx context.Context, sql string, args []any) ([]postrider.Deferred, error) {
@@ -94,7 +98,7 @@ func (d *Desk) Count(ctx context.Context, filter desk.Filter) (map[postrider.Sta
 
 // Blocked implements [desk.Letters].
 func (d *Desk) Blocked(ctx context.Context, feed string, limit int) ([]desk.BlockedKey, error) {
-	rows, err := d.query(ctx, `SELECT `+deferredColumns+`, k.since, k.waiting FROM (
+	rows, err := d.query(ctx, `SELECT `+briefColumns+`, k.since, k.waiting FROM (
 		  SELECT b.feed, b.order_key, min(b.seq) AS seq, min(b.deferred_at) AS since, count(*) - 1 AS waiting
 		  FROM @schema@.deferred b WHERE b.blocking AND ($1 = '' OR b.feed = $1)
 		  GROUP BY b.feed, b.order_key ORDER BY since LIMIT $2) k
@@ -107,7 +111,6 @@ func (d *Desk) Blocked(ctx context.Context, feed string, limit int) ([]desk.Bloc
 		var k desk.BlockedKey
 		err := row.Scan(append(r.targets(), &k.Since, &k.Waiting)...)
 		k.Head = r.deferred()
-		k.Head.Payload = nil
 		k.Feed, k.Key, k.Since = k.Head.Feed, k.Head.OrderKey(), k.Since.UTC()
 		return k, err
 	})
@@ -139,7 +142,12 @@ func (d *Desk) Act(ctx context.Context, by desk.By, act desk.Act, filter desk.Fi
 		if err != nil || len(list) == 0 {
 			return record.count, errors.Join(err, record.write(ctx, d))
 		}
-		n, err := d.actOn(ctx, act, list, 0)
+		if len(list) == 1 && record.count == 0 { // of one message the record keeps all
+			if whole, err := d.List(ctx, desk.Filter{Feed: list[0].Feed, ID: list[0].ID}, nil, 1); err == nil && len(whole) == 1 {
+				list = whole
+			}
+		}
+		n, err := d.actOn(ctx, act, list)
 		record.add(list, n)
 		if err != nil {
 			return record.count, errors.Join(err, record.write(ctx, d))
@@ -150,15 +158,14 @@ func (d *Desk) Act(ctx context.Context, by desk.By, act desk.Act, filter desk.Fi
 	return record.count, record.write(ctx, d)
 }
 
-// actOn does something to certain messages, for a replay if job is not 0.
-func (d *Desk) actOn(ctx context.Context, act desk.Act, list []postrider.Deferred, job int64) (int, error) {
+func (d *Desk) actOn(ctx context.Context, act desk.Act, list []postrider.Deferred) (int, error) {
 	feeds, seqs := make([]string, len(list)), make([]int64, len(list))
 	for i := range list {
 		feeds[i], seqs[i] = list[i].Feed, list[i].Seq
 	}
 	var n int
-	err := d.pool.QueryRow(ctx, d.cfg.in("SELECT @schema@.act($1, $2, $3, nullif($4::bigint, 0))"), pgx.QueryExecModeExec,
-		string(act), feeds, seqs, job).Scan(&n)
+	err := d.pool.QueryRow(ctx, d.cfg.in("SELECT @schema@.act($1, $2, $3)"), pgx.QueryExecModeExec,
+		string(act), feeds, seqs).Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("postgres: %s: %w", act, explain(err))
 	}

@@ -42,14 +42,17 @@ func (d *Desk) Messages(ctx context.Context, feed string, filter desk.Filter, be
 	}
 	sql := `SELECT d.seq, d.shard, d.created_at, d.id, d.type, d.aggregate_type, d.aggregate_id, d.key, d.topic, d.routing_key, d.tenant_id,
 		  d.content_type, d.schema_version, d.schema_id, d.dedup_key, d.correlation_id, d.causation_id, coalesce(d.occurred_at, d.created_at),
-		  d.deliver_after, coalesce(d.priority, 0), d.headers, d.payload, coalesce(a.status, d.base), coalesce(a.attempts, 0),
-		  nullif(a.available_at, 'infinity'), a.last_error
+		  d.deliver_after, coalesce(d.priority, 0), d.headers, d.payload, d.now, coalesce(d.attempts, 0),
+		  nullif(d.available_at, 'infinity'), d.last_error
 		FROM @schema@.cursors c CROSS JOIN LATERAL (
-		  SELECT d.*, CASE WHEN @schema@.settled(d.xid, d.seq, c.s1, c.s2, c.last) THEN 'published' ELSE 'pending' END AS base
-		  FROM @schema@.messages d` + inner + ` AND d.shard = c.base AND @schema@.covers(c.tenant, c.others, d.tenant_id) ORDER BY d.seq DESC LIMIT ` + w.arg(limit) + `) d
-		LEFT JOIN @schema@.deferred a ON a.feed = c.feed AND a.seq = d.seq
-		WHERE c.feed = ` + feedArg + ` AND (` + w.arg(len(statuses)) + ` = 0 OR coalesce(a.status, d.base) = ANY (` + w.arg(statuses) + `))
-		ORDER BY d.seq DESC LIMIT ` + w.arg(limit)
+		  SELECT * FROM (
+		    SELECT d.*, a.attempts, a.available_at, a.last_error, coalesce(a.status,
+		      CASE WHEN @schema@.settled(d.xid, d.seq, c.s1, c.s2, c.last) THEN 'published' ELSE 'pending' END) AS now
+		    FROM @schema@.messages d LEFT JOIN @schema@.deferred a ON a.feed = c.feed AND a.seq = d.seq` + inner + `
+		      AND d.shard = c.base AND @schema@.covers(c.tenant, c.others, d.tenant_id)) d
+		  WHERE ` + w.arg(len(statuses)) + ` = 0 OR d.now = ANY (` + w.arg(statuses) + `)
+		  ORDER BY d.seq DESC LIMIT ` + w.arg(limit) + `) d
+		WHERE c.feed = ` + feedArg + ` ORDER BY d.seq DESC LIMIT ` + w.arg(limit)
 	rows, err := d.query(ctx, sql, w.args...)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: messages: %w", err)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
@@ -39,7 +40,7 @@ func (r *letterRecord) write(ctx context.Context, d *Desk) error {
 		return nil
 	}
 	if r.count > 1 {
-		return d.record(context.WithoutCancel(ctx), r.by, string(r.act), r.filter.Feed, r.count, r.filter, r.before, nil)
+		return d.record(context.WithoutCancel(ctx), d.pool, r.by, string(r.act), r.filter.Feed, r.count, r.filter, r.before, nil)
 	}
 	var after any
 	if r.act != desk.Discard {
@@ -47,7 +48,7 @@ func (r *letterRecord) write(ctx context.Context, d *Desk) error {
 			desk.Retry: postrider.StatusRetry, desk.Skip: postrider.StatusDead, desk.Park: postrider.StatusParked,
 		}[r.act]}
 	}
-	return d.record(context.WithoutCancel(ctx), r.by, string(r.act), r.first.Feed, 1, r.filter, description(r.first), after)
+	return d.record(context.WithoutCancel(ctx), d.pool, r.by, string(r.act), r.first.Feed, 1, r.filter, description(r.first), after)
 }
 
 func description(m *postrider.Deferred) map[string]any {
@@ -61,7 +62,12 @@ func description(m *postrider.Deferred) map[string]any {
 	}
 }
 
-func (d *Desk) record(ctx context.Context, by desk.By, action, feed string, count int, target, before, after any) error {
+// executor is a pool or a transaction.
+type executor interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+func (d *Desk) record(ctx context.Context, in executor, by desk.By, action, feed string, count int, target, before, after any) error {
 	texts := make([]string, 3)
 	for i, v := range []any{target, before, after} {
 		text, err := json.Marshal(v)
@@ -70,11 +76,11 @@ func (d *Desk) record(ctx context.Context, by desk.By, action, feed string, coun
 		}
 		texts[i] = jsonText(text)
 	}
-	_, err := d.pool.Exec(ctx, d.cfg.in(`SELECT @schema@.record($1, $2, $3, nullif($4, ''), $5, $6::jsonb,
+	_, err := in.Exec(ctx, d.cfg.in(`SELECT @schema@.record($1, $2, $3, nullif($4, ''), $5, $6::jsonb,
 		nullif($7::jsonb, 'null'), nullif($8::jsonb, 'null'))`),
 		pgx.QueryExecModeExec, by.Who, by.Why, action, feed, count, texts[0], texts[1], texts[2])
 	if err != nil {
-		return fmt.Errorf("postgres: %s was done, but could not be recorded: %w", action, explain(err))
+		return fmt.Errorf("postgres: %s could not be recorded: %w", action, explain(err))
 	}
 	return nil
 }

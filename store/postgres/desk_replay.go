@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -69,15 +70,18 @@ func (d *Desk) StartReplay(ctx context.Context, by desk.By, r Replay) (Job, erro
 		return Job{}, err
 	}
 	var id int64
-	err = d.pool.QueryRow(ctx, d.cfg.in(`INSERT INTO @schema@.jobs (dead, filter, rate, who, why, total, until_seq)
-		VALUES ($1, $2::jsonb, $3, $4, $5, $6, $7) RETURNING id`), pgx.QueryExecModeExec,
-		r.Dead, jsonText(filter), r.Rate, by.Who, by.Why, total, value(until)).Scan(&id)
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, d.cfg.in(`INSERT INTO @schema@.jobs (dead, filter, rate, who, why, total, until_seq)
+			VALUES ($1, $2::jsonb, $3, $4, $5, $6, $7) RETURNING id`), pgx.QueryExecModeExec,
+			r.Dead, jsonText(filter), r.Rate, by.Who, by.Why, total, value(until)).Scan(&id)
+		if err != nil {
+			return err
+		}
+		target := map[string]any{"job": id, "filter": r.Filter, "dead": r.Dead, "rate": r.Rate}
+		return d.record(ctx, tx, by, "replay", r.Filter.Feed, total, target, nil, nil)
+	})
 	if err != nil {
 		return Job{}, fmt.Errorf("postgres: replay: %w", explain(err))
-	}
-	target := map[string]any{"job": id, "filter": r.Filter, "dead": r.Dead, "rate": r.Rate}
-	if err := d.record(ctx, by, "replay", r.Filter.Feed, total, target, nil, nil); err != nil {
-		return Job{}, err
 	}
 	return d.Job(ctx, id)
 }
@@ -171,15 +175,21 @@ func (d *Desk) StepReplay(ctx context.Context, id int64, n int) (Job, error) {
 
 // SetReplay sets the state of a job that is not at its end: running, paused or cancelled.
 func (d *Desk) SetReplay(ctx context.Context, by desk.By, id int64, state string) error {
-	tag, err := d.pool.Exec(ctx, d.cfg.in(`UPDATE @schema@.jobs SET state = $2, finished = CASE WHEN $2 = 'cancelled' THEN clock_timestamp() END
-		WHERE id = $1 AND state IN ('running', 'paused')`), pgx.QueryExecModeExec, id, state)
-	if err != nil {
+	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, d.cfg.in(`UPDATE @schema@.jobs SET state = $2, finished = CASE WHEN $2 = 'cancelled' THEN clock_timestamp() END
+			WHERE id = $1 AND state IN ('running', 'paused')`), pgx.QueryExecModeExec, id, state)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return &desk.RefusedError{Reason: fmt.Sprintf("there is no replay %d that could go on", id), Remedy: "postrider replay ls shows them"}
+		}
+		return d.record(ctx, tx, by, "replay "+state, "", 0, map[string]any{"job": id}, nil, nil)
+	})
+	if err != nil && !errors.Is(err, desk.ErrRefused) {
 		return fmt.Errorf("postgres: replay: %w", explain(err))
 	}
-	if tag.RowsAffected() == 0 {
-		return &desk.RefusedError{Reason: fmt.Sprintf("there is no replay %d that could go on", id), Remedy: "postrider replay ls shows them"}
-	}
-	return d.record(ctx, by, "replay "+state, "", 0, map[string]any{"job": id}, nil, nil)
+	return err
 }
 
 // results counts what became of the messages of a job.

@@ -103,7 +103,9 @@ func testDeskList(t *testing.T, h Harness) {
 	// Between feeds there is no order.
 	slices.SortStableFunc(all, func(a, b postrider.Deferred) int { return strings.Compare(a.Feed, b.Feed) })
 	expectAside(t, all, want...)
-	if diff := difference(all[0].Message, want[0]); diff != "" {
+	whole := list(t, h, desk.Filter{Feed: "one", ID: want[0].ID}) // with its payload, as it is asked for alone
+	expectAside(t, whole, want[0])
+	if diff := difference(whole[0].Message, want[0]); diff != "" {
 		t.Error(diff)
 	}
 	if d := all[0]; d.Status != postrider.StatusDead || d.Attempts != 3 || d.LastError != "refused" || !d.AvailableAt.IsZero() {
