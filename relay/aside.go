@@ -108,8 +108,10 @@ func (l *lane) refuse(pos int, attempts int, err error) {
 	d.Status, d.Delay = r.cfg.verdict(attempts, err)
 	key := l.window.order.at(pos).key
 	d.Blocking = key != 0 && r.cfg.Order == Strict
-	if d.Status == postrider.StatusDead {
-		r.died(l.shard, &run.Messages[d.Index], attempts, err)
+	if m := &run.Messages[d.Index]; d.Status == postrider.StatusDead {
+		r.died(l.shard, m, attempts, err)
+	} else {
+		r.refused(l.shard, m, attempts, err)
 	}
 	l.aside.mu.Lock()
 	defer l.aside.mu.Unlock()

@@ -33,12 +33,13 @@ type Relay struct {
 	cfg        Config
 	log        *slog.Logger
 
-	started atomic.Bool
-	wake    chan struct{}          // holds one token: somebody wants the store to be read now
-	tenure  atomic.Pointer[tenure] // the current one, for Stats
-	mourned atomic.Int64           // when the log was last told of a dead letter
-	careful sync.Mutex             // held while a message is sent of which a crash is suspected, so that it is one alone
-	count   counters
+	started    atomic.Bool
+	wake       chan struct{}          // holds one token: somebody wants the store to be read now
+	tenure     atomic.Pointer[tenure] // the current one, for Stats
+	mourned    atomic.Int64           // when the log was last told of a dead letter,
+	complained atomic.Int64           // and when of one that was set aside
+	careful    sync.Mutex             // held while a message is sent of which a crash is suspected, so that it is one alone
+	count      counters
 }
 
 // New returns a relay that is ready to run. It reports everything that is wrong with the configuration at once. The

@@ -1,6 +1,9 @@
 package relay
 
 import (
+	"context"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/postrider/postrider"
@@ -31,16 +34,25 @@ func (c *Config) delay(attempts int) time.Duration {
 	return b.after(max(attempts, 1))
 }
 
-// died tells the log of a message that has become a dead letter. A flood of them is told once a second.
+// died tells the log of a message that has become a dead letter.
 func (r *Relay) died(shard int, m *postrider.Message, attempts int, err error) {
 	r.count.dead.Add(1)
-	now := time.Now().UnixNano()
-	last := r.mourned.Load()
-	if now-last < int64(time.Second) || !r.mourned.CompareAndSwap(last, now) {
+	r.tell(&r.mourned, slog.LevelError, "relay: message is dead, an operator decides: postrider dead show "+m.ID.String(), shard, m, attempts, err)
+}
+
+// refused tells the log of a message that was set aside for the first time.
+func (r *Relay) refused(shard int, m *postrider.Message, attempts int, err error) {
+	r.tell(&r.complained, slog.LevelWarn, "relay: message has failed, is set aside and will be tried again", shard, m, attempts, err)
+}
+
+// tell writes a line about a message. Of a flood of them one a second is told.
+func (r *Relay) tell(last *atomic.Int64, level slog.Level, text string, shard int, m *postrider.Message, attempts int, err error) {
+	now, before := time.Now(), last.Load()
+	if now.UnixNano()-before < int64(time.Second) || !last.CompareAndSwap(before, now.UnixNano()) {
 		return
 	}
-	r.log.Error("relay: message is dead, an operator decides: postrider dead show "+m.ID.String(),
+	r.log.Log(context.Background(), level, text,
 		"shard", shard, "id", m.ID, "type", m.Type, "key", m.OrderKey(), "dedup_key", m.DedupKey,
 		"aggregate_type", m.AggregateType, "aggregate_id", m.AggregateID, "correlation_id", m.CorrelationID,
-		"attempt", attempts, "latency", time.Since(m.OccurredAt).Round(time.Millisecond), "err", err)
+		"attempt", attempts, "latency", now.Sub(m.OccurredAt).Round(time.Millisecond), "err", err)
 }
