@@ -47,7 +47,7 @@ type Letters interface {
 	Blocked(ctx context.Context, feed string, limit int) ([]BlockedKey, error)
 
 	// Act does something to up to limit of the messages that match and to which it can be done, oldest first, and returns
-	// to how many. 0 is no limit. It records one entry for all.
+	// to how many. 0 is no limit. It is recorded, of very many in several entries.
 	Act(ctx context.Context, by By, act Act, filter Filter, limit int) (int, error)
 
 	// Edit replaces type, topic, routing key, content type, headers and payload of a message that is dead or parked, and

@@ -40,7 +40,7 @@ func (a *app) migrateUpCommand() *cobra.Command {
 					if err := m.Roles(ctx); err != nil {
 						return err
 					}
-					a.notef("roles %s_producer and %s_relay may be granted to your users", a.db.schema, a.db.schema)
+					a.notef("roles %[1]s_producer, %[1]s_relay and %[1]s_operator may be granted to your users", a.db.schema)
 				}
 				if err := a.compareLayout(ctx, pool, cmd.Flags(), layout); err != nil {
 					return err
@@ -54,7 +54,7 @@ func (a *app) migrateUpCommand() *cobra.Command {
 		},
 	}
 	addLayoutFlags(cmd.Flags(), &layout)
-	cmd.Flags().BoolVar(&roles, "roles", false, "also create the roles for producers and relays, with the rights they need")
+	cmd.Flags().BoolVar(&roles, "roles", false, "also create the roles for producers, relays and operators, with the rights they need")
 	return cmd
 }
 

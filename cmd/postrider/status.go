@@ -104,7 +104,7 @@ func (a *app) problemsOf(f desk.Feed, limits limits, now time.Time) []problem {
 		add("no_relay", "no relay serves it", "relay --to ADDRESS --feed")
 	}
 	if wait := now.Sub(f.Canary); !f.Canary.IsZero() && !f.Paused && wait > limits.canary {
-		all = append(all, problem{"stalled", fmt.Sprintf("it stands still: no canary has come through for %s", age(wait)), a.next("doctor")})
+		all = append(all, problem{"stalled", fmt.Sprintf("it stands still, or is that far behind: no canary has come through for %s", age(wait)), a.next("doctor")})
 	}
 	if wait := now.Sub(f.Oldest); !f.Oldest.IsZero() && wait > limits.late {
 		add("late", fmt.Sprintf("%s to deliver, the oldest for %s", quantity(f.Pending, "message", "messages"), age(wait)),

@@ -120,7 +120,7 @@ func (d *Desk) Blocked(ctx context.Context, feed string, limit int) ([]desk.Bloc
 	return keys, nil
 }
 
-// actPage is how many messages an act changes in one transaction: relays wait for it.
+// actPage is how many messages an act changes in one transaction: relays wait for it. Each has a record of its own.
 const actPage = 1000
 
 // Act implements [desk.Letters].
@@ -131,45 +131,37 @@ func (d *Desk) Act(ctx context.Context, by desk.By, act desk.Act, filter desk.Fi
 	if len(filter.Statuses) == 0 {
 		filter.Statuses = act.From()
 	}
-	record := letterRecord{by: by, act: act, filter: filter}
+	target, err := json.Marshal(filter)
+	if err != nil {
+		return 0, err
+	}
+	total := 0
 	var after *postrider.Deferred
-	for done := false; !done; {
+	for {
 		page := actPage
 		if limit > 0 {
-			page = min(page, limit-record.count)
+			page = min(page, limit-total)
 		}
 		list, err := d.List(ctx, filter, after, page)
 		if err != nil || len(list) == 0 {
-			return record.count, errors.Join(err, record.write(ctx, d))
+			return total, err
 		}
-		if len(list) == 1 && record.count == 0 { // of one message the record keeps all
-			if whole, err := d.List(ctx, desk.Filter{Feed: list[0].Feed, ID: list[0].ID}, nil, 1); err == nil && len(whole) == 1 {
-				list = whole
-			}
+		feeds, seqs := make([]string, len(list)), make([]int64, len(list))
+		for i := range list {
+			feeds[i], seqs[i] = list[i].Feed, list[i].Seq
 		}
-		n, err := d.actOn(ctx, act, list)
-		record.add(list, n)
+		var n int
+		err = d.pool.QueryRow(ctx, d.cfg.in("SELECT @schema@.act_for($1, $2, $3, $4::jsonb, $5, $6)"), pgx.QueryExecModeExec,
+			by.Who, by.Why, string(act), jsonText(target), feeds, seqs).Scan(&n)
 		if err != nil {
-			return record.count, errors.Join(err, record.write(ctx, d))
+			return total, fmt.Errorf("postgres: %s: %w", act, explain(err))
 		}
+		total += n
 		after = &list[len(list)-1]
-		done = len(list) < page || limit > 0 && record.count >= limit
+		if len(list) < page || limit > 0 && total >= limit {
+			return total, nil
+		}
 	}
-	return record.count, record.write(ctx, d)
-}
-
-func (d *Desk) actOn(ctx context.Context, act desk.Act, list []postrider.Deferred) (int, error) {
-	feeds, seqs := make([]string, len(list)), make([]int64, len(list))
-	for i := range list {
-		feeds[i], seqs[i] = list[i].Feed, list[i].Seq
-	}
-	var n int
-	err := d.pool.QueryRow(ctx, d.cfg.in("SELECT @schema@.act($1, $2, $3)"), pgx.QueryExecModeExec,
-		string(act), feeds, seqs).Scan(&n)
-	if err != nil {
-		return 0, fmt.Errorf("postgres: %s: %w", act, explain(err))
-	}
-	return n, nil
 }
 
 // Edit implements [desk.Letters].

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -70,16 +69,8 @@ func (d *Desk) StartReplay(ctx context.Context, by desk.By, r Replay) (Job, erro
 		return Job{}, err
 	}
 	var id int64
-	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, d.cfg.in(`INSERT INTO @schema@.jobs (dead, filter, rate, who, why, total, until_seq)
-			VALUES ($1, $2::jsonb, $3, $4, $5, $6, $7) RETURNING id`), pgx.QueryExecModeExec,
-			r.Dead, jsonText(filter), r.Rate, by.Who, by.Why, total, value(until)).Scan(&id)
-		if err != nil {
-			return err
-		}
-		target := map[string]any{"job": id, "filter": r.Filter, "dead": r.Dead, "rate": r.Rate}
-		return d.record(ctx, tx, by, "replay", r.Filter.Feed, total, target, nil, nil)
-	})
+	err = d.pool.QueryRow(ctx, d.cfg.in("SELECT @schema@.start_replay($1, $2, $3, $4::jsonb, $5, $6, $7)"), pgx.QueryExecModeExec,
+		by.Who, by.Why, r.Dead, jsonText(filter), r.Rate, total, value(until)).Scan(&id)
 	if err != nil {
 		return Job{}, fmt.Errorf("postgres: replay: %w", explain(err))
 	}
@@ -112,8 +103,8 @@ func (d *Desk) StepReplay(ctx context.Context, id int64, n int) (Job, error) {
 			until  int64
 			state  string
 		)
-		// The lock keeps two runners of one job from sending the same, and not a relay from reporting a result of it.
-		err := tx.QueryRow(ctx, d.cfg.in(`SELECT dead, filter, state, at_feed, at_seq, until_seq FROM @schema@.jobs WHERE id = $1 FOR NO KEY UPDATE`),
+		// Two runners of one job must not send the same.
+		err := tx.QueryRow(ctx, d.cfg.in("SELECT dead, filter, state, at_feed, at_seq, until_seq FROM @schema@.claim_replay($1)"),
 			pgx.QueryExecModeExec, id).Scan(&r.Dead, &filter, &state, &feed, &seq, &until)
 		if err != nil || state != "running" {
 			return err
@@ -147,24 +138,7 @@ func (d *Desk) StepReplay(ctx context.Context, id int64, n int) (Job, error) {
 		}); err != nil {
 			return err
 		}
-		sent := 0
-		switch {
-		case len(seqs) == 0:
-		case r.Dead:
-			err = tx.QueryRow(ctx, d.cfg.in("SELECT @schema@.act('retry', $1, $2, $3)"), pgx.QueryExecModeExec, feeds, seqs, id).Scan(&sent)
-		default:
-			err = tx.QueryRow(ctx, d.cfg.in("SELECT @schema@.resend($1, $2, $3)"), pgx.QueryExecModeExec, r.Filter.Feed, seqs, id).Scan(&sent)
-		}
-		if err != nil {
-			return err
-		}
-		done := len(seqs) < n
-		if len(seqs) > 0 {
-			feed, seq = &feeds[len(feeds)-1], &seqs[len(seqs)-1]
-		}
-		_, err = tx.Exec(ctx, d.cfg.in(`UPDATE @schema@.jobs SET sent = sent + $2, at_feed = $3, at_seq = $4,
-			state = CASE WHEN $5 THEN 'done' ELSE state END, finished = CASE WHEN $5 THEN clock_timestamp() END WHERE id = $1`),
-			pgx.QueryExecModeExec, id, sent, feed, seq, done)
+		_, err = tx.Exec(ctx, d.cfg.in("SELECT @schema@.step_replay($1, $2, $3, $4)"), pgx.QueryExecModeExec, id, feeds, seqs, len(seqs) < n)
 		return err
 	})
 	if err != nil {
@@ -175,19 +149,9 @@ func (d *Desk) StepReplay(ctx context.Context, id int64, n int) (Job, error) {
 
 // SetReplay sets the state of a job that is not at its end: running, paused or cancelled.
 func (d *Desk) SetReplay(ctx context.Context, by desk.By, id int64, state string) error {
-	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, d.cfg.in(`UPDATE @schema@.jobs SET state = $2, finished = CASE WHEN $2 = 'cancelled' THEN clock_timestamp() END
-			WHERE id = $1 AND state IN ('running', 'paused')`), pgx.QueryExecModeExec, id, state)
-		if err != nil {
-			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return &desk.RefusedError{Reason: fmt.Sprintf("there is no replay %d that could go on", id), Remedy: "postrider replay ls shows them"}
-		}
-		return d.record(ctx, tx, by, "replay "+state, "", 0, map[string]any{"job": id}, nil, nil)
-	})
-	if err != nil && !errors.Is(err, desk.ErrRefused) {
-		return fmt.Errorf("postgres: replay: %w", explain(err))
+	done, err := d.ask(ctx, "replay", "SELECT @schema@.set_replay($1, $2, $3, $4)", by.Who, by.Why, id, state)
+	if err == nil && !done {
+		return &desk.RefusedError{Reason: fmt.Sprintf("there is no replay %d that could go on", id), Remedy: "postrider replay ls shows them"}
 	}
 	return err
 }

@@ -183,6 +183,9 @@ func TestOperatorRole(t *testing.T) {
 			"INSERT INTO @.audit (who, action) VALUES ('x', 'y')",
 			"DELETE FROM @.audit",
 			"SELECT @.rebase()",
+			"SELECT @.act('discard', '{f}', '{1}')", // only what is recorded
+			"SELECT @.resend('f', '{1}', 1)",
+			"INSERT INTO @.jobs (dead, filter, who, total, until_seq) VALUES (true, '{}', 'x', 0, 0)",
 		)
 		h.mustNotBeAllowed("UPDATE @.audit SET who = 'x'", "DELETE FROM @.audit", "TRUNCATE @.audit") // not even the owner
 	})

@@ -50,9 +50,11 @@ func testDueNext(t *testing.T, h Harness) {
 	soon, later := one("a"), one("b")
 	soon.DeliverAfter = time.Now().Add(time.Second)
 	later.DeliverAfter = time.Now().Add(time.Hour)
-	write(t, h, soon, later)
+	late := one("c")
+	late.DeliverAfter = time.Now().Add(100 * 24 * time.Hour)
+	write(t, h, soon, later, late)
 	r := joinAlone(t, h, "feed", longLease)
-	batches := r.next(2, 10)
+	batches := r.next(3, 10)
 	r.setAside(batches, func(int) postrider.Deferral { return postrider.Deferral{Status: postrider.StatusScheduled} })
 	r.settle(batches...)
 	if !r.balance().Deferred {

@@ -149,7 +149,7 @@ END
 $$;
 
 -- What is due of some shards. A message that blocks its key comes with up to a hundred that wait behind it. The first row
--- has no message: its attempts are the milliseconds until another one is due, null if none is.
+-- has no message: its attempts are the milliseconds until another one is due, at most a day, null if none is.
 CREATE FUNCTION @schema@.due(feed_name text, shards smallint[], max_rows integer) RETURNS SETOF @schema@.deferred
   LANGUAGE plpgsql STABLE
   SET enable_seqscan = off
@@ -162,7 +162,7 @@ DECLARE
   first  @schema@.deferred;
   moment timestamptz := clock_timestamp();
 BEGIN
-  SELECT ceil(date_part('epoch', min(n.available_at) - moment) * 1000) INTO first.attempts
+  SELECT ceil(date_part('epoch', min(least(n.available_at, moment + interval '1 day')) - moment) * 1000) INTO first.attempts
   FROM unnest(shards) s CROSS JOIN LATERAL (
     SELECT d.available_at FROM @schema@.deferred d
     WHERE d.feed = feed_name AND d.shard = s AND d.available_at > moment AND d.available_at < 'infinity'
@@ -174,7 +174,7 @@ BEGIN
       FROM unnest(shards) s CROSS JOIN LATERAL (
         SELECT d FROM @schema@.deferred d
         WHERE d.feed = feed_name AND d.shard = s AND d.available_at <= moment AND d.available_at < 'infinity'
-        ORDER BY d.priority DESC, d.available_at, d.seq LIMIT greatest(max_rows * 2 / cardinality(shards), 16)) h)
+        ORDER BY d.priority DESC, d.available_at, d.seq LIMIT greatest(max_rows * 2 / greatest(cardinality(shards), 1), 16)) h)
     SELECT (r.d).* FROM (
       SELECT h.nth, h.d FROM heads h WHERE h.nth <= max_rows
       UNION ALL

@@ -1,3 +1,7 @@
+DROP FUNCTION @schema@.step_replay(bigint, text[], bigint[], boolean);
+DROP FUNCTION @schema@.claim_replay(bigint);
+DROP FUNCTION @schema@.set_replay(text, text, bigint, text);
+DROP FUNCTION @schema@.start_replay(text, text, boolean, jsonb, integer, bigint, bigint);
 DROP FUNCTION @schema@.resend(text, bigint[], bigint);
 DROP FUNCTION @schema@.rewind(text, text, text, timestamptz, uuid);
 DROP FUNCTION @schema@.pause_feed(text, text, text, boolean);
@@ -6,6 +10,7 @@ DROP FUNCTION @schema@.pending(text, bigint);
 DROP FUNCTION @schema@.live_members(text);
 DROP FUNCTION @schema@.add_feed(text, text, text, boolean);
 DROP FUNCTION @schema@.edit(text, text, text, uuid, text, text, text, text, jsonb, bytea);
+DROP FUNCTION @schema@.act_for(text, text, text, jsonb, text[], bigint[]);
 DROP FUNCTION @schema@.act(text, text[], bigint[], bigint);
 DROP FUNCTION @schema@.describe(@schema@.deferred);
 DROP FUNCTION @schema@.record(text, text, text, text, bigint, jsonb, jsonb, jsonb);

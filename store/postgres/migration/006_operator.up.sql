@@ -106,6 +106,36 @@ BEGIN
 END
 $$;
 
+-- act and the record of it, or neither. This is what operators may call.
+CREATE FUNCTION @schema@.act_for(who text, why text, what text, target jsonb, feeds text[], seqs bigint[]) RETURNS bigint
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+AS $$
+DECLARE
+  was    @schema@.deferred;
+  before jsonb;
+  after  jsonb;
+  done   bigint;
+BEGIN
+  IF cardinality(seqs) = 1 THEN
+    SELECT d.* INTO was FROM @schema@.deferred d WHERE d.feed = feeds[1] AND d.seq = seqs[1];
+    before := @schema@.describe(was);
+    after := CASE what WHEN 'retry' THEN '{"status": "retry"}' WHEN 'skip' THEN '{"status": "dead"}'
+                       WHEN 'park' THEN '{"status": "parked"}' END;
+  ELSE
+    SELECT jsonb_object_agg(c.status, c.n) INTO before FROM (
+      SELECT d.status, count(*) AS n
+      FROM unnest(feeds, seqs) AS w(feed, seq) JOIN @schema@.deferred d ON d.feed = w.feed AND d.seq = w.seq GROUP BY 1) c;
+  END IF;
+  done := @schema@.act(what, feeds, seqs);
+  IF done > 0 THEN
+    PERFORM @schema@.record(who, why, what, CASE WHEN feeds[1] = ALL (feeds) THEN feeds[1] END, done, target, before, after);
+  END IF;
+  RETURN done;
+END
+$$;
+
 -- Replaces what a destination sees of a message, and has it sent.
 CREATE FUNCTION @schema@.edit(
   who text, why text, of_feed text, of_id uuid, new_type text, new_topic text, new_routing_key text, new_content_type text,
@@ -182,7 +212,7 @@ AS $$
     SELECT m.created_at FROM @schema@.cursors c
     CROSS JOIN LATERAL (
       SELECT m.created_at FROM @schema@.messages m
-      WHERE m.shard = c.base AND m.seq > c.lo AND @schema@.covers(c.tenant, c.others, m.tenant_id) AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
+      WHERE m.shard = c.base AND m.seq > c.lo AND m.type <> 'postrider.canary' AND @schema@.covers(c.tenant, c.others, m.tenant_id) AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
       UNION ALL
       SELECT m.created_at FROM pg_snapshot_xip(c.s1) i(xid) CROSS JOIN LATERAL (
         SELECT m.created_at FROM @schema@.messages m
@@ -268,6 +298,7 @@ BEGIN
     END IF;
     SELECT count(*) INTO n FROM @schema@.messages m
       WHERE m.shard = was.base AND m.seq >= place AND @schema@.covers(was.tenant, was.others, m.tenant_id)
+        AND m.type <> 'postrider.canary'
         AND @schema@.settled(m.xid, m.seq, was.s1, was.s2, was.last);
     CONTINUE WHEN n = 0;
     -- One that is in its first window has no other.
@@ -320,9 +351,75 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION @schema@.start_replay(
+  who text, why text, of_dead boolean, wanted jsonb, at_rate integer, messages bigint, up_to bigint) RETURNS bigint
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  number bigint;
+BEGIN
+  INSERT INTO @schema@.jobs (dead, filter, rate, who, why, total, until_seq)
+    VALUES (of_dead, wanted, at_rate, start_replay.who, start_replay.why, messages, up_to) RETURNING id INTO number;
+  PERFORM @schema@.record(who, why, 'replay', wanted ->> 'feed', messages,
+                          jsonb_build_object('job', number, 'filter', wanted, 'dead', of_dead, 'rate', at_rate));
+  RETURN number;
+END
+$$;
+
+CREATE FUNCTION @schema@.set_replay(who text, why text, job_id bigint, new_state text) RETURNS boolean
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  UPDATE @schema@.jobs j SET state = new_state, finished = CASE WHEN new_state = 'cancelled' THEN clock_timestamp() END
+    WHERE j.id = job_id AND j.state IN ('running', 'paused');
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  PERFORM @schema@.record(who, why, 'replay ' || new_state, NULL, 0, jsonb_build_object('job', job_id));
+  RETURN true;
+END
+$$;
+
+-- A job, for whoever hands its messages to the relays: no other can until the transaction ends. A relay can still report what
+-- became of them.
+CREATE FUNCTION @schema@.claim_replay(job_id bigint) RETURNS @schema@.jobs
+  LANGUAGE sql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT * FROM @schema@.jobs j WHERE j.id = job_id FOR NO KEY UPDATE
+$$;
+
+-- Hands messages of a job to the relays, and notes how far it has come.
+CREATE FUNCTION @schema@.step_replay(job_id bigint, feeds text[], seqs bigint[], at_end boolean) RETURNS void
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  job  @schema@.jobs := @schema@.claim_replay(job_id);
+  done bigint := 0;
+BEGIN
+  IF job.state IS DISTINCT FROM 'running' THEN
+    RETURN;
+  END IF;
+  IF cardinality(seqs) > 0 THEN
+    done := CASE WHEN job.dead THEN @schema@.act('retry', feeds, seqs, job_id) ELSE @schema@.resend(job.filter ->> 'feed', seqs, job_id) END;
+    job.at_feed := feeds[cardinality(feeds)];
+    job.at_seq := seqs[cardinality(seqs)];
+  END IF;
+  UPDATE @schema@.jobs j SET sent = j.sent + done, at_feed = job.at_feed, at_seq = job.at_seq,
+      state = CASE WHEN at_end THEN 'done' ELSE j.state END, finished = CASE WHEN at_end THEN clock_timestamp() END
+    WHERE j.id = job_id;
+END
+$$;
+
 REVOKE ALL ON FUNCTION
   @schema@.record(text, text, text, text, bigint, jsonb, jsonb, jsonb), @schema@.act(text, text[], bigint[], bigint),
+  @schema@.act_for(text, text, text, jsonb, text[], bigint[]),
   @schema@.edit(text, text, text, uuid, text, text, text, text, jsonb, bytea), @schema@.add_feed(text, text, text, boolean),
   @schema@.remove_feed(text, text, text), @schema@.pause_feed(text, text, text, boolean),
-  @schema@.rewind(text, text, text, timestamptz, uuid), @schema@.resend(text, bigint[], bigint)
+  @schema@.rewind(text, text, text, timestamptz, uuid), @schema@.resend(text, bigint[], bigint),
+  @schema@.start_replay(text, text, boolean, jsonb, integer, bigint, bigint), @schema@.set_replay(text, text, bigint, text),
+  @schema@.claim_replay(bigint), @schema@.step_replay(bigint, text[], bigint[], boolean)
   FROM PUBLIC;

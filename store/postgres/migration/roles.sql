@@ -32,10 +32,11 @@ GRANT INSERT, UPDATE ON @schema@.job_results TO "@name@_relay";
 REVOKE ALL ON @schema@.audit FROM "@name@_relay";
 
 GRANT SELECT ON ALL TABLES IN SCHEMA @schema@ TO "@name@_operator";
-GRANT INSERT, UPDATE ON @schema@.jobs TO "@name@_operator";
 GRANT EXECUTE ON FUNCTION
-  @schema@.record(text, text, text, text, bigint, jsonb, jsonb, jsonb), @schema@.act(text, text[], bigint[], bigint),
+  @schema@.act_for(text, text, text, jsonb, text[], bigint[]),
   @schema@.edit(text, text, text, uuid, text, text, text, text, jsonb, bytea), @schema@.add_feed(text, text, text, boolean),
   @schema@.remove_feed(text, text, text), @schema@.pause_feed(text, text, text, boolean),
-  @schema@.rewind(text, text, text, timestamptz, uuid), @schema@.resend(text, bigint[], bigint)
+  @schema@.rewind(text, text, text, timestamptz, uuid),
+  @schema@.start_replay(text, text, boolean, jsonb, integer, bigint, bigint), @schema@.set_replay(text, text, bigint, text),
+  @schema@.claim_replay(bigint), @schema@.step_replay(bigint, text[], bigint[], boolean)
   TO "@name@_operator";

@@ -134,7 +134,7 @@ func askRoutes(ctx context.Context, p *patient) ([]Finding, error) {
 	type kind struct{ Type, Topic, Tenant string }
 	kinds, err := rows[kind](ctx, p, `SELECT DISTINCT m.type, coalesce(m.topic, ''), coalesce(m.tenant_id, '')
 		FROM generate_series(0, @schema@.shard_count() - 1) s
-		CROSS JOIN LATERAL (SELECT type, topic, tenant_id FROM @schema@.messages m WHERE m.shard = s
+		CROSS JOIN LATERAL (SELECT type, topic, tenant_id FROM @schema@.messages m WHERE m.shard = s AND m.type <> 'postrider.canary'
 		                    ORDER BY m.seq DESC LIMIT greatest(10, 10000 / @schema@.shard_count())) m
 		ORDER BY 1, 2, 3`)
 	if err != nil {
