@@ -72,14 +72,17 @@ func (t *tenure) attendOnce() (done bool, next time.Duration, err error) {
 		if l.slice != nil { // what is set aside belongs to the whole
 			continue
 		}
-		if until, ok := l.safeUntil(now); ok && l.loaded.Load() && !l.ending() {
-			shards = append(shards, l.shard)
-			lanes[l.shard] = l
-			l.attended.Lock()
-			defer l.attended.Unlock()
-			if until.Before(deadline) {
-				deadline = until
-			}
+		l.attended.Lock() // before the look: whoever gives up a lane that is ending waits for the lock
+		until, ok := l.safeUntil(now)
+		if !ok || !l.loaded.Load() || l.ending() {
+			l.attended.Unlock()
+			continue
+		}
+		defer l.attended.Unlock()
+		shards = append(shards, l.shard)
+		lanes[l.shard] = l
+		if until.Before(deadline) {
+			deadline = until
 		}
 	}
 	if len(shards) == 0 {
@@ -92,7 +95,7 @@ func (t *tenure) attendOnce() (done bool, next time.Duration, err error) {
 		return false, due.Next, err
 	}
 	concluded := 0
-	for rest := due.Messages; len(rest) > 0; {
+	for rest := due.Messages; len(rest) > 0 && time.Until(deadline) > t.r.cfg.margin(); { // the others come again
 		var round []postrider.Deferred
 		round, rest = t.round(rest)
 		n, stuck, err := t.sendRound(round, lanes, deadline)
