@@ -86,6 +86,7 @@ func TestStreamLimits(t *testing.T) {
 				t.Errorf("a stream that is full: got %v", err)
 			}
 		}
+		expectNeighbour(t, p, atomically, event(full, "k", 2), event(good, "k", 0))
 
 		p = publisher(t, nats.Config{URL: url, Stream: strings.ReplaceAll(good, ".", "_"), Atomic: atomically})
 		defer p.Close()
@@ -112,6 +113,18 @@ func TestStreamDeleted(t *testing.T) {
 				t.Errorf("message %d: got %v", i, err)
 			}
 		}
+		expectNeighbour(t, p, atomically, event(gone, "a", 1), event(create(t, url, true, 1), "k", 0))
+	}
+}
+
+// expectNeighbour holds that a message of another stream is not harmed by one that fails. An atomic publisher has one stream.
+func expectNeighbour(t *testing.T, p postrider.Publisher, atomically bool, bad, good postrider.Message) {
+	t.Helper()
+	if atomically {
+		return
+	}
+	if errs := p.Publish(t.Context(), []postrider.Message{bad, good}); len(errs) != 2 || errs[0] == nil || errs[1] != nil {
+		t.Errorf("beside one that fails: got %v", errs)
 	}
 }
 
