@@ -27,7 +27,7 @@ func TestHistoryThroughPooler(t *testing.T) {
 
 func testHistory(t *testing.T, dsn string) {
 	s := newScene(t, dsn, postgres.Layout{Shards: 8})
-	messages := int64(40_000) // of which a quarter is rolled back
+	messages := int64(25_000) // of which a quarter is rolled back
 	if long() {
 		messages = 1_350_000
 	}

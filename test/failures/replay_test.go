@@ -17,7 +17,7 @@ import (
 // can be interrupted and goes on, and each is sent once.
 func TestDeadLetters(t *testing.T) {
 	s := newScene(t, newest(t), postgres.Layout{})
-	dead, rate, atRate := 100_000, 2000, 5*time.Second
+	dead, rate, atRate := 40_000, 2000, 5*time.Second
 	if long() {
 		dead, rate, atRate = 1_000_000, 2000, 30*time.Second
 	}
