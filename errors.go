@@ -6,7 +6,7 @@ var (
 	// ErrInvalid matches every [*InvalidError]: the message itself cannot be accepted.
 	ErrInvalid = errors.New("postrider: invalid message")
 
-	// ErrUnsupported means that a store cannot do what a message asks for, such as delaying it.
+	// ErrUnsupported means that a store cannot do what a message asks for, such as taking more at once than it can.
 	ErrUnsupported = errors.New("postrider: not supported by this store")
 
 	// ErrReset means that a store no longer vouches for what a [Feed] has handed out, for instance because the

@@ -63,9 +63,9 @@ func (l *lane) load() bool {
 	return false
 }
 
-// sort picks out those messages of a batch that cannot go in the order of the log, and canaries, which have come far enough.
-// The batch has just entered the window, with the message at a position as its first.
-func (l *lane) sort(b *postrider.Batch, at int) {
+// sort picks out those messages of a batch that cannot go in the order of the log, and canaries, which have come far enough:
+// it reports whether there were any. The batch has just entered the window, with the message at a position as its first.
+func (l *lane) sort(b *postrider.Batch, at int) (canaries bool) {
 	a := &l.aside
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,7 +75,7 @@ func (l *lane) sort(b *postrider.Batch, at int) {
 		case m.Type == postrider.CanaryType:
 			l.window.setAside(at + i)
 			l.window.release(at + i)
-			l.canaries = true
+			canaries = true
 		case !m.DeliverAfter.IsZero():
 			l.want(at+i, 0, postrider.Deferral{Batch: b, Index: i, Status: postrider.StatusScheduled})
 		case len(a.blocked)+len(a.holding) == 0:
@@ -85,6 +85,7 @@ func (l *lane) sort(b *postrider.Batch, at int) {
 			}
 		}
 	}
+	return canaries
 }
 
 // want takes a message out of the window's order, to be set aside. The caller holds the lock.
@@ -103,12 +104,12 @@ func (l *lane) want(pos int, key uint64, d postrider.Deferral) {
 // refuse sets a message aside that failed by its own fault and, where order is strict, those of its key behind it.
 func (l *lane) refuse(pos int, attempts int, err error) {
 	r := l.t.r
-	run := &l.window.runs[l.window.find(pos, 0)]
-	d := postrider.Deferral{Batch: run.Batch, Index: pos - run.at, Attempts: attempts, Cause: err.Error()}
+	batch, index := l.window.place(pos)
+	d := postrider.Deferral{Batch: batch, Index: index, Attempts: attempts, Cause: err.Error()}
 	d.Status, d.Delay = r.cfg.verdict(attempts, err)
 	key := l.window.order.at(pos).key
 	d.Blocking = key != 0 && r.cfg.Order == Strict
-	if m := &run.Messages[d.Index]; d.Status == postrider.StatusDead {
+	if m := &batch.Messages[index]; d.Status == postrider.StatusDead {
 		r.died(l.shard, m, attempts, err)
 	} else {
 		r.refused(l.shard, m, attempts, err)
@@ -122,8 +123,8 @@ func (l *lane) refuse(pos int, attempts int, err error) {
 	behind := l.window.order.behind(pos)
 	l.want(pos, key, d)
 	for _, p := range behind {
-		run := &l.window.runs[l.window.find(p, 0)]
-		l.want(p, key, postrider.Deferral{Batch: run.Batch, Index: p - run.at, Status: postrider.StatusWaiting, Blocking: true})
+		batch, index := l.window.place(p)
+		l.want(p, key, postrider.Deferral{Batch: batch, Index: index, Status: postrider.StatusWaiting, Blocking: true})
 	}
 }
 
@@ -195,9 +196,9 @@ func (l *lane) probe(now time.Time) bool {
 	if l.begun[pos] { // that attempt has ended
 		return true
 	}
-	run := &l.window.runs[l.window.find(pos, 0)]
+	batch, index := l.window.place(pos)
 	call, cancel := context.WithTimeout(l.t.ctx, callTimeout)
-	started, err := l.t.feed.Suspect(call, run.Batch, pos-run.at)
+	started, err := l.t.feed.Suspect(call, batch, index)
 	cancel()
 	if err != nil {
 		l.asideTrouble.fail(err)

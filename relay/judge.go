@@ -30,8 +30,7 @@ func (l *lane) judge(errs []error) {
 		l.pause.reset()
 		l.arrivals++
 	}
-	l.wary = confirmed == 0
-	l.failing.Store(l.wary)
+	l.failing.Store(confirmed == 0)
 	if failed > 0 {
 		l.punish(errs, confirmed)
 	} else if w.order.failed == 0 { // what has failed before waits no more

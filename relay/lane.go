@@ -49,12 +49,10 @@ type lane struct {
 	trouble  outage
 	pause    backoff
 	calm     time.Time    // no call before then
-	wary     bool         // the last call confirmed nothing
 	patience time.Time    // until when a draining lane hopes
 	arrivals uint32       // calls that have confirmed something
 	watched  int          // the first unconfirmed message at the last look at tenants
 	watchAt  time.Time    // when to look again
-	canaries bool         // some have arrived, and may be settled
 	careful  int          // how many messages are sent one by one, because one of them may be deadly
 	begun    map[int]bool // which of them were begun by this lane
 
@@ -227,19 +225,17 @@ func (l *lane) take() {
 	l.mu.Lock()
 	l.inbox, l.arrived = l.arrived, l.inbox
 	l.mu.Unlock()
-	defer func() {
-		if l.canaries {
-			l.canaries = false
-			l.advance()
-		}
-	}()
+	canaries := false
 	for i, b := range l.arrived {
 		at := l.window.end
 		l.window.add(b)
-		l.sort(b, at)
+		canaries = l.sort(b, at) || canaries
 		l.arrived[i] = nil
 	}
 	l.arrived = l.arrived[:0]
+	if canaries {
+		l.advance()
+	}
 }
 
 // choose returns the messages of the next call or, if there are none, when to look again; the zero time means that only
@@ -252,7 +248,7 @@ func (l *lane) choose(now time.Time, end int) ([]postrider.Message, time.Time) {
 	if l.careful > 0 {
 		l.window.limit = 1
 	}
-	call, due := l.window.pick(now, end, l.wary)
+	call, due := l.window.pick(now, end, l.failing.Load())
 	l.window.limit = limit
 	if stuck := !due.IsZero(); stuck != l.stuck.Load() {
 		l.stuck.Store(stuck)

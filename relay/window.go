@@ -145,6 +145,12 @@ func (w *window) find(pos, guess int) int {
 	return sort.Search(len(w.runs), func(i int) bool { return w.runs[i].at > pos }) - 1
 }
 
+// place returns the batch that a message came in, and its index there.
+func (w *window) place(pos int) (*postrider.Batch, int) {
+	r := &w.runs[w.find(pos, 0)]
+	return r.Batch, pos - r.at
+}
+
 // pick chooses the messages of the next call, oldest first, from those before end; if it is wary, only from those that
 // have the fewest faults. If there are none, it returns when the first held one is due; that is the zero time if the
 // window is empty. It may be called again before the call is made.

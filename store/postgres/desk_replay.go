@@ -86,6 +86,7 @@ func (d *Desk) replaySource(r *Replay) (*where, string) {
 		return deferredWhere(&r.Filter), "@schema@.deferred"
 	}
 	w := logWhere(&r.Filter)
+	w.add("d.type <> %s", postrider.CanaryType) // what was set aside is published
 	w.add(`EXISTS (SELECT FROM @schema@.cursors c WHERE c.feed = %s AND c.base = d.shard
 		AND @schema@.covers(c.tenant, c.others, d.tenant_id) AND @schema@.settled(d.xid, d.seq, c.s1, c.s2, c.last))`, r.Filter.Feed)
 	return w, "@schema@.messages"

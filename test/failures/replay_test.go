@@ -105,7 +105,7 @@ func TestReplayOfTheLog(t *testing.T) {
 	s := newScene(t, newest(t), postgres.Layout{})
 	w := &witness{sent: make(map[string][]time.Time), got: make(map[string][]int), refusedKeys: make(map[string]bool), quiet: true}
 	b := &counter{seen: make(map[postrider.ID]int), next: w}
-	s.start(b, relay.Config{})
+	s.start(b, relay.Config{Canary: 50 * time.Millisecond})
 	var msgs []postrider.Message
 	for i := range 500 {
 		m := w.next(50+i%5, i)
@@ -140,8 +140,8 @@ func TestReplayOfTheLog(t *testing.T) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	old.Force = true
-	if _, err := s.desk.StartReplay(t.Context(), ann, old); err != nil {
-		t.Error(err)
+	if job, err = s.desk.StartReplay(t.Context(), ann, old); err != nil || job.Total != 500 { // and no canary
+		t.Errorf("%+v, %v", job, err)
 	}
 }
 

@@ -216,7 +216,7 @@ AS $$
       UNION ALL
       SELECT m.created_at FROM pg_snapshot_xip(c.s1) i(xid) CROSS JOIN LATERAL (
         SELECT m.created_at FROM @schema@.messages m
-        WHERE m.xid = i.xid AND m.shard + 0 = c.base AND m.seq + 0 <= c.lo AND @schema@.covers(c.tenant, c.others, m.tenant_id)
+        WHERE m.xid = i.xid AND m.shard + 0 = c.base AND m.seq + 0 <= c.lo AND m.type <> 'postrider.canary' AND @schema@.covers(c.tenant, c.others, m.tenant_id)
           AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)) m) m
     WHERE c.feed = feed_name
     LIMIT max_rows) m
