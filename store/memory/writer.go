@@ -20,7 +20,20 @@ type Tx struct {
 	store   *Store
 	pending []entry
 	keys    []string // dedup keys that it has claimed
+	staged  []stage  // what else ends with it
 	done    bool
+}
+
+// stage is a change that waits for the end of a transaction. Both functions are called with the store locked.
+type stage struct{ commit, rollback func() }
+
+// stage adds a change. The caller holds the lock.
+func (tx *Tx) stage(commit, rollback func()) error {
+	if tx.done {
+		return ErrTxDone
+	}
+	tx.staged = append(tx.staged, stage{commit, rollback})
+	return nil
 }
 
 // Begin starts a transaction. One that is neither committed nor rolled back holds up nothing.
@@ -56,23 +69,37 @@ func (s *Store) Offer(ctx context.Context, tx *Tx, msgs ...postrider.Message) (r
 
 // Commit makes the transaction's messages visible, behind all that were committed before.
 func (tx *Tx) Commit() error {
-	return tx.finish(tx.store.add)
+	return tx.finish(func() {
+		tx.store.add(tx.pending)
+		for _, s := range tx.staged {
+			if s.commit != nil {
+				s.commit()
+			}
+		}
+	})
 }
 
 // Rollback forgets the transaction's messages and dedup keys. After Commit it changes nothing and returns [ErrTxDone], so
 // that it can be deferred.
 func (tx *Tx) Rollback() error {
-	return tx.finish(func([]entry) { tx.store.free(tx) })
+	return tx.finish(func() {
+		tx.store.free(tx)
+		for _, s := range tx.staged {
+			if s.rollback != nil {
+				s.rollback()
+			}
+		}
+	})
 }
 
-func (tx *Tx) finish(do func([]entry)) error {
+func (tx *Tx) finish(do func()) error {
 	tx.store.mu.Lock()
 	defer tx.store.mu.Unlock()
 	if tx.done {
 		return ErrTxDone
 	}
-	do(tx.pending)
-	tx.pending, tx.keys, tx.done = nil, nil, true
+	do()
+	tx.pending, tx.keys, tx.staged, tx.done = nil, nil, nil, true
 	return nil
 }
 

@@ -1,10 +1,13 @@
--- Three group roles, to be granted to the users that applications, relays and operators log in as. A producer may add
--- messages and nothing else; a relay may read messages, keep the ledger and set messages aside, and cannot change or remove
+-- Four group roles, to be granted to the users that applications, relays and operators log in as. A producer may add
+-- messages and nothing else; a consumer may keep inboxes, idempotency keys, sagas and patrols; a relay may read messages, keep the ledger and set messages aside, and cannot change or remove
 -- a message of the log; an operator may read everything and do what is recorded. Nobody can change the record.
 DO $$
 BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '@name@_producer') THEN
     CREATE ROLE "@name@_producer" NOLOGIN;
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '@name@_consumer') THEN
+    CREATE ROLE "@name@_consumer" NOLOGIN;
   END IF;
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '@name@_relay') THEN
     CREATE ROLE "@name@_relay" NOLOGIN;
@@ -15,7 +18,7 @@ BEGIN
 END
 $$;
 
-GRANT USAGE ON SCHEMA @schema@ TO "@name@_producer", "@name@_relay", "@name@_operator";
+GRANT USAGE ON SCHEMA @schema@ TO "@name@_producer", "@name@_consumer", "@name@_relay", "@name@_operator";
 
 GRANT USAGE ON SEQUENCE @schema@.message_seq TO "@name@_producer";
 GRANT INSERT (id, type, aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type, schema_version,

@@ -1,0 +1,24 @@
+package memory
+
+import (
+	"context"
+
+	"github.com/postrider/postrider"
+)
+
+var _ postrider.Transactor[*Tx] = (*Store)(nil)
+
+// Do implements [postrider.Transactor]. Nothing is ever given up for the sake of others, so f runs once.
+func (s *Store) Do(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
+	ctx, committed := postrider.ForCommit(ctx)
+	tx := s.Begin()
+	defer func() { _ = tx.Rollback() }()
+	if err := f(ctx, tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	committed()
+	return nil
+}

@@ -1,0 +1,154 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// statements are sent through pgx or database/sql, inside a transaction or outside. Arguments and results are of the types
+// that every driver knows: string, int64, float64, bool, []byte, and pointers to them where there may be none. Lists and times
+// go as JSON or text.
+type statements interface {
+	exec(ctx context.Context, sql string, args ...any) (affected int64, err error)
+	// row scans the first row; there is none if it returns errNoRow.
+	row(ctx context.Context, sql string, args []any, into ...any) error
+	// rows scans all rows into the same targets and calls each for every one.
+	rows(ctx context.Context, sql string, args []any, into []any, each func() error) error
+}
+
+var errNoRow = errors.New("postgres: no row")
+
+// transaction is one that this package has begun, READ COMMITTED, or that a caller has handed over; then only tx and
+// statements are set.
+type transaction[Tx any] struct {
+	statements
+	tx       Tx
+	commit   func(context.Context) error
+	rollback func(context.Context) error // after commit it does nothing
+}
+
+// database is what both drivers have in common. Its own statements run outside of transactions.
+type database[Tx any] interface {
+	statements
+	begin(ctx context.Context) (transaction[Tx], error)
+	in(tx Tx) statements
+}
+
+var (
+	_ database[pgx.Tx]  = pgxDatabase{}
+	_ database[*sql.Tx] = sqlDatabase{}
+)
+
+type pgxDatabase struct {
+	pgxStatements
+	pool *pgxpool.Pool
+}
+
+func overPgx(pool *pgxpool.Pool) pgxDatabase { return pgxDatabase{pgxStatements{pool}, pool} }
+
+func (d pgxDatabase) in(tx pgx.Tx) statements { return pgxStatements{tx} }
+
+func (d pgxDatabase) begin(ctx context.Context) (transaction[pgx.Tx], error) {
+	tx, err := d.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+	if err != nil {
+		return transaction[pgx.Tx]{}, err
+	}
+	return transaction[pgx.Tx]{pgxStatements{tx}, tx, tx.Commit, tx.Rollback}, nil
+}
+
+type pgxStatements struct {
+	db interface {
+		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+		QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	}
+}
+
+func (s pgxStatements) exec(ctx context.Context, sql string, args ...any) (int64, error) {
+	tag, err := s.db.Exec(ctx, sql, args...)
+	return tag.RowsAffected(), err
+}
+
+func (s pgxStatements) row(ctx context.Context, sql string, args []any, into ...any) error {
+	err := s.db.QueryRow(ctx, sql, args...).Scan(into...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return errNoRow
+	}
+	return err
+}
+
+func (s pgxStatements) rows(ctx context.Context, sql string, args []any, into []any, each func() error) error {
+	rows, err := s.db.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	_, err = pgx.ForEachRow(rows, into, each)
+	return err
+}
+
+type sqlDatabase struct {
+	sqlStatements
+	db *sql.DB
+}
+
+func overSQL(db *sql.DB) sqlDatabase { return sqlDatabase{sqlStatements{db}, db} }
+
+func (d sqlDatabase) in(tx *sql.Tx) statements { return sqlStatements{tx} }
+
+func (d sqlDatabase) begin(ctx context.Context) (transaction[*sql.Tx], error) {
+	tx, err := d.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return transaction[*sql.Tx]{}, err
+	}
+	return transaction[*sql.Tx]{
+		sqlStatements{tx}, tx,
+		func(context.Context) error { return tx.Commit() },
+		func(context.Context) error { return tx.Rollback() },
+	}, nil
+}
+
+type sqlStatements struct {
+	db interface {
+		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+		QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	}
+}
+
+func (s sqlStatements) exec(ctx context.Context, statement string, args ...any) (int64, error) {
+	result, err := s.db.ExecContext(ctx, statement, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+func (s sqlStatements) row(ctx context.Context, statement string, args []any, into ...any) error {
+	err := s.db.QueryRowContext(ctx, statement, args...).Scan(into...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return errNoRow
+	}
+	return err
+}
+
+func (s sqlStatements) rows(ctx context.Context, statement string, args []any, into []any, each func() error) error {
+	rows, err := s.db.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		if err := each(); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
