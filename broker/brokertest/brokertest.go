@@ -33,6 +33,10 @@ type Harness struct {
 	// Consumers of one name follow each other and belong to one group. A new group begins with the oldest message. The
 	// suite closes it.
 	Consumer func(t *testing.T, name, group string, limit int) postrider.Consumer
+	// Member opens a consumer like Consumer does, each time as another member of the group, with the shortest time after
+	// which it takes over from one that is dead. The suite opens some in processes of their own, by running the test
+	// again, and kills them. Nil leaves out the tests that need it.
+	Member func(t *testing.T, name, group string, limit int) postrider.Consumer
 	// Restart kills the server as a crash would and starts it again. Nil leaves out the test that needs it.
 	Restart func(t *testing.T)
 
@@ -92,6 +96,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"FailingHandlerHoldsItsKey", testFailingHandlerHoldsItsKey},
 		{"BoundedInFlight", testBoundedInFlight},
 		{"ConsumerSurvivesOutage", testConsumerSurvivesOutage},
+		{"OrderAfterKill", testOrderAfterKill},
+		{"OrderAfterKillOfBoth", testOrderAfterKillOfBoth},
 		{"CloseTwice", testCloseTwice},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })

@@ -30,8 +30,14 @@ func (h Harness) listen(t *testing.T, name, group string) *listener {
 // listenWith collects the messages that handle succeeds with.
 func (h Harness) listenWith(t *testing.T, name, group string, handle postrider.Handler) *listener {
 	t.Helper()
+	return collect(t, h.Consumer(t, name, group, 16), handle)
+}
+
+// collect collects the messages of a consumer that handle succeeds with.
+func collect(t *testing.T, c postrider.Consumer, handle postrider.Handler) *listener {
+	t.Helper()
 	l := &listener{arrived: make(chan struct{})}
-	l.stop = start(t, h.Consumer(t, name, group, 16), func(ctx context.Context, m postrider.Message) error {
+	l.stop = start(t, c, func(ctx context.Context, m postrider.Message) error {
 		if err := handle(ctx, m); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package brokertest
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -19,17 +20,20 @@ func testOrderPerKey(t *testing.T, h Harness) {
 	name := h.Create(t)
 	p := h.direct(t)
 	msgs := messages(name, 20, h.many(5000))
-	keeper, ok := p.(postrider.OrderKeeper)
-	step := 20 // one message of each key at a time
-	if ok && keeper.KeepsOrder() {
-		step = 500
-	}
-	for rest := msgs; len(rest) > 0; {
-		n := min(step, len(rest))
-		publish(t, p, rest[:n]...)
-		rest = rest[n:]
-	}
+	publishInOrder(t, p, 20, msgs)
 	h.expectOrder(t, h.listen(t, name, "order").wait(t, msgs))
+}
+
+// publishInOrder publishes messages that are dealt out to keys in turn, as a relay does: one message of each key at a
+// time, unless the publisher keeps order.
+func publishInOrder(t *testing.T, p postrider.Publisher, keys int, msgs []postrider.Message) {
+	t.Helper()
+	if keeper, ok := p.(postrider.OrderKeeper); ok && keeper.KeepsOrder() {
+		keys = 500
+	}
+	for part := range slices.Chunk(msgs, keys) {
+		insist(t, p, part)
+	}
 }
 
 func testManyPublishesAtOnce(t *testing.T, h Harness) {

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -62,7 +63,14 @@ func remove(t testing.TB, topic string) {
 func TestSuite(t *testing.T) {
 	brokertest.Run(t, func(t *testing.T) brokertest.Harness {
 		address := server(t)
-		return brokertest.Harness{
+		consume := func(t *testing.T, name, group string, limit int) postrider.Consumer {
+			c, err := NewConsumer(Config{URL: "kafka://" + address, Name: name, Group: name + "-" + group, InFlight: limit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		harness := brokertest.Harness{
 			Server: address,
 			// Offsets are remembered for whole partitions. With this many, the key of the message that the suite leaves
 			// unfinished shares its partition with none behind it.
@@ -74,18 +82,16 @@ func TestSuite(t *testing.T) {
 				}
 				return p
 			},
-			Consumer: func(t *testing.T, name, group string, limit int) postrider.Consumer {
-				c, err := NewConsumer(Config{URL: "kafka://" + address, Name: name, Group: name + "-" + group, InFlight: limit})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return c
-			},
+			Consumer: consume,
 			Restart: func(t *testing.T) {
 				brokertest.Services(t, "kill", "kafka")
 				brokertest.Services(t, "start", "kafka")
 			},
 			Abilities: brokertest.Abilities{MaxPayload: 1_500_000, Missing: "no-such-topic"},
 		}
+		if os.Getenv("POSTRIDER_LONG") != "" { // the brokers take a quarter of a minute to find out that a member is dead
+			harness.Member = consume
+		}
+		return harness
 	})
 }

@@ -40,21 +40,20 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	in := intake.Open(ctx, handle, intake.Config{Limit: c.config.InFlight, Logger: c.config.Logger})
-	r := &receiver{Consumer: c, in: in, msgs: make(map[uint64]jetstream.Msg), stop: stop}
+	r := &receiver{Consumer: c, in: in, held: held{msgs: make(map[position]*holding)}, stop: stop}
 	intake.Persist(ctx, c.config.Logger, c.config.Name, r.receive)
 	in.Wait()
 	return r.hopeless
 }
 
-// receiver holds the messages that were received and are not done, by their sequence in the stream.
+// receiver is one call of Consume.
 type receiver struct {
 	*Consumer
 	in       *intake.Intake
+	held     held
 	stop     func()
-	hopeless error // why no attempt can ever work
-
-	mu   sync.Mutex
-	msgs map[uint64]jetstream.Msg
+	hopeless error     // why no attempt can ever work
+	shared   sync.Once // said that there are other processes
 }
 
 // receive connects and hands messages over until something goes wrong. At the end of ctx it waits for the handlers and
@@ -71,73 +70,115 @@ func (r *receiver) receive(ctx context.Context, working func()) error {
 	if err != nil {
 		return err
 	}
+	r.held.use(l.conn)
+	g := newGate(durable.CachedInfo(), r.held.open(), time.Now())
 	messages, err := durable.Messages(jetstream.PullMaxMessages(r.config.InFlight), jetstream.PullHeartbeat(5*time.Second))
 	if err != nil {
 		return err
 	}
 	working()
-	leases.Go(func() { // renewed until the connection ends: a message may wait long for its turn
-		for tick := time.Tick(max(durable.CachedInfo().Config.AckWait/3, time.Millisecond)); ; {
-			select {
-			case <-tick:
-				r.each(jetstream.Msg.InProgress)
-			case <-l.Lost():
-				return
-			}
-		}
-	})
+	leases.Go(func() { r.held.keep(l, durable.CachedInfo().Config.AckWait, r.config.ConnectTimeout) })
 	for err == nil {
-		err = r.accept(messages.Next(jetstream.NextContext(ctx)))
+		err = r.next(ctx, messages, g)
+		if now := time.Now(); err == nil && g.due(now) {
+			err = r.look(ctx, durable, g)
+		}
 	}
 	messages.Drain() // what has come already is not delivered again soon: it must not be overtaken
 	for left := error(nil); left == nil; {
-		left = r.accept(messages.Next(jetstream.NextMaxWait(r.config.ConnectTimeout)))
+		var msg jetstream.Msg
+		if msg, left = messages.Next(jetstream.NextMaxWait(r.config.ConnectTimeout)); left == nil {
+			left = r.accept(msg, g)
+		}
 	}
 	if ctx.Err() != nil {
 		r.in.Wait()
-		r.each(jetstream.Msg.Nak)
+		r.held.giveBack()
 		_ = l.conn.FlushTimeout(r.config.ConnectTimeout)
+	} else {
+		r.held.forget(slices.Collect(maps.Keys(g.waiting)))
 	}
 	return err
 }
 
-// each does something with all messages, the oldest first. Where that fails, they come again.
-func (r *receiver) each(do func(jetstream.Msg) error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, sequence := range slices.Sorted(maps.Keys(r.msgs)) {
-		_ = do(r.msgs[sequence])
+// next waits for a message, though not long while the gate is closed.
+func (r *receiver) next(ctx context.Context, messages jetstream.MessagesContext, g *gate) error {
+	wait := ctx
+	if g.closed() {
+		short, cancel := context.WithTimeout(ctx, lookEvery)
+		defer cancel()
+		wait = short
 	}
+	msg, err := messages.Next(jetstream.NextContext(wait))
+	if err == nil {
+		return r.accept(msg, g)
+	}
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
 }
 
-func (r *receiver) accept(msg jetstream.Msg, err error) error {
-	if err != nil {
-		return err
-	}
+// accept takes a message over. It waits if the gate is closed.
+func (r *receiver) accept(msg jetstream.Msg, g *gate) error {
 	meta, err := msg.Metadata()
 	if err != nil {
 		return err
 	}
-	sequence := meta.Sequence.Stream
-	r.mu.Lock()
-	_, again := r.msgs[sequence] // its lease had run out without a connection; the last delivery is the one to acknowledge
-	r.msgs[sequence] = msg
-	r.mu.Unlock()
-	if again {
+	if !g.delivered(meta.Sequence.Consumer, time.Now()) {
+		r.sayShared()
+	}
+	at := positionOf(meta)
+	if !r.held.take(at, msg.Reply()) {
 		return nil
 	}
+	if g.closed() {
+		g.waiting[at] = msg
+		return nil
+	}
+	r.hand(at, msg)
+	return nil
+}
+
+// look asks the server whether the gate may open, and hands over what has waited.
+func (r *receiver) look(ctx context.Context, durable jetstream.Consumer, g *gate) error {
+	ctx, cancel := context.WithTimeout(ctx, r.config.ConnectTimeout)
+	defer cancel()
+	info, err := durable.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if !g.look(info.NumAckPending, r.held.open(), time.Now()) {
+		r.sayShared()
+	}
+	if g.closed() {
+		return nil
+	}
+	for _, msg := range g.release() {
+		meta, err := msg.Metadata()
+		if err != nil {
+			return err
+		}
+		r.hand(positionOf(meta), msg)
+	}
+	return nil
+}
+
+func (r *receiver) sayShared() {
+	r.shared.Do(func() {
+		r.config.Logger.Warn("nats: another process of the group is at work: the order of a key does not hold among them",
+			"subject", r.config.Name, "group", r.config.Group)
+	})
+}
+
+// hand gives a message to the handler, when there is room.
+func (r *receiver) hand(at position, msg jetstream.Msg) {
 	m, err := decode(r.codec, msg.Subject(), msg.Headers(), msg.Data())
 	if err != nil {
 		r.config.Logger.Warn("nats: not a CloudEvent though it says so, handed on as it is",
-			"stream", meta.Stream, "sequence", sequence, "err", err)
+			"subject", msg.Subject(), "sequence", at.sequence, "err", err)
 	}
-	r.in.Accept(m, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		_ = r.msgs[sequence].Ack() // if that fails, because the connection is gone, the message comes again
-		delete(r.msgs, sequence)
-	})
-	return nil
+	r.in.Accept(m, func() { r.held.done(at) })
 }
 
 // durable finds the durable consumer, or makes it.

@@ -24,7 +24,7 @@ func runSuite(t *testing.T, atomically bool) {
 		addStreamNamed(t, "nats://"+server, one, one+".>")
 	}
 	brokertest.Run(t, func(t *testing.T) brokertest.Harness {
-		return brokertest.Harness{
+		harness := brokertest.Harness{
 			Server: server,
 			Create: func(t *testing.T) string {
 				if atomically {
@@ -52,6 +52,15 @@ func runSuite(t *testing.T, atomically bool) {
 				Dedup:          true,
 			},
 		}
+		if !atomically { // it makes no difference there
+			harness.Member = func(t *testing.T, name, group string, limit int) postrider.Consumer {
+				return consumer(t, nats.Config{
+					URL: "nats://" + server, Name: name, Group: strings.ReplaceAll(group+"-"+name, ".", "_"), InFlight: limit,
+					AckWait: time.Second,
+				})
+			}
+		}
+		return harness
 	})
 }
 

@@ -40,6 +40,14 @@ func createTopic(t testing.TB) string {
 
 func TestSuite(t *testing.T) {
 	brokertest.Run(t, func(t *testing.T) brokertest.Harness {
+		subscribe := func(t *testing.T, name, group string, limit int) postrider.Consumer {
+			d, s := settings(t, "", map[string]string{"name": name, "group": group, "in_flight": fmt.Sprint(limit)})
+			c, err := d.Subscribe(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
 		harness := brokertest.Harness{
 			Server: strings.TrimPrefix(brokertest.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar"), "pulsar://"),
 			Create: func(t *testing.T) string { return createTopic(t) },
@@ -51,14 +59,8 @@ func TestSuite(t *testing.T) {
 				}
 				return p
 			},
-			Consumer: func(t *testing.T, name, group string, limit int) postrider.Consumer {
-				d, s := settings(t, "", map[string]string{"name": name, "group": group, "in_flight": fmt.Sprint(limit)})
-				c, err := d.Subscribe(s)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return c
-			},
+			Consumer: subscribe,
+			Member:   subscribe,
 			Abilities: brokertest.Abilities{
 				MaxPayload: 6 << 20,
 				Missing:    "persistent://no-such/tenant/x",

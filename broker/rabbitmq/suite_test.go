@@ -103,6 +103,13 @@ func ctl(t testing.TB, args ...string) string {
 }
 
 func suite(t *testing.T, pipeline bool) {
+	consume := func(t *testing.T, name, _ string, limit int) postrider.Consumer {
+		c, err := rabbitmq.NewConsumer(rabbitmq.Config{URL: address(t), Name: name, InFlight: limit, Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
 	brokertest.Run(t, func(t *testing.T) brokertest.Harness {
 		h := brokertest.Harness{
 			Server: server(t),
@@ -112,13 +119,8 @@ func suite(t *testing.T, pipeline bool) {
 					c.Dial, c.Pipeline = through(address), pipeline
 				})
 			},
-			Consumer: func(t *testing.T, name, _ string, limit int) postrider.Consumer {
-				c, err := rabbitmq.NewConsumer(rabbitmq.Config{URL: address(t), Name: name, InFlight: limit, Logger: quiet()})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return c
-			},
+			Consumer: consume,
+			Member:   consume,
 			Restart: func(t *testing.T) {
 				// The server keeps new definitions of queues in memory for some seconds, and a test's queue is new.
 				ctl(t, "eval", "mnesia:sync_log().")

@@ -52,8 +52,9 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 	in := intake.Open(ctx, handle, intake.Config{Limit: c.cfg.InFlight, Logger: c.cfg.Logger})
 	held := newHeld(&c.cfg, c.options)
 	var fatal error
+	first := true
 	intake.Persist(ctx, c.cfg.Logger, "redis stream "+c.cfg.Name, func(ctx context.Context, working func()) error {
-		err := c.receive(ctx, in, held, working)
+		err := c.receive(ctx, in, held, &first, working)
 		if server.HasCode(err, "WRONGTYPE") {
 			fatal = fmt.Errorf("redis: %s is no stream: %w", c.cfg.Name, err)
 			cancel()
@@ -66,10 +67,10 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 	return fatal
 }
 
-// receive reads until something breaks. What it was sent and has not got, because the connection broke, is among its own
-// pending entries: it begins with those each time. Then come, in turn, those of members that have fallen silent, and new
-// ones.
-func (c *Consumer) receive(ctx context.Context, in *intake.Intake, held *held, working func()) error {
+// receive reads until something breaks. The first time it takes over from members that are gone. What it was sent and has
+// not got, because the connection broke, is among its own pending entries: it begins with those each time. Then come, in
+// turn, those of members that have fallen silent since, and new ones.
+func (c *Consumer) receive(ctx context.Context, in *intake.Intake, held *held, first *bool, working func()) error {
 	client := redis.NewClient(c.options)
 	defer func() { _ = client.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = client.Close() })() // ends the wait for entries
@@ -78,6 +79,12 @@ func (c *Consumer) receive(ctx context.Context, in *intake.Intake, held *held, w
 		return err
 	}
 	working()
+	if *first {
+		if err := c.takeOver(ctx, client); err != nil {
+			return err
+		}
+		*first = false
+	}
 	var claimed time.Time
 	for from, claim := "0", "0-0"; ; {
 		free := held.waitFree(ctx)

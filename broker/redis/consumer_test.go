@@ -1,7 +1,12 @@
 package redis_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -111,6 +116,82 @@ func TestNobodyTakesOverFromTheLiving(t *testing.T) {
 	if n := calls.Load(); n != 1 {
 		t.Errorf("the handler was called %d times, want once", n)
 	}
+}
+
+// A member that works does not keep another one from working, which says once that there is no order among the two.
+func TestLivingMembersDoNotStarve(t *testing.T) {
+	name := stream(t, connect(t))
+	send(t, event(name, "stuck", "0"))
+	entered, release := make(chan struct{}), make(chan struct{})
+	letGo := sync.OnceFunc(func() { close(release) })
+	first, _ := consume(t, redis.Config{Name: name, ClaimIdle: time.Second, InFlight: 1}, func(context.Context, postrider.Message) error {
+		close(entered)
+		<-release
+		return nil
+	})
+	t.Cleanup(letGo)
+	<-entered
+	m := event(name, "other", "1")
+	send(t, m)
+	said := new(logged)
+	log := slog.New(slog.NewTextHandler(said, nil))
+	second, _ := consume(t, redis.Config{Name: name, ClaimIdle: time.Second, Logger: log}, nil)
+	if got := receive(t, second); got.ID != m.ID {
+		t.Errorf("got %v", got)
+	}
+	letGo()
+	receive(t, first)
+	if n := said.count("another member of the group is at work"); n != 1 {
+		t.Errorf("the second member has said %d times that it is not alone", n)
+	}
+}
+
+// More messages than a member handles at a time are taken over in their order, from several dead members whose entries
+// are mixed, and before new ones.
+func TestTakesOverInOrder(t *testing.T) {
+	c := connect(t)
+	name := stream(t, c)
+	if err := c.XGroupCreateMkStream(t.Context(), name, "postrider", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	const pending, all = 2500, 2600 // more than are asked for at a time
+	var msgs []postrider.Message
+	for n := range all {
+		msgs = append(msgs, event(name, "k", strconv.Itoa(n)))
+	}
+	send(t, msgs...)
+	for n := 0; n < pending; n += 50 {
+		err := c.XReadGroup(t.Context(), &client.XReadGroupArgs{
+			Group: "postrider", Consumer: fmt.Sprint("dead ", n/50%3), Streams: []string{name, ">"}, Count: 50,
+		}).Err()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	handled, _ := consume(t, redis.Config{Name: name, ClaimIdle: time.Second, InFlight: 10}, nil)
+	for n := range all {
+		if m := receive(t, handled); string(m.Payload) != strconv.Itoa(n) {
+			t.Fatalf("message %d: got %s", n, m.Payload)
+		}
+	}
+}
+
+// logged is what a consumer has said.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) count(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), what)
 }
 
 // What a member has not finished when it stops is taken over at once; a member with nothing to do signs off.

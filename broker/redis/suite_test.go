@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"net/url"
 	"testing"
+	"time"
 
 	client "github.com/redis/go-redis/v9"
 
@@ -18,7 +19,7 @@ func TestSuite(t *testing.T) {
 	c := connect(t)
 	// A key of another type is what no message can be added to.
 	forbidden := "forbidden " + rand.Text()
-	if err := c.Set(t.Context(), forbidden, "not a stream", 0).Err(); err != nil {
+	if err := c.Set(t.Context(), forbidden, "not a stream", time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
 	remove(t, c, forbidden)
@@ -36,6 +37,13 @@ func TestSuite(t *testing.T) {
 			},
 			Consumer: func(t *testing.T, name, group string, limit int) postrider.Consumer {
 				con, err := redis.NewConsumer(redis.Config{URL: address, Name: name, Group: group, Member: "me", InFlight: limit})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return con
+			},
+			Member: func(t *testing.T, name, group string, limit int) postrider.Consumer {
+				con, err := redis.NewConsumer(redis.Config{URL: address, Name: name, Group: group, InFlight: limit, ClaimIdle: time.Second})
 				if err != nil {
 					t.Fatal(err)
 				}

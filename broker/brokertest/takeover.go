@@ -1,0 +1,172 @@
+package brokertest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// victimEnv tells a process of this test that it is the consumer to be killed, and what it has to do.
+const victimEnv = "POSTRIDER_BROKERTEST_VICTIM"
+
+const (
+	victimKeys  = 7
+	victimLimit = 64 // in flight; more than any victim leaves unfinished
+)
+
+// victim is a consumer that hangs, so that it can be killed with much unfinished.
+type victim struct {
+	name   string
+	patron int // number of the first message of key 0 that it hangs on: earlier than others, so that there are holes
+	others int // number of the first message of each other key that it hangs on
+}
+
+func (v victim) String() string { return fmt.Sprintf("%d %d %s", v.patron, v.others, v.name) }
+
+func parseVictim(s string) (v victim, err error) {
+	parts := strings.SplitN(s, " ", 3)
+	if len(parts) != 3 {
+		return v, fmt.Errorf("%q is no victim", s)
+	}
+	if v.patron, err = strconv.Atoi(parts[0]); err != nil {
+		return v, err
+	}
+	v.others, err = strconv.Atoi(parts[1])
+	v.name = parts[2]
+	return v, err
+}
+
+func (v victim) hangsOn(n int) bool {
+	if n%victimKeys == 0 {
+		return n >= v.patron
+	}
+	return n >= v.others
+}
+
+// testOrderAfterKill kills two consumers, one after the other, with many messages in their hands, while more are
+// published. The first completions of each key, over all three consumers, must be in order.
+func testOrderAfterKill(t *testing.T, h Harness) { testTakeover(t, h, func(*testing.T) {}) }
+
+// testOrderAfterKillOfBoth also kills the server.
+func testOrderAfterKillOfBoth(t *testing.T, h Harness) {
+	if h.Restart == nil || os.Getenv("POSTRIDER_LONG") == "" {
+		t.Skip("the server cannot be restarted here, or POSTRIDER_LONG is not set")
+	}
+	testTakeover(t, h, h.Restart)
+}
+
+func testTakeover(t *testing.T, h Harness, afterKill func(*testing.T)) {
+	if h.Unordered || h.Member == nil {
+		t.Skip("keeps no order, or its consumers cannot be killed")
+	}
+	if spec := os.Getenv(victimEnv); spec != "" {
+		h.beVictim(t, spec)
+	}
+	name := h.Create(t)
+	p := h.direct(t)
+	msgs := messages(name, victimKeys, 240)
+	publishInOrder(t, p, victimKeys, msgs[:120])
+	done := completions(t, victim{name, 0, 90}, msgs)
+	first := len(done)
+	afterKill(t)
+	publishInOrder(t, p, victimKeys, msgs[120:180])
+	done = append(done, completions(t, victim{name, 100, 150}, msgs)...)
+	second := len(done) - first
+	publishInOrder(t, p, victimKeys, msgs[180:])
+	begin := time.Now()
+	l := collect(t, h.Member(t, name, "takeover", victimLimit), func(context.Context, postrider.Message) error { return nil })
+	last := l.wait(t, missing(done, msgs))
+	t.Logf("%d, %d and %d messages were handled by the three; the last took %v", first, second, len(last), time.Since(begin))
+	h.expectOrder(t, append(done, last...))
+}
+
+// completions runs a victim in a process of its own, kills it when it hangs on every key, and returns what it has
+// completed, in that order.
+func completions(t *testing.T, v victim, msgs []postrider.Message) []postrider.Message {
+	t.Helper()
+	report, reports, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer report.Close()
+	pattern := "^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$"
+	cmd := exec.Command(os.Args[0], "-test.run="+pattern, "-test.timeout=3m")
+	cmd.Env = append(os.Environ(), victimEnv+"="+v.String())
+	cmd.ExtraFiles = []*os.File{reports}
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &said
+	life, err := cmd.StdinPipe() // ends with this process, and the victim with it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = reports.Close()
+	kill := sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = life.Close()
+	})
+	defer kill()
+	timer := time.AfterFunc(patience, kill)
+	defer timer.Stop()
+
+	hung := make(map[int]bool)
+	var done []postrider.Message
+	for lines := bufio.NewScanner(report); lines.Scan(); {
+		what, number, _ := strings.Cut(lines.Text(), " ")
+		n, err := strconv.Atoi(number)
+		if err != nil || n >= len(msgs) {
+			t.Fatalf("the victim reports %q", lines.Text())
+		}
+		if what == "done" {
+			done = append(done, msgs[n])
+			continue
+		}
+		if hung[n%victimKeys] = true; len(hung) == victimKeys {
+			kill() // what it has reported is still in the pipe
+		}
+	}
+	if len(hung) < victimKeys {
+		t.Fatalf("the victim hangs on %d of %d keys, after %d messages\n%s", len(hung), victimKeys, len(done), said.String())
+	}
+	return done
+}
+
+// beVictim consumes until the process is killed.
+func (h Harness) beVictim(t *testing.T, spec string) {
+	v, err := parseVictim(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
+	reports := os.NewFile(3, "reports")
+	tell := func(what string, m postrider.Message) { _, _ = fmt.Fprintf(reports, "%s %s\n", what, m.Payload) }
+	err = h.Member(t, v.name, "takeover", victimLimit).Consume(context.Background(), func(_ context.Context, m postrider.Message) error {
+		n, err := strconv.Atoi(string(m.Payload))
+		if err != nil {
+			return err
+		}
+		if v.hangsOn(n) {
+			tell("hung", m)
+			select {}
+		}
+		tell("done", m)
+		return nil
+	})
+	t.Fatalf("Consume has ended: %v", err)
+}
