@@ -102,6 +102,14 @@ func (r *reader) file(n *yaml.Node) *File {
 		"feeds": func(n *yaml.Node, path string) {
 			r.named(n, path, func(name string, n *yaml.Node, path string) { f.Feeds[name] = r.feed(n, path) })
 		},
+		"patrols": func(n *yaml.Node, path string) {
+			r.named(n, path, func(name string, n *yaml.Node, path string) {
+				if f.Patrols == nil {
+					f.Patrols = make(map[string]Patrol)
+				}
+				f.Patrols[name] = r.patrol(n, path)
+			})
+		},
 		"connections": r.numberInto(&f.Connections),
 		"health": func(n *yaml.Node, path string) {
 			r.fields(n, path, map[string]func(*yaml.Node, string){"listen": r.textInto(&f.Health.Listen), "token": r.textInto(&f.Health.Token)})

@@ -22,6 +22,7 @@ type Redacted struct {
 	Databases    map[string]RedactedDatabase `json:"databases" yaml:"databases"`
 	Destinations map[string]map[string]any   `json:"destinations" yaml:"destinations"` // url, broker and the options
 	Feeds        map[string]RedactedFeed     `json:"feeds" yaml:"feeds"`
+	Patrols      map[string]map[string]any   `json:"patrols,omitempty" yaml:"patrols,omitempty"`
 	Connections  int                         `json:"connections" yaml:"connections"`
 	Health       *RedactedHealth             `json:"health,omitempty" yaml:"health,omitempty"`
 }
@@ -68,12 +69,18 @@ func (r Redacted) YAML() ([]byte, error) { return yaml.Marshal(r) }
 
 // Redacted returns the configuration for showing.
 func (f *File) Redacted() Redacted {
-	r := Redacted{make(map[string]RedactedDatabase), make(map[string]map[string]any), make(map[string]RedactedFeed), f.budget(len(f.Feeds)), nil}
+	r := Redacted{make(map[string]RedactedDatabase), make(map[string]map[string]any), make(map[string]RedactedFeed), nil, f.budget(len(f.Feeds)), nil}
 	if f.Health != (Health{}) {
 		r.Health = &RedactedHealth{Listen: f.Health.Listen}
 		if f.Health.Token != "" {
 			r.Health.Token = hiddenText
 		}
+	}
+	for name, p := range f.Patrols {
+		if r.Patrols == nil {
+			r.Patrols = make(map[string]map[string]any)
+		}
+		r.Patrols[name] = f.showPatrol(p)
 	}
 	for name, d := range f.Databases {
 		shown := RedactedDatabase{URL: RedactURL(d.URL), Schema: d.Schema}

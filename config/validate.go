@@ -44,6 +44,10 @@ func (f *File) check() Mistakes {
 	for _, name := range keys(f.Feeds) {
 		c.feed("feeds."+name, f.Feeds[name])
 	}
+	for _, name := range keys(f.Patrols) {
+		c.named("patrols", name)
+		c.patrol("patrols."+name, f.Patrols[name])
+	}
 	if _, err := f.Pools(keys(f.Feeds)); err != nil {
 		c.wrong("connections", "%v", err)
 	}
@@ -58,9 +62,13 @@ func (c *checker) section(path string, names []string) {
 		c.wrong(path, "there are none: want at least one")
 	}
 	for _, name := range names {
-		if !nameForm.MatchString(name) {
-			c.wrong(path+"."+name, "%q is not a name: want letters, digits, - and _, at most 63 of them", name)
-		}
+		c.named(path, name)
+	}
+}
+
+func (c *checker) named(path, name string) {
+	if !nameForm.MatchString(name) {
+		c.wrong(path+"."+name, "%q is not a name: want letters, digits, - and _, at most 63 of them", name)
 	}
 }
 
@@ -184,6 +192,12 @@ func (f *File) Warnings() Mistakes {
 		for _, rule := range f.rules(feed) {
 			destinations[rule.Destination] = true
 		}
+	}
+	for _, p := range f.Patrols {
+		if name, err := f.PatrolDatabase(p); err == nil {
+			databases[name] = true
+		}
+		databases[p.Inbox], destinations[p.Destination] = true, true
 	}
 	for _, name := range keys(f.Databases) {
 		if !databases[name] {

@@ -34,6 +34,7 @@ func (a *app) auditListCommand() *cobra.Command {
 		Long: "Lists records, newest first.\n\n" +
 			"--json prints an array of objects with: n, at, who, login, action, why, feed, count, target, before, after.",
 		Example: "  postrider audit ls --limit 20\n" +
+			"  postrider audit ls --consumer billing\n" +
 			"  postrider audit ls --json | jq '.[] | select(.action == \"discard\")'",
 		Args: noArguments,
 		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, _ []string) error {
@@ -53,7 +54,7 @@ func (a *app) auditListCommand() *cobra.Command {
 			return a.listRecords(all, wide)
 		}),
 	}
-	cmd.Flags().StringVar(&feed, "feed", "", "only of this feed")
+	addWhose(cmd, &feed, "only ")
 	cmd.Flags().IntVar(&limit, "limit", 100, "at most this many")
 	cmd.Flags().Int64Var(&before, "before", 0, "only those before the record with this number")
 	addWide(cmd, &wide)

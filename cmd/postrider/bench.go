@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/postrider/postrider/cmd/postrider/internal/bench"
 )
@@ -15,6 +16,7 @@ type scenario struct {
 	name, short, long string
 	run               func(context.Context, *bench.Lab) (bench.Result, error)
 	defaults          bench.Options
+	more              func(*pflag.FlagSet, *bench.Options) // flags of its own
 }
 
 // measured lets a scenario return its own type of result.
@@ -61,6 +63,17 @@ var scenarios = []scenario{
 			"1 million and --messages of them wait.",
 		run:      measured(bench.Backlog),
 		defaults: bench.Options{Messages: 5_000_000},
+	},
+	{
+		name:  "consume",
+		short: "what the inbox costs a handler",
+		long: "Handlers that update a row for each message, one in a transaction and in batches: without the inbox and with\n" +
+			"it, in turn. The rates are medians.",
+		run:      measured(bench.Consume),
+		defaults: bench.Options{Phase: 5 * time.Second, Rounds: 5},
+		more: func(flags *pflag.FlagSet, o *bench.Options) {
+			flags.IntVar(&o.Received, "received", 0, "measure again when so many messages have been received before")
+		},
 	},
 }
 
@@ -115,6 +128,9 @@ func (a *app) scenarioCommand(s scenario) *cobra.Command {
 	option(&o.Messages, "messages", "size of the backlog")
 	option(&o.Rate, "rate", "messages a second")
 	option(&o.Rounds, "rounds", "how often each side is measured; the median counts")
+	if s.more != nil {
+		s.more(flags, &o)
+	}
 	return cmd
 }
 

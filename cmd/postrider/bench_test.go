@@ -23,6 +23,8 @@ func TestBench(t *testing.T) {
 				"p99_held_ms ratio",
 			"latency --seconds 1 --rate 200": "max_ms p50_ms p99_ms",
 			"backlog --messages 20000":       "points slope_ratio",
+			"consume --seconds 1 --rounds 1 --received 2000": "bare_per_second batch_bare_per_second batch_inbox_per_second batch_ratio " +
+				"full_against_empty full_batch_ratio full_inbox_per_second full_ratio inbox_per_second ratio received",
 		} {
 			scenario, _, _ := strings.Cut(line, " ")
 			t.Run(scenario, func(t *testing.T) {

@@ -17,7 +17,8 @@ func (a *app) deadCommand() *cobra.Command {
 		Use:   "dead",
 		Short: "Look at dead letters, and replay, edit or discard them",
 		Long: "A message that has failed for the last time is set aside as a dead letter, until somebody decides about it. It\n" +
-			"holds back later messages of its key, unless the feed lets them pass.",
+			"holds back later messages of its key, unless the feed lets them pass. With --consumer these are the messages that a\n" +
+			"consumer, a program with an inbox, could not handle; it is that program which then tries them again.",
 		Example: "  postrider dead ls --since 2h --error 'too large'\n" +
 			"  postrider dead replay --all --type order.placed --rate 100 --reason 'consumer fixed'",
 	})
@@ -33,9 +34,10 @@ func (a *app) deadListCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List messages that are dead or parked, oldest first",
 		Long: "Lists messages that are set aside, oldest first: those that are dead or parked, or with --status others.\n\n" +
-			"--json prints an array of objects with: id, feed, seq, shard, status, type, topic, key, tenant, attempts, blocking,\n" +
+			"--json prints an array of objects with: id, feed, consumer, seq, shard, status, type, topic, key, tenant, attempts, blocking,\n" +
 			"error, enqueued, deferred, tried, available, job.",
 		Example: "  postrider dead ls --feed orders --since 2h\n" +
+			"  postrider dead ls --consumer billing\n" +
 			"  postrider dead ls --error 'schema mismatch' --status dead --json",
 		Args: noArguments,
 		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, _ []string) error {
@@ -117,7 +119,7 @@ func (a *app) deadShowCommand() *cobra.Command {
 			return a.show(all)
 		}),
 	}
-	cmd.Flags().StringVar(&feed, "feed", "", "only of this feed")
+	addWhose(cmd, &feed, "only ")
 	return cmd
 }
 

@@ -69,7 +69,7 @@ func (a *app) deadEditCommand() *cobra.Command {
 			})(cmd, args)
 		},
 	}
-	cmd.Flags().StringVar(&feed, "feed", "", "of this feed")
+	addWhose(cmd, &feed, "")
 	cmd.Flags().StringVar(&e.payload, "payload", "", "file with the new payload; -: the standard input")
 	cmd.Flags().StringVar(&e.typ, "type", "", "new type")
 	cmd.Flags().StringVar(&e.topic, "topic", "", "new topic")
@@ -95,9 +95,9 @@ func (a *app) findDead(ctx context.Context, d *postgres.Desk, feed, arg string) 
 	case len(found) > 1:
 		names := make([]string, len(found))
 		for i := range found {
-			names[i] = found[i].Feed
+			names[i] = flagFor(found[i].Feed)
 		}
-		return nil, hintedError{usagef("which feed's?"), "add --feed with one of: " + strings.Join(names, ", ")}
+		return nil, hintedError{usagef("which feed's?"), "add one of: " + strings.Join(names, ", ")}
 	}
 	return &found[0], nil
 }

@@ -69,6 +69,9 @@ func (a *app) feedsAddCommand() *cobra.Command {
 		Example: "  postrider feeds add audit --oldest",
 		Args:    named("feed"),
 		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, args []string) error {
+			if err := refuseConsumer(args[0]); err != nil {
+				return err
+			}
 			if err := d.AddFeed(ctx, c.by(), args[0], oldest); err != nil {
 				return err
 			}

@@ -23,7 +23,7 @@ type filterFlags struct {
 
 func (f *filterFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.Feed, "feed", "", "of this feed")
+	addWhose(cmd, &f.Feed, "")
 	flags.StringVar(&f.Type, "type", "", "of this type")
 	flags.StringVar(&f.Topic, "topic", "", "to this topic")
 	flags.StringVar(&f.Key, "key", "", "with this ordering key")

@@ -42,8 +42,9 @@ func (a *app) keysBlockedCommand() *cobra.Command {
 		Short: "List blocked keys, those blocked for longest first",
 		Long: "Lists keys with messages that wait, and the message that they wait for.\n\n" +
 			"--json prints an array of objects with: feed, key, since, waiting, head; head has the fields of \"dead ls\".",
-		Example: "  postrider keys blocked --feed orders",
-		Args:    noArguments,
+		Example: "  postrider keys blocked --feed orders\n" +
+			"  postrider keys blocked --consumer billing",
+		Args: noArguments,
 		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, _ []string) error {
 			if limit <= 0 {
 				return usagef("--limit is %d: want at least 1", limit)
@@ -58,7 +59,7 @@ func (a *app) keysBlockedCommand() *cobra.Command {
 			return a.listKeys(found, wide)
 		}),
 	}
-	cmd.Flags().StringVar(&feed, "feed", "", "only of this feed")
+	addWhose(cmd, &feed, "only ")
 	cmd.Flags().IntVar(&limit, "limit", 100, "at most this many")
 	addWide(cmd, &wide)
 	return cmd
@@ -114,7 +115,7 @@ func (a *app) keysActCommand(act desk.Act, short string) *cobra.Command {
 			return a.act(ctx, d, c, act, filters)
 		}),
 	}
-	cmd.Flags().StringVar(&feed, "feed", "", "only of this feed")
+	addWhose(cmd, &feed, "only ")
 	cmd.Flags().StringVar(&words, "error", "", "only if the last error contains these words")
 	cmd.Flags().BoolVar(&all, "all", false, "all keys that are blocked")
 	c.addFlags(cmd)

@@ -19,7 +19,8 @@ import (
 type listed struct {
 	ID        postrider.ID     `json:"id"`
 	Feed      string           `json:"feed"`
-	Seq       int64            `json:"seq"` // its place in the log
+	Consumer  string           `json:"consumer,omitempty"` // whose feed it is
+	Seq       int64            `json:"seq"`                // its place in the log
 	Shard     int              `json:"shard"`
 	Status    postrider.Status `json:"status"`
 	Type      string           `json:"type"`
@@ -38,14 +39,14 @@ type listed struct {
 
 func listDeferred(d *postrider.Deferred) listed {
 	return listed{
-		d.ID, d.Feed, d.Seq, d.Shard, d.Status, d.Type, d.Topic, d.OrderKey(), d.TenantID, d.Attempts, d.Blocking, d.LastError,
+		d.ID, d.Feed, consumerOf(d.Feed), d.Seq, d.Shard, d.Status, d.Type, d.Topic, d.OrderKey(), d.TenantID, d.Attempts, d.Blocking, d.LastError,
 		d.EnqueuedAt, d.DeferredAt, d.TriedAt, d.AvailableAt, d.Job,
 	}
 }
 
 func listEntry(e *postgres.Entry) listed {
 	return listed{
-		ID: e.ID, Feed: e.Feed, Seq: e.Seq, Shard: e.Shard, Status: e.Status, Type: e.Type, Topic: e.Topic, Key: e.OrderKey(),
+		ID: e.ID, Feed: e.Feed, Consumer: consumerOf(e.Feed), Seq: e.Seq, Shard: e.Shard, Status: e.Status, Type: e.Type, Topic: e.Topic, Key: e.OrderKey(),
 		Tenant: e.TenantID, Attempts: e.Attempts, Error: e.LastError, Enqueued: e.EnqueuedAt, Available: e.AvailableAt,
 	}
 }

@@ -16,6 +16,7 @@ func addLayoutFlags(flags *pflag.FlagSet, layout *postgres.Layout) {
 	flags.IntVar(&layout.Shards, "shards", 8, "parts of the log that relays can share, by key")
 	flags.IntVar(&layout.Slots, "slots", 8, "partitions of the ring; delivered messages are kept for slots - 1 periods")
 	flags.DurationVar(&layout.Period, "period", 24*time.Hour, "how long one slot is written before the next")
+	flags.DurationVar(&layout.InboxWindow, "inbox-window", 7*24*time.Hour, "how long consumers remember what they have received, at least")
 }
 
 func (a *app) migrateUpCommand() *cobra.Command {
@@ -25,7 +26,7 @@ func (a *app) migrateUpCommand() *cobra.Command {
 		Use:   "up",
 		Short: "Apply what is missing",
 		Long: "Applies all migrations that are missing, in one transaction. Several may run at once: they wait for each other.\n" +
-			"Shards, slots and period are fixed by the first migration.",
+			"Shards, slots, period and inbox window are fixed by the first migration.",
 		Example: "  postrider migrate up --shards 16 --roles",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,7 +41,7 @@ func (a *app) migrateUpCommand() *cobra.Command {
 					if err := m.Roles(ctx); err != nil {
 						return err
 					}
-					a.notef("roles %[1]s_producer, %[1]s_relay and %[1]s_operator may be granted to your users", a.db.schema)
+					a.notef("roles %[1]s_producer, %[1]s_consumer, %[1]s_relay and %[1]s_operator may be granted to your users", a.db.schema)
 				}
 				if err := a.compareLayout(ctx, pool, cmd.Flags(), layout); err != nil {
 					return err
@@ -54,7 +55,7 @@ func (a *app) migrateUpCommand() *cobra.Command {
 		},
 	}
 	addLayoutFlags(cmd.Flags(), &layout)
-	cmd.Flags().BoolVar(&roles, "roles", false, "also create the roles for producers, relays and operators, with the rights they need")
+	cmd.Flags().BoolVar(&roles, "roles", false, "also create the roles for producers, consumers, relays and operators, with the rights they need")
 	return cmd
 }
 

@@ -67,6 +67,9 @@ func (a *app) relayToURL(cmd *cobra.Command, o relayOptions, env environment) er
 	if o.Feed == "" {
 		o.Feed = "default"
 	}
+	if err := refuseConsumer(o.Feed); err != nil {
+		return err
+	}
 	said := func(key string) bool { return cmd.Flags().Changed(strings.ReplaceAll(key, "_", "-")) }
 	if said("backoff_series") {
 		if said("backoff_base") || said("backoff_max") {
@@ -156,6 +159,12 @@ func (a *app) relayFile(cmd *cobra.Command, o relayOptions, env environment) err
 		return err
 	}
 	s.reload = &reloader{path: path, file: f, signals: signals}
+	if len(used.Patrols) > 0 {
+		names := slices.Sorted(maps.Keys(used.Patrols))
+		if s.patrol, err = a.openPatrols(cmd.Context(), used, names, cmp.Or(o.Name, actor()), o.Logger); err != nil {
+			return errors.Join(err, s.close())
+		}
+	}
 	return a.serve(cmd.Context(), s)
 }
 

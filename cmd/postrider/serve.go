@@ -23,6 +23,7 @@ type service struct {
 	health config.Health
 	reload *reloader // nil without a file
 	feeds  []servedFeed
+	patrol *patrols // nil if there are none
 
 	mu           sync.Mutex // for where feeds lead, which a reload changes
 	destinations []*openDestination
@@ -92,6 +93,9 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 	if s.reload != nil {
 		helpers.Go(func() { a.reloadOnSignal(ctx, s) })
 	}
+	if s.patrol != nil {
+		helpers.Go(func() { s.patrol.run(ctx) })
+	}
 	return s.run(ctx, stop, &helpers)
 }
 
@@ -128,6 +132,9 @@ func (s *service) close() error {
 		if err := d.pub.Close(); err != nil {
 			errs = append(errs, fmt.Errorf("destination %s: %w", d.name, err))
 		}
+	}
+	if s.patrol != nil {
+		errs = append(errs, s.patrol.close())
 	}
 	return errors.Join(errs...)
 }

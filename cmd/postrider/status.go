@@ -9,15 +9,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/store/postgres"
 )
 
 // overall is what "status" says.
 type overall struct {
-	Schema   string       `json:"schema"`
-	Healthy  bool         `json:"healthy"`
-	Problems []problem    `json:"problems"` // of no feed alone
-	Feeds    []feedStatus `json:"feeds"`
+	Schema    string           `json:"schema"`
+	Healthy   bool             `json:"healthy"`
+	Problems  []problem        `json:"problems"` // of no feed alone
+	Feeds     []feedStatus     `json:"feeds"`
+	Consumers []consumerStatus `json:"consumers"`
 }
 
 type feedStatus struct {
@@ -38,11 +40,11 @@ func (a *app) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Say whether all is well and, where it is not, what to type next",
-		Long: "Shows each feed, what is late, dead or blocked, and for each problem the next command.\n\n" +
+		Long: "Shows each feed and consumer, what is late, dead or blocked, and for each problem the next command.\n\n" +
 			"Exit codes: 0 all is well, 1 something needs attention, 2 wrong usage, 5 the schema is missing or has another\n" +
 			"version, 6 the database cannot be reached.\n\n" +
-			"--json prints an object with: schema, healthy, problems, feeds; feeds have the fields of \"feeds ls\", and healthy\n" +
-			"and problems; problems have kind (foreign, no_feed, paused, no_relay, stalled, late, dead, blocked), text and\n" +
+			"--json prints an object with: schema, healthy, problems, feeds, consumers; feeds have the fields of \"feeds ls\", and\n" +
+			"healthy and problems; consumers have name, deferred, dead, parked, blocked, healthy and problems; problems have kind (foreign, no_feed, paused, no_relay, stalled, late, dead, blocked), text and\n" +
 			"next.",
 		Example: "  postrider status\n" +
 			"  postrider status --late 10s --json | jq -r '.feeds[].problems[].next'",
@@ -82,6 +84,12 @@ func (a *app) status(ctx context.Context, pool *pgxpool.Pool, d *postgres.Desk, 
 		problems := a.problemsOf(f, limits, time.Now())
 		h.Feeds = append(h.Feeds, feedStatus{f, len(problems) == 0, problems})
 		n += len(problems)
+	}
+	if h.Consumers, err = a.consumers(ctx, pool); err != nil {
+		return err
+	}
+	for _, c := range h.Consumers {
+		n += len(c.Problems)
 	}
 	h.Healthy = n == 0
 	if err := a.reportHealth(h); err != nil {
@@ -145,6 +153,17 @@ func (a *app) reportHealth(h overall) error {
 		a.gap()
 		if err := a.listFeeds(feeds, false); err != nil {
 			return err
+		}
+	}
+	if len(h.Consumers) > 0 {
+		a.gap()
+		if err := a.listConsumers(h.Consumers); err != nil {
+			return err
+		}
+	}
+	for _, c := range h.Consumers {
+		for _, p := range c.Problems {
+			rows = append(rows, []string{cell(inbox.Feed(c.Name), false), p.Text, p.Next})
 		}
 	}
 	if len(rows) == 0 {

@@ -70,6 +70,34 @@ func (a aside) promote(key string, now time.Time) bool {
 	return head == nil
 }
 
+// conclude records what has become of messages that were due, and returns the keys that are free again.
+func (a *aside) conclude(done []postrider.Conclusion, now time.Time) (free []string) {
+	var keys []string
+	for _, c := range done {
+		d := a.get(c.Seq)
+		if d == nil || d.Shard != c.Shard || d.Status == postrider.StatusDead || d.Status == postrider.StatusParked {
+			continue
+		}
+		if !c.Delivered {
+			d.Status, d.Attempts, d.LastError, d.TriedAt, d.AvailableAt = c.Status, c.Attempts, c.Cause, now, time.Time{}
+			if c.Status == postrider.StatusRetry {
+				d.AvailableAt = now.Add(c.Delay)
+			}
+			continue
+		}
+		a.remove(d)
+		if key := d.OrderKey(); blocks(d, key) && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range keys {
+		if a.promote(key, now) {
+			free = append(free, key)
+		}
+	}
+	return free
+}
+
 // anyDue reports whether any message is due or will be.
 func (a aside) anyDue() bool {
 	return slices.ContainsFunc(a, func(d *postrider.Deferred) bool { return !d.AvailableAt.IsZero() })

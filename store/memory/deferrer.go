@@ -157,29 +157,7 @@ func (f *feed) Conclude(ctx context.Context, done []postrider.Conclusion) (free 
 				return fmt.Errorf("memory: conclude: shard %d is not held", c.Shard)
 			}
 		}
-		var keys []string
-		for _, c := range done {
-			d := f.ledger.aside.get(c.Seq)
-			if d == nil || d.Shard != c.Shard || d.Status == postrider.StatusDead || d.Status == postrider.StatusParked {
-				continue
-			}
-			if !c.Delivered {
-				d.Status, d.Attempts, d.LastError, d.TriedAt, d.AvailableAt = c.Status, c.Attempts, c.Cause, now, time.Time{}
-				if c.Status == postrider.StatusRetry {
-					d.AvailableAt = now.Add(c.Delay)
-				}
-				continue
-			}
-			f.ledger.aside.remove(d)
-			if key := d.OrderKey(); blocks(d, key) && !slices.Contains(keys, key) {
-				keys = append(keys, key)
-			}
-		}
-		for _, key := range keys {
-			if f.ledger.aside.promote(key, now) {
-				free = append(free, key)
-			}
-		}
+		free = f.ledger.aside.conclude(done, now)
 		return nil
 	})
 	return free, err

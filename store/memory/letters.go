@@ -9,6 +9,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/inbox"
 )
 
 var _ desk.Letters = (*Store)(nil)
@@ -47,12 +48,12 @@ func (s *Store) Count(ctx context.Context, filter desk.Filter) (map[postrider.St
 func (s *Store) Blocked(ctx context.Context, feed string, limit int) ([]desk.BlockedKey, error) {
 	var blocked []desk.BlockedKey
 	err := s.locked(ctx, func(time.Time) error {
-		for name, l := range s.ledgers {
+		for name, a := range s.asides() {
 			if feed != "" && feed != name {
 				continue
 			}
 			heads := make(map[string]int) // by key: the place in blocked
-			for _, d := range l.aside {
+			for _, d := range *a {
 				key := d.OrderKey()
 				if !blocks(d, key) {
 					continue
@@ -113,7 +114,7 @@ func (s *Store) do(act desk.Act, d *postrider.Deferred, now time.Time) {
 		again(d, now)
 		return
 	}
-	a := &s.ledgers[d.Feed].aside
+	a := s.asides()[d.Feed]
 	key := d.OrderKey()
 	promote := blocks(d, key)
 	d.Blocking, d.AvailableAt = false, time.Time{}
@@ -157,9 +158,9 @@ func (s *Store) Edit(ctx context.Context, by desk.By, feed string, id postrider.
 // choose returns what matches, by feed and in the order of the log. The caller holds the lock.
 func (s *Store) choose(filter desk.Filter) []*postrider.Deferred {
 	var chosen []*postrider.Deferred
-	for _, l := range s.ledgers {
+	for _, a := range s.asides() {
 		seen := make(map[string]bool) // keys that are blocked by a message further ahead
-		for _, d := range l.aside {
+		for _, d := range *a {
 			key := d.OrderKey()
 			head := d.Blocking && !seen[key]
 			seen[key] = seen[key] || blocks(d, key)
@@ -170,6 +171,18 @@ func (s *Store) choose(filter desk.Filter) []*postrider.Deferred {
 	}
 	slices.SortFunc(chosen, inOrder)
 	return chosen
+}
+
+// asides returns all that is set aside, of feeds and of consumers, by name. The caller holds the lock.
+func (s *Store) asides() map[string]*aside {
+	all := make(map[string]*aside, len(s.ledgers)+len(s.inboxes))
+	for name, l := range s.ledgers {
+		all[name] = &l.aside
+	}
+	for name, r := range s.inboxes {
+		all[inbox.Feed(name)] = &r.aside
+	}
+	return all
 }
 
 func inOrder(a, b *postrider.Deferred) int {

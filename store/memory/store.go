@@ -28,6 +28,8 @@ type Config struct {
 	Shards int
 	// DedupWindow is for how long a dedup key stays unique. Defaults to 7 days.
 	DedupWindow time.Duration
+	// InboxWindow is for how long consumers remember which messages they have received. Defaults to 7 days.
+	InboxWindow time.Duration
 }
 
 // Store keeps messages in memory. It is safe for concurrent use.
@@ -40,6 +42,8 @@ type Store struct {
 	window  time.Duration
 	keys    map[string]claim // dedup keys
 	records []desk.Entry
+	inboxes map[string]*received // by consumer
+	memory  time.Duration        // of the inboxes
 }
 
 // entry is a message of the log.
@@ -84,11 +88,16 @@ func New(config Config) *Store {
 	if config.DedupWindow <= 0 {
 		config.DedupWindow = 7 * 24 * time.Hour
 	}
+	if config.InboxWindow <= 0 {
+		config.InboxWindow = 7 * 24 * time.Hour
+	}
 	return &Store{
 		shards:  make([]shard, config.Shards),
 		ledgers: make(map[string]*ledger),
 		window:  config.DedupWindow,
 		keys:    make(map[string]claim),
+		inboxes: make(map[string]*received),
+		memory:  config.InboxWindow,
 	}
 }
 

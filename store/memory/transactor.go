@@ -10,15 +10,22 @@ var _ postrider.Transactor[*Tx] = (*Store)(nil)
 
 // Do implements [postrider.Transactor]. Nothing is ever given up for the sake of others, so f runs once.
 func (s *Store) Do(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
-	ctx, committed := postrider.ForCommit(ctx)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	inside, end := postrider.ForTransaction(ctx)
+	defer end(false)
 	tx := s.Begin()
 	defer func() { _ = tx.Rollback() }()
-	if err := f(ctx, tx); err != nil {
+	if err := f(inside, tx); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
 		return err
 	}
-	committed()
+	end(true)
 	return nil
 }

@@ -105,9 +105,13 @@ func (tx *Tx) finish(do func()) error {
 
 // Outbox returns an outbox that takes the place of a database's in an application whose transactions are of type Tx.
 //
-// The store cannot see that transaction, and does not look at it: messages are visible to relays as soon as Enqueue
-// returns, and stay when the transaction is rolled back. That is enough for tests, and for a single process that
-// enqueues as the last step before its commit. A transaction that is a [*Tx] of the same store is honoured.
+// The store cannot see that transaction. Where the context comes from a [postrider.Transactor] it is told the end: messages
+// become visible to relays when the transaction has committed, and are dropped when it has not. Without one they are visible
+// as soon as Enqueue returns, and stay when the transaction is rolled back; that is enough for a process that enqueues as the
+// last step before its commit. A transaction that is a [*Tx] of the same store is honoured in any case.
+//
+// Messages of a key are delivered in the order in which their transactions were seen to commit. Between two that commit at the
+// same moment that need not be the order of the database.
 func Outbox[Tx any](s *Store) postrider.Outbox[Tx] { return outbox[Tx]{s} }
 
 type outbox[T any] struct{ store *Store }
@@ -121,17 +125,17 @@ func (o outbox[T]) Offer(ctx context.Context, tx T, msgs ...postrider.Message) (
 	if own, ok := any(tx).(*Tx); ok && own != nil {
 		return o.store.Offer(ctx, own, msgs...)
 	}
-	entries, err := accept(msgs)
+	held := o.store.Begin()
+	repeats, err = o.store.Offer(ctx, held, msgs...)
 	if err != nil {
 		return nil, err
 	}
-	err = o.store.locked(ctx, func(time.Time) error {
-		var fresh []entry
-		fresh, repeats = o.store.claim(nil, entries)
-		o.store.add(fresh)
-		return nil
-	})
-	return repeats, err
+	// Neither can fail: nobody else has this transaction.
+	postrider.AfterRollback(ctx, func() { _ = held.Rollback() })
+	if !postrider.AfterCommit(ctx, func() { _ = held.Commit() }) {
+		_ = held.Commit()
+	}
+	return repeats, nil
 }
 
 // accept returns the store's own copies of the messages, or the reason why one of them cannot be accepted.

@@ -36,6 +36,9 @@ type transaction[Tx any] struct {
 type database[Tx any] interface {
 	statements
 	begin(ctx context.Context) (transaction[Tx], error)
+	// beginWith begins with a statement, in one round trip where the driver can do that. It returns how many rows were affected
+	// and, of a statement that returns one column of text, what that holds.
+	beginWith(ctx context.Context, sql string, args []any, returns bool) (_ transaction[Tx], affected int64, texts []string, _ error)
 	in(tx Tx) statements
 }
 
@@ -59,6 +62,14 @@ func (d pgxDatabase) begin(ctx context.Context) (transaction[pgx.Tx], error) {
 		return transaction[pgx.Tx]{}, err
 	}
 	return transaction[pgx.Tx]{pgxStatements{tx}, tx, tx.Commit, tx.Rollback}, nil
+}
+
+func (d pgxDatabase) beginWith(ctx context.Context, sql string, args []any, returns bool) (transaction[pgx.Tx], int64, []string, error) {
+	tx, affected, texts, err := beginPipelined(ctx, d.pool, sql, args, returns)
+	if err != nil {
+		return transaction[pgx.Tx]{}, 0, nil, err
+	}
+	return transaction[pgx.Tx]{pgxStatements{tx}, tx, tx.Commit, tx.Rollback}, affected, texts, nil
 }
 
 type pgxStatements struct {
@@ -110,6 +121,25 @@ func (d sqlDatabase) begin(ctx context.Context) (transaction[*sql.Tx], error) {
 		func(context.Context) error { return tx.Commit() },
 		func(context.Context) error { return tx.Rollback() },
 	}, nil
+}
+
+func (d sqlDatabase) beginWith(ctx context.Context, statement string, args []any, returns bool) (_ transaction[*sql.Tx], affected int64, texts []string, _ error) {
+	t, err := d.begin(ctx)
+	if err != nil {
+		return t, 0, nil, err
+	}
+	if returns {
+		var text string
+		err = t.rows(ctx, statement, args, []any{&text}, func() error { texts = append(texts, text); return nil })
+		affected = int64(len(texts))
+	} else {
+		affected, err = t.exec(ctx, statement, args...)
+	}
+	if err != nil {
+		_ = t.rollback(ctx)
+		return transaction[*sql.Tx]{}, 0, nil, err
+	}
+	return t, affected, texts, nil
 }
 
 type sqlStatements struct {

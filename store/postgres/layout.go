@@ -20,6 +20,9 @@ type Layout struct {
 	Period time.Duration
 	// DedupWindow is for how long a dedup key is remembered. A whole number of seconds. Defaults to 7 days.
 	DedupWindow time.Duration
+	// InboxWindow is for how long consumers remember, at least, which messages they have received. A multiple of 7 seconds.
+	// Defaults to 7 days.
+	InboxWindow time.Duration
 }
 
 func (l Layout) withDefaults() (Layout, error) {
@@ -35,6 +38,9 @@ func (l Layout) withDefaults() (Layout, error) {
 	if l.DedupWindow == 0 {
 		l.DedupWindow = 7 * 24 * time.Hour
 	}
+	if l.InboxWindow == 0 {
+		l.InboxWindow = 7 * 24 * time.Hour
+	}
 	var errs []error
 	if l.Shards < 1 || l.Shards > 1024 {
 		errs = append(errs, fmt.Errorf("postgres: Shards is %d: want 1 to 1024", l.Shards))
@@ -48,6 +54,9 @@ func (l Layout) withDefaults() (Layout, error) {
 	if l.DedupWindow < time.Second || l.DedupWindow%time.Second != 0 {
 		errs = append(errs, fmt.Errorf("postgres: DedupWindow is %s: want a whole number of seconds", l.DedupWindow))
 	}
+	if l.InboxWindow < 7*time.Second || l.InboxWindow%(7*time.Second) != 0 {
+		errs = append(errs, fmt.Errorf("postgres: InboxWindow is %s: want a multiple of 7 seconds", l.InboxWindow))
+	}
 	return l, errors.Join(errs...)
 }
 
@@ -57,5 +66,6 @@ func (l Layout) in(sql string) string {
 		"@slots@", strconv.Itoa(l.Slots),
 		"@period@", strconv.Itoa(int(l.Period/time.Second)),
 		"@dedup@", strconv.Itoa(int(l.DedupWindow/time.Second)),
+		"@inbox_period@", strconv.Itoa(int(l.InboxWindow/(7*time.Second))),
 	).Replace(sql)
 }

@@ -122,7 +122,7 @@ func (h *house) as(dsn, role string) *house {
 			h.t.Fatal(err)
 		}
 	}
-	roles := h.cfg.Schema + "_producer, " + h.cfg.Schema + "_relay, " + h.cfg.Schema + "_operator"
+	roles := h.cfg.Schema + "_producer, " + h.cfg.Schema + "_consumer, " + h.cfg.Schema + "_relay, " + h.cfg.Schema + "_operator"
 	h.t.Cleanup(func() { // roles belong to the whole cluster
 		_, err := h.pool.Exec(context.Background(), "DROP OWNED BY "+roles+"; DROP ROLE "+roles,
 			pgx.QueryExecModeSimpleProtocol)

@@ -3,6 +3,7 @@ DROP TABLE @schema@.job_results, @schema@.jobs;
 DROP FUNCTION @schema@.suspect(text, uuid, smallint, bigint);
 DROP TABLE @schema@.suspects;
 DROP FUNCTION @schema@.conclude(text, uuid, smallint[], bigint[], boolean[], text[], integer[], double precision[], text[]);
+DROP FUNCTION @schema@.end_attempts(text, bigint[], boolean[], text[], integer[], double precision[], text[]);
 DROP FUNCTION @schema@.due(text, smallint[], integer);
 DROP FUNCTION @schema@.promote(text, smallint, text);
 DROP FUNCTION @schema@.defer(text, uuid, smallint[], smallint[], bigint[], text[], boolean[], integer[], double precision[], text[]);

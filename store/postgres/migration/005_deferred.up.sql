@@ -190,10 +190,10 @@ $$;
 
 -- Records what has become of messages that were due, and returns the keys that nothing blocks any more. What an operator
 -- has meanwhile decided about stays as it is. What "|| ''" is appended to is kept from the planner, here and in act: it would
--- begin with all rows of a status.
-CREATE FUNCTION @schema@.conclude(
-  feed_name text, member_id uuid, shards smallint[], seqs bigint[], delivered boolean[], statuses text[],
-  tried integer[], delays double precision[], causes text[]) RETURNS SETOF text
+-- begin with all rows of a status. The caller holds the lock.
+CREATE FUNCTION @schema@.end_attempts(
+  feed_name text, seqs bigint[], delivered boolean[], statuses text[], tried integer[], delays double precision[],
+  causes text[]) RETURNS SETOF text
   LANGUAGE plpgsql
   SET enable_seqscan = off
   SET enable_bitmapscan = off
@@ -206,9 +206,6 @@ DECLARE
   of_shards smallint[];
   of_keys   text[];
 BEGIN
-  PERFORM set_config('synchronous_commit', 'off', true);
-  PERFORM @schema@.lock_deferred(feed_name, shards);
-  PERFORM @schema@.check_holder(feed_name, member_id, shards);
   WITH failed AS (
     UPDATE @schema@.deferred d
     SET status = c.status, attempts = c.attempts, last_error = nullif(c.cause, ''), tried_at = clock_timestamp(),
@@ -230,6 +227,19 @@ BEGIN
     FROM (SELECT DISTINCT g.shard, g.order_key FROM gone g WHERE g.blocking) g;
   RETURN QUERY
     SELECT k.key FROM unnest(of_shards, of_keys) AS k(shard, key) WHERE NOT @schema@.promote(feed_name, k.shard, k.key);
+END
+$$;
+
+CREATE FUNCTION @schema@.conclude(
+  feed_name text, member_id uuid, shards smallint[], seqs bigint[], delivered boolean[], statuses text[],
+  tried integer[], delays double precision[], causes text[]) RETURNS SETOF text
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  PERFORM @schema@.lock_deferred(feed_name, shards);
+  PERFORM @schema@.check_holder(feed_name, member_id, shards);
+  RETURN QUERY SELECT @schema@.end_attempts(feed_name, seqs, delivered, statuses, tried, delays, causes);
 END
 $$;
 

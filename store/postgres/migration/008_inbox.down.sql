@@ -1,1 +1,14 @@
--- To be written.
+DELETE FROM @schema@.deferred WHERE feed LIKE 'inbox/%';
+DROP FUNCTION @schema@.receive(text, uuid);
+DROP FUNCTION @schema@.sweep_inbox();
+DROP FUNCTION @schema@.conclude_aside(text, bigint, bigint, boolean, text, integer, double precision, text);
+DROP FUNCTION @schema@.end_trouble(text);
+DROP FUNCTION @schema@.next_due(text);
+DROP FUNCTION @schema@.take_due(text);
+DROP FUNCTION @schema@.set_aside(integer, text, json, bytea, text, boolean, integer, double precision, text);
+DROP FUNCTION @schema@.claim(integer, text, uuid[], text[], boolean);
+DROP FUNCTION @schema@.open_inbox(text);
+DROP FUNCTION @schema@.inbox_period(uuid);
+DROP FUNCTION @schema@.inbox_window();
+DROP VIEW @schema@.inbox_messages;
+DROP TABLE @schema@.inbox_trouble, @schema@.inbox_strays, @schema@.inbox, @schema@.consumers;

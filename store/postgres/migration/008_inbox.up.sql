@@ -1,1 +1,360 @@
--- To be written.
+-- What consumers have received. A row says that the message is taken care of: its effect has committed together with the row,
+-- or it is set aside.
+
+CREATE TABLE @schema@.consumers (
+  n          integer     GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  name       text        NOT NULL UNIQUE,
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- A ring, as the log is one, but its slot follows from the time in a message's ID: wherever and whenever a message comes
+-- again, it meets its first row, and whole slots can be emptied when they are out of the window. IDs grow with time, so the
+-- index is written at its end, however large it is.
+CREATE TABLE @schema@.inbox (
+  consumer integer     NOT NULL,
+  slot     smallint    NOT NULL,
+  id       uuid        NOT NULL,
+  at       timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (consumer, id, slot)
+) PARTITION BY LIST (slot);
+
+DO $$
+BEGIN
+  FOR slot IN 0 .. 9 LOOP
+    EXECUTE format('CREATE TABLE @schema@.%I PARTITION OF @schema@.inbox FOR VALUES IN (%s)
+      WITH (autovacuum_vacuum_insert_threshold = -1)', 'inbox_' || slot, slot);
+  END LOOP;
+END
+$$;
+
+-- IDs without a time, and those whose time is far from now.
+CREATE TABLE @schema@.inbox_strays (
+  consumer integer     NOT NULL,
+  id       uuid        NOT NULL,
+  at       timestamptz NOT NULL DEFAULT now(),
+  ahead    boolean     NOT NULL DEFAULT false,  -- it may come again when its time is there
+  PRIMARY KEY (consumer, id)
+);
+CREATE INDEX inbox_strays_at ON @schema@.inbox_strays (at);
+CREATE INDEX inbox_strays_ahead ON @schema@.inbox_strays (consumer) WHERE ahead;
+
+-- Consumers for which a plain insert into the ring does not tell all: a key may be blocked, or an ID may be a stray. A row is
+-- there before it is needed, and may stay for a while.
+CREATE TABLE @schema@.inbox_trouble (
+  consumer integer PRIMARY KEY
+);
+
+CREATE VIEW @schema@.inbox_messages AS
+  SELECT c.name AS consumer, i.id AS message_id, i.at FROM @schema@.inbox i JOIN @schema@.consumers c ON c.n = i.consumer
+  UNION ALL
+  SELECT c.name, i.id, i.at FROM @schema@.inbox_strays i JOIN @schema@.consumers c ON c.n = i.consumer;
+
+-- Of the ten slots one is empty or about to be, one is for clocks that are ahead, and one is being filled.
+CREATE FUNCTION @schema@.inbox_window() RETURNS interval
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN make_interval(secs => 7 * @inbox_period@);
+
+-- The period in which an ID was made; null if it does not tell.
+CREATE FUNCTION @schema@.inbox_period(id uuid) RETURNS bigint
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN CASE WHEN substr(id::text, 15, 1) = '7'
+    THEN ('x' || substr(id::text, 1, 8) || substr(id::text, 10, 4))::bit(48)::bigint / (@inbox_period@ * 1000) END;
+
+-- Makes a consumer known, and returns its number and the window in seconds.
+CREATE FUNCTION @schema@.open_inbox(consumer_name text, OUT number integer, OUT seconds double precision)
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  seconds := date_part('epoch', @schema@.inbox_window());
+  SELECT c.n INTO number FROM @schema@.consumers c WHERE c.name = consumer_name;
+  IF number IS NULL THEN
+    INSERT INTO @schema@.consumers (name) VALUES (consumer_name) ON CONFLICT (name) DO UPDATE SET name = excluded.name
+      RETURNING n INTO number;
+  END IF;
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.open_inbox(text) FROM PUBLIC;
+
+-- Claims messages for a consumer, in the caller's transaction. Clients first try the same with one plain insert into the slot,
+-- unless the consumer is in trouble, and come here with what that has not told. Each of the IDs, which stand in one global order so that two
+-- callers cannot wait for each other, gets a letter:
+--   f  fresh: it is the caller's
+--   r  repeated: somebody has taken care of it
+--   w  it has to wait: an earlier message of its key is set aside. It is not claimed.
+--   l  late: it is too old for the window, so that nobody knows. It is not claimed, unless accept_late is set.
+--   a  ahead: its ID is from the future. It is not claimed, unless accept_late is set.
+-- Whoever meets a claim of a transaction that is still open waits for its end.
+CREATE FUNCTION @schema@.claim(consumer_number integer, feed_name text, ids uuid[], keys text[], accept_late boolean) RETURNS text
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET jit = off
+AS $$
+DECLARE
+  current  bigint := floor(date_part('epoch', clock_timestamp()) / @inbox_period@);
+  letters  text := '';
+  letter   text;
+  period   bigint;
+  oldest   bigint;
+  rows     bigint;
+BEGIN
+  FOR i IN 1 .. cardinality(ids) LOOP
+    period := @schema@.inbox_period(ids[i]);
+    letter := CASE WHEN period < current - 7 THEN 'l' WHEN period > current + 1 THEN 'a' ELSE 'f' END;
+    IF keys[i] IS NOT NULL AND (letter = 'f' OR accept_late) AND EXISTS (
+         SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.shard = 0 AND d.order_key = keys[i] AND d.blocking) THEN
+      letter := 'w';
+    END IF;
+    IF EXISTS (SELECT FROM @schema@.inbox_strays s WHERE s.consumer = consumer_number AND s.id = ids[i]) THEN
+      letter := 'r';
+    ELSIF letter = 'f' AND period IS NOT NULL THEN
+      INSERT INTO @schema@.inbox (consumer, slot, id) VALUES (consumer_number, period % 10, ids[i]) ON CONFLICT DO NOTHING;
+      GET DIAGNOSTICS rows = ROW_COUNT;
+      IF rows = 0 THEN
+        letter := 'r';
+      END IF;
+      oldest := least(oldest, period);
+    ELSIF letter <> 'f' AND EXISTS (SELECT FROM @schema@.deferred d WHERE d.id = ids[i] AND d.feed = feed_name) THEN
+      letter := 'r'; -- set aside longer ago than the window
+    ELSIF letter = 'f' OR letter IN ('l', 'a') AND accept_late THEN
+      INSERT INTO @schema@.inbox_strays (consumer, id, ahead) VALUES (consumer_number, ids[i], letter = 'a') ON CONFLICT DO NOTHING;
+      GET DIAGNOSTICS rows = ROW_COUNT;
+      IF letter = 'a' THEN
+        PERFORM @schema@.lock_deferred(feed_name, ARRAY[0]::smallint[]);
+        INSERT INTO @schema@.inbox_trouble VALUES (consumer_number) ON CONFLICT DO NOTHING;
+      END IF;
+      letter := CASE WHEN rows = 0 THEN 'r' ELSE 'f' END;
+    ELSIF letter = 'w' AND EXISTS (
+            SELECT FROM @schema@.inbox x WHERE x.consumer = consumer_number AND x.id = ids[i] AND x.slot = period % 10) THEN
+      letter := 'r';
+    END IF;
+    letters := letters || letter;
+  END LOOP;
+  -- If a claim has waited for so long that its slot has fallen out of the window, an older one may have been swept meanwhile.
+  IF oldest < floor(date_part('epoch', clock_timestamp()) / @inbox_period@) - 7 THEN
+    RAISE EXCEPTION 'the inbox''s window has moved on' USING ERRCODE = 'serialization_failure';
+  END IF;
+  RETURN letters;
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.claim(integer, text, uuid[], text[], boolean) FROM PUBLIC;
+
+-- Claims a message and sets it aside, in one. All that a consumer sets aside lies in shard 0 of a feed of its own, which no
+-- relay serves. If somebody else has taken care of the message, nothing happens. Returns false if it was to wait and there is
+-- nothing any more that it would wait for.
+CREATE FUNCTION @schema@.set_aside(
+  consumer_number integer, feed_name text, message json, body bytea, want text, blocks boolean, tries integer,
+  delay double precision, cause text) RETURNS boolean
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET jit = off
+AS $$
+DECLARE
+  m       record;
+  the_key text;
+  current bigint;
+  period  bigint;
+  rows    bigint;
+  blocked boolean;
+BEGIN
+  PERFORM @schema@.check_isolation();
+  PERFORM @schema@.lock_deferred(feed_name, ARRAY[0]::smallint[]);
+  current := floor(date_part('epoch', clock_timestamp()) / @inbox_period@);
+  SELECT * INTO m FROM json_to_record(message) AS x(
+    id uuid, type text, aggregate_type text, aggregate_id text, key text, topic text, routing_key text, tenant_id text,
+    content_type text, schema_version integer, schema_id text, dedup_key text, occurred_at timestamptz,
+    correlation_id text, causation_id text, headers jsonb);
+  the_key := coalesce(m.key, m.aggregate_type || '/' || m.aggregate_id);
+  blocked := EXISTS (SELECT FROM @schema@.deferred d
+                     WHERE d.feed = feed_name AND d.shard = 0 AND d.order_key = the_key AND d.blocking);
+  IF want = 'waiting' AND NOT blocked THEN
+    RETURN false;
+  END IF;
+  period := @schema@.inbox_period(m.id);
+  IF EXISTS (SELECT FROM @schema@.inbox_strays s WHERE s.consumer = consumer_number AND s.id = m.id)
+     OR EXISTS (SELECT FROM @schema@.deferred d WHERE d.id = m.id AND d.feed = feed_name) THEN
+    RETURN true;
+  ELSIF period BETWEEN current - 7 AND current + 1 THEN
+    INSERT INTO @schema@.inbox (consumer, slot, id) VALUES (consumer_number, period % 10, m.id) ON CONFLICT DO NOTHING;
+  ELSE
+    INSERT INTO @schema@.inbox_strays (consumer, id, ahead) VALUES (consumer_number, m.id, coalesce(period > current, false))
+      ON CONFLICT DO NOTHING;
+  END IF;
+  GET DIAGNOSTICS rows = ROW_COUNT;
+  IF rows = 0 THEN
+    RETURN true;
+  END IF;
+  INSERT INTO @schema@.inbox_trouble VALUES (consumer_number) ON CONFLICT DO NOTHING;
+  -- One that fails while its key is blocked already, as by a message that another process has received, waits like the others.
+  IF blocked AND blocks AND want = 'retry' THEN
+    want := 'waiting';
+  END IF;
+  INSERT INTO @schema@.deferred (
+    feed, seq, shard, status, blocking, attempts, available_at, tried_at, last_error, order_key, priority, id, type,
+    aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type, schema_version, schema_id, dedup_key,
+    correlation_id, causation_id, created_at, occurred_at, headers, payload)
+  VALUES (
+    feed_name, nextval('@schema@.message_seq'), 0, want, blocks AND the_key IS NOT NULL, tries,
+    CASE want WHEN 'retry' THEN clock_timestamp() + make_interval(secs => delay) ELSE 'infinity' END,
+    CASE WHEN want IN ('retry', 'dead') THEN clock_timestamp() END, nullif(cause, ''), the_key, 0, m.id, m.type,
+    m.aggregate_type, m.aggregate_id, m.key, m.topic, m.routing_key, m.tenant_id, m.content_type, m.schema_version, m.schema_id,
+    m.dedup_key, m.correlation_id, m.causation_id, clock_timestamp(), coalesce(m.occurred_at, clock_timestamp()), m.headers, body);
+  RETURN true;
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.set_aside(integer, text, json, bytea, text, boolean, integer, double precision, text) FROM PUBLIC;
+
+-- Takes one message that is due. It is the caller's until the end of his transaction, and nobody else is kept from deciding
+-- about it: see conclude_aside.
+CREATE FUNCTION @schema@.take_due(feed_name text) RETURNS SETOF @schema@.deferred
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET jit = off
+AS $$
+DECLARE
+  due record;
+BEGIN
+  FOR due IN
+    SELECT d.seq FROM @schema@.deferred d
+    WHERE d.feed = feed_name AND d.shard = 0 AND d.available_at <= clock_timestamp() AND d.available_at < 'infinity'
+    ORDER BY d.priority DESC, d.available_at, d.seq LIMIT 100
+  LOOP
+    IF pg_try_advisory_xact_lock(hashtextextended('@schema@.due/' || feed_name, due.seq)) THEN
+      RETURN QUERY SELECT * FROM @schema@.deferred d
+        WHERE d.feed = feed_name AND d.seq = due.seq AND d.available_at <= clock_timestamp();
+      IF FOUND THEN
+        RETURN;
+      END IF;
+    END IF;
+  END LOOP;
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.take_due(text) FROM PUBLIC;
+
+-- The milliseconds until something is due, at most a day; null if nothing is. What was due when the transaction began is somebody
+-- else's.
+CREATE FUNCTION @schema@.next_due(feed_name text) RETURNS bigint
+  LANGUAGE sql STABLE SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+AS $$
+  SELECT ceil(date_part('epoch', least(d.available_at, clock_timestamp() + interval '1 day') - clock_timestamp()) * 1000)::bigint
+  FROM @schema@.deferred d WHERE d.feed = feed_name AND d.shard = 0 AND d.available_at > now() AND d.available_at < 'infinity'
+  ORDER BY d.available_at LIMIT 1
+$$;
+REVOKE ALL ON FUNCTION @schema@.next_due(text) FROM PUBLIC;
+
+-- Takes a consumer out of trouble, if there is none. The caller holds the lock.
+CREATE FUNCTION @schema@.end_trouble(feed_name text) RETURNS void
+  LANGUAGE sql
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+AS $$
+  DELETE FROM @schema@.inbox_trouble t USING @schema@.consumers c
+  WHERE c.name = substr(feed_name, 7) AND t.consumer = c.n
+    AND NOT EXISTS (SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.shard = 0 AND d.blocking)
+    AND NOT EXISTS (SELECT FROM @schema@.inbox_strays s WHERE s.consumer = c.n AND s.ahead)
+$$;
+
+-- Ends the attempt at a message that was taken: it is gone if delivered, or it has failed again. Returns false, and does
+-- nothing, if an operator has decided about it meanwhile: it is no longer due since the moment, in microseconds, that it was taken at.
+CREATE FUNCTION @schema@.conclude_aside(
+  feed_name text, of_seq bigint, due_since bigint, delivered boolean, status text, tries integer, delay double precision, cause text)
+  RETURNS boolean
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET jit = off
+AS $$
+BEGIN
+  PERFORM @schema@.check_isolation();
+  PERFORM @schema@.lock_deferred(feed_name, ARRAY[0]::smallint[]);
+  PERFORM FROM @schema@.deferred d WHERE d.feed = feed_name AND d.seq = of_seq AND d.available_at < 'infinity'
+    AND extract(epoch FROM d.available_at) * 1000000 = due_since;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  PERFORM @schema@.end_attempts(feed_name, ARRAY[of_seq], ARRAY[delivered], ARRAY[status], ARRAY[tries], ARRAY[delay], ARRAY[cause]);
+  IF delivered THEN
+    PERFORM @schema@.end_trouble(feed_name);
+  END IF;
+  RETURN true;
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.conclude_aside(text, bigint, bigint, boolean, text, integer, double precision, text) FROM PUBLIC;
+
+-- Empties the slot that is out of the window, and forgets old strays, few at a time. As in reclaim, nobody queues behind us.
+-- Whoever has looked at the clock just before a period ended may still be about to claim in the slot that has fallen out by that:
+-- it has a minute.
+CREATE FUNCTION @schema@.sweep_inbox() RETURNS boolean
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET lock_timeout = '20ms'
+  SET enable_seqscan = off
+  SET jit = off
+AS $$
+DECLARE
+  moment   double precision := date_part('epoch', clock_timestamp());
+  slot     bigint := (floor(moment / @inbox_period@)::bigint + 2) % 10;
+  filled   boolean;
+  troubled record;
+BEGIN
+  DELETE FROM @schema@.inbox_strays s WHERE (s.consumer, s.id) IN (
+    SELECT x.consumer, x.id FROM @schema@.inbox_strays x
+    WHERE x.at < clock_timestamp() - @schema@.inbox_window() AND NOT EXISTS (
+      SELECT FROM @schema@.consumers c JOIN @schema@.deferred d ON d.feed = 'inbox/' || c.name WHERE c.n = x.consumer AND d.id = x.id)
+    ORDER BY x.at LIMIT 10000 FOR UPDATE SKIP LOCKED);
+  BEGIN
+    FOR troubled IN SELECT 'inbox/' || c.name AS feed FROM @schema@.inbox_trouble t JOIN @schema@.consumers c ON c.n = t.consumer ORDER BY 1 LOOP
+      PERFORM @schema@.lock_deferred(troubled.feed, ARRAY[0]::smallint[]);
+      PERFORM @schema@.end_trouble(troubled.feed);
+    END LOOP;
+  EXCEPTION WHEN lock_not_available THEN
+    NULL;  -- next time
+  END;
+  IF floor(moment / @inbox_period@) <> floor((moment - least(60, @inbox_period@ / 2.0)) / @inbox_period@)
+     OR NOT pg_try_advisory_xact_lock(hashtextextended('@schema@.sweep_inbox', 0)) THEN
+    RETURN false;
+  END IF;
+  EXECUTE format('SELECT EXISTS (SELECT FROM @schema@.%I)', 'inbox_' || slot) INTO filled;
+  IF NOT filled THEN
+    RETURN false;
+  END IF;
+  BEGIN
+    EXECUTE format('LOCK TABLE @schema@.%I IN ACCESS EXCLUSIVE MODE', 'inbox_' || slot);
+  EXCEPTION WHEN lock_not_available THEN
+    RETURN false;
+  END;
+  -- A second look: by now it may be another slot's turn.
+  IF slot <> (floor(date_part('epoch', clock_timestamp()) / @inbox_period@)::bigint + 2) % 10 THEN
+    RETURN false;
+  END IF;
+  EXECUTE format('TRUNCATE @schema@.%I', 'inbox_' || slot);
+  RETURN true;
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.sweep_inbox() FROM PUBLIC;
+
+-- From any language, as the first statement of a transaction: SELECT postrider.receive('billing', 'ID'). If it returns false,
+-- the message was handled before.
+CREATE FUNCTION @schema@.receive(consumer_name text, message_id uuid) RETURNS boolean
+  LANGUAGE plpgsql
+AS $$
+DECLARE
+  letter text;
+BEGIN
+  letter := @schema@.claim((@schema@.open_inbox(consumer_name)).number, 'inbox/' || consumer_name, ARRAY[message_id], ARRAY[NULL::text], false);
+  IF letter IN ('l', 'a') THEN
+    RAISE EXCEPTION 'message % is outside of the inbox''s window of %', message_id, @schema@.inbox_window() USING ERRCODE = 'PR007';
+  END IF;
+  RETURN letter = 'f';
+END
+$$;

@@ -1,1 +1,169 @@
--- To be written.
+-- Answers to HTTP requests, by the key that the client sent. One unique index over the whole of it decides who may do the
+-- work, so it is no ring of partitions: a key would be unique in its slot only.
+CREATE TABLE @schema@.idempotency_keys (
+  tenant      text COLLATE "C" NOT NULL,
+  principal   text COLLATE "C" NOT NULL,  -- empty: an endpoint without users
+  route       text COLLATE "C" NOT NULL,
+  key         text COLLATE "C" NOT NULL,
+  fingerprint bytea            NOT NULL,
+  token       text             NOT NULL,  -- of the claim
+  leased      timestamptz      NOT NULL,  -- until then the claim counts
+  expires     timestamptz      NOT NULL,  -- set once, so that an answer is added without touching an index
+  answer      bytea,                      -- null: not done
+  PRIMARY KEY (tenant, principal, route, key)
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX idempotency_keys_expires ON @schema@.idempotency_keys (expires);
+-- Answers are mostly small, or compressed already by who sends them.
+ALTER TABLE @schema@.idempotency_keys ALTER COLUMN answer SET STORAGE EXTERNAL;
+
+-- Nobody reads the table but through these functions, one key at a time.
+
+-- What is known about a claim; null if the key is to be had.
+CREATE FUNCTION @schema@.idempotency_state(k @schema@.idempotency_keys, of_fingerprint bytea, of_token text) RETURNS text
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  IF k.expires IS NULL OR k.expires <= clock_timestamp() THEN
+    RETURN NULL;
+  ELSIF k.fingerprint <> of_fingerprint THEN
+    RETURN 'mismatch';
+  ELSIF k.answer IS NOT NULL THEN
+    RETURN 'done';
+  ELSIF k.token = of_token THEN
+    RETURN 'claimed';
+  ELSIF k.leased > clock_timestamp() THEN
+    RETURN 'busy';
+  END IF;
+  RETURN NULL;
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.idempotency_state(@schema@.idempotency_keys, bytea, text) FROM PUBLIC;
+
+-- Claims a key. A lease of zero seconds means until the end of the transaction; nothing is written for it then, the lock is
+-- the claim. Whoever claims takes that lock, if only for a moment, and nobody waits for it. Answers that are there already
+-- are found before, so that those who read them are in nobody's way.
+CREATE FUNCTION @schema@.idempotency_claim(
+  of_tenant text, of_principal text, of_route text, of_key text, of_fingerprint bytea, of_token text,
+  lease double precision, retention double precision, OUT state text, OUT answer bytea)
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET jit = off
+AS $$
+DECLARE
+  k @schema@.idempotency_keys;
+BEGIN
+  SELECT * INTO k FROM @schema@.idempotency_keys i
+    WHERE i.tenant = of_tenant AND i.principal = of_principal AND i.route = of_route AND i.key = of_key;
+  state := @schema@.idempotency_state(k, of_fingerprint, of_token);
+  IF state IS NULL THEN
+    IF NOT pg_try_advisory_xact_lock(hashtextextended(of_key, hashtextextended(of_route, hashtextextended(of_principal,
+        hashtextextended(of_tenant, hashtextextended('@schema@.idempotency', 0)))))) THEN
+      state := 'busy';
+      RETURN;
+    END IF;
+    -- Who has the row locked is about to complete it, or removes it for its age.
+    SELECT * INTO k FROM @schema@.idempotency_keys i
+      WHERE i.tenant = of_tenant AND i.principal = of_principal AND i.route = of_route AND i.key = of_key FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND AND EXISTS (SELECT FROM @schema@.idempotency_keys i
+        WHERE i.tenant = of_tenant AND i.principal = of_principal AND i.route = of_route AND i.key = of_key) THEN
+      state := 'busy';
+      RETURN;
+    END IF;
+    state := @schema@.idempotency_state(k, of_fingerprint, of_token);
+  END IF;
+  IF state IS NULL AND lease > 0 THEN
+    INSERT INTO @schema@.idempotency_keys AS i (tenant, principal, route, key, fingerprint, token, leased, expires)
+      VALUES (of_tenant, of_principal, of_route, of_key, of_fingerprint, of_token, clock_timestamp() + make_interval(secs => lease),
+              clock_timestamp() + make_interval(secs => retention))
+      ON CONFLICT ON CONSTRAINT idempotency_keys_pkey DO UPDATE
+      SET fingerprint = excluded.fingerprint, token = excluded.token, leased = excluded.leased, answer = NULL,
+          expires = CASE WHEN i.expires <= clock_timestamp() THEN excluded.expires ELSE i.expires END
+      WHERE @schema@.idempotency_state(i, of_fingerprint, of_token) IS NULL;
+    IF NOT FOUND THEN
+      state := 'busy';
+      RETURN;
+    END IF;
+  END IF;
+  state := coalesce(state, 'claimed');
+  IF state = 'done' THEN
+    answer := k.answer;
+  END IF;
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.idempotency_claim(text, text, text, text, bytea, text, double precision, double precision) FROM PUBLIC;
+
+-- Records the answer of a claim. Returns false if the claim is lost.
+CREATE FUNCTION @schema@.idempotency_complete(
+  of_tenant text, of_principal text, of_route text, of_key text, of_fingerprint bytea, of_token text,
+  lease double precision, retention double precision, of_answer bytea) RETURNS boolean
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET jit = off
+AS $$
+BEGIN
+  UPDATE @schema@.idempotency_keys i SET answer = of_answer
+    WHERE i.tenant = of_tenant AND i.principal = of_principal AND i.route = of_route AND i.key = of_key
+      AND i.token = of_token AND (i.answer IS NULL OR i.answer = of_answer);
+  IF FOUND OR lease > 0 THEN
+    RETURN FOUND;
+  END IF;
+  INSERT INTO @schema@.idempotency_keys AS i (tenant, principal, route, key, fingerprint, token, leased, expires, answer)
+    VALUES (of_tenant, of_principal, of_route, of_key, of_fingerprint, of_token, clock_timestamp(),
+            clock_timestamp() + make_interval(secs => retention), of_answer)
+    ON CONFLICT ON CONSTRAINT idempotency_keys_pkey DO UPDATE
+    SET fingerprint = excluded.fingerprint, token = excluded.token, leased = excluded.leased, expires = excluded.expires,
+        answer = excluded.answer
+    WHERE @schema@.idempotency_state(i, of_fingerprint, of_token) IS NULL;
+  RETURN FOUND;
+END
+$$;
+REVOKE ALL ON FUNCTION
+  @schema@.idempotency_complete(text, text, text, text, bytea, text, double precision, double precision, bytea) FROM PUBLIC;
+
+-- Gives a key back. One that an open transaction is about to complete is left to its lease.
+CREATE FUNCTION @schema@.idempotency_release(of_tenant text, of_principal text, of_route text, of_key text, of_token text) RETURNS void
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET jit = off
+AS $$
+BEGIN
+  PERFORM FROM @schema@.idempotency_keys i
+    WHERE i.tenant = of_tenant AND i.principal = of_principal AND i.route = of_route AND i.key = of_key
+      AND i.token = of_token AND i.answer IS NULL FOR UPDATE SKIP LOCKED;
+  IF FOUND THEN
+    DELETE FROM @schema@.idempotency_keys i
+      WHERE i.tenant = of_tenant AND i.principal = of_principal AND i.route = of_route AND i.key = of_key
+        AND i.token = of_token AND i.answer IS NULL;
+  END IF;
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.idempotency_release(text, text, text, text, text) FROM PUBLIC;
+
+-- Removes up to max_rows keys that are older than their retention, from a time on, and returns how many, and from when on to
+-- continue: dead rows that vacuum has not removed yet need not be passed again.
+CREATE FUNCTION @schema@.idempotency_purge(since timestamptz, max_rows integer, OUT removed bigint, OUT reached timestamptz)
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET enable_hashjoin = off
+  SET enable_mergejoin = off
+  SET jit = off
+AS $$
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  WITH old AS MATERIALIZED (
+    SELECT i.ctid AS place, i.expires FROM @schema@.idempotency_keys i
+    WHERE i.expires >= since AND i.expires <= clock_timestamp()
+    ORDER BY i.expires LIMIT max_rows FOR UPDATE SKIP LOCKED),
+  gone AS (DELETE FROM @schema@.idempotency_keys i USING old WHERE i.ctid = old.place RETURNING i.expires)
+  SELECT count(*), coalesce(max(g.expires), since) INTO removed, reached FROM gone g;
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.idempotency_purge(timestamptz, integer) FROM PUBLIC;

@@ -1,1 +1,11 @@
--- To be written.
+DROP FUNCTION @schema@.act_on_saga(text, text, text, text, text, text);
+DROP FUNCTION @schema@.save_saga(json, json, json);
+DROP FUNCTION @schema@.wake_saga_steps(text, text, text[]);
+DROP FUNCTION @schema@.lock_saga(text, text);
+DROP FUNCTION @schema@.take_saga_step(json);
+DROP FUNCTION @schema@.saga_due(json);
+DROP FUNCTION @schema@.create_saga(json, json);
+DROP FUNCTION @schema@.saga_doc(text, text);
+DROP TABLE @schema@.saga_signals;
+DROP TABLE @schema@.saga_steps;
+DROP TABLE @schema@.sagas;

@@ -1,1 +1,266 @@
--- To be written.
+-- Sagas: one row each, and one for each of their steps and signals.
+--
+-- Whoever runs a step holds the lock of its row from the beginning, and takes that of the saga's row when there is something
+-- to write. Whoever holds a saga's row never waits for that of a step (SKIP LOCKED), so nobody waits in a circle.
+
+CREATE TABLE @schema@.sagas (
+  name     text        NOT NULL,
+  id       text        NOT NULL,
+  status   text        NOT NULL CHECK (status IN ('running', 'waiting', 'compensating', 'stuck', 'completed', 'compensated')),
+  version  bigint      NOT NULL,
+  cause    text        NOT NULL DEFAULT '',
+  data     json        NOT NULL,
+  started  timestamptz NOT NULL,
+  updated  timestamptz NOT NULL,
+  deadline timestamptz,
+  finished timestamptz,
+  PRIMARY KEY (name, id)
+);
+CREATE INDEX sagas_started ON @schema@.sagas (started DESC, name, id);
+CREATE INDEX sagas_open ON @schema@.sagas (status, started DESC) WHERE finished IS NULL;
+CREATE INDEX sagas_finished ON @schema@.sagas (finished) WHERE finished IS NOT NULL;
+
+CREATE TABLE @schema@.saga_steps (
+  saga      text     NOT NULL,
+  id        text     NOT NULL,
+  step      text     NOT NULL,
+  place     integer  NOT NULL,
+  stage     integer  NOT NULL,
+  state     text     NOT NULL CHECK (state IN ('pending', 'ready', 'waiting', 'done', 'failed', 'cancelled', 'skipped', 'undoing',
+                                               'stuck', 'undone')),
+  attempts  integer  NOT NULL DEFAULT 0,
+  error     text     NOT NULL DEFAULT '',
+  completed integer  NOT NULL DEFAULT 0,
+  skip      boolean  NOT NULL DEFAULT false,
+  due       timestamptz,
+  until     timestamptz,
+  reached   timestamptz,
+  ended     timestamptz,
+  undone    timestamptz,
+  PRIMARY KEY (saga, id, step),
+  FOREIGN KEY (saga, id) REFERENCES @schema@.sagas ON DELETE CASCADE
+) WITH (autovacuum_vacuum_scale_factor = 0.02);
+CREATE INDEX saga_steps_due ON @schema@.saga_steps (saga, due) WHERE due IS NOT NULL;
+
+CREATE TABLE @schema@.saga_signals (
+  saga    text        NOT NULL,
+  id      text        NOT NULL,
+  name    text        NOT NULL,
+  payload json        NOT NULL,
+  at      timestamptz NOT NULL,
+  late    boolean     NOT NULL,
+  repeats integer     NOT NULL,
+  PRIMARY KEY (saga, id, name),
+  FOREIGN KEY (saga, id) REFERENCES @schema@.sagas ON DELETE CASCADE
+);
+
+-- A saga with all that belongs to it. Data and payloads are handed through as they were written: JSON that is taken apart may
+-- hold no NUL.
+CREATE FUNCTION @schema@.saga_doc(of_name text, of_id text) RETURNS text
+  LANGUAGE sql STABLE
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET jit = off
+AS $$
+  SELECT json_build_object(
+    'name', g.name, 'id', g.id, 'status', g.status, 'version', g.version, 'cause', g.cause, 'data', g.data, 'started', g.started,
+    'updated', g.updated, 'deadline', g.deadline, 'finished', g.finished, 'now', clock_timestamp(),
+    'steps', (
+      SELECT coalesce(json_agg(json_build_object(
+        'name', s.step, 'place', s.place, 'stage', s.stage, 'state', s.state, 'attempts', s.attempts, 'error', s.error,
+        'order', s.completed, 'skip', s.skip, 'due', s.due, 'until', s.until, 'reached', s.reached, 'ended', s.ended,
+        'undone', s.undone) ORDER BY s.place), '[]')
+      FROM @schema@.saga_steps s WHERE s.saga = g.name AND s.id = g.id),
+    'signals', (
+      SELECT coalesce(json_agg(json_build_object(
+        'name', i.name, 'payload', i.payload, 'at', i.at, 'late', i.late, 'repeats', i.repeats) ORDER BY i.at, i.name), '[]')
+      FROM @schema@.saga_signals i WHERE i.saga = g.name AND i.id = g.id))::text
+  FROM @schema@.sagas g WHERE g.name = of_name AND g.id = of_id
+$$;
+
+-- Times in doc are those of the caller's clock, of which it says what is now.
+CREATE FUNCTION @schema@.create_saga(doc json, new_data json) RETURNS boolean
+  LANGUAGE plpgsql
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  at    timestamptz := clock_timestamp();
+  shift interval := at - (doc ->> 'now')::timestamptz;
+BEGIN
+  INSERT INTO @schema@.sagas (name, id, status, version, data, started, updated, deadline)
+    VALUES (doc ->> 'name', doc ->> 'id', doc ->> 'status', 1, new_data, at, at, (doc ->> 'deadline')::timestamptz + shift)
+    ON CONFLICT DO NOTHING;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  INSERT INTO @schema@.saga_steps (saga, id, step, place, stage, state, due, until, reached)
+    SELECT doc ->> 'name', doc ->> 'id', s.name, s.place, s.stage, s.state, s.due + shift, s.until + shift, s.reached + shift
+    FROM json_to_recordset(doc -> 'steps') AS
+      s(name text, place integer, stage integer, state text, due timestamptz, until timestamptz, reached timestamptz);
+  RETURN true;
+END
+$$;
+
+-- How many seconds it takes until the next step is due; NULL if none will be. known has the names of steps by saga.
+CREATE FUNCTION @schema@.saga_due(known json) RETURNS double precision
+  LANGUAGE plpgsql
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET enable_sort = off
+  SET jit = off
+AS $$
+DECLARE
+  k     record;
+  first timestamptz;
+  found timestamptz;
+BEGIN
+  FOR k IN SELECT e.key AS saga, ARRAY(SELECT json_array_elements_text(e.value)) AS steps FROM json_each(known) e LOOP
+    SELECT s.due INTO found FROM @schema@.saga_steps s
+      WHERE s.saga = k.saga AND s.due IS NOT NULL AND s.step = ANY (k.steps) ORDER BY s.due LIMIT 1;
+    first := least(first, found);
+  END LOOP;
+  RETURN extract(epoch FROM first - clock_timestamp());
+END
+$$;
+
+-- Locks a step that is due and that nobody else has locked. Sagas take turns, lest a busy one starves the others.
+CREATE FUNCTION @schema@.take_saga_step(known json, OUT step text, OUT doc text)
+  LANGUAGE plpgsql
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET enable_sort = off
+  SET jit = off
+AS $$
+DECLARE
+  k   record;
+  s   record;
+  at  timestamptz := clock_timestamp();
+BEGIN
+  FOR k IN SELECT e.key AS saga, ARRAY(SELECT json_array_elements_text(e.value)) AS steps FROM json_each(known) e ORDER BY random() LOOP
+    SELECT t.saga, t.id, t.step INTO s FROM @schema@.saga_steps t
+      WHERE t.saga = k.saga AND t.due <= at AND t.step = ANY (k.steps) ORDER BY t.due LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF FOUND THEN
+      step := s.step;
+      doc := @schema@.saga_doc(s.saga, s.id);
+      RETURN;
+    END IF;
+  END LOOP;
+END
+$$;
+
+CREATE FUNCTION @schema@.lock_saga(of_name text, of_id text) RETURNS text
+  LANGUAGE plpgsql
+  SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM FROM @schema@.sagas g WHERE g.name = of_name AND g.id = of_id FOR NO KEY UPDATE;
+  IF NOT FOUND THEN
+    RETURN NULL;
+  END IF;
+  RETURN @schema@.saga_doc(of_name, of_id); -- by a new snapshot: what others have written before they let go is in it
+END
+$$;
+
+-- Makes steps due, except those that somebody runs: they will look at the saga when they are done.
+CREATE FUNCTION @schema@.wake_saga_steps(of_name text, of_id text, steps text[]) RETURNS void
+  LANGUAGE sql
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+AS $$
+  WITH free AS MATERIALIZED (
+    SELECT s.step FROM @schema@.saga_steps s WHERE s.saga = of_name AND s.id = of_id AND s.step = ANY (steps) FOR UPDATE SKIP LOCKED)
+  UPDATE @schema@.saga_steps s SET due = clock_timestamp() FROM free
+    WHERE s.saga = of_name AND s.id = of_id AND s.step = free.step
+$$;
+
+-- Writes what has changed: doc has the changed steps only, the names of those to wake, and a signal without its payload.
+CREATE FUNCTION @schema@.save_saga(doc json, new_data json, payload json) RETURNS boolean
+  LANGUAGE plpgsql
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_hashjoin = off
+  SET enable_mergejoin = off
+  SET jit = off
+AS $$
+BEGIN
+  UPDATE @schema@.sagas g SET status = doc ->> 'status', cause = doc ->> 'cause', finished = (doc ->> 'finished')::timestamptz,
+      version = g.version + 1, updated = clock_timestamp(), data = coalesce(new_data, g.data)
+    WHERE g.name = doc ->> 'name' AND g.id = doc ->> 'id' AND g.version = (doc ->> 'version')::bigint;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  IF json_array_length(doc -> 'steps') > 0 THEN
+    UPDATE @schema@.saga_steps s SET state = n.state, attempts = n.attempts, error = n.error, completed = n."order", skip = n.skip,
+        due = n.due, until = n.until, reached = n.reached, ended = n.ended, undone = n.undone
+      FROM json_to_recordset(doc -> 'steps') AS
+        n(name text, state text, attempts integer, error text, "order" integer, skip boolean, due timestamptz, until timestamptz,
+          reached timestamptz, ended timestamptz, undone timestamptz)
+      WHERE s.saga = doc ->> 'name' AND s.id = doc ->> 'id' AND s.step = n.name;
+  END IF;
+  IF json_array_length(doc -> 'wake') > 0 THEN
+    PERFORM @schema@.wake_saga_steps(doc ->> 'name', doc ->> 'id', ARRAY(SELECT json_array_elements_text(doc -> 'wake')));
+  END IF;
+  IF payload IS NOT NULL THEN
+    INSERT INTO @schema@.saga_signals AS i (saga, id, name, payload, at, late, repeats)
+      SELECT doc ->> 'name', doc ->> 'id', n.name, payload, n.at, n.late, n.repeats
+      FROM json_to_record(doc -> 'signal') AS n(name text, at timestamptz, late boolean, repeats integer)
+      ON CONFLICT (saga, id, name) DO UPDATE SET repeats = EXCLUDED.repeats;
+  END IF;
+  RETURN true;
+END
+$$;
+
+-- What operators do to a saga, and the record of it. It only says what is wanted, and makes that due; runners do it. NULL: no
+-- such saga; false: there was nothing to do it to.
+CREATE FUNCTION @schema@.act_on_saga(who text, why text, what text, of_name text, of_id text, of_step text) RETURNS boolean
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+AS $$
+DECLARE
+  was    text;
+  now_is text;
+  n      bigint;
+BEGIN
+  SELECT g.status INTO was FROM @schema@.sagas g WHERE g.name = of_name AND g.id = of_id FOR NO KEY UPDATE;
+  IF was IS NULL THEN
+    RETURN NULL;
+  END IF;
+  now_is := was;
+  IF what = 'compensate' AND was IN ('running', 'waiting') THEN
+    now_is := 'compensating';
+    PERFORM @schema@.wake_saga_steps(of_name, of_id, ARRAY(SELECT s.step FROM @schema@.saga_steps s
+      WHERE s.saga = of_name AND s.id = of_id AND s.state IN ('ready', 'waiting')));
+  ELSIF what IN ('retry', 'skip') AND was IN ('running', 'waiting', 'compensating', 'stuck') THEN
+    WITH free AS MATERIALIZED (
+      SELECT s.step FROM @schema@.saga_steps s
+      WHERE s.saga = of_name AND s.id = of_id AND (of_step = '' OR s.step = of_step)
+        AND (s.state = 'stuck' OR s.attempts > 0 AND s.state IN ('ready', 'undoing') OR what = 'skip' AND s.state = 'waiting')
+      FOR UPDATE SKIP LOCKED)
+    UPDATE @schema@.saga_steps s SET due = clock_timestamp(), skip = s.skip OR what = 'skip',
+        attempts = CASE what WHEN 'retry' THEN 0 ELSE s.attempts END,
+        state = CASE WHEN what = 'retry' AND s.state = 'stuck' THEN 'undoing' ELSE s.state END
+      FROM free WHERE s.saga = of_name AND s.id = of_id AND s.step = free.step;
+    GET DIAGNOSTICS n = ROW_COUNT;
+    IF n = 0 THEN
+      RETURN false;
+    END IF;
+    IF what = 'retry' AND was = 'stuck' THEN
+      now_is := 'compensating';
+    END IF;
+  ELSE
+    RETURN false;
+  END IF;
+  UPDATE @schema@.sagas g SET status = now_is, version = g.version + 1, updated = clock_timestamp(),
+      cause = CASE what WHEN 'compensate' THEN 'given up by an operator' ELSE g.cause END
+    WHERE g.name = of_name AND g.id = of_id;
+  PERFORM @schema@.record(who, why, 'saga ' || what, NULL, 1,
+                          jsonb_strip_nulls(jsonb_build_object('saga', of_name, 'id', of_id, 'step', nullif(of_step, ''))),
+                          jsonb_build_object('status', was), jsonb_build_object('status', now_is));
+  RETURN true;
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.act_on_saga(text, text, text, text, text, text) FROM PUBLIC;

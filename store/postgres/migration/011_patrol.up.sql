@@ -1,1 +1,140 @@
--- To be written.
+-- Patrols: jobs that look for what is missing. A row for each says when it is due, who runs it, and what came of it.
+
+CREATE TABLE @schema@.patrols (
+  name          text        PRIMARY KEY,
+  schedule      text        NOT NULL,
+  next_at       timestamptz NOT NULL,
+  token         bigint      NOT NULL DEFAULT 0, -- counts the claims
+  holder        text,                           -- of the newest claim; null when it has ended
+  lease         interval    NOT NULL DEFAULT '0',
+  until         timestamptz NOT NULL DEFAULT '-infinity',
+  runs          bigint      NOT NULL DEFAULT 0,
+  failed        bigint      NOT NULL DEFAULT 0,
+  found         bigint      NOT NULL DEFAULT 0,
+  fixed         bigint      NOT NULL DEFAULT 0,
+  last_started  timestamptz,
+  last_finished timestamptz,
+  last_holder   text,
+  last_found    bigint      NOT NULL DEFAULT 0,
+  last_fixed    bigint      NOT NULL DEFAULT 0,
+  last_error    text
+);
+
+-- How often a fact was told again although it is remembered.
+CREATE TABLE @schema@.patrol_again (
+  job text        NOT NULL,
+  key text        NOT NULL,
+  n   integer     NOT NULL,
+  at  timestamptz NOT NULL,
+  PRIMARY KEY (job, key)
+);
+
+-- Takes a job, and returns its token: 0 when that cannot be, for how long and because of whom; -1 when there is no such job.
+CREATE FUNCTION @schema@.claim_patrol(
+  job text, by text, for_time interval, at_once boolean,
+  OUT new_token bigint, OUT at timestamptz, OUT wait interval, OUT held_by text)
+  LANGUAGE plpgsql
+AS $$
+DECLARE
+  p @schema@.patrols;
+BEGIN
+  -- Those who only ask must not wait for a run that is about to commit.
+  FOR round IN 1 .. 2 LOOP
+    IF round = 1 THEN
+      SELECT * INTO p FROM @schema@.patrols t WHERE t.name = job;
+    ELSE
+      SELECT * INTO p FROM @schema@.patrols t WHERE t.name = job FOR NO KEY UPDATE;
+    END IF;
+    at := clock_timestamp();
+    new_token := CASE WHEN p.name IS NULL THEN -1 ELSE 0 END;
+    held_by := CASE WHEN p.until > at THEN p.holder END;
+    wait := CASE WHEN p.until > at THEN p.until - at WHEN p.next_at > at AND NOT at_once THEN p.next_at - at END;
+    IF new_token < 0 OR wait IS NOT NULL THEN
+      RETURN;
+    END IF;
+  END LOOP;
+  new_token := p.token + 1;
+  UPDATE @schema@.patrols t
+    SET token = new_token, holder = by, lease = for_time, until = at + for_time, last_started = at, last_finished = NULL, last_holder = by,
+        last_found = 0, last_fixed = 0, last_error = NULL
+    WHERE t.name = job;
+END
+$$;
+
+-- Adds to what a claim has done, and renews it. False means that the job is another's.
+CREATE FUNCTION @schema@.count_patrol(job text, of_token bigint, more_found bigint, more_fixed bigint) RETURNS boolean
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  UPDATE @schema@.patrols t
+    SET found = t.found + more_found, fixed = t.fixed + more_fixed, last_found = t.last_found + more_found,
+        last_fixed = t.last_fixed + more_fixed, until = clock_timestamp() + t.lease
+    WHERE t.name = job AND t.token = of_token AND t.holder IS NOT NULL;
+  RETURN FOUND;
+END
+$$;
+
+-- Ends a claim. A null time leaves the next one as it was.
+CREATE FUNCTION @schema@.finish_patrol(job text, of_token bigint, next_time timestamptz, keep interval, failure text) RETURNS boolean
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  UPDATE @schema@.patrols t
+    SET holder = NULL, until = '-infinity', next_at = coalesce(next_time, t.next_at), runs = t.runs + 1,
+        failed = t.failed + (failure IS NOT NULL)::integer, last_finished = clock_timestamp(), last_error = failure
+    WHERE t.name = job AND t.token = of_token AND t.holder IS NOT NULL;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  DELETE FROM @schema@.patrol_again a WHERE a.job = finish_patrol.job AND a.at < clock_timestamp() - keep;
+  RETURN true;
+END
+$$;
+
+-- Which facts may be told again now, and for the how manieth time, in the order of the keys; 0 where not. The first time a
+-- key is missed counts as number first.
+CREATE FUNCTION @schema@.again_patrol(job text, keys json, most integer, pause interval, first integer) RETURNS text
+  LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+  numbers text;
+BEGIN
+  WITH asked AS MATERIALIZED (
+    SELECT k.key, k.place FROM json_array_elements_text(keys) WITH ORDINALITY AS k(key, place)),
+  told AS (
+    INSERT INTO @schema@.patrol_again AS a (job, key, n, at)
+      SELECT again_patrol.job, k.key, again_patrol.first, clock_timestamp() FROM (SELECT DISTINCT key FROM asked ORDER BY key) k
+      ON CONFLICT (job, key) DO UPDATE SET n = a.n + 1, at = excluded.at
+        WHERE a.n < again_patrol.most AND a.at <= clock_timestamp() - again_patrol.pause
+      RETURNING a.key, a.n)
+  SELECT string_agg(coalesce(t.n, 0)::text, ' ' ORDER BY k.place) INTO numbers FROM asked k LEFT JOIN told t ON t.key = k.key;
+  RETURN numbers;
+END
+$$;
+
+-- Has messages of the log, by their numbers, sent to a feed once more, and records who wanted it.
+CREATE FUNCTION @schema@.resend_for(who text, why text, feed_name text, numbers json) RETURNS bigint
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  done bigint;
+BEGIN
+  done := @schema@.resend(feed_name, ARRAY(SELECT s::bigint FROM json_array_elements_text(numbers) s), NULL);
+  PERFORM @schema@.record(who, why, 'resend', feed_name, done, jsonb_build_object('seqs', numbers));
+  RETURN done;
+END
+$$;
+
+-- The record of a patrol that an operator has run by hand.
+CREATE FUNCTION @schema@.record_patrol(who text, why text, job text, found bigint, fixed bigint) RETURNS void
+  LANGUAGE sql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT @schema@.record(who, why, 'patrol', NULL, fixed, jsonb_build_object('job', job, 'found', found))
+$$;
+
+REVOKE ALL ON FUNCTION
+  @schema@.resend_for(text, text, text, json), @schema@.record_patrol(text, text, text, bigint, bigint)
+  FROM PUBLIC;

@@ -26,6 +26,22 @@ GRANT INSERT (id, type, aggregate_type, aggregate_id, key, topic, routing_key, t
               deliver_after, priority)
   ON @schema@.messages TO "@name@_producer";
 
+GRANT SELECT, INSERT ON @schema@.generation TO "@name@_producer", "@name@_consumer";
+
+GRANT SELECT ON @schema@.consumers, @schema@.inbox, @schema@.inbox_strays, @schema@.inbox_trouble, @schema@.inbox_messages TO "@name@_consumer";
+DO $$
+BEGIN
+  FOR slot IN 0 .. 9 LOOP  -- clients insert into the slots themselves
+    EXECUTE format('GRANT SELECT, INSERT ON @schema@.%I TO "@name@_consumer"', 'inbox_' || slot);
+  END LOOP;
+END
+$$;
+GRANT EXECUTE ON FUNCTION @schema@.open_inbox(text), @schema@.claim(integer, text, uuid[], text[], boolean),
+  @schema@.set_aside(integer, text, json, bytea, text, boolean, integer, double precision, text),
+  @schema@.take_due(text), @schema@.next_due(text),
+  @schema@.conclude_aside(text, bigint, bigint, boolean, text, integer, double precision, text), @schema@.sweep_inbox()
+  TO "@name@_consumer";
+
 GRANT SELECT ON ALL TABLES IN SCHEMA @schema@ TO "@name@_relay";
 GRANT INSERT ON @schema@.feeds, @schema@.checkpoints, @schema@.members, @schema@.generation TO "@name@_relay";
 GRANT EXECUTE ON FUNCTION @schema@.reclaim(), @schema@.sweep(), @schema@.split(text, smallint, text),
@@ -43,3 +59,20 @@ GRANT EXECUTE ON FUNCTION
   @schema@.start_replay(text, text, boolean, jsonb, integer, bigint, bigint), @schema@.set_replay(text, text, bigint, text),
   @schema@.claim_replay(bigint), @schema@.step_replay(bigint, text[], bigint[], boolean)
   TO "@name@_operator";
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON @schema@.patrols, @schema@.patrol_again TO "@name@_consumer";
+GRANT EXECUTE ON FUNCTION @schema@.resend_for(text, text, text, json) TO "@name@_relay", "@name@_operator";
+GRANT EXECUTE ON FUNCTION @schema@.record_patrol(text, text, text, bigint, bigint) TO "@name@_consumer", "@name@_operator";
+
+-- Stored answers are for those who asked: not for relays and operators, and for consumers one key at a time.
+GRANT EXECUTE ON FUNCTION
+  @schema@.idempotency_claim(text, text, text, text, bytea, text, double precision, double precision),
+  @schema@.idempotency_complete(text, text, text, text, bytea, text, double precision, double precision, bytea),
+  @schema@.idempotency_release(text, text, text, text, text), @schema@.idempotency_purge(timestamptz, integer)
+  TO "@name@_consumer";
+REVOKE ALL ON @schema@.idempotency_keys FROM "@name@_relay", "@name@_operator";
+
+-- Sagas hold the application's data: not for relays.
+GRANT SELECT, INSERT, UPDATE, DELETE ON @schema@.sagas, @schema@.saga_steps, @schema@.saga_signals TO "@name@_consumer";
+REVOKE ALL ON @schema@.sagas, @schema@.saga_steps, @schema@.saga_signals FROM "@name@_relay";
+GRANT EXECUTE ON FUNCTION @schema@.act_on_saga(text, text, text, text, text, text) TO "@name@_operator";

@@ -27,6 +27,7 @@ type Options struct {
 	Rate     int           // messages a second, for scenarios that do not run at full load
 	Keys     int           // different ordering keys of the backlog; 0 means 5000
 	Topic    string        // of the backlog's messages
+	Received int           // messages that a consumer has received before; 0 leaves that comparison out
 
 	Progress func(text string) // told what is being done, and how far it is
 	Logger   *slog.Logger      // for the relay

@@ -9,6 +9,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/route"
 )
 
@@ -105,11 +106,26 @@ func askDeadLetters(ctx context.Context, p *patient) ([]Finding, error) {
 	feeds, err := rows[feedCount](ctx, p, `SELECT feed, count(*), 0::float8 FROM @schema@.deferred WHERE status = 'dead' GROUP BY 1 ORDER BY 1`)
 	var found []Finding
 	for _, f := range feeds {
-		found = append(found, Finding{Severity: Warning, Finding: fmt.Sprintf("%d dead letters in the feed %s", f.Count, f.Feed),
+		found = append(found, Finding{Severity: Warning, Finding: fmt.Sprintf("%d dead letters %s", f.Count, whose(f.Feed, "in the feed")),
 			Why: "They have failed for the last time, and may block the later messages of their keys: somebody has to decide.",
-			Fix: p.command("dead ls --feed " + f.Feed)})
+			Fix: p.command("dead ls " + flagOf(f.Feed))})
 	}
 	return found, err
+}
+
+// whose says in words where messages are set aside.
+func whose(feed, of string) string {
+	if consumer, ok := strings.CutPrefix(feed, inbox.Feed("")); ok {
+		return "of the consumer " + consumer
+	}
+	return of + " " + feed
+}
+
+func flagOf(feed string) string {
+	if consumer, ok := strings.CutPrefix(feed, inbox.Feed("")); ok {
+		return "--consumer " + consumer
+	}
+	return "--feed " + feed
 }
 
 func askOverdue(ctx context.Context, p *patient) ([]Finding, error) {
@@ -118,10 +134,14 @@ func askOverdue(ctx context.Context, p *patient) ([]Finding, error) {
 		GROUP BY 1 ORDER BY 1`, p.limits.overdue.Seconds())
 	var found []Finding
 	for _, f := range feeds {
+		why, fix := "Nobody sends them: there is no relay, or it is too busy, or its destination is down.", "look at the log of the relays of "+f.Feed
+		if strings.HasPrefix(f.Feed, inbox.Feed("")) {
+			why, fix = "Nobody tries them: the program with the inbox is not running, or it is too busy.", "look at the log of the program "+whose(f.Feed, "")
+		}
 		found = append(found, Finding{Severity: Warning,
-			Finding: fmt.Sprintf("%d messages that were set aside of the feed %s are overdue, the first by %s", f.Count, f.Feed, age(seconds(f.Oldest))),
-			Why:     "Nobody sends them: there is no relay, or it is too busy, or its destination is down.",
-			Fix:     "look at the log of the relays of " + f.Feed})
+			Finding: fmt.Sprintf("%d messages that were set aside %s are overdue, the first by %s", f.Count, whose(f.Feed, "of the feed"), age(seconds(f.Oldest))),
+			Why:     why,
+			Fix:     fix})
 	}
 	return found, err
 }

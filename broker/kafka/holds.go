@@ -1,0 +1,154 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/wire"
+)
+
+// skew is how far the clocks of producers and brokers may be apart.
+const skew = time.Minute
+
+// Holds returns the indexes of messages that their topics do not hold. It reads everything that the topics have taken since
+// then. Messages that a topic may have dropped because of its retention are not among them; a compacted topic is refused with
+// [postrider.ErrUnsupported]. It is what package reconcile calls a holder.
+func (p *Publisher) Holds(ctx context.Context, since time.Time, msgs []postrider.Message) (missing []int, err error) {
+	byTopic := make(map[string][]int)
+	ids := make([]string, len(msgs))
+	for i := range msgs {
+		var packet wire.Packet
+		p.codec.Encode(&msgs[i], &packet)
+		ids[i] = packet.ID
+		byTopic[packet.Name] = append(byTopic[packet.Name], i)
+	}
+	for topic, places := range byTopic {
+		known, err := p.stored(ctx, topic, since.Add(-skew))
+		if err != nil {
+			return nil, fmt.Errorf("kafka: topic %s: %w", topic, err)
+		}
+		for _, i := range places {
+			if !known.ids[ids[i]] && msgs[i].ID.Time().After(known.from) {
+				missing = append(missing, i)
+			}
+		}
+	}
+	slices.Sort(missing)
+	return missing, nil
+}
+
+// stock is what a topic holds.
+type stock struct {
+	ids  map[string]bool
+	from time.Time // what is older may have been dropped
+}
+
+// span is the part of a partition that is read.
+type span struct {
+	from, to int64
+	cut      bool // something before it was dropped that may belong to it
+}
+
+// stored reads the IDs of a topic's messages.
+func (p *Publisher) stored(ctx context.Context, topic string, since time.Time) (stock, error) {
+	found := stock{ids: make(map[string]bool)}
+	spans, err := p.spans(ctx, topic, since)
+	if err != nil {
+		return found, err
+	}
+	offsets := make(map[int32]kgo.Offset)
+	for partition, s := range spans {
+		if s.from < s.to {
+			offsets[partition] = kgo.NewOffset().At(s.from)
+		} else if s.cut { // and nothing is left to tell since when
+			found.from = time.Now().Add(skew)
+		}
+	}
+	if len(offsets) == 0 {
+		return found, nil
+	}
+	client, err := p.cfg.client(p.cfg.dial, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: offsets}), kgo.FetchMaxBytes(8<<20))
+	if err != nil {
+		return found, err
+	}
+	defer client.Close()
+	consumer := &Consumer{p.cfg, p.codec}
+	for len(offsets) > 0 {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err0(); err != nil {
+			return found, err
+		}
+		for _, e := range fetches.Errors() {
+			return found, e.Err
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			s := spans[r.Partition]
+			if s.cut && r.Offset == s.from && r.Timestamp.Add(skew).After(found.from) {
+				found.from = r.Timestamp.Add(skew)
+			}
+			m := consumer.decode(r)
+			found.ids[m.BrokerID()] = true
+			if r.Offset+1 >= s.to {
+				delete(offsets, r.Partition)
+			}
+		})
+	}
+	return found, nil
+}
+
+// spans finds out which part of each partition is to be read.
+func (p *Publisher) spans(ctx context.Context, topic string, since time.Time) (map[int32]span, error) {
+	admin, err := newAdmin(p.cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer admin.Close()
+	configs, err := admin.DescribeTopicConfigs(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	config, err := configs.On(topic, nil)
+	if err != nil {
+		return nil, err
+	}
+	if config.Err != nil {
+		return nil, config.Err
+	}
+	for _, c := range config.Configs {
+		if c.Key == "cleanup.policy" && strings.Contains(c.MaybeValue(), "compact") {
+			return nil, fmt.Errorf("%w: it is compacted, so nobody can tell what it has had", postrider.ErrUnsupported)
+		}
+	}
+	starts, err := listed(admin.ListStartOffsets(ctx, topic))
+	if err != nil {
+		return nil, err
+	}
+	ends, err := listed(admin.ListEndOffsets(ctx, topic))
+	if err != nil {
+		return nil, err
+	}
+	afters, err := listed(admin.ListOffsetsAfterMilli(ctx, since.UnixMilli(), topic))
+	if err != nil {
+		return nil, err
+	}
+	spans := make(map[int32]span)
+	for partition, end := range ends[topic] {
+		first, from := starts[topic][partition].Offset, afters[topic][partition].Offset
+		spans[partition] = span{from: max(first, from), to: end.Offset, cut: first > 0 && from <= first}
+	}
+	return spans, nil
+}
+
+func listed(offsets kadm.ListedOffsets, err error) (kadm.ListedOffsets, error) {
+	if err == nil {
+		err = offsets.Error()
+	}
+	return offsets, err
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/inbox"
+)
+
+// whose is the value of --feed, or of --consumer: what a consumer has set aside lies in a feed of its own.
+type whose struct {
+	feed *string
+	said *string // which of the two flags was given
+	name string
+}
+
+// addWhose defines both flags. Their common value is the name of a feed.
+func addWhose(cmd *cobra.Command, feed *string, only string) {
+	var said string
+	cmd.Flags().Var(&whose{feed, &said, "feed"}, "feed", only+"of this feed")
+	cmd.Flags().Var(&whose{feed, &said, "consumer"}, "consumer", only+"of this consumer; see package inbox")
+}
+
+func (w *whose) Set(value string) error {
+	if *w.said != "" && *w.said != w.name {
+		return errors.New("--feed and --consumer contradict each other: a consumer is no feed")
+	}
+	*w.said, *w.feed = w.name, value
+	if w.name == "consumer" {
+		if value == "" {
+			return errors.New("the name is empty")
+		}
+		*w.feed = inbox.Feed(value)
+	}
+	return nil
+}
+
+func (w *whose) String() string { return "" }
+func (w *whose) Type() string   { return "string" }
+
+// consumerOf returns the name of the consumer that a feed belongs to; empty if it is a feed of relays.
+func consumerOf(feed string) string {
+	name, ok := strings.CutPrefix(feed, inbox.Feed(""))
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// refuseConsumer keeps names that belong to consumers from being used for feeds of the log.
+func refuseConsumer(feed string) error {
+	if name := consumerOf(feed); name != "" {
+		return usagef("a feed cannot be called %s: that is where the consumer %s keeps what it has set aside", feed, shellWord(name))
+	}
+	return nil
+}
+
+// flagFor is the flag that chooses a feed or a consumer, for the next command to type.
+func flagFor(feed string) string {
+	if name := consumerOf(feed); name != "" {
+		return "--consumer " + shellWord(name)
+	}
+	return "--feed " + shellWord(feed)
+}
+
+// consumerStatus is what "status" says of a consumer.
+type consumerStatus struct {
+	Name     string    `json:"name"`
+	Deferred int       `json:"deferred"` // waiting or to be tried again
+	Dead     int       `json:"dead"`
+	Parked   int       `json:"parked"`
+	Blocked  int       `json:"blocked"` // keys
+	Healthy  bool      `json:"healthy"`
+	Problems []problem `json:"problems"`
+}
+
+// consumers returns all consumers, by name.
+func (a *app) consumers(ctx context.Context, pool *pgxpool.Pool) ([]consumerStatus, error) {
+	rows, err := pool.Query(ctx, strings.ReplaceAll(`SELECT c.name, s.deferred, s.dead, s.parked, s.blocked FROM @schema@.consumers c
+		CROSS JOIN LATERAL (
+		  SELECT count(*) FILTER (WHERE d.status IN ('retry', 'waiting')) AS deferred, count(*) FILTER (WHERE d.status = 'dead') AS dead,
+		         count(*) FILTER (WHERE d.status = 'parked') AS parked, count(DISTINCT d.order_key) FILTER (WHERE d.blocking) AS blocked
+		  FROM @schema@.deferred d WHERE d.feed = $1 || c.name) s
+		ORDER BY c.name`, "@schema@", pgx.Identifier{a.db.schema}.Sanitize()), pgx.QueryExecModeExec, inbox.Feed(""))
+	if err != nil {
+		return nil, err
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c consumerStatus, err error) {
+		err = row.Scan(&c.Name, &c.Deferred, &c.Dead, &c.Parked, &c.Blocked)
+		return c, err
+	})
+	for i := range all {
+		c := &all[i]
+		c.Problems = []problem{}
+		if c.Dead > 0 {
+			c.Problems = append(c.Problems, problem{"dead", quantity(c.Dead, "dead letter", "dead letters"), a.next("dead ls --consumer", c.Name)})
+		}
+		if c.Blocked > 0 {
+			c.Problems = append(c.Problems, problem{"blocked", quantity(c.Blocked, "key is blocked", "keys are blocked"), a.next("keys blocked --consumer", c.Name)})
+		}
+		c.Healthy = len(c.Problems) == 0
+	}
+	return all, err
+}
+
+// listConsumers prints consumers for people.
+func (a *app) listConsumers(all []consumerStatus) error {
+	rows := make([][]string, len(all))
+	for i, c := range all {
+		rows[i] = []string{cell(c.Name, false), fmt.Sprint(c.Deferred), fmt.Sprint(c.Dead), fmt.Sprint(c.Parked), fmt.Sprint(c.Blocked)}
+	}
+	return a.listing([]string{"CONSUMER", "DEFERRED", "DEAD", "PARKED", "BLOCKED"}, rows, "", nil)
+}

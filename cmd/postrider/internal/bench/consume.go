@@ -1,0 +1,287 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// ConsumeResult is what the inbox costs a handler that updates a row, one message in a transaction or many.
+type ConsumeResult struct {
+	BarePerSecond       float64 `json:"bare_per_second"`
+	InboxPerSecond      float64 `json:"inbox_per_second"`
+	Ratio               float64 `json:"ratio"`
+	BatchBarePerSecond  float64 `json:"batch_bare_per_second"`
+	BatchInboxPerSecond float64 `json:"batch_inbox_per_second"`
+	BatchRatio          float64 `json:"batch_ratio"`
+
+	// What changes when the inbox is full: the second measurement's ratio against the first one's.
+	Received       int     `json:"received,omitempty"`
+	FullPerSecond  float64 `json:"full_inbox_per_second,omitempty"`
+	FullRatio      float64 `json:"full_ratio,omitempty"`
+	FullAgainst    float64 `json:"full_against_empty,omitempty"`
+	FullBatchRatio float64 `json:"full_batch_ratio,omitempty"`
+}
+
+// accounts is how many rows the handlers update. Each handler has some of its own, as consumers work on different keys.
+const accounts = 16_384
+
+// batchSize is how many messages the batched handlers get at a time.
+const batchSize = 64
+
+// Consume measures handlers that update a row for each message, without and with the inbox, in turn. Both sides are handed the
+// same messages, and in batches in the same way.
+func Consume(ctx context.Context, l *Lab) (ConsumeResult, error) {
+	c, err := l.openCounter(ctx)
+	if err != nil {
+		return ConsumeResult{}, err
+	}
+	defer c.pool.Close()
+	empty, err := c.compare(ctx, l)
+	if err != nil || l.Received == 0 {
+		return empty, err
+	}
+	if err := l.fillInbox(ctx); err != nil {
+		return empty, err
+	}
+	full, err := c.compare(ctx, l)
+	empty.Received = l.Received
+	empty.FullPerSecond, empty.FullRatio, empty.FullBatchRatio = full.InboxPerSecond, full.Ratio, full.BatchRatio
+	empty.FullAgainst = rounded(quotient(full.Ratio, empty.Ratio), 4)
+	return empty, err
+}
+
+// fillInbox makes the inbox look as if so many messages had been received, evenly over six of the seven days that it remembers.
+func (l *Lab) fillInbox(ctx context.Context) error {
+	const step = 500_000
+	for done := 0; done < l.Received; done += step {
+		l.Progress(fmt.Sprintf("receiving %d of %d", done, l.Received))
+		n := min(step, l.Received-done)
+		_, err := l.admin.Exec(ctx, l.in(`INSERT INTO @schema@.inbox (consumer, slot, id, at)
+			SELECT c.n, @schema@.inbox_period(x.id) % 10, x.id, to_timestamp(x.ms / 1000.0)
+			FROM @schema@.consumers c, LATERAL (
+			  SELECT t.ms, (lpad(to_hex(t.ms), 12, '0') || '7' || substr(md5(t.i::text), 1, 3) || '8' || substr(md5(t.i::text), 4, 15))::uuid AS id
+			  FROM (SELECT i, (date_part('epoch', now()) * 1000)::bigint - 518400000 + i::bigint * 518400000 / $3::bigint AS ms
+			        FROM generate_series($1::int, $2::int) i) t) x
+			WHERE c.name = 'bench'`), done, done+n-1, l.Received)
+		if err != nil {
+			return err
+		}
+	}
+	l.Progress("writing it out")
+	_, err := l.admin.Exec(ctx, "CHECKPOINT")
+	return err
+}
+
+func (c *counter) compare(ctx context.Context, l *Lab) (ConsumeResult, error) {
+	sides := []struct {
+		what string
+		run  func(context.Context, int) (int, error)
+		at   int
+	}{
+		{"without the inbox", c.bare, l.Writers},
+		{"with the inbox", c.received, l.Writers},
+		{"batches, without the inbox", c.bareBatch, batchSize * 2},
+		{"batches, with the inbox", c.receivedBatch, batchSize * 2},
+	}
+	rates := make([][]float64, len(sides))
+	for round := 0; round <= l.Rounds; round++ {
+		for i, side := range sides {
+			phase := l.Phase
+			if round == 0 {
+				phase = min(phase, time.Second) // to warm up
+			}
+			l.Progress(fmt.Sprintf("round %d of %d, %s", max(round, 1), l.Rounds, side.what))
+			rate, err := measureRate(ctx, phase, side.at, side.run)
+			if err != nil {
+				return ConsumeResult{}, err
+			}
+			if round > 0 {
+				rates[i] = append(rates[i], rate)
+			}
+		}
+	}
+	bare, received, bareBatch, batch := median(rates[0]), median(rates[1]), median(rates[2]), median(rates[3])
+	return ConsumeResult{
+		BarePerSecond:       rounded(bare, 1),
+		InboxPerSecond:      rounded(received, 1),
+		Ratio:               rounded(quotient(received, bare), 4),
+		BatchBarePerSecond:  rounded(bareBatch, 1),
+		BatchInboxPerSecond: rounded(batch, 1),
+		BatchRatio:          rounded(quotient(batch, bareBatch), 4),
+	}, nil
+}
+
+// measureRate lets workers run for a time, and returns how many messages they have handled in a second.
+func measureRate(ctx context.Context, phase time.Duration, workers int, run func(context.Context, int) (int, error)) (float64, error) {
+	var done atomic.Int64
+	var failed atomic.Pointer[error]
+	var all sync.WaitGroup
+	begin := time.Now()
+	for w := range workers {
+		all.Go(func() {
+			for time.Since(begin) < phase && ctx.Err() == nil && failed.Load() == nil {
+				n, err := run(ctx, w)
+				if err != nil {
+					failed.Store(&err)
+					return
+				}
+				done.Add(int64(n))
+			}
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return 0, *err
+	}
+	return perSecond(done.Load(), time.Since(begin)), ctx.Err()
+}
+
+// counter is a consumer whose effects are rows that count.
+type counter struct {
+	pool         *pgxpool.Pool
+	workers      int
+	one, many    string // statements
+	single, bulk *inbox.Inbox[pgx.Tx]
+	bareBulk     *inbox.Inbox[pgx.Tx] // batches alike, and records nothing
+	next         []int                // by worker: its next account
+}
+
+func (l *Lab) openCounter(ctx context.Context) (*counter, error) {
+	pool, err := l.pool(ctx, max(l.Writers, 4))
+	if err != nil {
+		return nil, err
+	}
+	c := &counter{
+		pool:    pool,
+		workers: l.Writers,
+		one:     l.in("UPDATE @schema@.accounts SET n = n + 1, changed = now() WHERE id = $1"),
+		many:    l.in("UPDATE @schema@.accounts a SET n = n + 1, changed = now() FROM unnest($1::int[]) AS x(id) WHERE a.id = x.id"),
+		next:    make([]int, max(l.Writers, batchSize*2)),
+	}
+	_, err = l.admin.Exec(ctx, l.in(`CREATE TABLE IF NOT EXISTS @schema@.accounts (id int PRIMARY KEY, n bigint NOT NULL DEFAULT 0, changed timestamptz)
+		WITH (fillfactor = 50)`))
+	if err == nil {
+		_, err = l.admin.Exec(ctx, l.in("INSERT INTO @schema@.accounts (id) SELECT generate_series(0, $1 - 1) ON CONFLICT DO NOTHING"), accounts)
+	}
+	var store *postgres.Inbox[pgx.Tx]
+	if err == nil {
+		store, err = postgres.NewInbox(pool, l.storeConfig())
+	}
+	if err == nil {
+		c.single, err = inbox.New(store, "bench", inbox.Config{Logger: l.Logger, Retries: []time.Duration{}})
+	}
+	if err == nil {
+		c.bulk, err = inbox.New(store, "bench-batch", inbox.Config{Logger: l.Logger, Retries: []time.Duration{}, Batch: batchSize})
+	}
+	if err == nil {
+		c.bareBulk, err = inbox.New(forgetful{pool}, "bench-bare", inbox.Config{Logger: l.Logger, Batch: batchSize})
+	}
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	c.single.Handle("*", func(ctx context.Context, tx pgx.Tx, m postrider.Message) error {
+		_, err := tx.Exec(ctx, c.one, m.Priority)
+		return err
+	})
+	for _, in := range []*inbox.Inbox[pgx.Tx]{c.bulk, c.bareBulk} {
+		in.HandleBatch(func(ctx context.Context, tx pgx.Tx, msgs []postrider.Message) error {
+			ids := make([]int32, len(msgs))
+			for i := range msgs {
+				ids[i] = int32(msgs[i].Priority)
+			}
+			_, err := tx.Exec(ctx, c.many, ids)
+			return err
+		})
+	}
+	return c, nil
+}
+
+// account returns the next row of one of n workers.
+func (c *counter) account(worker, n int) int {
+	c.next[worker]++
+	return (c.next[worker]*n + worker) % (accounts / n * n)
+}
+
+// message carries the account where handlers find it without decoding anything.
+func message(id int) postrider.Message {
+	return postrider.Message{ID: postrider.NewID(), Type: "bench", Key: strconv.Itoa(id), Priority: id}
+}
+
+func (c *counter) bare(ctx context.Context, worker int) (int, error) {
+	m := message(c.account(worker, c.workers))
+	return 1, pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, c.one, m.Priority)
+		return err
+	})
+}
+
+func (c *counter) received(ctx context.Context, worker int) (int, error) {
+	return 1, c.single.Receive(ctx, message(c.account(worker, c.workers)))
+}
+
+func (c *counter) bareBatch(ctx context.Context, worker int) (int, error) {
+	return 1, c.bareBulk.Receive(ctx, message(c.account(worker, batchSize*2)))
+}
+
+func (c *counter) receivedBatch(ctx context.Context, worker int) (int, error) {
+	return 1, c.bulk.Receive(ctx, message(c.account(worker, batchSize*2)))
+}
+
+// forgetful is a store that records nothing: what is left of an inbox is the handler's transaction.
+type forgetful struct{ pool *pgxpool.Pool }
+
+func (forgetful) Open(context.Context, string) (time.Duration, error) { return math.MaxInt64, nil }
+
+func (f forgetful) Handle(ctx context.Context, _ string, msgs []postrider.Message, _ bool, work inbox.Work[pgx.Tx]) ([]inbox.Verdict, error) {
+	all := make([]int, len(msgs))
+	for i := range all {
+		all[i] = i
+	}
+	return make([]inbox.Verdict, len(msgs)), pgx.BeginFunc(ctx, f.pool, func(tx pgx.Tx) error { return work(ctx, tx, all) })
+}
+
+func (forgetful) Claim(context.Context, pgx.Tx, string, postrider.ID) (bool, error) { return true, nil }
+
+func (forgetful) Defer(context.Context, string, postrider.Message, inbox.Setback) error {
+	return errors.New("bench: a handler has failed")
+}
+
+func (forgetful) Retry(context.Context, string, func(context.Context, pgx.Tx, postrider.Deferred) error, func(postrider.Deferred, error) inbox.Setback) (inbox.Attempt, error) {
+	return inbox.Attempt{Next: -1}, nil
+}
+
+func (forgetful) Maintain(context.Context) error { return nil }
+
+// Table implements [Result].
+func (r ConsumeResult) Table() [][]string {
+	rows := [][]string{
+		{"one message a transaction, without the inbox", whole(r.BarePerSecond), "handled/s"},
+		{"one message a transaction, with the inbox", whole(r.InboxPerSecond), "handled/s"},
+		{"ratio", fraction(r.Ratio), ""},
+		{fmt.Sprintf("batches of %d, without the inbox", batchSize), whole(r.BatchBarePerSecond), "handled/s"},
+		{fmt.Sprintf("batches of %d, with the inbox", batchSize), whole(r.BatchInboxPerSecond), "handled/s"},
+		{"ratio", fraction(r.BatchRatio), ""},
+	}
+	if r.Received > 0 {
+		rows = append(rows, [][]string{
+			{fmt.Sprintf("one message a transaction, with %d received before", r.Received), whole(r.FullPerSecond), "handled/s"},
+			{"ratio", fraction(r.FullRatio), ""},
+			{"against that of the empty inbox", fraction(r.FullAgainst), ""},
+		}...)
+	}
+	return rows
+}

@@ -1,0 +1,223 @@
+package config
+
+import (
+	"cmp"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/postrider/postrider/reconcile"
+	"github.com/postrider/postrider/route"
+)
+
+// Patrol is a job that looks for what is missing and sends it again. It is one of three kinds, by what is set: Query, Consumer or
+// Destination.
+type Patrol struct {
+	// Database is where the job is kept, and where Query runs. Defaults to that of Feed, or else to the only one.
+	Database string
+	// Every and Cron say when it is due; only one of them may be set. Default to every 5 minutes.
+	Every time.Duration
+	Cron  string
+	// Zone is that of Cron. Defaults to UTC.
+	Zone string
+	// Window is how far back it looks. Defaults to 24 hours.
+	Window time.Duration
+	// Grace is how old something missing is at least. Defaults to 5 minutes.
+	Grace time.Duration
+
+	// Query finds business rows that lack their effect. Its columns are the fields of a message.
+	Query string
+	// Type, AggregateType and Topic are those of all messages of Query. Default to its columns.
+	Type, AggregateType, Topic string
+	// DedupKey is a text with columns of Query in braces. Defaults to column dedup_key.
+	DedupKey string
+
+	// Feed is whose deliveries are compared. Defaults to the only one.
+	Feed string
+	// Consumer is whose inbox must have recorded them.
+	Consumer string
+	// Inbox is the database of that inbox. Defaults to that of the feed.
+	Inbox string
+	// Only chooses the messages that the consumer is to have recorded. Defaults to all.
+	Only route.Match
+	// Destination is what must hold them.
+	Destination string
+
+	// Again is how often something is sent again that was sent before. Defaults to 0 for Query and to 3 otherwise.
+	Again int
+	// AgainAfter is the least time between two times. Defaults to 1 hour.
+	AgainAfter time.Duration
+	// Batch is how many messages one transaction sends. Defaults to 100.
+	Batch int
+	// Limit is how many messages one run sends. Defaults to 10000.
+	Limit int
+	// Rate is how many messages a second a run sends. Defaults to 100.
+	Rate int
+	// Timeout is how long one transaction may take. Defaults to 30 seconds.
+	Timeout time.Duration
+}
+
+const (
+	defaultEvery  = 5 * time.Minute
+	defaultWindow = 24 * time.Hour
+	defaultGrace  = 5 * time.Minute
+)
+
+// Schedule returns when the job is due.
+func (p Patrol) Schedule() (reconcile.Schedule, error) {
+	every := ""
+	if p.Every != 0 || p.Cron == "" {
+		every = cmp.Or(p.Every, defaultEvery).String()
+	}
+	return reconcile.ParseSchedule(every, p.Cron, p.Zone)
+}
+
+// PatrolDatabase returns the name of the database that a job is kept in.
+func (f *File) PatrolDatabase(p Patrol) (string, error) {
+	if p.Database == "" && p.Query == "" {
+		feed, err := choose("feed", p.Feed, f.Feeds)
+		if err != nil {
+			return "", err
+		}
+		return choose("database", f.Feeds[feed].Database, f.Databases)
+	}
+	return choose("database", p.Database, f.Databases)
+}
+
+// PatrolFeed returns the name of the feed whose deliveries a job compares.
+func (f *File) PatrolFeed(p Patrol) (string, error) { return choose("feed", p.Feed, f.Feeds) }
+
+func (r *reader) patrol(n *yaml.Node, path string) Patrol {
+	var p Patrol
+	known := make(map[string]func(*yaml.Node, string))
+	for _, o := range patrolOptions {
+		switch target := o.field(&p).(type) {
+		case *string:
+			known[o.key] = r.textInto(target)
+		case *int:
+			known[o.key] = r.numberInto(target)
+		case *time.Duration:
+			known[o.key] = r.durationInto(target)
+		}
+	}
+	known["only"] = func(n *yaml.Node, path string) { r.fields(n, path, r.match(&p.Only)) }
+	r.fields(n, path, known)
+	return p
+}
+
+func (c *checker) patrol(path string, p Patrol) {
+	kinds := 0
+	for _, set := range []bool{p.Query != "", p.Consumer != "", p.Destination != ""} {
+		if set {
+			kinds++
+		}
+	}
+	switch {
+	case kinds == 0:
+		c.wrong(path, "what is it to look for? want query, consumer or destination")
+	case kinds > 1:
+		c.wrong(path, "query, consumer and destination contradict each other: want one of them")
+	}
+	for _, o := range patrolOptions {
+		if o.kinds != 0 && kinds == 1 && o.kinds&p.kind() == 0 && o.set(&p) {
+			c.wrong(path+"."+o.key, "it means nothing together with %s", p.kind())
+		}
+	}
+	if p.kind() != ofConsumer && len(p.Only.Types)+len(p.Only.Topics)+len(p.Only.Tenants) > 0 && kinds == 1 {
+		c.wrong(path+".only", "it means nothing together with %s", p.kind())
+	}
+	if _, err := p.Schedule(); err != nil {
+		at := path + ".cron"
+		if p.Cron == "" {
+			at = path + ".every"
+		}
+		c.wrong(at, "%s", trimReconcile(err))
+	}
+	if window, grace := cmp.Or(p.Window, defaultWindow), cmp.Or(p.Grace, defaultGrace); window <= grace {
+		c.wrong(path+".window", "window %v and grace %v contradict each other: nothing lies between", window, grace)
+	}
+	if p.DedupKey != "" {
+		if _, err := reconcile.ParseKey(p.DedupKey); err != nil {
+			c.wrong(path+".dedup_key", "%s", trimReconcile(err))
+		}
+	}
+	c.patrolNames(path, p)
+}
+
+// patrolNames checks what the job refers to.
+func (c *checker) patrolNames(path string, p Patrol) {
+	if _, err := c.PatrolDatabase(p); err != nil && len(c.Databases) > 0 && (p.Query != "" || p.Database != "") {
+		c.wrong(path+".database", "%v", err)
+	}
+	if p.kind() != ofQuery && len(c.Feeds) > 0 {
+		if _, err := c.PatrolFeed(p); err != nil {
+			c.wrong(path+".feed", "%v", err)
+		}
+	}
+	if p.Inbox != "" {
+		if _, err := choose("database", p.Inbox, c.Databases); err != nil {
+			c.wrong(path+".inbox", "%v", err)
+		}
+	}
+	if p.Destination != "" {
+		if _, err := choose("destination", p.Destination, c.Destinations); err != nil {
+			c.wrong(path+".destination", "%v", err)
+		}
+	}
+}
+
+func trimReconcile(err error) string {
+	text := oneLine(err)
+	for _, prefix := range []string{"reconcile: ", "cron: "} {
+		if len(text) > len(prefix) && text[:len(prefix)] == prefix {
+			text = text[len(prefix):]
+		}
+	}
+	return text
+}
+
+// showPatrol returns the job as a file would have it, with its defaults.
+func (f *File) showPatrol(p Patrol) map[string]any {
+	shown := make(map[string]any)
+	for _, o := range patrolOptions {
+		switch target := o.field(&p).(type) {
+		case *string:
+			if *target != "" {
+				shown[o.key] = *target
+			}
+		case *int:
+			if *target != 0 {
+				shown[o.key] = *target
+			} else if o.fallback != nil {
+				shown[o.key] = o.fallback
+			}
+		case *time.Duration:
+			if *target != 0 {
+				shown[o.key] = target.String()
+			} else if d, ok := o.fallback.(time.Duration); ok && (o.key != "every" || p.Cron == "") {
+				shown[o.key] = d.String()
+			}
+		}
+	}
+	if name, err := f.PatrolDatabase(p); err == nil {
+		shown["database"] = name
+	}
+	if name, err := f.PatrolFeed(p); err == nil && p.kind() != ofQuery {
+		shown["feed"] = name
+	}
+	if len(p.Only.Types)+len(p.Only.Topics)+len(p.Only.Tenants) > 0 {
+		shown["only"] = RedactedMatch(p.Only)
+	}
+	return shown
+}
+
+func (k patrolKind) String() string {
+	switch k {
+	case ofQuery:
+		return "query"
+	case ofConsumer:
+		return "consumer"
+	default:
+		return "destination"
+	}
+}

@@ -1,0 +1,25 @@
+package idempotencytest_test
+
+import (
+	"testing"
+
+	"github.com/postrider/postrider/idempotency/idempotencytest"
+	"github.com/postrider/postrider/store/memory"
+)
+
+// A store of your own passes the suite in a test like this one.
+func ExampleRun() {
+	_ = func(t *testing.T) { // func TestMyStore(t *testing.T)
+		idempotencytest.Run(t, func(*testing.T) idempotencytest.Harness[*memory.Tx] {
+			store := memory.New(memory.Config{})
+			return idempotencytest.Harness[*memory.Tx]{
+				Store: memory.NewIdempotency(store),
+				Begin: func(*testing.T) (*memory.Tx, func() error, func() error) {
+					tx := store.Begin()
+					return tx, tx.Commit, tx.Rollback
+				},
+			}
+		})
+	}
+	// Output:
+}

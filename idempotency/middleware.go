@@ -1,0 +1,162 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// Middleware serves requests with a key once. The first one is passed to next, and its response is stored before it is sent;
+// every other one gets that response. The whole response is held in memory: a handler cannot flush or hijack.
+//
+// The context of the handler ends with [Config.Lease] and not when the client is gone: work that has begun is brought to an
+// end, and the client's retry gets the answer. A handler that panics, or answers with a status that is not kept, gives its
+// key back. Next should call [Keys.Complete] in its transaction; without that, a crash between its effect and the end of the
+// request lets a retry repeat the effect when the lease has run out.
+func (k *Keys[Tx]) Middleware(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		admitted, err := k.admit(w, r)
+		if err != nil {
+			k.refuse(w, r, err)
+			return
+		}
+		if !admitted.keyed {
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), flightKey{}, &flight{})))
+			return
+		}
+		k.lead(w, r, admitted, next)
+	})
+}
+
+func (k *Keys[Tx]) lead(w http.ResponseWriter, r *http.Request, admitted admission, next http.Handler) {
+	claim := admitted.claim
+	var deadline time.Time // taken before the lease begins
+	outcome, err := k.await(r.Context(), func() (Outcome, error) {
+		deadline = time.Now().Add(k.cfg.Lease)
+		return k.claim(r.Context(), claim)
+	})
+	if err != nil {
+		if r.Context().Err() != nil {
+			k.release(r, claim) // it may have been given
+		}
+		k.refuse(w, r, fmt.Errorf("claim: %w", err))
+		return
+	}
+	if outcome.State != Claimed {
+		k.replay(w, r, outcome)
+		return
+	}
+
+	f := &flight{claim: &claim}
+	ctx, cancel := context.WithDeadline(context.WithValue(context.WithoutCancel(r.Context()), flightKey{}, f), deadline)
+	defer cancel()
+	returned := false
+	defer func() {
+		if !returned { // it panics, or the goroutine ends
+			k.release(r, claim)
+		}
+	}()
+	response := newRecorder(w.Header(), k.cfg.MaxAnswer)
+	next.ServeHTTP(response, again(ctx, r, admitted.body))
+	returned = true
+	k.conclude(w, r, f, response)
+}
+
+// conclude makes a handler's response the answer of its key, and sends it.
+func (k *Keys[Tx]) conclude(w http.ResponseWriter, r *http.Request, f *flight, response *recorder) {
+	f.mu.Lock()
+	completed := f.completed
+	f.mu.Unlock()
+	if completed && k.concluded(w, r, f, response) {
+		return
+	}
+	if completed && response.status == 0 {
+		k.release(r, *f.claim)
+		k.log(r, "request failed", errors.New("the transaction with Complete has not committed, and the handler has not answered"))
+		k.refuse(w, r, &Problem{Status: http.StatusInternalServerError})
+		return
+	}
+	answer, kept := response.answer(), Answer{}
+	switch {
+	case response.tooLarge:
+		answer = problemTooLarge().Answer() // and kept: the handler has done its work
+		kept = answer.keeping(k.cfg.Headers)
+	case !k.cfg.Keep(answer.Status):
+		k.release(r, *f.claim)
+		send(w, answer)
+		return
+	default:
+		kept = answer.keeping(k.cfg.Headers)
+	}
+	kept, err := k.seal(f.claim.ID, kept)
+	if err == nil {
+		err = k.save(r, *f.claim, kept)
+	}
+	switch {
+	case errors.Is(err, ErrLost):
+		k.log(r, "the request took longer than its lease, and another one has its key", err)
+		k.refuse(w, r, problemBusy())
+		return
+	case err != nil:
+		k.log(r, "save", err) // the client had better know, and not try again
+	}
+	send(w, answer)
+}
+
+// concluded sends the answer that the handler has given to Complete, if its transaction has committed.
+func (k *Keys[Tx]) concluded(w http.ResponseWriter, r *http.Request, f *flight, response *recorder) bool {
+	ctx, cancel := detached(r.Context())
+	defer cancel()
+	outcome, err := k.claim(ctx, *f.claim)
+	switch {
+	case err != nil:
+		k.refuse(w, r, fmt.Errorf("claim: %w", err))
+	case outcome.State == Claimed:
+		return false
+	case outcome.State == Done:
+		answer := response.answer()
+		for _, name := range k.cfg.Headers {
+			answer.Header.Del(name)
+		}
+		maps.Copy(answer.Header, outcome.Answer.Header)
+		send(w, Answer{Status: outcome.Answer.Status, Header: answer.Header, Body: outcome.Answer.Body})
+	default:
+		k.replay(w, r, outcome)
+	}
+	return true
+}
+
+func (k *Keys[Tx]) claim(ctx context.Context, c Claim) (Outcome, error) {
+	outcome, err := k.store.Claim(ctx, c)
+	return k.unseal(c.ID, outcome, postrider.Unavailable(err))
+}
+
+// save tries hard: what is not saved is done again.
+func (k *Keys[Tx]) save(r *http.Request, claim Claim, a Answer) error {
+	ctx, cancel := detached(r.Context())
+	defer cancel()
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err := k.store.Save(ctx, claim, a)
+		if err == nil || errors.Is(err, ErrLost) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+func (k *Keys[Tx]) release(r *http.Request, claim Claim) {
+	ctx, cancel := detached(r.Context())
+	defer cancel()
+	if err := k.store.Release(ctx, claim); err != nil {
+		k.log(r, "release", err) // the lease runs out
+	}
+}

@@ -1,0 +1,82 @@
+package idempotency
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+)
+
+// Problem is an error that is answered as in RFC 9457. A handler of [Keys.Handle] that returns one has its transaction rolled
+// back and its key given back: a retry is a new attempt. To keep it as the final answer, return [Problem.Answer] instead.
+type Problem struct {
+	Type       string `json:"type"` // a link to documentation
+	Title      string `json:"title"`
+	Status     int    `json:"status"`
+	Detail     string `json:"detail,omitempty"`
+	RetryAfter int    `json:"-"` // seconds, if not zero
+}
+
+// Error returns title and detail.
+func (p *Problem) Error() string {
+	if p.Detail == "" {
+		return p.Title
+	}
+	return p.Title + ": " + p.Detail
+}
+
+// Answer returns the problem as an answer with a body of type application/problem+json.
+func (p *Problem) Answer() Answer {
+	shown := *p
+	if shown.Type == "" {
+		shown.Type = "about:blank"
+	}
+	if shown.Status == 0 {
+		shown.Status = http.StatusInternalServerError
+	}
+	if shown.Title == "" {
+		shown.Title = http.StatusText(shown.Status)
+	}
+	body, err := json.Marshal(&shown)
+	if err != nil {
+		panic(err) // text and numbers only
+	}
+	a := Answer{Status: shown.Status, Body: body}.
+		With("Content-Type", "application/problem+json").With("Cache-Control", "no-store")
+	if p.RetryAfter > 0 {
+		a = a.With("Retry-After", strconv.Itoa(p.RetryAfter))
+	}
+	return a
+}
+
+func problemMissing() *Problem {
+	return &Problem{Status: http.StatusBadRequest, Title: Header + " is missing", Detail: "This operation needs an " + Header + " header field."}
+}
+
+func problemKey(detail string) *Problem {
+	return &Problem{Status: http.StatusBadRequest, Title: Header + " is not valid", Detail: detail}
+}
+
+func problemBusy() *Problem {
+	return &Problem{Status: http.StatusConflict, Title: "A request is outstanding for this " + Header, RetryAfter: 1,
+		Detail: "A request with the same key is being processed. Send this one again a little later."}
+}
+
+func problemMismatch() *Problem {
+	return &Problem{Status: http.StatusUnprocessableEntity, Title: Header + " is already used",
+		Detail: "The key was used with another request. A new request needs a new key."}
+}
+
+func problemBody(limit int64) *Problem {
+	return &Problem{Status: http.StatusRequestEntityTooLarge, Title: "The request is too large",
+		Detail: "A request with an " + Header + " has at most " + strconv.FormatInt(limit, 10) + " bytes."}
+}
+
+func problemUnavailable() *Problem {
+	return &Problem{Status: http.StatusServiceUnavailable, Title: "The outcome is not known yet", RetryAfter: 1,
+		Detail: "Send the request again with the same key: it is done once."}
+}
+
+func problemTooLarge() *Problem {
+	return &Problem{Status: http.StatusInternalServerError, Title: "The answer is too large",
+		Detail: "The operation was carried out, and its answer is too large to be kept. It will not be carried out again under this key."}
+}

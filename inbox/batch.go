@@ -1,0 +1,89 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/postrider/postrider"
+)
+
+// batcher handles in one transaction what has come while the transaction before was under way. Whoever finds nobody at work
+// leads; those who come meanwhile are led.
+type batcher[Tx any] struct {
+	inbox  *Inbox[Tx]
+	handle BatchHandler[Tx]
+
+	mu      sync.Mutex
+	leading bool
+	waiting []*delivery
+}
+
+type delivery struct {
+	m    postrider.Message
+	done chan struct{} // closed when the outcome is known, or when it is this one's turn to lead
+	lead bool
+	err  error
+}
+
+func (b *batcher[Tx]) receive(ctx context.Context, m postrider.Message) error {
+	d := &delivery{m: m, done: make(chan struct{})}
+	b.mu.Lock()
+	b.waiting = append(b.waiting, d)
+	if b.leading {
+		b.mu.Unlock()
+		<-d.done
+		if !d.lead {
+			return d.err
+		}
+		b.mu.Lock()
+	}
+	b.leading = true
+	mine := b.waiting[:min(len(b.waiting), b.inbox.cfg.Batch)]
+	b.waiting = b.waiting[len(mine):]
+	b.mu.Unlock()
+
+	b.run(ctx, mine)
+
+	b.mu.Lock()
+	b.leading = len(b.waiting) > 0
+	if b.leading {
+		b.waiting[0].lead = true
+		close(b.waiting[0].done)
+	}
+	b.mu.Unlock()
+	for _, other := range mine {
+		if other != d {
+			close(other.done)
+		}
+	}
+	return d.err
+}
+
+// run handles a batch and, where that fails, each of its messages alone.
+func (b *batcher[Tx]) run(ctx context.Context, batch []*delivery) {
+	in := b.inbox
+	msgs := make([]postrider.Message, len(batch))
+	for i, d := range batch {
+		msgs[i] = d.m
+	}
+	verdicts, err := in.store.Handle(ctx, in.name, msgs, in.cfg.AcceptLate, func(ctx context.Context, tx Tx, fresh []int) error {
+		chosen := make([]postrider.Message, len(fresh))
+		for i, n := range fresh {
+			chosen[i] = msgs[n]
+		}
+		return in.guard(ctx, chosen[0], func(ctx context.Context) error { return b.handle(ctx, tx, chosen) })
+	})
+	var failed *FailedError
+	if errors.As(err, &failed) {
+		for _, d := range batch {
+			d.err = in.receive(ctx, d.m)
+		}
+		return
+	}
+	for i, d := range batch {
+		if d.err = err; err == nil {
+			in.count(verdicts[i], &d.m)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package inbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/inbox"
+)
+
+// TestBatches holds that what comes while a transaction is under way goes into the next one, and that one that fails keeps the
+// others from nothing.
+func TestBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, inbox.Config{Batch: 4, Retries: []time.Duration{time.Hour}})
+		var mu sync.Mutex
+		var sizes []int
+		failures := 0
+		h.HandleBatch(func(ctx context.Context, _ tx, msgs []postrider.Message) error {
+			time.Sleep(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			sizes = append(sizes, len(msgs))
+			for _, m := range msgs {
+				if string(m.Payload) == "3" && failures < 2 {
+					failures++
+					return errHandler
+				}
+				if err := h.effects.add(ctx, string(m.Payload)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		stop := h.run()
+		var all sync.WaitGroup
+		for i := range 7 {
+			all.Go(func() { h.receive(message(fmt.Sprint(i), fmt.Sprint(i))) })
+			synctest.Wait()
+		}
+		all.Wait()
+		// The first alone; four of them, in vain, and then one by one; the other two.
+		mu.Lock()
+		if want := []int{1, 4, 1, 1, 1, 1, 2}; !slices.Equal(sizes, want) {
+			t.Errorf("sizes %v, want %v", sizes, want)
+		}
+		mu.Unlock()
+		time.Sleep(2 * time.Hour)
+		effects := h.effects.all()
+		slices.Sort(effects)
+		if want := []string{"0", "1", "2", "3", "4", "5", "6"}; !slices.Equal(effects, want) {
+			t.Errorf("effects %q, want %q", effects, want)
+		}
+		h.wantStats(inbox.Stats{Handled: 7, Failed: 1})
+		stop()
+	})
+}
+
+// TestBatchOutage holds that an outage is told to everybody in the batch, and that the next one is led by somebody.
+func TestBatchOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, inbox.Config{})
+		h.HandleBatch(func(ctx context.Context, _ tx, msgs []postrider.Message) error {
+			time.Sleep(time.Second)
+			for _, m := range msgs {
+				if err := h.effects.add(ctx, string(m.Payload)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		h.receive(message("", "first"))
+		var all sync.WaitGroup
+		errs := make([]error, 5)
+		for i := range errs {
+			all.Go(func() { errs[i] = h.Receive(t.Context(), message("", fmt.Sprint(i))) })
+			synctest.Wait()
+			h.flaky.down.Store(true)
+		}
+		all.Wait()
+		for i, err := range errs {
+			if (err == nil) != (i == 0) || i > 0 && !errors.Is(err, errDown) {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+		h.flaky.down.Store(false)
+		h.receive(message("", "last"))
+		h.wantEffects("first", "0", "last")
+	})
+}

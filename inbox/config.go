@@ -1,0 +1,88 @@
+package inbox
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Order is what becomes of the later messages of a key while one of them is set aside.
+type Order string
+
+const (
+	// Strict makes them wait, until an operator decides if need be.
+	Strict Order = "strict"
+	// Skip lets them go on without it.
+	Skip Order = "skip"
+)
+
+// Config tunes an [Inbox]. The zero value works.
+type Config struct {
+	// Retries are the pauses before the second and each further attempt at a message whose handler fails. After the last one
+	// it is a dead letter. Defaults to 2 s, 4 s, 8 s. A slice without elements means none.
+	Retries []time.Duration
+	// Order is what becomes of the later messages of a key while one of them is set aside. Defaults to [Strict].
+	Order Order
+	// Redelivery is the longest time after which a message can come again: the broker's own retention, and how far back
+	// anybody replays. The inbox refuses to open if its store forgets earlier than that. Defaults to 24 h.
+	Redelivery time.Duration
+	// AcceptLate handles messages that are outside of the store's window, such as those that were scheduled far ahead. Each
+	// may be handled twice if it comes again a whole window later. Defaults to false: they are dead letters.
+	AcceptLate bool
+	// IgnoreUnknown acknowledges messages of a type that has no handler. Defaults to false: they are dead letters.
+	IgnoreUnknown bool
+	// Timeout is how long a handler may take before its context ends. Defaults to 1 minute.
+	Timeout time.Duration
+	// Retriers is how many messages that were set aside are tried again at the same time. Defaults to 4.
+	Retriers int
+	// Batch is the largest number of messages that a handler of batches is given. Defaults to 64.
+	Batch int
+	// Poll is how often the store is asked for what has become due. What this process sets aside it does not need to ask for.
+	// Defaults to 2 s.
+	Poll time.Duration
+	// Drain is how long handlers of retries may go on after the end of Run. Defaults to 10 s.
+	Drain time.Duration
+	// Logger is told of failures. Defaults to [slog.Default].
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Retries == nil {
+		c.Retries = []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second}
+	}
+	setDefault(&c.Order, Strict)
+	setDefault(&c.Redelivery, 24*time.Hour)
+	setDefault(&c.Timeout, time.Minute)
+	setDefault(&c.Retriers, 4)
+	setDefault(&c.Batch, 64)
+	setDefault(&c.Poll, 2*time.Second)
+	setDefault(&c.Drain, 10*time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	var errs []error
+	complain := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf("inbox: "+format, args...))
+		}
+	}
+	for i, pause := range c.Retries {
+		complain(pause < 0, "Retries[%d] is %s: want no negative pause", i, pause)
+	}
+	complain(c.Order != Strict && c.Order != Skip, "Order is %q: want %q or %q", c.Order, Strict, Skip)
+	complain(c.Redelivery < 0, "Redelivery is %s: want a positive time", c.Redelivery)
+	complain(c.Timeout < 0, "Timeout is %s: want a positive time", c.Timeout)
+	complain(c.Retriers < 0, "Retriers is %d: want a positive number", c.Retriers)
+	complain(c.Batch < 0, "Batch is %d: want a positive number", c.Batch)
+	complain(c.Poll < 0, "Poll is %s: want a positive time", c.Poll)
+	complain(c.Drain < 0, "Drain is %s: want a positive time", c.Drain)
+	return c, errors.Join(errs...)
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

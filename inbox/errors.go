@@ -1,0 +1,33 @@
+package inbox
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/postrider/postrider"
+)
+
+var (
+	// ErrLate means that a message is too old, or too far ahead of its time, to know whether it was received before.
+	ErrLate = errors.New("inbox: the message is outside of the window in which repetitions are recognised")
+
+	// ErrNoHandler means that no handler is registered for the type of a message.
+	ErrNoHandler = errors.New("inbox: no handler for this type of message")
+)
+
+// FailedError means that a handler has failed, or that the database has refused to commit what it did.
+type FailedError struct{ Err error }
+
+func (e *FailedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *FailedError) Unwrap() error { return e.Err }
+
+// panicError is a panic of a handler.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprintf("handler panicked: %v", e.value) }
+
+func permanent(format string, args ...any) error {
+	return postrider.Permanent(fmt.Errorf(format, args...))
+}

@@ -1,0 +1,263 @@
+package inbox_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/postrider/postrider"
+	broker "github.com/postrider/postrider/broker/memory"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/memory"
+)
+
+// OrderPlaced is the payload of "order.placed".
+type OrderPlaced struct {
+	Order string `json:"order"`
+	Cents int    `json:"cents"`
+}
+
+// A consumer that charges for orders. In an application the store is postgres.NewInbox(pool, postgres.Config{}), transactions are
+// pgx.Tx, and the consumer is that of a broker such as nats.NewConsumer.
+func Example() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	store := memory.New(memory.Config{})
+	queue := broker.New()
+
+	billing, err := inbox.New(store.Inbox(), "billing", inbox.Config{})
+	if err != nil {
+		panic(err)
+	}
+	inbox.On(billing, "order.placed", func(ctx context.Context, tx *memory.Tx, o OrderPlaced) error {
+		fmt.Printf("charge %d cents for order %s\n", o.Cents, o.Order)
+		// Whatever is written through tx, messages included, commits together with the record of this message.
+		return store.Enqueue(ctx, tx, postrider.Event("order.charged", "order", o.Order, o))
+	})
+	done := make(chan error)
+	go func() { done <- billing.Run(ctx, queue.Consumer("orders", "billing", 0)) }()
+
+	m := postrider.Event("order.placed", "order", "7", OrderPlaced{"7", 1999})
+	m.Topic = "orders"
+	queue.Publish(ctx, []postrider.Message{m, m}) // a broker may deliver twice
+
+	for billing.Stats().Repeated == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	fmt.Println(<-done, billing.Stats().Handled)
+	// Output:
+	// charge 1999 cents for order 7
+	// <nil> 1
+}
+
+// Schemas change: older payloads are brought to the version that the handler knows.
+func ExampleOn() {
+	store := memory.New(memory.Config{})
+	billing, err := inbox.New(store.Inbox(), "billing", inbox.Config{})
+	if err != nil {
+		panic(err)
+	}
+	versions := []inbox.Option{
+		inbox.Version(2),
+		inbox.Upcast(1, func(payload []byte) ([]byte, error) { // was called "price"
+			return bytes.Replace(payload, []byte(`"price"`), []byte(`"cents"`), 1), nil
+		}),
+		inbox.RefuseUnknownFields(),
+	}
+	inbox.On(billing, "order.placed",
+		func(ctx context.Context, _ *memory.Tx, o OrderPlaced) error {
+			m, _ := inbox.Message(ctx) // what the payload does not tell
+			fmt.Println(m.AggregateID, o.Cents)
+			return nil
+		}, versions...)
+	old := postrider.Event("order.placed", "order", "7", []byte(`{"order":"7","price":1999}`))
+	if err := billing.Receive(context.Background(), old); err != nil {
+		panic(err)
+	}
+	// Output: 7 1999
+}
+
+// A handler that fails is called again after a pause. What was in vain is left to an operator.
+func ExampleInbox_Handle() {
+	ctx := context.Background()
+	store := memory.New(memory.Config{})
+	billing, err := inbox.New(store.Inbox(), "billing", inbox.Config{
+		Retries:       []time.Duration{time.Second, time.Minute, time.Hour},
+		Order:         inbox.Strict, // or inbox.Skip: later messages of the key do not wait
+		Redelivery:    3 * 24 * time.Hour,
+		IgnoreUnknown: true,
+		Logger:        slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		panic(err)
+	}
+	billing.Handle("order.placed", func(ctx context.Context, tx *memory.Tx, m postrider.Message) error {
+		return postrider.Permanent(errors.New("unknown customer")) // no retry would help
+	})
+	for _, payload := range []string{"first", "second"} {
+		if err := billing.Receive(ctx, postrider.Event("order.placed", "order", "7", payload)); err != nil {
+			panic(err)
+		}
+	}
+	letters, err := store.List(ctx, desk.Filter{Feed: inbox.Feed(billing.Name())}, nil, 10)
+	if err != nil {
+		panic(err)
+	}
+	for _, d := range letters {
+		fmt.Printf("%s %s %q\n", d.Status, d.Payload, d.LastError)
+	}
+	fmt.Printf("%+v\n", billing.Stats())
+	// Output:
+	// dead "first" "unknown customer"
+	// waiting "second" ""
+	// {Handled:0 Repeated:0 Waiting:1 Failed:0 Dead:1 Late:0}
+}
+
+// Many messages in one transaction: each costs less.
+func ExampleInbox_HandleBatch() {
+	store := memory.New(memory.Config{})
+	stock, err := inbox.New(store.Inbox(), "stock", inbox.Config{Batch: 100})
+	if err != nil {
+		panic(err)
+	}
+	var insertAll inbox.BatchHandler[*memory.Tx] = func(ctx context.Context, tx *memory.Tx, msgs []postrider.Message) error {
+		for _, m := range msgs {
+			fmt.Println(m.Type, string(m.Payload))
+		}
+		return nil
+	}
+	stock.HandleBatch(insertAll)
+	if err := stock.Receive(context.Background(), postrider.Event("item.sold", "item", "3", 1)); err != nil {
+		panic(err)
+	}
+	// Output: item.sold 1
+}
+
+// Without a broker: a relay hands the messages of a feed to the inbox, in the same process.
+func ExampleInbox_Publisher() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	store := memory.New(memory.Config{})
+	mails, err := inbox.New(store.Inbox(), "mails", inbox.Config{})
+	if err != nil {
+		panic(err)
+	}
+	mails.Handle("*", func(ctx context.Context, _ *memory.Tx, m postrider.Message) error {
+		postrider.AfterCommit(ctx, stop) // enough for an example
+		fmt.Println("send mail:", m.Type)
+		return nil
+	})
+	carrier, err := relay.New(store, mails.Publisher(8), relay.Config{Feed: "mails"})
+	if err != nil {
+		panic(err)
+	}
+	done := make(chan error)
+	go func() { done <- carrier.Run(ctx) }()
+	go func() { done <- mails.Run(ctx) }() // for retries
+
+	err = store.Do(ctx, func(ctx context.Context, tx *memory.Tx) error {
+		return store.Enqueue(ctx, tx, postrider.Event("user.registered", "user", "7", "Ada"))
+	})
+	fmt.Println(err, <-done, <-done)
+	// Output:
+	// send mail: user.registered
+	// <nil> <nil> <nil>
+}
+
+// A consumer with a loop of its own needs only the record, in its own transaction.
+func ExampleStore() {
+	ctx := context.Background()
+	store := memory.New(memory.Config{})
+	var received inbox.Store[*memory.Tx] = store.Inbox()
+
+	receive := func(m postrider.Message) error {
+		id, err := inbox.Identity(&m) // also of senders whose IDs are no UUIDs
+		if err != nil {
+			return err
+		}
+		return store.Do(ctx, func(ctx context.Context, tx *memory.Tx) error {
+			fresh, err := received.Claim(ctx, tx, "billing", id)
+			if err != nil || !fresh {
+				return err // inbox.ErrLate is an error, and a repetition is none
+			}
+			fmt.Println("charge", m.WireID)
+			return nil
+		})
+	}
+	for _, id := range []string{"order-7", "order-7", "order-8"} {
+		if err := receive(postrider.Message{WireID: id}); err != nil {
+			fmt.Println(err)
+		}
+	}
+	err := receive(postrider.Message{ID: postrider.ID{6: 0x70, 15: 1}}) // made in 1970
+	fmt.Println(errors.Is(err, inbox.ErrLate))
+	// Output:
+	// charge order-7
+	// charge order-8
+	// true
+}
+
+// All of a store's own part, for those who write one; see package inboxtest.
+func ExampleStore_handle() {
+	ctx := context.Background()
+	var store inbox.Store[*memory.Tx] = memory.New(memory.Config{}).Inbox()
+	window, err := store.Open(ctx, "billing")
+	fmt.Println(window, err)
+
+	m := postrider.Event("order.placed", "order", "7", 1)
+	var work inbox.Work[*memory.Tx] = func(context.Context, *memory.Tx, []int) error { return errors.New("no") }
+	_, err = store.Handle(ctx, "billing", []postrider.Message{m}, false, work)
+	var failed *inbox.FailedError
+	fmt.Println(errors.As(err, &failed), failed.Unwrap())
+
+	back := inbox.Setback{Status: postrider.StatusRetry, Blocking: true, Attempts: 1, Cause: failed.Error()}
+	fmt.Println(store.Defer(ctx, "billing", m, back))
+	for _, next := range []postrider.Message{m, postrider.Event("order.paid", "order", "7", 2), postrider.Event("order.paid", "order", "8", 3)} {
+		verdicts, err := store.Handle(ctx, "billing", []postrider.Message{next}, false, func(context.Context, *memory.Tx, []int) error { return nil })
+		fmt.Println(verdicts, err)
+	}
+	var a inbox.Attempt
+	a, err = store.Retry(ctx, "billing",
+		func(context.Context, *memory.Tx, postrider.Deferred) error { return nil },
+		func(d postrider.Deferred, err error) inbox.Setback {
+			return inbox.Setback{Status: postrider.StatusDead}
+		})
+	fmt.Println(a.Found, a.Failed, err, store.Maintain(ctx))
+	// Output:
+	// 168h0m0s <nil>
+	// true no
+	// <nil>
+	// [repeated] <nil>
+	// [waiting] <nil>
+	// [handled] <nil>
+	// true <nil> <nil> <nil>
+}
+
+// An inbox refuses to work with a store that forgets too early.
+func ExampleWindowError() {
+	store := memory.New(memory.Config{InboxWindow: time.Hour})
+	billing, err := inbox.New(store.Inbox(), "billing", inbox.Config{Redelivery: 2 * time.Hour})
+	if err != nil {
+		panic(err)
+	}
+	var window *inbox.WindowError
+	if errors.As(billing.Run(context.Background()), &window) {
+		fmt.Println(window.Consumer, window.Window, window.Redelivery)
+	}
+	billing, err = inbox.New(store.Inbox(), "billing", inbox.Config{Redelivery: time.Minute, Retries: []time.Duration{}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err)
+	}
+	var audit inbox.Handler[*memory.Tx] = func(context.Context, *memory.Tx, postrider.Message) error { return inbox.ErrNoHandler }
+	billing.Handle("*", audit)
+	fmt.Println(billing.Receive(context.Background(), postrider.Event("a", "", "", 1)), billing.Stats().Dead, inbox.Late, inbox.Verdict(inbox.Handled))
+	// Output:
+	// billing 1h0m0s 2h0m0s
+	// <nil> 1 late handled
+}

@@ -1,0 +1,108 @@
+package inboxtest
+
+import (
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/inbox"
+)
+
+// acts holds that what an operator does to what a consumer has set aside is what the consumer then does.
+func acts[Tx any](s *scene[Tx]) {
+	head := func(key string) postrider.Message {
+		m := message(key, key+"1")
+		s.fail(m, dead(4))
+		s.mustHandle(message(key, key+"2"), inbox.Waiting)
+		return m
+	}
+	s.act(desk.Retry, head("r").ID)
+	s.mustRetry("r1")
+	s.mustRetry("r2")
+
+	s.act(desk.Skip, head("s").ID)
+	s.mustRetry("s2")
+	s.mustHandle(message("s", "s3"), inbox.Handled)
+
+	parked := head("p")
+	s.act(desk.Park, parked.ID)
+	s.mustRetry("p2")
+
+	discarded := head("d")
+	s.act(desk.Discard, discarded.ID)
+	s.mustRetry("d2")
+	s.mustHandle(discarded, inbox.Repeated) // it stays discarded
+
+	edited := head("e")
+	edited.Payload = []byte("fixed")
+	if err := s.Letters.Edit(s.ctx, operator, inbox.Feed(consumer), edited.ID, edited); err != nil {
+		s.t.Fatal(err)
+	}
+	s.mustRetry("fixed")
+	s.mustRetry("e2")
+
+	pausing := message("w", "w1")
+	s.fail(pausing, again(1, time.Hour))
+	s.act(desk.Retry, pausing.ID)
+	s.mustRetry("w1")
+
+	s.wantAside("s1 dead", "p1 parked")
+	s.act(desk.Retry, parked.ID)
+	s.mustRetry("p1")
+	s.mustBeIdle()
+	s.wantMarks("r1", "r2", "s2", "s3", "p2", "d2", "fixed", "e2", "w1", "p1")
+}
+
+// actsMeanwhile holds that what is done for a message is undone if an operator decides about the message at that time.
+func actsMeanwhile[Tx any](s *scene[Tx]) {
+	undone := func(m postrider.Message, outcome error, decide func()) {
+		s.t.Helper()
+		s.fail(m, again(1, 0))
+		a := s.attempt(func(d postrider.Deferred) error {
+			if d.ID != m.ID {
+				s.t.Errorf("%q is due", d.Payload)
+			}
+			decide()
+			return outcome
+		}, func(postrider.Deferred, error) inbox.Setback { return again(2, 0) })
+		if !a.Found {
+			s.t.Error("not found")
+		}
+	}
+	for _, outcome := range []error{nil, errWork} {
+		m := message("s", "s1")
+		undone(m, outcome, func() { s.act(desk.Skip, m.ID) })
+		s.wantAside("s1 dead")
+		s.act(desk.Discard, m.ID)
+	}
+
+	m := message("p", "p1")
+	undone(m, nil, func() {
+		s.mustHandle(message("p", "p2"), inbox.Waiting)
+		s.act(desk.Park, m.ID)
+	})
+	s.mustRetry("p2")
+	s.wantAside("p1 parked")
+	s.act(desk.Discard, m.ID)
+
+	m = message("r", "r1")
+	undone(m, nil, func() { s.act(desk.Retry, m.ID) })
+	s.mustRetry("r1") // the operator wants it with all attempts ahead of it
+
+	m = message("d", "d1")
+	undone(m, nil, func() { s.act(desk.Skip, m.ID); s.act(desk.Discard, m.ID) })
+	s.wantAside()
+
+	m = message("e", "e1")
+	undone(m, nil, func() {
+		s.act(desk.Park, m.ID)
+		edited := m
+		edited.Payload = []byte("fixed")
+		if err := s.Letters.Edit(s.ctx, operator, inbox.Feed(consumer), m.ID, edited); err != nil {
+			s.t.Error(err)
+		}
+	})
+	s.mustRetry("fixed")
+	s.mustBeIdle()
+	s.wantMarks("p2", "r1", "fixed")
+}

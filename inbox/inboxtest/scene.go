@@ -1,0 +1,181 @@
+package inboxtest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/inbox"
+)
+
+// consumer is the name that most cases use.
+const consumer = "billing"
+
+// patience is how long something may take that has to happen.
+const patience = 20 * time.Second
+
+var (
+	errWork  = errors.New("the work has failed")
+	operator = desk.By{Who: "ann", Why: "a test"}
+)
+
+type scene[Tx any] struct {
+	Subject[Tx]
+	t   testing.TB
+	ctx context.Context
+}
+
+func newScene[Tx any](t testing.TB, s Subject[Tx]) *scene[Tx] {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	t.Cleanup(cancel)
+	if _, err := s.Store.Open(ctx, consumer); err != nil {
+		t.Fatal(err)
+	}
+	return &scene[Tx]{s, t, ctx}
+}
+
+func message(key, text string) postrider.Message {
+	return postrider.Message{ID: postrider.NewID(), Type: "t", Key: key, Payload: []byte(text)}
+}
+
+// handle hands messages to the store; each that is fresh leaves its payload as a mark.
+func (s *scene[Tx]) handle(msgs ...postrider.Message) ([]inbox.Verdict, error) {
+	return s.Store.Handle(s.ctx, consumer, msgs, false, s.marking(msgs))
+}
+
+func (s *scene[Tx]) marking(msgs []postrider.Message) inbox.Work[Tx] {
+	return func(ctx context.Context, tx Tx, fresh []int) error {
+		for _, i := range fresh {
+			if err := s.Mark(ctx, tx, string(msgs[i].Payload)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// mustHandle wants a verdict on each message.
+func (s *scene[Tx]) mustHandle(m postrider.Message, want inbox.Verdict) {
+	s.t.Helper()
+	got, err := s.handle(m)
+	s.wantVerdicts(got, err, want)
+}
+
+// fail has the first attempt at a message fail, and sets it aside.
+func (s *scene[Tx]) fail(m postrider.Message, back inbox.Setback) {
+	s.t.Helper()
+	_, err := s.Store.Handle(s.ctx, consumer, []postrider.Message{m}, false, func(ctx context.Context, tx Tx, _ []int) error {
+		return errors.Join(errWork, s.Mark(ctx, tx, "must be undone"))
+	})
+	var failed *inbox.FailedError
+	if !errors.As(err, &failed) || !errors.Is(err, errWork) {
+		s.t.Fatalf("got %v, want a FailedError with the error of the work", err)
+	}
+	s.shelve(m, back)
+}
+
+func (s *scene[Tx]) shelve(m postrider.Message, back inbox.Setback) {
+	s.t.Helper()
+	if err := s.Store.Defer(s.ctx, consumer, m, back); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// again is how a message is set aside that is to be tried again after a pause.
+func again(attempts int, pause time.Duration) inbox.Setback {
+	return inbox.Setback{Status: postrider.StatusRetry, Blocking: true, Attempts: attempts, Delay: pause, Cause: errWork.Error()}
+}
+
+func dead(attempts int) inbox.Setback {
+	return inbox.Setback{Status: postrider.StatusDead, Blocking: true, Attempts: attempts, Cause: errWork.Error()}
+}
+
+// attempt tries one message again that is due. Work is done before the effect.
+func (s *scene[Tx]) attempt(work func(postrider.Deferred) error, judge func(postrider.Deferred, error) inbox.Setback) inbox.Attempt {
+	s.t.Helper()
+	a, err := s.Store.Retry(s.ctx, consumer, func(ctx context.Context, tx Tx, d postrider.Deferred) error {
+		if work != nil {
+			if err := work(d); err != nil {
+				return errors.Join(err, s.Mark(ctx, tx, "must be undone"))
+			}
+		}
+		return s.Mark(ctx, tx, string(d.Payload))
+	}, judge)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return a
+}
+
+// mustRetry wants a message to be due, and succeeds with it.
+func (s *scene[Tx]) mustRetry(text string) {
+	s.t.Helper()
+	var got string
+	a := s.attempt(func(d postrider.Deferred) error { got = string(d.Payload); return nil }, nil)
+	if !a.Found || a.Failed != nil || got != text {
+		s.t.Fatalf("retried %q (%+v), want %q", got, a, text)
+	}
+}
+
+func (s *scene[Tx]) mustBeIdle() {
+	s.t.Helper()
+	a := s.attempt(func(d postrider.Deferred) error { s.t.Errorf("%q is due", d.Payload); return nil }, nil)
+	if a.Found || a.Next >= 0 {
+		s.t.Fatalf("got %+v, want nothing to do, ever", a)
+	}
+}
+
+// aside returns what is set aside, in order.
+func (s *scene[Tx]) aside() []postrider.Deferred {
+	s.t.Helper()
+	all, err := s.Letters.List(s.ctx, desk.Filter{Feed: inbox.Feed(consumer)}, nil, 1000)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return all
+}
+
+// wantAside compares what is set aside with texts such as "a retry".
+func (s *scene[Tx]) wantAside(want ...string) {
+	s.t.Helper()
+	var got []string
+	for _, d := range s.aside() {
+		full, err := s.Letters.List(s.ctx, desk.Filter{Feed: inbox.Feed(consumer), ID: d.ID}, nil, 1)
+		if err != nil || len(full) != 1 {
+			s.t.Fatalf("%d messages, %v", len(full), err)
+		}
+		got = append(got, string(full[0].Payload)+" "+string(d.Status))
+	}
+	if !slices.Equal(got, want) {
+		s.t.Fatalf("set aside: %q, want %q", got, want)
+	}
+}
+
+func (s *scene[Tx]) act(act desk.Act, id postrider.ID) {
+	s.t.Helper()
+	n, err := s.Letters.Act(s.ctx, operator, act, desk.Filter{Feed: inbox.Feed(consumer), ID: id}, 0)
+	if err != nil || n != 1 {
+		s.t.Fatalf("%s: done to %d, %v", act, n, err)
+	}
+}
+
+func (s *scene[Tx]) wantVerdicts(got []inbox.Verdict, err error, want ...inbox.Verdict) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if !slices.Equal(got, want) {
+		s.t.Fatalf("verdicts %v, want %v", got, want)
+	}
+}
+
+func (s *scene[Tx]) wantMarks(want ...string) {
+	s.t.Helper()
+	if got := s.Marks(s.ctx); !slices.Equal(got, want) {
+		s.t.Fatalf("effects %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,226 @@
+package inbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/inbox"
+)
+
+// TestRetries holds that a failing message is tried again after 2, 4 and 8 seconds, and is a dead letter then; and that those
+// behind it wait until an operator decides.
+func TestRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, inbox.Config{})
+		begin := time.Now()
+		var at []time.Duration
+		fixed := false
+		h.Handle("t", func(ctx context.Context, x tx, m postrider.Message) error {
+			if string(m.Payload) == "bad" && !fixed {
+				at = append(at, time.Since(begin))
+				return errHandler
+			}
+			return h.record(ctx, x, m)
+		})
+		stop := h.run()
+		bad := message("k", "bad")
+		h.receive(bad)
+		h.receive(message("k", "behind"))
+		h.receive(message("other", "aside"))
+		h.receive(bad)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		want := []time.Duration{0, 2 * time.Second, 6 * time.Second, 14 * time.Second}
+		if !slices.Equal(at, want) {
+			t.Errorf("attempts at %v, want %v", at, want)
+		}
+		h.wantLetters("bad dead", "behind waiting")
+		if d := h.letters()[0]; d.Attempts != 4 || d.LastError != errHandler.Error() {
+			t.Errorf("%+v", d)
+		}
+		h.wantEffects("aside")
+		h.wantStats(inbox.Stats{Handled: 1, Repeated: 1, Waiting: 1, Failed: 3, Dead: 1})
+
+		fixed = true
+		if n, err := h.store.Act(t.Context(), desk.By{Who: "ann"}, desk.Retry, desk.Filter{ID: bad.ID}, 0); n != 1 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+		time.Sleep(3 * time.Second) // the next poll
+		synctest.Wait()
+		h.wantLetters()
+		h.wantEffects("aside", "bad", "behind")
+		h.receive(message("k", "next"))
+		h.wantEffects("aside", "bad", "behind", "next")
+		stop()
+	})
+}
+
+func TestOrderSkip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, inbox.Config{Order: inbox.Skip, Retries: []time.Duration{time.Second}})
+		failures := 0
+		h.Handle("t", func(ctx context.Context, x tx, m postrider.Message) error {
+			if string(m.Payload) == "bad" && failures < 1 {
+				failures++
+				return errHandler
+			}
+			return h.record(ctx, x, m)
+		})
+		stop := h.run()
+		defer stop()
+		h.receive(message("k", "bad"))
+		h.receive(message("k", "next"))
+		h.wantEffects("next")
+		time.Sleep(2 * time.Second)
+		h.wantEffects("next", "bad")
+	})
+}
+
+// TestDeadAtOnce is about failures that no retry would mend.
+func TestDeadAtOnce(t *testing.T) {
+	late := message("", "late")
+	late.ID = postrider.ID{6: 0x70, 8: 0x80, 15: 1} // of 1970
+	unnamed := message("", "unnamed")
+	unnamed.ID = postrider.ID{}
+	for _, c := range []struct {
+		name  string
+		m     postrider.Message
+		cfg   inbox.Config
+		err   error
+		cause string
+	}{
+		{"permanent", message("", "m"), inbox.Config{}, postrider.Permanent(errHandler), errHandler.Error()},
+		{"no retries", message("", "m"), inbox.Config{Retries: []time.Duration{}}, errHandler, errHandler.Error()},
+		{"late", late, inbox.Config{}, nil, inbox.ErrLate.Error()},
+		{"no identity", unnamed, inbox.Config{}, nil, "the message has no ID, so that a repetition could not be recognised"},
+		{"unknown type", postrider.Message{ID: madeAt(time.Now()), Type: "u"}, inbox.Config{}, nil, inbox.ErrNoHandler.Error() + `: "u"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHouse(t, c.cfg)
+			h.Handle("t", func(context.Context, tx, postrider.Message) error { return c.err })
+			h.receive(c.m)
+			h.receive(c.m)
+			all := h.letters()
+			if len(all) != 1 || all[0].Status != postrider.StatusDead || all[0].LastError != c.cause {
+				t.Errorf("%+v", all)
+			}
+			if s := h.Stats(); s.Dead != 1 && c.name != "no identity" {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+func TestLateAccepted(t *testing.T) {
+	h := newHouse(t, inbox.Config{AcceptLate: true})
+	h.Handle("t", h.record)
+	late := message("", "late")
+	late.ID = postrider.ID{6: 0x70, 8: 0x80, 15: 1}
+	h.receive(late)
+	h.receive(late)
+	h.wantEffects("late")
+	h.wantStats(inbox.Stats{Handled: 1, Repeated: 1})
+}
+
+func TestUnknownTypes(t *testing.T) {
+	h := newHouse(t, inbox.Config{IgnoreUnknown: true})
+	h.Handle("known", h.record)
+	h.receive(message("", "ignored"))
+	h.receive(postrider.Message{ID: madeAt(time.Now()), Type: postrider.CanaryType})
+	h.wantLetters()
+	h.wantEffects()
+	h.Handle("*", h.record)
+	h.receive(message("", "all others"))
+	h.wantEffects("all others")
+}
+
+func TestPanicAndTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, inbox.Config{Timeout: 3 * time.Second})
+		h.Handle("panics", func(context.Context, tx, postrider.Message) error { panic("a bug") })
+		h.Handle("hangs", func(ctx context.Context, _ tx, _ postrider.Message) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		begin := time.Now()
+		for _, kind := range []string{"panics", "hangs"} {
+			m := message("", kind)
+			m.Type = kind
+			h.receive(m)
+		}
+		if d := time.Since(begin); d != 3*time.Second {
+			t.Errorf("it took %s", d)
+		}
+		h.wantLetters("panics retry", "hangs retry")
+		for i, want := range []string{"handler panicked: a bug", "inbox: the handler took longer than 3s: context deadline exceeded"} {
+			if got := h.letters()[i].LastError; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+	})
+}
+
+// TestMessageInContext is for handlers that are given only the payload.
+func TestMessageInContext(t *testing.T) {
+	h := newHouse(t, inbox.Config{})
+	m := message("k", "1")
+	m.CorrelationID = "c"
+	inbox.On(h.Inbox, "t", func(ctx context.Context, _ tx, n int) error {
+		got, ok := inbox.Message(ctx)
+		if !ok || got.ID != m.ID || got.CorrelationID != "c" || n != 1 {
+			return fmt.Errorf("got %+v, %v, %d", got, ok, n)
+		}
+		return h.effects.add(ctx, "ok")
+	})
+	h.receive(m)
+	h.wantEffects("ok")
+	if _, ok := inbox.Message(t.Context()); ok {
+		t.Error("a message outside of a handler")
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	of := func(m postrider.Message) postrider.ID {
+		t.Helper()
+		id, err := inbox.Identity(&m)
+		if err != nil || id.IsZero() {
+			t.Errorf("%s, %v", id, err)
+		}
+		return id
+	}
+	own := message("", "")
+	own.WireID = "outbox-7"
+	if of(own) != own.ID {
+		t.Error("a message's own ID does not count")
+	}
+	a, b := of(postrider.Message{WireID: "7"}), of(postrider.Message{WireID: "8"})
+	if a == b || a != of(postrider.Message{WireID: "7", Payload: []byte("x")}) || !a.Time().IsZero() {
+		t.Errorf("%s and %s", a, b)
+	}
+	if _, err := inbox.Identity(&postrider.Message{Type: "t"}); postrider.ClassOf(err) != postrider.ClassPermanent {
+		t.Errorf("got %v, want a permanent error", err)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	_, err := inbox.New[tx](nil, "", inbox.Config{
+		Retries: []time.Duration{-1}, Order: "loose", Redelivery: -1, Timeout: -1, Retriers: -1, Batch: -1, Poll: -1, Drain: -1,
+	})
+	var all interface{ Unwrap() []error }
+	if !errors.As(err, &all) {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Retries[0]", "loose", "Redelivery", "Timeout", "Retriers", "Batch", "Poll", "Drain", "name", "store"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not tell of %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// maintainEvery is how often the store is asked to forget what is out of the window.
+const maintainEvery = time.Minute
+
+// Run receives from consumers and tries again what was set aside, until ctx ends. Then it returns nil, when the handlers under
+// way have returned. Outages never end it; it returns an error only when it can never work: a subscription that is refused for
+// good, a [*WindowError], or [postrider.ErrSchema]. Without consumers it only sees to what was set aside, for an inbox that receives through
+// [Inbox.Receive] or [Inbox.Publisher]. It may be called again.
+func (in *Inbox[Tx]) Run(ctx context.Context, consumers ...postrider.Consumer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := in.openAtLast(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	var run sync.WaitGroup
+	errs := make([]error, len(consumers))
+	for i, c := range consumers {
+		run.Go(func() {
+			if errs[i] = c.Consume(ctx, in.Receive); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	in.retry(ctx, &run)
+	run.Go(func() { in.maintain(ctx) })
+	run.Wait()
+	return errors.Join(errs...)
+}
+
+// openAtLast opens the inbox when its database can be reached.
+func (in *Inbox[Tx]) openAtLast(ctx context.Context) error {
+	for {
+		err := in.open(ctx)
+		var window *WindowError
+		if err == nil || errors.As(err, &window) || errors.Is(err, postrider.ErrSchema) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		in.cfg.Logger.Warn("inbox: cannot begin yet", "consumer", in.name, "err", err)
+		if !sleep(ctx, in.cfg.Poll) {
+			return nil
+		}
+	}
+}
+
+func (in *Inbox[Tx]) maintain(ctx context.Context) {
+	for {
+		if err := in.store.Maintain(ctx); err != nil && ctx.Err() == nil {
+			in.cfg.Logger.Warn("inbox: maintenance failed", "consumer", in.name, "err", err)
+		}
+		if !sleep(ctx, maintainEvery) {
+			return
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,108 @@
+package postridertest
+
+import (
+	"context"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/inbox"
+)
+
+// asking is the relay's side of the broker: it notes what was not confirmed.
+type asking struct {
+	postrider.Publisher
+	journal *journal
+}
+
+func (p asking) KeepsOrder() bool { return true }
+
+func (p asking) Publish(ctx context.Context, msgs []postrider.Message) []error {
+	defer p.journal.enter()()
+	errs := p.Publisher.Publish(ctx, msgs)
+	for i, err := range errs {
+		if err != nil {
+			p.journal.add(Step{What: Unconfirmed, Message: msgs[i], Err: err.Error()})
+		}
+	}
+	return errs
+}
+
+// accepting is the broker's side: it notes what has arrived, and passes it on to the consumers.
+type accepting struct {
+	postrider.Publisher
+	arrivals *arrivals
+	journal  *journal
+}
+
+func (p accepting) KeepsOrder() bool { return true }
+
+func (p accepting) Publish(ctx context.Context, msgs []postrider.Message) []error {
+	errs := p.Publisher.Publish(ctx, msgs)
+	for i, m := range msgs {
+		if i >= len(errs) || errs[i] == nil {
+			p.journal.add(Step{What: Sent, Message: m})
+			p.arrivals.add(m)
+		}
+	}
+	return errs
+}
+
+// watched is an inbox's store that notes what has become of messages.
+type watched[Tx any] struct {
+	inbox.Store[Tx]
+	journal *journal
+}
+
+func (s watched[Tx]) Handle(ctx context.Context, consumer string, msgs []postrider.Message, late bool, work inbox.Work[Tx]) ([]inbox.Verdict, error) {
+	verdicts, err := s.Store.Handle(ctx, consumer, msgs, late, work)
+	if err != nil {
+		return verdicts, err
+	}
+	for i, v := range verdicts {
+		step := Step{What: Handled, By: consumer, Message: msgs[i]}
+		switch v {
+		case inbox.Repeated:
+			step.What = Repeated
+		case inbox.Waiting:
+			step.What = Waiting
+		case inbox.Late:
+			step.What, step.Err = Dead, inbox.ErrLate.Error()
+		}
+		s.journal.add(step)
+	}
+	return verdicts, nil
+}
+
+func (s watched[Tx]) Defer(ctx context.Context, consumer string, m postrider.Message, back inbox.Setback) error {
+	err := s.Store.Defer(ctx, consumer, m, back)
+	if err == nil {
+		s.journal.add(setback(consumer, m, back))
+	}
+	return err
+}
+
+func (s watched[Tx]) Retry(ctx context.Context, consumer string, work func(context.Context, Tx, postrider.Deferred) error, judge func(postrider.Deferred, error) inbox.Setback) (inbox.Attempt, error) {
+	defer s.journal.handle()()
+	var step Step
+	a, err := s.Store.Retry(ctx, consumer,
+		func(ctx context.Context, tx Tx, d postrider.Deferred) error {
+			step = Step{What: Handled, By: consumer, Message: d.Message}
+			return work(ctx, tx, d)
+		},
+		func(d postrider.Deferred, err error) inbox.Setback {
+			back := judge(d, err)
+			step = setback(consumer, d.Message, back)
+			return back
+		})
+	if err == nil && a.Found {
+		s.journal.add(step)
+	}
+	return a, err
+}
+
+func setback(consumer string, m postrider.Message, back inbox.Setback) Step {
+	step := Step{What: Failed, By: consumer, Message: m, Err: back.Cause}
+	if back.Status == postrider.StatusDead {
+		step.What = Dead
+	}
+	return step
+}

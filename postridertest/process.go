@@ -1,0 +1,153 @@
+package postridertest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/postrider/postrider"
+)
+
+// errDead is also a reset, so that a relay gives up at once, instead of trying to release what it holds.
+var errDead = fmt.Errorf("%w: the process has died (%w)", ErrInjected, postrider.ErrReset)
+
+// Process stands for the process that a relay runs in. When it dies, nothing that the relay still wants to record reaches the
+// store: its shards stay leased until the lease runs out, and what was published is published again by the next one.
+type Process struct {
+	dead chan struct{}
+	once sync.Once
+}
+
+// Process returns a new process, which [Faults.Crash] kills from now on, in place of the one before. Start the next one when Run of the
+// relay before has returned.
+func (in *Injector) Process() *Process {
+	p := &Process{dead: make(chan struct{})}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.process = p
+	return p
+}
+
+func (in *Injector) current() *Process {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.process
+}
+
+// Kill ends the process, at once and without notice.
+func (p *Process) Kill() {
+	if p != nil {
+		p.once.Do(func() { close(p.dead) })
+	}
+}
+
+// Dead reports whether the process has died.
+func (p *Process) Dead() bool {
+	if p == nil {
+		return false
+	}
+	select {
+	case <-p.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+// Context returns a context for Run of the relay, which ends when the process dies.
+func (p *Process) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-p.dead:
+			cancel()
+		case <-stop:
+		}
+	})
+	var once sync.Once
+	return ctx, func() {
+		once.Do(func() { close(stop) })
+		watch.Wait()
+		cancel()
+	}
+}
+
+// Store returns a store for the relay of the process. It does no maintenance.
+func (p *Process) Store(s postrider.Store) postrider.Store { return mortalStore{p, s} }
+
+type mortalStore struct {
+	p     *Process
+	store postrider.Store
+}
+
+func (s mortalStore) Open(ctx context.Context, feed string, member postrider.Member) (postrider.Feed, error) {
+	if s.p.Dead() {
+		return nil, errDead
+	}
+	f, err := s.store.Open(ctx, feed, member)
+	if err != nil {
+		return nil, err
+	}
+	return mortalFeed{s.p, f}, nil
+}
+
+type mortalFeed struct {
+	p    *Process
+	feed postrider.Feed
+}
+
+// alive calls f unless the process has died.
+func alive[T any](p *Process, f func() (T, error)) (result T, err error) {
+	if p.Dead() {
+		return result, errDead
+	}
+	return f()
+}
+
+func (f mortalFeed) Balance(ctx context.Context) (postrider.Share, error) {
+	return alive(f.p, func() (postrider.Share, error) { return f.feed.Balance(ctx) })
+}
+
+func (f mortalFeed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.Batch, error) {
+	return alive(f.p, func() ([]postrider.Batch, error) { return f.feed.Read(ctx, want) })
+}
+
+func (f mortalFeed) Settle(ctx context.Context, marks []postrider.Mark) ([]int, error) {
+	return alive(f.p, func() ([]int, error) { return f.feed.Settle(ctx, marks) })
+}
+
+func (f mortalFeed) Release(ctx context.Context, marks []postrider.Mark) error {
+	_, err := alive(f.p, func() (struct{}, error) { return struct{}{}, f.feed.Release(ctx, marks) })
+	return err
+}
+
+// Close of a dead process does nothing: the store learns of its death when its leases run out.
+func (f mortalFeed) Close(ctx context.Context) error {
+	if f.p.Dead() {
+		return nil
+	}
+	return f.feed.Close(ctx)
+}
+
+func (f mortalFeed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
+	_, err := alive(f.p, func() (struct{}, error) { return struct{}{}, f.feed.Defer(ctx, msgs) })
+	return err
+}
+
+func (f mortalFeed) Blocked(ctx context.Context, shard int) ([]string, error) {
+	return alive(f.p, func() ([]string, error) { return f.feed.Blocked(ctx, shard) })
+}
+
+func (f mortalFeed) Due(ctx context.Context, shards []int, limit int) (postrider.Due, error) {
+	return alive(f.p, func() (postrider.Due, error) { return f.feed.Due(ctx, shards, limit) })
+}
+
+func (f mortalFeed) Conclude(ctx context.Context, done []postrider.Conclusion) ([]string, error) {
+	return alive(f.p, func() ([]string, error) { return f.feed.Conclude(ctx, done) })
+}
+
+func (f mortalFeed) Suspect(ctx context.Context, batch *postrider.Batch, index int) (int, error) {
+	return alive(f.p, func() (int, error) { return f.feed.Suspect(ctx, batch, index) })
+}

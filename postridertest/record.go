@@ -1,0 +1,143 @@
+package postridertest
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/postrider/postrider"
+)
+
+// Recorder is an outbox that passes everything on to another, and remembers it. It is safe for concurrent use.
+//
+// Messages of a transaction that was rolled back were not enqueued. The recorder learns that from the context, if it is that of
+// a [postrider.Transactor]. Of any other transaction it cannot see the end, and takes its messages for enqueued until
+// [Recorder.RolledBack] tells otherwise.
+//
+// The assertions of the embedded View are about all messages that have been committed, in the order in which they were enqueued.
+// Those of [Recorder.In] are about one transaction, and can be made while it is open.
+type Recorder[Tx any] struct {
+	View
+	outbox postrider.Outbox[Tx]
+	log    *enqueuedLog
+}
+
+// Record returns a recorder around an outbox.
+func Record[Tx any](outbox postrider.Outbox[Tx]) *Recorder[Tx] {
+	log := &enqueuedLog{}
+	return &Recorder[Tx]{View: View{log: log}, outbox: outbox, log: log}
+}
+
+// Enqueue implements [postrider.Outbox].
+func (r *Recorder[Tx]) Enqueue(ctx context.Context, tx Tx, msgs ...postrider.Message) error {
+	_, err := r.Offer(ctx, tx, msgs...)
+	return err
+}
+
+// Offer implements [postrider.Outbox].
+func (r *Recorder[Tx]) Offer(ctx context.Context, tx Tx, msgs ...postrider.Message) (repeats []int, err error) {
+	msgs = slices.Clone(msgs)
+	for i := range msgs {
+		if msgs[i].ID.IsZero() {
+			msgs[i].ID = postrider.NewID() // the record shall have the ID that the store has
+		}
+	}
+	repeats, err = r.outbox.Offer(ctx, tx, msgs...)
+	added := make([]*enqueued, len(msgs))
+	for i, m := range msgs {
+		added[i] = &enqueued{Message: copyMessage(m), tx: tx, fate: unseen}
+		switch {
+		case err != nil:
+			added[i].fate, added[i].note = refused, err.Error()
+		case slices.Contains(repeats, i):
+			added[i].fate, added[i].note = repeated, "DedupKey "+m.DedupKey
+		}
+	}
+	r.log.add(ctx, added)
+	return repeats, err
+}
+
+// In returns what was enqueued by one transaction: also while it is open, and no longer when it was seen to roll back.
+func (r *Recorder[Tx]) In(tx Tx) View { return View{log: r.log, one: true, tx: tx} }
+
+// RolledBack tells the recorder that a transaction was rolled back of which it cannot see the end.
+func (r *Recorder[Tx]) RolledBack(tx Tx) {
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	for _, e := range r.log.entries {
+		if e.fate == unseen && sameTx(e.tx, tx) {
+			e.fate = rolledBack
+		}
+	}
+}
+
+// Reset forgets everything that was enqueued so far.
+func (r *Recorder[Tx]) Reset() {
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	r.log.entries = nil
+}
+
+// fate is what has become of a message.
+type fate string
+
+const (
+	open       fate = "in a transaction that has not ended"
+	committed  fate = "enqueued"
+	unseen     fate = "enqueued, in a transaction whose end the recorder cannot see"
+	rolledBack fate = "rolled back"
+	repeated   fate = "left out as a repetition"
+	refused    fate = "refused by the outbox"
+)
+
+type enqueued struct {
+	postrider.Message
+	tx   any
+	fate fate
+	note string
+}
+
+type enqueuedLog struct {
+	mu      sync.Mutex
+	entries []*enqueued
+	counted func(postrider.Message) // is told of each message that counts as enqueued; may be nil
+}
+
+func (l *enqueuedLog) add(ctx context.Context, added []*enqueued) {
+	for _, e := range added {
+		if e.fate != unseen {
+			continue
+		}
+		e.fate = open
+		if postrider.AfterCommit(ctx, func() { l.end(e, committed) }) {
+			postrider.AfterRollback(ctx, func() { l.end(e, rolledBack) })
+		} else {
+			e.fate = unseen
+			l.count(e.Message)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries = append(l.entries, added...)
+}
+
+func (l *enqueuedLog) end(e *enqueued, f fate) {
+	l.mu.Lock()
+	e.fate = f
+	l.mu.Unlock()
+	if f == committed {
+		l.count(e.Message)
+	}
+}
+
+func (l *enqueuedLog) count(m postrider.Message) {
+	if l.counted != nil {
+		l.counted(copyMessage(m))
+	}
+}
+
+// sameTx compares transactions of a type that need not be comparable.
+func sameTx(a, b any) bool {
+	return a != nil && b != nil && reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
+}

@@ -1,0 +1,101 @@
+package postridertest
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/intake"
+)
+
+// arrivals is everything that the broker of a world has accepted, for its consumers.
+type arrivals struct {
+	mu   sync.Mutex
+	msgs []postrider.Message // never changed once they are there
+	more chan struct{}       // closed, and replaced, when there are more
+}
+
+func (a *arrivals) add(m postrider.Message) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.msgs = append(a.msgs, copyMessage(m))
+	close(a.more)
+	a.more = make(chan struct{})
+}
+
+func (a *arrivals) all() ([]postrider.Message, <-chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.msgs, a.more
+}
+
+// subscription is a consumer of a world. It knows what it has not acknowledged.
+type subscription struct {
+	name     string
+	topics   []string
+	arrivals *arrivals
+	journal  *journal
+	log      *slog.Logger
+
+	mu    sync.Mutex
+	acked map[int]bool // by place in arrivals
+	done  int          // all before this place is acknowledged, or for others
+}
+
+// Consume implements [postrider.Consumer].
+func (s *subscription) Consume(ctx context.Context, handle postrider.Handler) error {
+	ctx, cancel := context.WithCancel(ctx)
+	in := intake.Open(ctx, func(ctx context.Context, m postrider.Message) error {
+		defer s.journal.handle()()
+		s.journal.add(Step{What: Received, By: s.name, Message: m})
+		return handle(ctx, m)
+	}, intake.Config{RetryMin: 10 * time.Millisecond, RetryMax: 200 * time.Millisecond, Logger: s.log})
+	defer in.Wait()
+	defer cancel()
+	for next := 0; ; {
+		msgs, more := s.arrivals.all()
+		for ; next < len(msgs); next++ {
+			at := next
+			if s.open(&msgs[at], at) && !in.Accept(copyMessage(msgs[at]), func() { s.ack(at) }) {
+				return nil
+			}
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Close implements [postrider.Consumer].
+func (s *subscription) Close() error { return nil }
+
+// open reports whether a message is for this consumer, and not acknowledged.
+func (s *subscription) open(m *postrider.Message, at int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.acked[at] && (len(s.topics) == 0 || slices.Contains(s.topics, m.Topic))
+}
+
+func (s *subscription) ack(at int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.acked[at] = true
+}
+
+// left returns how many messages are not acknowledged. It is asked by one goroutine at a time.
+func (s *subscription) left() (n int) {
+	msgs, _ := s.arrivals.all()
+	for at := s.done; at < len(msgs); at++ {
+		if s.open(&msgs[at], at) {
+			n++
+		} else if n == 0 {
+			s.done = at + 1
+		}
+	}
+	return n
+}

@@ -1,0 +1,171 @@
+package postridertest
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postrider/postrider"
+	broker "github.com/postrider/postrider/broker/memory"
+	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/memory"
+)
+
+// Config tunes a [World]. The zero value works.
+type Config struct {
+	// Store is how the store is set up. Its number of shards defaults to 1, so that all messages go in the order of their
+	// commits, and its InboxWindow to 292 years: the time of a bubble begins in the year 2000, and IDs of messages may be of
+	// another time.
+	Store memory.Config
+	// Relay is how the relay works. Its times default to shorter ones than those of [relay.Config], except that of retries.
+	Relay relay.Config
+	// Route puts the application's own routes between the relay and the broker. Defaults to none.
+	Route func(broker postrider.Publisher) postrider.Publisher
+	// Faults is what goes wrong between store, broker and consumers. Defaults to nothing.
+	Faults Faults
+	// Parallel lets handlers run at the same time, as they do in production. Defaults to false: one at a time, so that those of
+	// a test need no locks, and happen in the same order each time.
+	Parallel bool
+	// Patience bounds how long Deliver goes on while messages keep coming and, outside of a bubble, how long Settle and Advance
+	// wait. Defaults to 1 minute.
+	Patience time.Duration
+}
+
+// World is everything between a producer and its consumers, in memory: a store, a broker, a relay, and consumers. Nothing moves
+// on its own: [World.Deliver], [World.Settle] and [World.Advance] do their work and return when all is quiet. It belongs
+// to the goroutine of its test.
+//
+// It works anywhere. In a bubble of testing/synctest the time is virtual, and pauses cost nothing. No goroutine of it is left
+// when a method returns, so there is nothing to close.
+type World struct {
+	// Store has the transactions, by its Do or Begin, and everything that an operator can do.
+	Store *memory.Store
+	// Outbox is that of the store. It records what is enqueued.
+	Outbox *Recorder[*memory.Tx]
+	// Broker has what was sent. Its Fail makes it refuse. What is published there directly reaches no consumer: see Publish.
+	Broker *broker.Broker
+	// Faults is what goes wrong, as configured.
+	Faults *Injector
+
+	t        testing.TB
+	cfg      Config
+	bubble   bool
+	log      *slog.Logger
+	journal  *journal
+	arrivals *arrivals
+	door     postrider.Publisher               // of the broker
+	pub      postrider.Publisher               // that the relay has
+	carriers []func(ctx context.Context) error // run the consumers
+	subs     []*subscription
+	unquiet  string // why the last Deliver gave up; empty if it did not
+}
+
+// New returns a world for a test. Errors that its parts log go to the output of the test.
+func New(t testing.TB, cfg Config) *World {
+	t.Helper()
+	if cfg.Store.Shards == 0 {
+		cfg.Store.Shards = 1
+	}
+	if cfg.Store.InboxWindow == 0 {
+		cfg.Store.InboxWindow = math.MaxInt64
+	}
+	setDefault(&cfg.Patience, time.Minute)
+	setDefault(&cfg.Relay.Feed, "default")
+	setDefault(&cfg.Relay.Lease, max(2*time.Second, 4*cfg.Faults.Delay))
+	setDefault(&cfg.Relay.BalanceInterval, cfg.Relay.Lease/20)
+	setDefault(&cfg.Relay.SettleInterval, time.Millisecond)
+	setDefault(&cfg.Relay.PollMin, time.Millisecond)
+	setDefault(&cfg.Relay.PollMax, 5*time.Millisecond)
+	setDefault(&cfg.Relay.RetryMin, 20*time.Millisecond)
+	setDefault(&cfg.Relay.RetryMax, 200*time.Millisecond)
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
+	if cfg.Relay.Logger == nil {
+		cfg.Relay.Logger = log
+	}
+
+	w := &World{t: t, cfg: cfg, bubble: inBubble(), log: log, journal: newJournal(cfg.Parallel)}
+	w.Store = memory.New(cfg.Store)
+	w.Outbox = Record(postrider.Outbox[*memory.Tx](w.Store))
+	w.Outbox.log.counted = func(m postrider.Message) { w.journal.add(Step{What: Enqueued, Message: m}) }
+	w.Broker = broker.New()
+	w.Faults = Inject(t, cfg.Faults)
+	w.arrivals = &arrivals{more: make(chan struct{})}
+	w.door = accepting{w.Broker, w.arrivals, w.journal}
+	w.pub = asking{w.Faults.Publisher(w.door), w.journal}
+	if cfg.Route != nil {
+		w.pub = cfg.Route(w.pub)
+	}
+	if _, err := relay.New(w.Store, w.pub, cfg.Relay); err != nil {
+		t.Fatalf("postridertest: %v", err)
+	}
+	return w
+}
+
+// Inbox returns a new inbox that receives from the broker what is sent to the topics; without any, everything. Handlers are
+// registered before the next Deliver.
+func (w *World) Inbox(name string, cfg inbox.Config, topics ...string) *inbox.Inbox[*memory.Tx] {
+	w.t.Helper()
+	if cfg.Logger == nil {
+		cfg.Logger = w.log
+	}
+	store := watched[*memory.Tx]{InboxStore(w.Faults, inbox.Store[*memory.Tx](w.Store.Inbox())), w.journal}
+	in, err := inbox.New(inbox.Store[*memory.Tx](store), name, cfg)
+	if err != nil {
+		w.t.Fatalf("postridertest: %v", err)
+	}
+	consumer := w.Faults.Consumer(w.subscribe(name, topics))
+	w.carriers = append(w.carriers, func(ctx context.Context) error { return in.Run(ctx, consumer) })
+	return in
+}
+
+// Subscribe has a handler receive from the broker what is sent to the topics; without any, everything. It is for consumers
+// that do without an inbox.
+func (w *World) Subscribe(name string, handle postrider.Handler, topics ...string) {
+	consumer := w.Faults.Consumer(w.subscribe(name, topics))
+	w.carriers = append(w.carriers, func(ctx context.Context) error {
+		return consumer.Consume(ctx, func(ctx context.Context, m postrider.Message) error {
+			err := handle(ctx, m)
+			if err != nil {
+				w.journal.add(Step{What: Failed, By: name, Message: m, Err: err.Error()})
+			} else {
+				w.journal.add(Step{What: Handled, By: name, Message: m})
+			}
+			return err
+		})
+	})
+}
+
+// Publish sends messages to the broker, past the store, the relay and the faults: as another producer does, or an operator who
+// sends something again. They are received by the next Deliver.
+func (w *World) Publish(msgs ...postrider.Message) {
+	w.t.Helper()
+	for _, err := range w.door.Publish(context.Background(), msgs) {
+		if err != nil {
+			w.t.Fatalf("postridertest: %v", err)
+		}
+	}
+}
+
+func (w *World) subscribe(name string, topics []string) *subscription {
+	s := &subscription{name: name, topics: topics, arrivals: w.arrivals, journal: w.journal, log: w.log, acked: make(map[int]bool)}
+	w.subs = append(w.subs, s)
+	return s
+}
+
+// inBubble reports whether the goroutine is in a bubble of testing/synctest.
+func inBubble() (yes bool) {
+	defer func() { yes = recover() == nil }()
+	synctest.Wait()
+	return true
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

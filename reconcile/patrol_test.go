@@ -1,0 +1,316 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/reconcile"
+	"github.com/postrider/postrider/store/memory"
+)
+
+// world is business rows, and the outbox of their messages.
+type world struct {
+	*memory.Store
+	patrols *memory.Patrols[*memory.Tx]
+
+	mu    sync.Mutex
+	rows  map[string]time.Time // that lack their effect, by ID
+	calls int
+}
+
+func newWorld() *world {
+	return &world{Store: memory.New(memory.Config{}), patrols: memory.NewPatrols[*memory.Tx](), rows: make(map[string]time.Time)}
+}
+
+func (w *world) find(_ context.Context, _ *memory.Tx, since, until time.Time, limit int) (found []postrider.Message, _ error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls++
+	for id, at := range w.rows {
+		if !at.Before(since) && at.Before(until) && len(found) < limit {
+			found = append(found, row(id))
+		}
+	}
+	return found, nil
+}
+
+func row(id string) postrider.Message {
+	return postrider.UniqueEvent("row.added", "row", id, id)
+}
+
+func (w *world) lack(n int, at time.Time, apart time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range n {
+		w.rows[fmt.Sprintf("%d-%d", at.UnixNano(), i)] = at.Add(time.Duration(i) * apart)
+	}
+}
+
+func (w *world) patrol(t *testing.T, cfg reconcile.Config, jobs ...reconcile.Job[*memory.Tx]) *reconcile.Patrol[*memory.Tx] {
+	t.Helper()
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	p, err := reconcile.New(w.patrols, w.Store, w.Store, cfg, jobs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func must(t *testing.T, p *reconcile.Patrol[*memory.Tx], o reconcile.Options, found, fixed int64) {
+	t.Helper()
+	run, err := p.RunNow(t.Context(), "rows", o)
+	if err != nil || run.Found != found || run.Fixed != fixed {
+		t.Fatalf("found %d, fixed %d, err %v; want %d and %d", run.Found, run.Fixed, err, found, fixed)
+	}
+}
+
+// TestWindowIsDivided holds that everything is found whatever lies where, in transactions of one batch, also if rows that
+// were dealt with still lack their effect.
+func TestWindowIsDivided(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		start := time.Now()
+		w.lack(950, start.Add(-20*time.Hour), 10*time.Millisecond)
+		w.lack(300, start.Add(-10*time.Hour), 0) // all at one time: more than a batch, and not to be divided
+		w.lack(50, start.Add(-3*time.Hour), time.Minute)
+		w.lack(7, start.Add(-time.Minute), 0)  // in the grace period
+		w.lack(7, start.Add(-25*time.Hour), 0) // too old
+		p := w.patrol(t, reconcile.Config{}, reconcile.Job[*memory.Tx]{Name: "rows", Find: w.find, Rate: -1})
+		must(t, p, reconcile.Options{DryRun: true}, 1300, 0)
+		must(t, p, reconcile.Options{Limit: 120}, 120, 120)
+		run, err := p.RunNow(t.Context(), "rows", reconcile.Options{})
+		if err != nil || run.Fixed != 1180 || run.Found < 1180 {
+			t.Fatalf("%+v, %v", run, err)
+		}
+		must(t, p, reconcile.Options{}, 1300, 0) // told, and still without effect
+		must(t, p, reconcile.Options{Since: 5 * time.Hour}, 50, 0)
+		if stats := p.Stats()[0]; stats.Fixed != 1300 || stats.Runs != 4 || stats.Job != "rows" {
+			t.Errorf("stats %+v", stats)
+		}
+		states, err := p.Jobs(t.Context())
+		if err != nil || states[0].Total.Fixed != 1300 || states[0].Last.Fixed != 0 || states[0].Last.Found != 50 {
+			t.Errorf("states %+v, %v", states, err)
+		}
+	})
+}
+
+// TestRate holds that a run takes as long as Rate says, and keeps its claim meanwhile.
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.lack(1000, time.Now().Add(-time.Hour), time.Second)
+		job := reconcile.Job[*memory.Tx]{Name: "rows", Find: w.find, Rate: 1, Timeout: time.Second}
+		p := w.patrol(t, reconcile.Config{Lease: 10 * time.Second}, job)
+		other := w.patrol(t, reconcile.Config{}, job)
+		start, done := time.Now(), make(chan struct{})
+		go func() {
+			defer close(done)
+			must(t, p, reconcile.Options{}, 1000, 1000)
+		}()
+		for range 15 * 60 {
+			time.Sleep(time.Second)
+			if _, err := other.RunNow(t.Context(), "rows", reconcile.Options{}); !errors.Is(err, reconcile.ErrNotYet) {
+				t.Fatalf("after %v: %v", time.Since(start), err)
+			}
+		}
+		<-done
+		if took := time.Since(start); took < 900*time.Second || took > 1000*time.Second {
+			t.Errorf("1000 messages took %v", took)
+		}
+	})
+}
+
+// TestAgain holds that a fact whose message was lost behind the outbox is told again, not at once and not for ever.
+func TestAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.lack(1, time.Now().Add(-time.Hour), 0)
+		keys := make(map[string]bool)
+		p := w.patrol(t, reconcile.Config{}, reconcile.Job[*memory.Tx]{
+			Name: "rows", Find: w.find, Again: reconcile.Again{Max: 3, After: time.Hour}})
+		fixed := 0
+		for range 22 * 60 / 5 { // until it is out of the window
+			run, err := p.RunNow(t.Context(), "rows", reconcile.Options{Show: func(m postrider.Message) { keys[m.DedupKey] = true }})
+			if err != nil || run.Found != 1 {
+				t.Fatalf("%+v, %v", run, err)
+			}
+			fixed += int(run.Fixed)
+			time.Sleep(5 * time.Minute)
+		}
+		if fixed != 4 || len(keys) != 4 {
+			t.Fatalf("sent %d times, as %v", fixed, keys)
+		}
+		for key := range keys {
+			if base, n, again := strings.Cut(key, "#patrol:"); !strings.HasPrefix(base, "row.added:") || again && !strings.Contains("123", n) {
+				t.Errorf("key %q", key)
+			}
+		}
+	})
+}
+
+// TestRunOnce holds that of many patrols one runs a job at a time, when it is due, and that what was missed is made up for once.
+func TestRunOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		var now, runs atomic.Int64
+		schedule, err := reconcile.Cron("*/10 * * * *", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := reconcile.Job[*memory.Tx]{Name: "rows", Schedule: schedule, Find: func(context.Context, *memory.Tx, time.Time, time.Time, int) ([]postrider.Message, error) {
+			if now.Add(1) > 1 {
+				t.Error("two at once")
+			}
+			runs.Add(1)
+			time.Sleep(20 * time.Second)
+			now.Add(-1)
+			return nil, nil
+		}}
+		serve := func(d time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			var all sync.WaitGroup
+			for range 5 {
+				p := w.patrol(t, reconcile.Config{}, job)
+				all.Go(func() { _ = p.Run(ctx) })
+			}
+			all.Wait()
+		}
+		serve(time.Hour + time.Minute) // a bubble begins at midnight
+		if n := runs.Swap(0); n != 6 {
+			t.Errorf("%d runs in an hour", n)
+		}
+		time.Sleep(5 * time.Hour)
+		serve(time.Minute)
+		if n := runs.Load(); n != 1 {
+			t.Errorf("%d runs for 30 that were missed", n)
+		}
+	})
+}
+
+// TestTakeover holds that the job of a runner that hangs is taken over when its lease ends, and that what the runner does then is void.
+func TestTakeover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.lack(1, time.Now().Add(-time.Hour), 0)
+		hung, wake := make(chan struct{}), make(chan struct{})
+		first := w.patrol(t, reconcile.Config{Lease: time.Minute}, reconcile.Job[*memory.Tx]{Name: "rows", Find: func(ctx context.Context, tx *memory.Tx, since, until time.Time, limit int) ([]postrider.Message, error) {
+			close(hung)
+			<-wake
+			return w.find(ctx, tx, since, until, limit)
+		}})
+		ended := make(chan error)
+		go func() {
+			_, err := first.RunNow(context.WithoutCancel(t.Context()), "rows", reconcile.Options{})
+			ended <- err
+		}()
+		<-hung
+		start := time.Now()
+		second := w.patrol(t, reconcile.Config{}, reconcile.Job[*memory.Tx]{Name: "rows", Find: w.find})
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+		defer cancel()
+		_ = second.Run(ctx)
+		if s := second.Stats()[0]; s.Runs != 1 || s.Fixed != 1 {
+			t.Errorf("after %v: %+v", time.Since(start), s)
+		}
+		close(wake)
+		if err := <-ended; !errors.Is(err, reconcile.ErrLost) {
+			t.Errorf("the one that hung: %v", err)
+		}
+		states, _ := second.Jobs(t.Context())
+		if states[0].Total != (reconcile.Counts{Found: 1, Fixed: 1}) {
+			t.Errorf("%+v", states[0])
+		}
+	})
+}
+
+// TestStop holds that a job whose process is stopped is gone on with by another one at once.
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.lack(300, time.Now().Add(-time.Hour), time.Second)
+		job := reconcile.Job[*memory.Tx]{Name: "rows", Schedule: reconcile.Every(time.Hour), Find: w.find, Rate: 1}
+		for range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+			_ = w.patrol(t, reconcile.Config{}, job).Run(ctx)
+			cancel()
+		}
+		states, err := w.patrols.Jobs(t.Context())
+		if err != nil || states[0].Total.Fixed != 300 {
+			t.Errorf("%+v, %v", states, err)
+		}
+	})
+}
+
+// TestFailures holds that a failure is recorded, changes nothing and ends nothing.
+func TestFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		var broken atomic.Bool
+		broken.Store(true)
+		p := w.patrol(t, reconcile.Config{}, reconcile.Job[*memory.Tx]{Name: "rows", Find: func(ctx context.Context, tx *memory.Tx, since, until time.Time, limit int) ([]postrider.Message, error) {
+			if broken.Load() {
+				return []postrider.Message{postrider.Event("row.added", "row", "1", 1)}, nil
+			}
+			return w.find(ctx, tx, since, until, limit)
+		}})
+		_, err := p.RunNow(t.Context(), "rows", reconcile.Options{})
+		var invalid *postrider.InvalidError
+		if !errors.As(err, &invalid) || invalid.Field != "DedupKey" {
+			t.Fatalf("without a dedup key: %v", err)
+		}
+		if _, err := p.RunNow(t.Context(), "row", reconcile.Options{}); !errors.Is(err, reconcile.ErrNoJob) {
+			t.Errorf("no such job: %v", err)
+		}
+		if _, err := p.RunNow(t.Context(), "rows", reconcile.Options{Since: time.Second}); err == nil {
+			t.Error("Since within Grace was accepted")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
+		defer cancel()
+		go func() { time.Sleep(time.Minute); broken.Store(false) }()
+		_ = p.Run(ctx)
+		states, err := p.Jobs(t.Context())
+		if s := states[0]; err != nil || s.Runs != 4 || s.Failed != 2 || s.Last.Error != "" || s.Total.Fixed != 0 {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
+}
+
+func TestMistakes(t *testing.T) {
+	w := newWorld()
+	good := reconcile.Job[*memory.Tx]{Name: "rows", Find: w.find}
+	for name, change := range map[string]func(j *reconcile.Job[*memory.Tx]){
+		"Name":    func(j *reconcile.Job[*memory.Tx]) { j.Name = "a b" },
+		"neither": func(j *reconcile.Job[*memory.Tx]) { j.Find = nil },
+		"both": func(j *reconcile.Job[*memory.Tx]) {
+			j.Check = func(context.Context, *reconcile.Round) error { return nil }
+		},
+		"Window":   func(j *reconcile.Job[*memory.Tx]) { j.Window, j.Grace = time.Minute, time.Minute },
+		"Grace":    func(j *reconcile.Job[*memory.Tx]) { j.Grace = -1 },
+		"Batch":    func(j *reconcile.Job[*memory.Tx]) { j.Batch = -1 },
+		"Limit":    func(j *reconcile.Job[*memory.Tx]) { j.Limit = -1 },
+		"AgainMax": func(j *reconcile.Job[*memory.Tx]) { j.Again.Max = -1 },
+		"Lease":    func(j *reconcile.Job[*memory.Tx]) { j.Timeout = time.Hour },
+	} {
+		j := good
+		change(&j)
+		if _, err := reconcile.New(w.patrols, w.Store, w.Store, reconcile.Config{}, j); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	if _, err := reconcile.New(w.patrols, w.Store, w.Store, reconcile.Config{}, good, good); err == nil {
+		t.Error("two jobs of one name: accepted")
+	}
+	if _, err := reconcile.New(w.patrols, w.Store, nil, reconcile.Config{}, good); err == nil {
+		t.Error("no outbox: accepted")
+	}
+}

@@ -1,0 +1,246 @@
+package saga
+
+import (
+	"strings"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// What follows changes an instance that is locked, and notes in a change what is to be written. Times are those of the
+// store's clock, i.Now.
+
+// finish settles a step whose action or compensation has run well.
+func (d *definition[Tx]) finish(i *Instance, s *StepState, c *Change) {
+	c.step(s.Name)
+	s.Due = time.Time{}
+	switch s.State {
+	case StepReady, StepWaiting:
+		s.State, s.Ended, s.Order = StepDone, i.Now, i.lastOrder()+1
+	case StepUndoing, StepStuck:
+		s.State, s.Undone = StepUndone, i.Now
+	}
+	d.proceed(i, c)
+}
+
+// fail notes a failed attempt, and decides what comes of it.
+func (d *definition[Tx]) fail(i *Instance, s *StepState, st *step[Tx], err error, slow time.Duration, c *Change) {
+	c.step(s.Name)
+	s.Attempts++
+	s.Error = clean(err.Error())
+	permanent := postrider.ClassOf(err) == postrider.ClassPermanent
+	switch {
+	case s.State == StepUndoing && !permanent && s.Attempts < st.undoRetry.Attempts:
+		s.Due = i.Now.Add(st.undoRetry.pause(s.Attempts))
+		return
+	case s.State == StepUndoing || s.State == StepStuck:
+		s.State, i.Status = StepStuck, Stuck
+		s.Due = i.Now.Add(slow)
+		return
+	case !i.Status.forward():
+		s.Due, s.Ended = time.Time{}, i.Now
+		s.State = StepCancelled
+		if st.undoFailed {
+			s.State, s.Order = StepFailed, i.lastOrder()+1
+		}
+		d.proceed(i, c)
+		return
+	case !permanent && s.Attempts < st.retry.Attempts:
+		s.State = StepReady
+		s.Due = sooner(i.Now.Add(st.retry.pause(s.Attempts)), i.Deadline)
+		d.refresh(i)
+		return
+	}
+	d.giveUp(i, s, s.Name+": "+s.Error, c)
+}
+
+// giveUp ends the way forward with a step that has failed or was not in time.
+func (d *definition[Tx]) giveUp(i *Instance, s *StepState, cause string, c *Change) {
+	c.step(s.Name)
+	s.State, s.Due, s.Ended = StepFailed, time.Time{}, i.Now
+	if st := d.step(s.Name); s.Attempts > 0 && st != nil && st.undoFailed {
+		s.Order = i.lastOrder() + 1
+	}
+	if i.Status.forward() {
+		i.Status, i.Cause = Compensating, cause
+	}
+	d.proceed(i, c)
+}
+
+// cancel settles a step that was reached and is not to be run any more.
+func (d *definition[Tx]) cancel(i *Instance, s *StepState, c *Change) {
+	c.step(s.Name)
+	s.State, s.Due, s.Ended = StepCancelled, time.Time{}, i.Now
+	if st := d.step(s.Name); s.Attempts > 0 && st != nil && st.undoFailed {
+		s.State, s.Order = StepFailed, i.lastOrder()+1
+	}
+	d.proceed(i, c)
+}
+
+// skip settles a step that an operator wants left out.
+func (d *definition[Tx]) skip(i *Instance, s *StepState, c *Change) {
+	c.step(s.Name)
+	s.State, s.Due, s.Skip = StepSkipped, time.Time{}, false
+	if i.Status.forward() {
+		s.Ended = i.Now
+	} else {
+		s.Undone = i.Now
+	}
+	d.proceed(i, c)
+}
+
+// proceed makes due what comes next.
+func (d *definition[Tx]) proceed(i *Instance, c *Change) {
+	if i.Status.forward() {
+		d.forward(i, c)
+	}
+	if !i.Status.forward() && !i.Status.Finished() {
+		d.backward(i, c)
+	}
+}
+
+func (d *definition[Tx]) forward(i *Instance, c *Change) {
+	stage, left := 0, false
+	for _, s := range i.Steps {
+		if s.State.active() {
+			d.refresh(i)
+			return
+		}
+		if s.State == StepPending && (!left || s.Stage < stage) {
+			stage, left = s.Stage, true
+		}
+	}
+	switch {
+	case !left:
+		i.Status, i.Finished = Completed, i.Now
+		return
+	case !i.Deadline.IsZero() && !i.Now.Before(i.Deadline):
+		i.Status, i.Cause = Compensating, ErrDeadline.Error()
+		return
+	}
+	for n := range i.Steps {
+		s := &i.Steps[n]
+		if s.State != StepPending || s.Stage != stage {
+			continue
+		}
+		c.step(s.Name)
+		s.Reached = i.Now
+		s.State, s.Due = StepReady, i.Now
+		if st := d.step(s.Name); st != nil && st.waits && i.heard(s.Name) == nil {
+			s.State, s.Due = StepWaiting, i.Deadline
+			if st.within > 0 {
+				s.Until = i.Now.Add(st.within)
+				s.Due = sooner(s.Until, i.Deadline)
+			}
+		}
+	}
+	d.refresh(i)
+}
+
+// refresh tells sagas that only wait from others.
+func (d *definition[Tx]) refresh(i *Instance) {
+	i.Status = Waiting
+	for _, s := range i.Steps {
+		if s.State == StepReady || s.State == StepWaiting && i.heard(s.Name) != nil {
+			i.Status = Running
+		}
+	}
+}
+
+func (d *definition[Tx]) backward(i *Instance, c *Change) {
+	i.Status = Compensating
+	if c.Wake = i.wakeActive(); len(c.Wake) > 0 {
+		return
+	}
+	for {
+		var last *StepState
+		for n := range i.Steps {
+			s := &i.Steps[n]
+			switch s.State {
+			case StepUndoing, StepStuck:
+				return
+			case StepDone, StepFailed:
+				if s.Order > 0 && (last == nil || s.Order > last.Order) {
+					last = s
+				}
+			}
+		}
+		if last == nil {
+			i.Status, i.Finished = Compensated, i.Now
+			return
+		}
+		c.step(last.Name)
+		last.Attempts, last.Due = 0, i.Now
+		last.State = StepUndoing
+		// One that this program does not know may have a compensation: whoever knows it will see.
+		if st := d.step(last.Name); st != nil && !st.hasUndo {
+			last.State, last.Due, last.Undone = StepUndone, time.Time{}, i.Now
+			continue
+		}
+		return
+	}
+}
+
+// wakeActive makes the steps due that are under way, so that they are settled, and returns their names.
+func (i *Instance) wakeActive() []string {
+	var names []string
+	for n := range i.Steps {
+		if s := &i.Steps[n]; s.State.active() {
+			s.Due = i.Now
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// receive takes a signal in.
+func (i *Instance) receive(name string, payload []byte) (Receipt, Change) {
+	c := Change{Signal: name}
+	s := i.Step(name)
+	if had := i.signal(name); had != nil {
+		had.Repeats++
+		if had.Late {
+			return Late, c
+		}
+		return Repeated, c
+	}
+	signal := Signal{Name: name, Payload: payload, At: i.Now}
+	signal.Late = !i.Status.forward() || s == nil || s.State != StepPending && !s.State.active()
+	i.Signals = append(i.Signals, signal)
+	if signal.Late {
+		return Late, c
+	}
+	if s.State == StepWaiting {
+		s.Due = i.Now
+		i.Status = Running
+		c.Wake = []string{name}
+	}
+	return Accepted, c
+}
+
+func (i *Instance) lastOrder() int {
+	last := 0
+	for _, s := range i.Steps {
+		last = max(last, s.Order)
+	}
+	return last
+}
+
+// sooner returns the earlier of two times; a zero one is never.
+func sooner(a, b time.Time) time.Time {
+	if b.IsZero() || !a.IsZero() && a.Before(b) {
+		return a
+	}
+	return b
+}
+
+const maxError = 4000
+
+// clean makes the text of an error one that every store can keep.
+func clean(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+	if len(text) > maxError {
+		text = strings.ToValidUTF8(text[:maxError], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,36 @@
+package saga
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"runtime/debug"
+)
+
+type keyOf struct{}
+
+// Key returns a text that is the same for every run of the same step of the same instance, and for nothing else: the
+// idempotency key for what an action does outside of the database. A compensation has one of its own. It is empty if ctx does
+// not come from a step.
+func Key(ctx context.Context) string {
+	key, _ := ctx.Value(keyOf{}).(string)
+	return key
+}
+
+func withKey(ctx context.Context, name, id, step string, undo bool) context.Context {
+	key := url.PathEscape(name) + "/" + url.PathEscape(id) + "/" + url.PathEscape(step)
+	if undo {
+		key += "/undo"
+	}
+	return context.WithValue(ctx, keyOf{}, key)
+}
+
+// safely turns a panic into an error: one step must not end the whole program, and its saga with it again and again.
+func safely(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("saga: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
+}

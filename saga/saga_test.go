@@ -1,0 +1,216 @@
+package saga_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postrider/postrider/saga"
+	"github.com/postrider/postrider/store/memory"
+)
+
+func TestDeclarationReportsAllMistakes(t *testing.T) {
+	type tx = *memory.Tx
+	fine := func(context.Context, tx, *int) error { return nil }
+	sagas := memory.NewSagas(memory.New(memory.Config{}))
+	_, err := saga.New(sagas, "",
+		saga.Step("a", fine, nil).Timeout(-1).UndoFailed(),
+		saga.Step[tx, int]("b", nil, nil),
+		saga.Step("a", fine, fine).Within(time.Second),
+		saga.Parallel(saga.Step("c\n", fine, fine).Retry(saga.Retry{Attempts: -1, First: time.Hour, Most: time.Minute})),
+		saga.Wait("d", func(context.Context, tx, *int, int) error { return nil }, nil).Within(-1).RetryUndo(saga.Retry{First: -1}))
+	for _, want := range []string{
+		"the saga has no name", "a timeout of -1ns", "UndoFailed wants a compensation", `step "b" has no action`, `two steps have the name "a"`,
+		"Within is for steps that wait", "Parallel has less than two steps", `"c\n"`, "-1 attempts", "1h0m0s, is longer than the longest, 1m0s",
+		"waits within -1ns", "pauses of -1ns",
+	} {
+		if !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%q is missing in:\n%v", want, err)
+		}
+	}
+	if _, err := saga.New[tx, int](nil, "x"); err == nil || !strings.Contains(err.Error(), "no store") || !strings.Contains(err.Error(), "no steps") {
+		t.Errorf("got %v", err)
+	}
+
+	g, err := saga.New(sagas, "x", saga.Step("a", fine, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere, err := saga.New(memory.NewSagas(memory.New(memory.Config{})), "y", saga.Step("a", fine, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = saga.NewRunner(saga.Config{Concurrency: -1, Poll: -1, Grace: -1, SlowRetry: -1}, g, g, elsewhere)
+	for _, want := range []string{"Concurrency is -1", "Poll is -1ns", "Grace is -1ns", "SlowRetry is -1ns", `two sagas have the name "x"`, `"y" lies in another store`} {
+		if !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%q is missing in:\n%v", want, err)
+		}
+	}
+	if _, err := saga.NewRunner[tx](saga.Config{}); err == nil {
+		t.Error("a runner without sagas")
+	}
+}
+
+func TestRunInProcess(t *testing.T) {
+	var log []string
+	word := func(w string, err error) func(context.Context) error {
+		return func(ctx context.Context) error {
+			log = append(log, w)
+			return errors.Join(err, ctx.Err())
+		}
+	}
+	broken := errors.New("broken")
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, test := range []struct {
+		steps []saga.Task
+		want  string
+		stuck bool
+	}{
+		{[]saga.Task{saga.Do("a", word("a", nil), nil), saga.Do("b", word("b", nil), word("-b", nil))}, "a b", false},
+		{[]saga.Task{saga.Do("a", word("a", nil), word("-a", nil)), saga.Do("b", word("b", nil), nil), saga.Do("c", word("c", broken), word("-c", nil))}, "a b c -a", false},
+		{[]saga.Task{saga.Do("a", word("a", nil), word("-a", nil)), saga.Do("b", word("b", nil), word("-b", broken)),
+			saga.Do("c", func(context.Context) error { panic("oh") }, nil)}, "a b -b -b -b -a", true},
+		{[]saga.Task{saga.Do("a", word("a", nil), word("-a", nil)), saga.Do("b", func(context.Context) error { cancel(); return nil }, nil),
+			saga.Do("c", word("c", nil), nil)}, "a -a", false},
+	} {
+		log = nil
+		err := saga.Run(ctx, test.steps...)
+		var failed *saga.StepError
+		if got := strings.Join(log, " "); got != test.want || err != nil && (!errors.As(err, &failed) || !errors.Is(err, saga.ErrStep)) {
+			t.Errorf("%s: %v; want %s", got, err, test.want)
+		}
+		if err != nil && test.stuck != (failed.Stuck != nil && strings.Contains(err.Error(), "not undone")) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestIdleRunnerAsksOnce holds what an idle runner costs, and that it is woken by what is started in its process.
+func TestIdleRunnerAsksOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &countingStore{Sagas: memory.NewSagas(memory.New(memory.Config{}))}
+		g, err := saga.New(store, "g", saga.Step("a", func(context.Context, *memory.Tx, *int) error { return nil }, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := saga.NewRunner(saga.Config{Concurrency: 20}, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // it may be run again
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- r.Run(ctx) }()
+			time.Sleep(time.Minute)
+			store.due.Store(0)
+			store.taken.Store(0)
+			time.Sleep(time.Hour)
+			if due := store.due.Load(); due > 3600 || due < 2500 || store.taken.Load() > 0 {
+				t.Errorf("asked %d times in an hour, and %d times in transactions", due, store.taken.Load())
+			}
+			id := time.Now().String()
+			began := time.Now()
+			if err := store.Do(ctx, func(ctx context.Context, tx *memory.Tx) error { return g.Start(ctx, tx, id, 0) }); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if i, err := store.Show(ctx, "g", id); err != nil || i.Status != saga.Completed || time.Since(began) > 0 {
+				t.Errorf("%+v, %v after %v", i, err, time.Since(began))
+			}
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+type countingStore struct {
+	*memory.Sagas
+	due, taken atomic.Int64
+}
+
+func (s *countingStore) Due(ctx context.Context, known saga.Known) (time.Duration, bool, error) {
+	s.due.Add(1)
+	return s.Sagas.Due(ctx, known)
+}
+
+func (s *countingStore) Take(ctx context.Context, tx *memory.Tx, known saga.Known) (*saga.Instance, string, error) {
+	s.taken.Add(1)
+	return s.Sagas.Take(ctx, tx, known)
+}
+
+// TestPauses holds the pauses between attempts: 1, 2, 4 seconds and so on.
+func TestPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.NewSagas(memory.New(memory.Config{}))
+		var at []time.Duration
+		began := time.Now()
+		g, err := saga.New(store, "g", saga.Step("a", func(context.Context, *memory.Tx, *int) error {
+			at = append(at, time.Since(began).Round(time.Second))
+			return errors.New("no")
+		}, nil).Retry(saga.Retry{Attempts: 6, Most: 5 * time.Second}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := saga.NewRunner(saga.Config{Poll: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)}, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		if err := store.Do(ctx, func(ctx context.Context, tx *memory.Tx) error { return g.Start(ctx, tx, "1", 0) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if want := []time.Duration{0, 1e9, 3e9, 7e9, 12e9, 17e9}; !slices.Equal(at, want) {
+			t.Errorf("tried at %v, want %v", at, want)
+		}
+	})
+}
+
+// TestGrace holds that a step that is under way when Run is to end is interrupted after the grace, and run again by the next.
+func TestGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.NewSagas(memory.New(memory.Config{}))
+		runs := 0
+		g, err := saga.New(store, "g", saga.Step("a", func(ctx context.Context, _ *memory.Tx, _ *int) error {
+			if runs++; runs == 1 {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Do(t.Context(), func(ctx context.Context, tx *memory.Tx) error { return g.Start(ctx, tx, "1", 0) }); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for range 2 {
+			r, err := saga.NewRunner(saga.Config{Grace: 3 * time.Second}, g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithTimeout(t.Context(), time.Second)
+			if err := r.Run(ctx); err != nil {
+				t.Error(err)
+			}
+			stop()
+		}
+		i, err := store.Show(t.Context(), "g", "1")
+		if err != nil || i.Status != saga.Completed || i.Steps[0].Attempts != 0 || runs != 2 || time.Since(began) != 5*time.Second {
+			t.Errorf("%+v, %v after %d runs and %v", i, err, runs, time.Since(began))
+		}
+	})
+}

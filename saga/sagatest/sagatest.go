@@ -1,0 +1,234 @@
+// Package sagatest is the suite that every store of sagas passes.
+package sagatest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/saga"
+)
+
+// Harness is what the suite works on: a store, and the operator's side of it. Tests do not mind sharing one.
+type Harness[Tx any] struct {
+	Store   saga.Store[Tx]
+	Desk    saga.Desk
+	Records desk.Records
+}
+
+// Run runs the suite. open is called for every test.
+func Run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
+	for name, test := range map[string]func(*scene[Tx]){
+		"Completes":                completes[Tx],
+		"StartIsPartOfTransaction": startIsPartOfTransaction[Tx],
+		"SameIDTwice":              sameIDTwice[Tx],
+		"RetriesWithFreshData":     retriesWithFreshData[Tx],
+		"CompensatesInReverse":     compensatesInReverse[Tx],
+		"PermanentAtOnce":          permanentAtOnce[Tx],
+		"PanicIsAFailure":          panicIsAFailure[Tx],
+		"StepTimeout":              stepTimeout[Tx],
+		"Deadline":                 deadline[Tx],
+		"UndoFailed":               undoFailed[Tx],
+		"Signal":                   signal[Tx],
+		"EarlySignal":              earlySignal[Tx],
+		"SignalRolledBack":         signalRolledBack[Tx],
+		"LateSignal":               lateSignal[Tx],
+		"WaitTimeout":              waitTimeout[Tx],
+		"BadSignal":                badSignal[Tx],
+		"ParallelAtTheSameTime":    parallelAtTheSameTime[Tx],
+		"ParallelFailure":          parallelFailure[Tx],
+		"ParallelConflict":         parallelConflict[Tx],
+		"Stuck":                    stuck[Tx],
+		"SkipCompensation":         skipCompensation[Tx],
+		"SkipWait":                 skipWait[Tx],
+		"CompensateByOperator":     compensateByOperator[Tx],
+		"CompensateWhileRunning":   compensateWhileRunning[Tx],
+		"ListAndCount":             listAndCount[Tx],
+		"UnknownStep":              unknownStep[Tx],
+		"UnknownFieldsStay":        unknownFieldsStay[Tx],
+		"ManyRunners":              manyRunners[Tx],
+		"Maintain":                 maintain[Tx],
+		"OddContent":               oddContent[Tx],
+		"StepLock":                 stepLock[Tx],
+		"SagaLock":                 sagaLock[Tx],
+		"SaveOnlyOverWhatWasRead":  saveOnlyOverWhatWasRead[Tx],
+		"OneStatementWhenIdle":     dueTellsTheNext[Tx],
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(&scene[Tx]{t, open(t), "trip " + name})
+		})
+	}
+}
+
+// trip is the data of the suite's sagas. What a step does is to write its name in the log, which is as transactional as
+// anything else.
+type trip struct {
+	Log  []string `json:"log"`
+	A, B int
+}
+
+type (
+	action[Tx any] = func(ctx context.Context, tx Tx, data *trip) error
+	steps[Tx any]  = saga.Steps[Tx, trip]
+)
+
+// quick keeps tests short.
+var quick = saga.Retry{Attempts: 3, First: time.Millisecond, Most: 5 * time.Millisecond}
+
+// step writes NAME, and its compensation -NAME.
+func step[Tx any](name string) steps[Tx] {
+	return saga.Step(name, logs[Tx](name), logs[Tx]("-"+name)).Retry(quick).RetryUndo(quick)
+}
+
+func logs[Tx any](word string) action[Tx] {
+	return func(_ context.Context, _ Tx, data *trip) error {
+		data.Log = append(data.Log, word)
+		return nil
+	}
+}
+
+var errBroken = errors.New("broken")
+
+// breaks fails always.
+func breaks[Tx any](name string) steps[Tx] {
+	return saga.Step(name, func(context.Context, Tx, *trip) error { return errBroken }, logs[Tx]("-"+name)).Retry(quick)
+}
+
+type scene[Tx any] struct {
+	t *testing.T
+	Harness[Tx]
+	name string // of the test's saga
+}
+
+func (s *scene[Tx]) maintainer() saga.Maintainer {
+	s.t.Helper()
+	m, ok := s.Store.(saga.Maintainer)
+	if !ok {
+		s.t.Skip("the store has no housekeeping")
+	}
+	return m
+}
+
+func (s *scene[Tx]) saga(steps ...steps[Tx]) *saga.Saga[Tx, trip] {
+	s.t.Helper()
+	g, err := saga.New(s.Store, s.name, steps...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return g
+}
+
+func (s *scene[Tx]) do(f func(ctx context.Context, tx Tx) error) {
+	s.t.Helper()
+	if err := s.Store.Do(s.t.Context(), f); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *scene[Tx]) start(g *saga.Saga[Tx, trip], ids ...string) {
+	s.t.Helper()
+	s.do(func(ctx context.Context, tx Tx) error {
+		for _, id := range ids {
+			if err := g.Start(ctx, tx, id, trip{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (s *scene[Tx]) signal(g *saga.Saga[Tx, trip], id, step string, payload any) (receipt saga.Receipt) {
+	s.t.Helper()
+	s.do(func(ctx context.Context, tx Tx) (err error) {
+		receipt, err = g.Signal(ctx, tx, id, step, payload)
+		return err
+	})
+	return receipt
+}
+
+var config = saga.Config{
+	Concurrency: 3, Poll: 20 * time.Millisecond, SlowRetry: time.Hour, Logger: slog.New(slog.DiscardHandler),
+}
+
+// run runs the sagas until the test ends, or the function that it returns is called.
+func (s *scene[Tx]) run(sagas ...saga.Definition[Tx]) (stop func()) {
+	s.t.Helper()
+	return s.runWith(config, sagas...)
+}
+
+func (s *scene[Tx]) runWith(config saga.Config, sagas ...saga.Definition[Tx]) (stop func()) {
+	s.t.Helper()
+	r, err := saga.NewRunner(config, sagas...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := r.Run(ctx); err != nil {
+			s.t.Error(err)
+		}
+	}()
+	stop = func() {
+		cancel()
+		<-done
+	}
+	s.t.Cleanup(stop)
+	return stop
+}
+
+func (s *scene[Tx]) show(id string) *saga.Instance {
+	s.t.Helper()
+	i, err := s.Desk.Show(s.t.Context(), s.name, id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return i
+}
+
+const patience = 20 * time.Second
+
+// until waits for a saga to be as wanted.
+func (s *scene[Tx]) until(id string, wanted func(i *saga.Instance) bool) *saga.Instance {
+	s.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+		i := s.show(id)
+		if wanted(i) {
+			return i
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("still not as wanted: %+v", i)
+		}
+	}
+}
+
+func (s *scene[Tx]) await(id string, status saga.Status) *saga.Instance {
+	s.t.Helper()
+	return s.until(id, func(i *saga.Instance) bool { return i.Status == status })
+}
+
+// mustLog holds what the steps have done.
+func (s *scene[Tx]) mustLog(i *saga.Instance, want ...string) {
+	s.t.Helper()
+	if got := read(s.t, i).Log; !slices.Equal(got, want) {
+		s.t.Errorf("log is %q, want %q", got, want)
+	}
+}
+
+// mustBe holds the states of the steps, in order.
+func (s *scene[Tx]) mustBe(i *saga.Instance, want ...saga.State) {
+	s.t.Helper()
+	var got []saga.State
+	for _, st := range i.Steps {
+		got = append(got, st.State)
+	}
+	if !slices.Equal(got, want) {
+		s.t.Errorf("steps are %q, want %q", got, want)
+	}
+}

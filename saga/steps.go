@@ -1,0 +1,193 @@
+package saga
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// Retry is how often a step is tried, and with what pauses.
+type Retry struct {
+	// Attempts is how often an action is tried before the saga is given up, or a compensation before the saga is stuck.
+	// Defaults to 3 for actions and 10 for compensations.
+	Attempts int
+	// First is the pause before the second attempt. Each pause is twice the one before. Defaults to 1 second.
+	First time.Duration
+	// Most is the longest pause. Defaults to 1 minute.
+	Most time.Duration
+}
+
+func (r Retry) withDefaults(attempts int) Retry {
+	if r.Attempts == 0 {
+		r.Attempts = attempts
+	}
+	if r.First == 0 {
+		r.First = time.Second
+	}
+	if r.Most == 0 {
+		r.Most = max(time.Minute, r.First)
+	}
+	return r
+}
+
+func (r Retry) check(what string) (errs []error) {
+	if r.Attempts < 0 {
+		errs = append(errs, fmt.Errorf("%s: %d attempts are less than one", what, r.Attempts))
+	}
+	if r.First < 0 || r.Most < 0 {
+		errs = append(errs, fmt.Errorf("%s: pauses of %v to %v: negative", what, r.First, r.Most))
+	} else if d := r.withDefaults(1); d.First > d.Most {
+		errs = append(errs, fmt.Errorf("%s: the first pause, %v, is longer than the longest, %v", what, d.First, d.Most))
+	}
+	return errs
+}
+
+// pause is how long to wait after a number of failed attempts.
+func (r Retry) pause(failed int) time.Duration {
+	p := r.First
+	for range failed - 1 {
+		if p >= r.Most/2 {
+			return r.Most
+		}
+		p *= 2
+	}
+	return min(p, r.Most)
+}
+
+// Steps is a step, or several that run side by side, as [New] takes them. Its methods return it changed; on several
+// steps they change each.
+type Steps[Tx, Data any] struct{ all []declared[Tx, Data] }
+
+type declared[Tx, Data any] struct {
+	name       string
+	act        func(ctx context.Context, tx Tx, data *Data, signal []byte) error
+	undo       func(ctx context.Context, tx Tx, data *Data) error
+	waits      bool
+	within     time.Duration
+	timeout    time.Duration
+	retry      Retry
+	undoRetry  Retry
+	undoFailed bool
+	wrong      []error
+}
+
+// Step declares an action and the compensation that undoes it, which may be nil. Both run in one transaction with the
+// record that they were done; they use tx for everything that belongs to it, and what they change of data is kept. For effects
+// outside of the database there is [Key].
+//
+// An action that fails is tried again, unless its error is postrider.Permanent; see [Retry]. A compensation may not give up: it
+// is tried until it succeeds or an operator decides. It must bear being run for an effect that is not there any more.
+func Step[Tx, Data any](name string, action, compensation func(ctx context.Context, tx Tx, data *Data) error) Steps[Tx, Data] {
+	d := declared[Tx, Data]{name: name, undo: compensation}
+	if action == nil {
+		d.wrong = append(d.wrong, fmt.Errorf("step %q has no action", name))
+	} else {
+		d.act = func(ctx context.Context, tx Tx, data *Data, _ []byte) error { return action(ctx, tx, data) }
+	}
+	return Steps[Tx, Data]{[]declared[Tx, Data]{d}}
+}
+
+// Wait declares a step that waits for a signal of its name, see [Saga.Signal], and then runs an action with what the signal
+// carries. A signal that cannot be decoded fails the step for good.
+func Wait[Tx, Data, Payload any](
+	name string, action func(ctx context.Context, tx Tx, data *Data, payload Payload) error,
+	compensation func(ctx context.Context, tx Tx, data *Data) error,
+) Steps[Tx, Data] {
+	d := declared[Tx, Data]{name: name, undo: compensation, waits: true}
+	if action == nil {
+		d.wrong = append(d.wrong, fmt.Errorf("step %q has no action", name))
+	} else {
+		d.act = func(ctx context.Context, tx Tx, data *Data, signal []byte) error {
+			var payload Payload
+			if err := json.Unmarshal(signal, &payload); err != nil {
+				return postrider.Permanent(fmt.Errorf("saga: signal %s: %w", name, err))
+			}
+			return action(ctx, tx, data, payload)
+		}
+	}
+	return Steps[Tx, Data]{[]declared[Tx, Data]{d}}
+}
+
+// Parallel declares steps that may run at the same time, in any order and in different processes. The saga goes on when all
+// are done. If one fails, the others that have begun are brought to their end, and then all that are done are undone.
+//
+// Each sees the data as it was when it began. What they change is put together by the top-level fields of the data's JSON; one
+// that has changed a field that another has changed meanwhile is rolled back and runs again.
+func Parallel[Tx, Data any](steps ...Steps[Tx, Data]) Steps[Tx, Data] {
+	var all Steps[Tx, Data]
+	for _, s := range steps {
+		all.all = append(all.all, s.all...)
+	}
+	if len(all.all) < 2 {
+		all.all = append(all.all, declared[Tx, Data]{wrong: []error{errors.New("Parallel has less than two steps")}})
+	}
+	return all
+}
+
+func (s Steps[Tx, Data]) each(f func(d *declared[Tx, Data])) Steps[Tx, Data] {
+	s.all = append([]declared[Tx, Data](nil), s.all...)
+	for i := range s.all {
+		f(&s.all[i])
+	}
+	return s
+}
+
+// Timeout limits each run of the action or of the compensation: their context ends then. Defaults to 30 seconds.
+func (s Steps[Tx, Data]) Timeout(d time.Duration) Steps[Tx, Data] {
+	return s.each(func(of *declared[Tx, Data]) { of.timeout = d })
+}
+
+// Within limits how long the step waits for its signal. It fails then. Defaults to no limit but the saga's.
+func (s Steps[Tx, Data]) Within(d time.Duration) Steps[Tx, Data] {
+	return s.each(func(of *declared[Tx, Data]) { of.within = d })
+}
+
+// Retry sets how often the action is tried.
+func (s Steps[Tx, Data]) Retry(r Retry) Steps[Tx, Data] {
+	return s.each(func(of *declared[Tx, Data]) { of.retry = r })
+}
+
+// RetryUndo sets how often the compensation is tried before the saga is stuck.
+func (s Steps[Tx, Data]) RetryUndo(r Retry) Steps[Tx, Data] {
+	return s.each(func(of *declared[Tx, Data]) { of.undoRetry = r })
+}
+
+// UndoFailed has the compensation run also if the action has failed. It is for actions with effects outside of the
+// database, of which nobody knows whether they have happened when the answer is an error.
+func (s Steps[Tx, Data]) UndoFailed() Steps[Tx, Data] {
+	return s.each(func(of *declared[Tx, Data]) { of.undoFailed = true })
+}
+
+const (
+	defaultTimeout = 30 * time.Second
+	maxName        = 200
+)
+
+func (d *declared[Tx, Data]) check() error {
+	errs := d.wrong
+	what := fmt.Sprintf("step %q", d.name)
+	if d.act != nil {
+		if err := checkName("step", d.name); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if d.timeout < 0 {
+		errs = append(errs, fmt.Errorf("%s: a timeout of %v is negative", what, d.timeout))
+	}
+	if d.within < 0 {
+		errs = append(errs, fmt.Errorf("%s: waits within %v, which is negative", what, d.within))
+	}
+	if d.within > 0 && !d.waits {
+		errs = append(errs, fmt.Errorf("%s: Within is for steps that wait, and this one does not; for actions there is Timeout", what))
+	}
+	if d.undoFailed && d.undo == nil {
+		errs = append(errs, fmt.Errorf("%s: UndoFailed wants a compensation, but there is none", what))
+	}
+	errs = append(errs, d.retry.check(what)...)
+	errs = append(errs, d.undoRetry.check(what+", compensation")...)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,283 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/inbox"
+)
+
+var _ inbox.Store[*Tx] = (*Inbox)(nil)
+
+// Inbox is the consumer's side of a [Store].
+type Inbox struct{ store *Store }
+
+// Inbox returns the consumer's side of the store.
+func (s *Store) Inbox() *Inbox { return &Inbox{s} }
+
+// received is what one consumer has recorded, and what it has set aside.
+type received struct {
+	ids   map[postrider.ID]*receipt
+	aside aside
+	busy  map[int64]bool // by seq: messages that are being tried again
+}
+
+// receipt is one message that was received. As long as its transaction is open, open is not closed.
+type receipt struct {
+	at   time.Time
+	open chan struct{}
+}
+
+// Open implements [inbox.Store].
+func (i *Inbox) Open(ctx context.Context, consumer string) (time.Duration, error) {
+	err := i.store.locked(ctx, func(time.Time) error {
+		if i.store.inboxes[consumer] == nil {
+			i.store.inboxes[consumer] = &received{ids: make(map[postrider.ID]*receipt), busy: make(map[int64]bool)}
+		}
+		return nil
+	})
+	return i.store.memory, err
+}
+
+// Claim implements [inbox.Store].
+func (i *Inbox) Claim(ctx context.Context, tx *Tx, consumer string, id postrider.ID) (fresh bool, err error) {
+	if _, err := i.Open(ctx, consumer); err != nil {
+		return false, err
+	}
+	v, err := i.claim(ctx, tx, consumer, postrider.Message{ID: id}, false)
+	if v == inbox.Late {
+		return false, inbox.ErrLate
+	}
+	return v == inbox.Handled, err
+}
+
+// claim waits for the end of another transaction that has claimed the message.
+func (i *Inbox) claim(ctx context.Context, tx *Tx, consumer string, m postrider.Message, late bool) (v inbox.Verdict, err error) {
+	for {
+		var open chan struct{}
+		err = i.store.locked(ctx, func(now time.Time) error {
+			r := i.store.inboxes[consumer]
+			switch known := r.ids[m.ID]; {
+			case known != nil && known.open != nil:
+				open = known.open
+			case known != nil:
+				v = inbox.Repeated
+			case i.outside(m.ID, now) && r.aside.holds(m.ID): // set aside longer ago than the window
+				v = inbox.Repeated
+			case !late && i.outside(m.ID, now):
+				v = inbox.Late
+			case r.aside.head(m.OrderKey()) != nil:
+				v = inbox.Waiting
+			default:
+				v = inbox.Handled
+				return r.record(tx, m.ID, now)
+			}
+			return nil
+		})
+		if open == nil || err != nil {
+			return v, err
+		}
+		select {
+		case <-open:
+		case <-ctx.Done():
+			return v, ctx.Err()
+		}
+	}
+}
+
+// outside reports whether an ID is from a time of which nothing is remembered.
+func (i *Inbox) outside(id postrider.ID, now time.Time) bool {
+	made := id.Time()
+	return !made.IsZero() && (now.Sub(made) > i.store.memory || made.Sub(now) > i.store.memory/7)
+}
+
+// record takes a message as received if tx commits. The caller holds the lock.
+func (r *received) record(tx *Tx, id postrider.ID, now time.Time) error {
+	e := &receipt{now, make(chan struct{})}
+	err := tx.stage(
+		func() { close(e.open); e.open = nil },
+		func() { close(e.open); delete(r.ids, id) })
+	if err == nil {
+		r.ids[id] = e
+	}
+	return err
+}
+
+// Handle implements [inbox.Store].
+func (i *Inbox) Handle(ctx context.Context, consumer string, msgs []postrider.Message, late bool, work inbox.Work[*Tx]) ([]inbox.Verdict, error) {
+	// In one global order, so that two batches cannot wait for each other.
+	places := make([]int, len(msgs))
+	for n := range places {
+		places[n] = n
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return bytes.Compare(msgs[a].ID[:], msgs[b].ID[:]) })
+	verdicts := make([]inbox.Verdict, len(msgs))
+	var failed error
+	err := i.store.Do(ctx, func(ctx context.Context, tx *Tx) error {
+		var fresh []int
+		for k, n := range places {
+			var err error
+			m := msgs[n]
+			if k > 0 && m.ID == msgs[places[k-1]].ID {
+				verdicts[n] = inbox.Repeated
+				continue
+			}
+			if verdicts[n], err = i.claim(ctx, tx, consumer, m, late); err != nil {
+				return err
+			}
+			switch verdicts[n] {
+			case inbox.Handled:
+				fresh = append(fresh, n)
+			case inbox.Waiting:
+				err = i.setAside(ctx, tx, consumer, m, inbox.Setback{Status: postrider.StatusWaiting, Blocking: true})
+			case inbox.Late:
+				err = i.setAside(ctx, tx, consumer, m, inbox.Setback{Status: postrider.StatusDead, Cause: inbox.ErrLate.Error()})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		slices.Sort(fresh)
+		if len(fresh) > 0 {
+			failed = work(ctx, tx, fresh)
+		}
+		return failed
+	})
+	if failed != nil {
+		return nil, &inbox.FailedError{Err: failed}
+	}
+	return verdicts, err
+}
+
+// Maintain implements [inbox.Store].
+func (i *Inbox) Maintain(ctx context.Context) error {
+	return i.store.locked(ctx, func(now time.Time) error {
+		for _, r := range i.store.inboxes {
+			maps.DeleteFunc(r.ids, func(id postrider.ID, e *receipt) bool {
+				// A clock that is ahead makes IDs that are late only later.
+				old := now.Sub(e.at) > i.store.memory && now.Sub(id.Time()) > i.store.memory
+				return old && e.open == nil && !r.aside.holds(id)
+			})
+		}
+		return nil
+	})
+}
+
+// Defer implements [inbox.Store].
+func (i *Inbox) Defer(ctx context.Context, consumer string, m postrider.Message, back inbox.Setback) error {
+	return i.store.Do(ctx, func(ctx context.Context, tx *Tx) error { return i.setAside(ctx, tx, consumer, m, back) })
+}
+
+// setAside keeps a message from the moment on in which tx commits, unless somebody else has recorded it.
+func (i *Inbox) setAside(ctx context.Context, tx *Tx, consumer string, m postrider.Message, back inbox.Setback) error {
+	return i.store.locked(ctx, func(now time.Time) error {
+		r := i.store.inboxes[consumer]
+		if r.ids[m.ID] != nil {
+			return nil
+		}
+		if err := r.record(tx, m.ID, now); err != nil {
+			return err
+		}
+		d := &postrider.Deferred{
+			Message: clone(m), Feed: inbox.Feed(consumer), Status: back.Status, Blocking: back.Blocking && m.OrderKey() != "",
+			Attempts: back.Attempts, LastError: back.Cause, EnqueuedAt: now, DeferredAt: now,
+		}
+		return tx.stage(func() {
+			i.store.written++
+			d.Seq = i.store.written
+			head := r.aside.head(m.OrderKey())
+			switch {
+			case d.Status == postrider.StatusRetry && d.Blocking && head != nil:
+				d.Status = postrider.StatusWaiting
+			case d.Status == postrider.StatusRetry:
+				d.TriedAt, d.AvailableAt = now, now.Add(back.Delay)
+			case d.Status == postrider.StatusDead:
+				d.TriedAt = now
+			case head == nil: // what it was to wait for is gone
+				again(d, now)
+			}
+			r.aside.insert(d)
+		}, nil)
+	})
+}
+
+var errDecided = errors.New("memory: an operator has decided about the message")
+
+// Retry implements [inbox.Store].
+func (i *Inbox) Retry(ctx context.Context, consumer string, work func(context.Context, *Tx, postrider.Deferred) error, judge func(postrider.Deferred, error) inbox.Setback) (inbox.Attempt, error) {
+	var d *postrider.Deferred
+	a := inbox.Attempt{Next: -1}
+	err := i.store.locked(ctx, func(now time.Time) error {
+		r := i.store.inboxes[consumer]
+		d, a.Next = r.due(now)
+		return nil
+	})
+	if d == nil || err != nil {
+		return a, err
+	}
+	a.Found = true
+	defer func() {
+		i.store.mu.Lock()
+		delete(i.store.inboxes[consumer].busy, d.Seq)
+		i.store.mu.Unlock()
+	}()
+	err = i.store.Do(ctx, func(ctx context.Context, tx *Tx) error {
+		if a.Failed = work(ctx, tx, *d); a.Failed != nil {
+			return a.Failed
+		}
+		return i.conclude(ctx, consumer, tx, d, postrider.Conclusion{Seq: d.Seq, Delivered: true})
+	})
+	if a.Failed != nil {
+		s := judge(*d, a.Failed)
+		err = i.store.Do(ctx, func(ctx context.Context, tx *Tx) error {
+			return i.conclude(ctx, consumer, tx, d, postrider.Conclusion{
+				Seq: d.Seq, Status: s.Status, Attempts: s.Attempts, Delay: s.Delay, Cause: s.Cause,
+			})
+		})
+	}
+	if errors.Is(err, errDecided) {
+		err = nil
+	}
+	return a, err
+}
+
+// due returns a copy of the first message that is due, and marks it as busy, or how long it takes until one is.
+func (r *received) due(now time.Time) (*postrider.Deferred, time.Duration) {
+	next := time.Duration(-1)
+	for _, d := range r.aside {
+		if d.AvailableAt.IsZero() || r.busy[d.Seq] {
+			continue
+		}
+		wait := d.AvailableAt.Sub(now)
+		if wait <= 0 {
+			r.busy[d.Seq] = true
+			c := copyOf(d)
+			return &c, 0
+		}
+		if next < 0 || wait < next {
+			next = wait
+		}
+	}
+	return nil, next
+}
+
+// conclude ends an attempt when tx commits.
+func (i *Inbox) conclude(ctx context.Context, consumer string, tx *Tx, taken *postrider.Deferred, c postrider.Conclusion) error {
+	return i.store.locked(ctx, func(now time.Time) error {
+		r := i.store.inboxes[consumer]
+		if d := r.aside.get(taken.Seq); d == nil || !d.AvailableAt.Equal(taken.AvailableAt) {
+			return errDecided
+		}
+		return tx.stage(func() { r.aside.conclude([]postrider.Conclusion{c}, now) }, nil)
+	})
+}
+
+// holds reports whether a message is set aside.
+func (a aside) holds(id postrider.ID) bool {
+	return slices.ContainsFunc(a, func(d *postrider.Deferred) bool { return d.ID == id })
+}

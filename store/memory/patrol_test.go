@@ -1,0 +1,14 @@
+package memory_test
+
+import (
+	"testing"
+
+	"github.com/postrider/postrider/reconcile/reconciletest"
+	"github.com/postrider/postrider/store/memory"
+)
+
+func TestPatrols(t *testing.T) {
+	reconciletest.Run(t, func(*testing.T) reconciletest.Harness[*memory.Tx] {
+		return reconciletest.Harness[*memory.Tx]{Store: memory.NewPatrols[*memory.Tx](), DB: memory.New(memory.Config{})}
+	})
+}

@@ -1,0 +1,54 @@
+package memory_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/memory"
+	"github.com/postrider/postrider/transactortest"
+)
+
+func TestTransactor(t *testing.T) {
+	s := memory.New(memory.Config{})
+	transactortest.Run(t, transactortest.Harness[*memory.Tx]{Transactor: s, Outbox: s, Store: s})
+}
+
+// other is a database that the store knows nothing of.
+type other struct {
+	postrider.Transactor[*memory.Tx]
+}
+
+func (o other) Do(ctx context.Context, f func(context.Context, *sql.Tx) error) error {
+	return o.Transactor.Do(ctx, func(ctx context.Context, _ *memory.Tx) error { return f(ctx, nil) })
+}
+
+// The outbox for transactions of another database holds messages back as if they were its own.
+func TestOutboxOfAnotherDatabase(t *testing.T) {
+	s := memory.New(memory.Config{})
+	transactortest.Run(t, transactortest.Harness[*sql.Tx]{
+		Transactor: other{memory.New(memory.Config{})}, Outbox: memory.Outbox[*sql.Tx](s), Store: s,
+	})
+}
+
+// A dedup key that was claimed in a transaction that is rolled back is free again.
+func TestRollbackFreesDedupKeys(t *testing.T) {
+	ctx := t.Context()
+	s := memory.New(memory.Config{})
+	outbox, db := memory.Outbox[*sql.Tx](s), other{memory.New(memory.Config{})}
+	fact := postrider.UniqueEvent("order.placed", "order", "42", nil)
+	for i, refused := range []error{errors.New("refused"), nil, nil} {
+		err := db.Do(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			repeats, err := outbox.Offer(ctx, tx, fact)
+			if want := i / 2; err != nil || len(repeats) != want {
+				t.Errorf("offer %d: %d repeats, %v; want %d", i, len(repeats), err, want)
+			}
+			return refused
+		})
+		if !errors.Is(err, refused) {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"log"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/idempotency"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// An order, its message, and the answer to whoever placed it: one commit, however often the request is sent.
+func ExampleNewIdempotency() {
+	serve := func(ctx context.Context, pool *pgxpool.Pool, userOf func(*http.Request) string) error {
+		store, err := postgres.NewIdempotency(pool, postgres.Config{})
+		if err != nil {
+			return err
+		}
+		transactor, err := postgres.NewTransactor(pool, postgres.TransactorConfig{})
+		if err != nil {
+			return err
+		}
+		outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
+		if err != nil {
+			return err
+		}
+		keys, err := idempotency.New(store, idempotency.Config{
+			Required: true,
+			Scope: func(r *http.Request) (idempotency.Scope, error) {
+				return idempotency.Scope{Principal: userOf(r)}, nil
+			},
+		})
+		if err != nil {
+			return err
+		}
+
+		placeOrder := func(ctx context.Context, tx pgx.Tx, r *http.Request) (idempotency.Answer, error) {
+			var order struct {
+				ID   int64  `json:"id"`
+				Item string `json:"item"`
+			}
+			if err := json.NewDecoder(r.Body).Decode(&order); err != nil {
+				return idempotency.Answer{}, &idempotency.Problem{Status: http.StatusBadRequest, Title: "Not an order"}
+			}
+			err := tx.QueryRow(ctx, "INSERT INTO orders (item) VALUES ($1) RETURNING id", order.Item).Scan(&order.ID)
+			if err != nil {
+				return idempotency.Answer{}, err
+			}
+			err = outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", fmt.Sprint(order.ID), order))
+			if err != nil {
+				return idempotency.Answer{}, err
+			}
+			return idempotency.JSON(http.StatusCreated, order)
+		}
+
+		mux := http.NewServeMux()
+		mux.Handle("POST /orders", keys.Handle(transactor, placeOrder))
+		go func() {
+			for range time.Tick(time.Minute) {
+				if err := keys.Maintain(ctx); err != nil {
+					log.Print(err)
+				}
+			}
+		}()
+		return http.ListenAndServe(":8080", mux)
+	}
+	_ = serve
+}
+
+// The same keys for an application with database/sql, and so with sqlx, bun, GORM, ent or sqlc.
+func ExampleNewSQLIdempotency() {
+	open := func(db *sql.DB, scope func(*http.Request) (idempotency.Scope, error)) (*idempotency.Keys[*sql.Tx], error) {
+		store, err := postgres.NewSQLIdempotency(db, postgres.Config{})
+		if err != nil {
+			return nil, err
+		}
+		return idempotency.New(store, idempotency.Config{Scope: scope})
+	}
+	_ = open
+}

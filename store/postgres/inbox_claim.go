@@ -1,0 +1,131 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/inbox"
+)
+
+// slots is how many the ring of the inbox has.
+const slots = 10
+
+// Claim implements [inbox.Store].
+func (s *Inbox[Tx]) Claim(ctx context.Context, tx Tx, consumer string, id postrider.ID) (bool, error) {
+	terms, err := s.termsOf(ctx, consumer)
+	if err != nil {
+		return false, err
+	}
+	letters, err := s.claim(ctx, s.db.in(tx), terms, []place{{Message: &postrider.Message{ID: id}}}, false)
+	if err != nil {
+		return false, fmt.Errorf("postgres: claim: %w", explain(err))
+	}
+	if letters == "l" || letters == "a" {
+		return false, inbox.ErrLate
+	}
+	return letters == "f", nil
+}
+
+// claim returns a letter for each message; see the function of the schema.
+func (s *Inbox[Tx]) claim(ctx context.Context, in statements, c terms, msgs []place, late bool) (letters string, err error) {
+	var ids, keys array
+	for i := range msgs {
+		ids.string(msgs[i].ID.String())
+		keys.string(text(msgs[i].OrderKey()))
+	}
+	err = in.row(ctx, s.cfg.in("SELECT @schema@.claim($1, $2, $3::text::uuid[], $4::text::text[], $5)"),
+		[]any{c.number, c.feed, ids.String(), keys.String(), late}, &letters)
+	return letters, err
+}
+
+// beginClaimed begins a transaction and claims the messages in it, which stand in the order of their IDs.
+func (s *Inbox[Tx]) beginClaimed(ctx context.Context, c terms, msgs []place, late bool) (transaction[Tx], []byte, error) {
+	period, ok := c.samePeriod(msgs)
+	if !ok {
+		t, err := s.db.begin(ctx)
+		if err != nil {
+			return t, nil, err
+		}
+		return s.beginSlowly(ctx, t, c, msgs, late)
+	}
+	careful := s.careful.Load() > time.Now().UnixNano()
+	sql, args := s.insert(c, period, msgs, careful)
+	t, n, fresh, err := s.db.beginWith(ctx, sql, args, careful)
+	if !careful && sqlState(err) == "23505" { // unique_violation: there are repetitions
+		s.careful.Store(time.Now().Add(carefulFor).UnixNano())
+		return s.beginClaimed(ctx, c, msgs, late)
+	}
+	if err != nil {
+		return t, nil, err
+	}
+	if n == 0 {
+		return s.beginSlowly(ctx, t, c, msgs, late)
+	}
+	letters := bytes.Repeat([]byte{'f'}, len(msgs))
+	for i := range msgs {
+		if int(n) == len(msgs) {
+			break
+		}
+		id := msgs[i].ID.String()
+		if at := slices.Index(fresh, id); at >= 0 {
+			fresh[at] = "" // the same message again is a repetition
+			continue
+		}
+		letters[i] = 'r'
+	}
+	return t, letters, nil
+}
+
+// carefulFor is for how long an inbox expects repetitions after it has met one.
+const carefulFor = 10 * time.Second
+
+// beginSlowly claims in a transaction what a plain insert cannot tell about.
+func (s *Inbox[Tx]) beginSlowly(ctx context.Context, t transaction[Tx], c terms, msgs []place, late bool) (transaction[Tx], []byte, error) {
+	letters, err := s.claim(ctx, t, c, msgs, late)
+	if err != nil {
+		_ = t.rollback(ctx)
+	}
+	return t, []byte(letters), err
+}
+
+// samePeriod returns the period in which the IDs of all messages were made.
+func (c terms) samePeriod(msgs []place) (int64, bool) {
+	first := int64(-1)
+	for i := range msgs {
+		made := msgs[i].ID.Time()
+		period := made.UnixMilli() / c.period
+		if made.IsZero() || first >= 0 && period != first {
+			return 0, false
+		}
+		first = period
+	}
+	return first, true
+}
+
+// insert is the claim of messages that lie in one slot: a plain insert, which the server plans once. It inserts nothing if more
+// must be looked at. A repetition makes it fail; where those are expected it leaves them out instead, which costs several times
+// as much, and returns the others.
+func (s *Inbox[Tx]) insert(c terms, period int64, msgs []place, careful bool) (sql string, args []any) {
+	slot := strconv.FormatInt(period%slots, 10)
+	what, ids := "$2::text::uuid", msgs[0].ID.String()
+	if len(msgs) > 1 {
+		what = "x.id FROM unnest($2::text::uuid[]) x(id)"
+		var all array
+		for i := range msgs {
+			all.string(msgs[i].ID.String())
+		}
+		ids = all.String()
+	}
+	sql = "INSERT INTO @schema@.inbox_" + slot + " (consumer, slot, id) SELECT $1::int, " + slot + ", " + what + ` WHERE $3::bigint BETWEEN floor(date_part('epoch', clock_timestamp()) * 1000 / $4::bigint) - 7
+		AND floor(date_part('epoch', clock_timestamp()) * 1000 / $4::bigint) + 1
+		AND NOT EXISTS (SELECT FROM @schema@.inbox_trouble t WHERE t.consumer = $1::int)`
+	if careful {
+		sql += " ON CONFLICT DO NOTHING RETURNING id::text"
+	}
+	return s.cfg.in(sql), []any{c.number, ids, period, c.period}
+}

@@ -1,0 +1,170 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+// waysToFail are those of handlers that do not simply return an error.
+func waysToFail(y *inboxYard) map[string]func(ctx context.Context, tx pgx.Tx) error {
+	return map[string]func(ctx context.Context, tx pgx.Tx) error{
+		"a statement failed, and nobody said so": func(ctx context.Context, tx pgx.Tx) error {
+			_, _ = tx.Exec(ctx, "SELECT 1/0") // that is the mistake
+			return nil
+		},
+		"the commit is refused": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "INSERT INTO "+y.marks+" (text) VALUES ('twice'), ('twice')")
+			return err
+		},
+		"a statement takes too long": func(ctx context.Context, tx pgx.Tx) error {
+			ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+			defer cancel()
+			_, err := tx.Exec(ctx, "SELECT pg_sleep(10)")
+			return err
+		},
+		"the session is lost": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
+			return err
+		},
+	}
+}
+
+// TestInboxCountsEveryFailure holds that whichever way a handler fails, the first time and when it is tried again, the attempt
+// counts and the message ends as a dead letter.
+func TestInboxCountsEveryFailure(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		y := newInboxYard(t, dsn, postgres.Layout{})
+		y.exec("ALTER TABLE " + y.marks + " ADD UNIQUE (text) DEFERRABLE INITIALLY DEFERRED")
+		store := y.pgx(t).Store
+		if _, err := store.Open(t.Context(), "billing"); err != nil {
+			t.Fatal(err)
+		}
+		for name, fail := range waysToFail(y) {
+			t.Run(name, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				m := postrider.Message{ID: postrider.NewID(), Type: "t"}
+				_, err := store.Handle(ctx, "billing", []postrider.Message{m}, false, func(ctx context.Context, tx pgx.Tx, _ []int) error { return fail(ctx, tx) })
+				if !errors.As(err, new(*inbox.FailedError)) {
+					t.Fatalf("got %v, want a FailedError", err)
+				}
+				if err := store.Defer(ctx, "billing", m, inbox.Setback{Status: postrider.StatusRetry, Attempts: 1}); err != nil {
+					t.Fatal(err)
+				}
+				a, err := store.Retry(ctx, "billing",
+					func(ctx context.Context, tx pgx.Tx, _ postrider.Deferred) error { return fail(ctx, tx) },
+					func(d postrider.Deferred, err error) inbox.Setback {
+						return inbox.Setback{Status: postrider.StatusDead, Attempts: d.Attempts + 1, Cause: err.Error()}
+					})
+				if err != nil || !a.Found || a.Failed == nil {
+					t.Fatalf("%+v, %v", a, err)
+				}
+				var status string
+				var attempts int
+				row := y.pool.QueryRow(ctx, fmt.Sprintf("SELECT status, attempts FROM %s.deferred WHERE id = $1::text::uuid", y.cfg.Schema), m.ID.String())
+				if err := row.Scan(&status, &attempts); err != nil || status != "dead" || attempts != 2 {
+					t.Errorf("%s after %d attempts, %v", status, attempts, err)
+				}
+			})
+		}
+	})
+}
+
+// TestInboxFromSQL is for consumers in other languages.
+func TestInboxFromSQL(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		y := newInboxYard(t, dsn, postgres.Layout{})
+		receive := func(id postrider.ID) (fresh bool, err error) {
+			err = y.pool.QueryRow(t.Context(), "SELECT "+y.cfg.Schema+".receive('billing', $1::text::uuid)", id.String()).Scan(&fresh)
+			return fresh, err
+		}
+		id := postrider.NewID()
+		for _, want := range []bool{true, false, false} {
+			if fresh, err := receive(id); err != nil || fresh != want {
+				t.Errorf("%v, %v, want %v", fresh, err, want)
+			}
+		}
+		// It is the same record that programs in Go see.
+		store := y.pgx(t).Store
+		verdicts, err := store.Handle(t.Context(), "billing", []postrider.Message{{ID: id, Type: "t"}}, false, nil)
+		if err != nil || verdicts[0] != inbox.Repeated {
+			t.Errorf("%v, %v", verdicts, err)
+		}
+		if _, err := receive(postrider.ID{6: 0x70, 15: 1}); sqlState(err) != "PR007" {
+			t.Errorf("an old message: %v", err)
+		}
+	})
+}
+
+// TestConsumerRole holds that a login with the role of a consumer can run an inbox and nothing else.
+func TestConsumerRole(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, postgres.Layout{})
+		consumer := h.as(dsn, "consumer")
+		store, err := postgres.NewInbox(consumer.pool, consumer.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := t.Context()
+		in, err := inbox.New(store, "billing", inbox.Config{Retries: []time.Duration{0}, Poll: 10 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		attempts := 0
+		in.Handle("*", func(context.Context, pgx.Tx, postrider.Message) error {
+			if attempts++; attempts == 1 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		first := postrider.Message{ID: postrider.NewID(), Type: "t", Key: "k"}
+		old := postrider.Message{ID: postrider.ID{6: 0x70, 15: 1}, Type: "t"}
+		for _, m := range []postrider.Message{first, first, {ID: postrider.NewID(), Type: "t", Key: "k"}, old} {
+			if err := in.Receive(ctx, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		running, cancel := context.WithTimeout(ctx, 20*time.Second)
+		done := make(chan error, 1)
+		go func() { done <- in.Run(running) }()
+		for in.Stats().Handled < 2 && running.Err() == nil {
+			time.Sleep(5 * time.Millisecond)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if s, want := in.Stats(), (inbox.Stats{Handled: 2, Repeated: 1, Waiting: 1, Failed: 1, Dead: 1, Late: 1}); s != want {
+			t.Errorf("%+v, want %+v", s, want)
+		}
+		if err := store.Maintain(ctx); err != nil {
+			t.Error(err)
+		}
+		consumer.exec("SELECT @.receive('shipping', gen_random_uuid())")
+		consumer.mustNotBeAllowed(
+			"SELECT * FROM @.messages",
+			"SELECT * FROM @.deferred",
+			"INSERT INTO @.messages (type) VALUES ('t')",
+			"DELETE FROM @.inbox",
+			"TRUNCATE @.inbox_0",
+			"DELETE FROM @.inbox_strays",
+			"UPDATE @.consumers SET name = 'x'",
+			"DELETE FROM @.deferred",
+			"SELECT @.act('discard', '{inbox/billing}', '{1}')",
+			"SELECT @.remove_feed('x', '', 'inbox/billing')",
+			"SELECT * FROM @.audit",
+			"SELECT @.open_feed('x')",
+			"CREATE TABLE @.x ()",
+		)
+	})
+}

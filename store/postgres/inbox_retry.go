@@ -1,0 +1,150 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/inbox"
+)
+
+// Retry implements [inbox.Store].
+func (s *Inbox[Tx]) Retry(ctx context.Context, consumer string, work func(context.Context, Tx, postrider.Deferred) error, judge func(postrider.Deferred, error) inbox.Setback) (inbox.Attempt, error) {
+	none := inbox.Attempt{Next: -1}
+	t, err := s.db.begin(ctx)
+	if err != nil {
+		return none, fmt.Errorf("postgres: retry: %w", explain(err))
+	}
+	defer func() { _ = t.rollback(context.WithoutCancel(ctx)) }()
+	feed := inbox.Feed(consumer)
+	var r deferredRow
+	err = t.row(ctx, s.cfg.in("SELECT "+deferredColumns+" FROM @schema@.take_due($1) d"), []any{feed}, r.targets()...)
+	if err == errNoRow {
+		return s.next(ctx, t, feed)
+	}
+	if err != nil {
+		return none, fmt.Errorf("postgres: retry: %w", explain(err))
+	}
+	d := r.deferred()
+	if _, err := t.exec(ctx, "SAVEPOINT postrider"); err != nil {
+		return none, fmt.Errorf("postgres: retry: %w", explain(err))
+	}
+	inside, end := postrider.ForTransaction(ctx)
+	defer end(false)
+	failed := work(inside, t.tx, d)
+	if failed == nil {
+		failed, err = s.finish(ctx, t, d)
+		if failed == nil {
+			end(err == nil)
+			if err == errDecided {
+				err = nil
+			}
+			return inbox.Attempt{Found: true}, err
+		}
+	}
+	end(false)
+	return inbox.Attempt{Found: true, Failed: failed}, s.fail(ctx, t, d, judge(d, failed))
+}
+
+var errDecided = errors.New("postgres: an operator has decided about the message")
+
+// finish commits what was done for a message. Its first result is why the database has refused that, for good.
+func (s *Inbox[Tx]) finish(ctx context.Context, t transaction[Tx], d postrider.Deferred) (refusal, err error) {
+	err = s.conclude(ctx, t, d, true, inbox.Setback{})
+	if sqlState(err) == "25P02" { // a statement has failed, and the handler has not said so
+		return err, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = t.commit(ctx)
+	var failed *inbox.FailedError
+	if err != nil && errors.As(refused(ctx, err), &failed) {
+		return failed.Err, nil
+	}
+	if err != nil {
+		return nil, refused(ctx, err)
+	}
+	return nil, nil
+}
+
+// fail undoes what was done for a message and records that it has failed: in the same transaction, so that nobody takes the
+// message meanwhile, or in another one if that is lost, as after a statement that took too long.
+func (s *Inbox[Tx]) fail(ctx context.Context, t transaction[Tx], d postrider.Deferred, back inbox.Setback) error {
+	_, err := t.exec(ctx, "ROLLBACK TO SAVEPOINT postrider")
+	if err != nil {
+		_ = t.rollback(context.WithoutCancel(ctx))
+		if t, err = s.db.begin(ctx); err != nil {
+			return fmt.Errorf("postgres: retry: %w", explain(err))
+		}
+		defer func() { _ = t.rollback(context.WithoutCancel(ctx)) }()
+	}
+	if err = s.conclude(ctx, t, d, false, back); err == errDecided {
+		return nil
+	}
+	if err == nil {
+		err = t.commit(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("postgres: retry: %w", explain(err))
+	}
+	return nil
+}
+
+// conclude ends an attempt when the transaction commits. It returns errDecided if an operator was faster.
+func (s *Inbox[Tx]) conclude(ctx context.Context, in statements, d postrider.Deferred, delivered bool, back inbox.Setback) error {
+	var done bool
+	err := in.row(ctx, s.cfg.in("SELECT @schema@.conclude_aside($1, $2, $3, $4, $5, $6, $7, $8)"),
+		[]any{d.Feed, d.Seq, d.AvailableAt.UnixMicro(), delivered, string(back.Status), int64(back.Attempts), back.Delay.Seconds(),
+			clean(back.Cause)}, &done)
+	if err != nil {
+		return fmt.Errorf("postgres: retry: %w", explain(err))
+	}
+	if !done {
+		return errDecided
+	}
+	return nil
+}
+
+func (s *Inbox[Tx]) next(ctx context.Context, in statements, feed string) (inbox.Attempt, error) {
+	var ms *int64
+	err := in.row(ctx, s.cfg.in("SELECT @schema@.next_due($1)"), []any{feed}, &ms)
+	if err != nil || ms == nil {
+		return inbox.Attempt{Next: -1}, explain(err)
+	}
+	return inbox.Attempt{Next: max(time.Duration(*ms), 10) * time.Millisecond}, nil
+}
+
+// received is a message as set_aside takes it. What came from a broker may hold anything.
+func received(m postrider.Message) (string, error) {
+	r := row{
+		ID: m.ID, Type: text(m.Type), AggregateType: text(m.AggregateType), AggregateID: text(m.AggregateID), Key: text(m.Key),
+		Topic: text(m.Topic), RoutingKey: text(m.RoutingKey), TenantID: text(m.TenantID), ContentType: text(m.ContentType),
+		SchemaVersion: max(m.SchemaVersion, 1), SchemaID: text(m.SchemaID), DedupKey: text(m.DedupKey), OccurredAt: m.OccurredAt.UTC(),
+		CorrelationID: text(m.CorrelationID), CausationID: text(m.CausationID),
+	}
+	if m.Key == "" && (m.AggregateType == "") != (m.AggregateID == "") {
+		r.Key = text(m.OrderKey())
+	}
+	for name, value := range m.Headers {
+		if r.Headers == nil {
+			r.Headers = make(map[string]string, len(m.Headers))
+		}
+		r.Headers[text(name)] = text(value)
+	}
+	b, err := json.Marshal(r)
+	return string(b), err
+}
+
+// text makes a text fit for a column.
+func text(s string) string {
+	if strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) {
+		return s
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}

@@ -1,0 +1,153 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/inbox/inboxtest"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+func TestInbox(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		t.Run("pgx", func(t *testing.T) { runInboxPgx(t, dsn) })
+		t.Run("sql", func(t *testing.T) { runInboxSQL(t, dsn) })
+	})
+}
+
+// TestInboxThroughPooler takes one driver a server, to save time.
+func TestInboxThroughPooler(t *testing.T) {
+	runs := []func(*testing.T, string){runInboxPgx, runInboxSQL}
+	n := 0
+	pgtest.EachPooled(t, func(t *testing.T, dsn string) {
+		runs[n%2](t, dsn)
+		n++
+	})
+}
+
+func runInboxPgx(t *testing.T, dsn string) {
+	y := newInboxYard(t, dsn, postgres.Layout{})
+	inboxtest.Run(t, func(t testing.TB) inboxtest.Subject[pgx.Tx] { y.clear(); return y.pgx(t) })
+}
+
+func runInboxSQL(t *testing.T, dsn string) {
+	y := newInboxYard(t, dsn, postgres.Layout{})
+	inboxtest.Run(t, func(t testing.TB) inboxtest.Subject[*sql.Tx] { y.clear(); return y.sql(t) })
+}
+
+func TestInboxWindow(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		t.Parallel()
+		inboxtest.RunWindow(t, newInboxYard(t, dsn, postgres.Layout{InboxWindow: 7 * time.Second}).pgx(t))
+	})
+}
+
+// inboxYard is a schema with a table for effects.
+type inboxYard struct {
+	t      *testing.T
+	pool   *pgxpool.Pool
+	cfg    postgres.Config
+	window time.Duration
+	marks  string
+}
+
+func newInboxYard(t *testing.T, dsn string, layout postgres.Layout) *inboxYard {
+	pool := pgtest.Pool(t, dsn)
+	cfg := pgtest.Schema(t, pool, layout)
+	y := &inboxYard{t, pool, cfg, layout.InboxWindow, pgx.Identifier{cfg.Schema, "marks"}.Sanitize()}
+	y.exec("CREATE TABLE " + y.marks + " (n bigserial, text text)")
+	return y
+}
+
+func (y *inboxYard) exec(statement string) {
+	y.t.Helper()
+	if _, err := y.pool.Exec(y.t.Context(), statement); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// clear makes the schema as good as new, which is quicker than a new one.
+func (y *inboxYard) clear() {
+	var all string
+	for _, table := range []string{"marks", "inbox", "inbox_strays", "deferred", "consumers"} {
+		all += "DELETE FROM " + pgx.Identifier{y.cfg.Schema, table}.Sanitize() + ";"
+	}
+	if _, err := y.pool.Exec(y.t.Context(), all, pgx.QueryExecModeSimpleProtocol); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+func (y *inboxYard) pgx(t testing.TB) inboxtest.Subject[pgx.Tx] {
+	store, err := postgres.NewInbox(y.pool, y.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := subjectOf(t, y, inbox.Store[pgx.Tx](store))
+	s.Do = func(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
+		return pgx.BeginFunc(ctx, y.pool, func(tx pgx.Tx) error { return f(ctx, tx) })
+	}
+	s.Mark = func(ctx context.Context, tx pgx.Tx, text string) error {
+		_, err := tx.Exec(ctx, "INSERT INTO "+y.marks+" (text) VALUES ($1)", text)
+		return err
+	}
+	return s
+}
+
+func (y *inboxYard) sql(t testing.TB) inboxtest.Subject[*sql.Tx] {
+	db := stdlib.OpenDBFromPool(y.pool)
+	t.Cleanup(func() { _ = db.Close() })
+	store, err := postgres.NewSQLInbox(db, y.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := subjectOf(t, y, inbox.Store[*sql.Tx](store))
+	s.Do = func(ctx context.Context, f func(context.Context, *sql.Tx) error) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // after the commit it does nothing
+		if err := f(ctx, tx); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}
+	s.Mark = func(ctx context.Context, tx *sql.Tx, text string) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO "+y.marks+" (text) VALUES ($1)", text)
+		return err
+	}
+	return s
+}
+
+// subjectOf is what both drivers have in common.
+func subjectOf[Tx any](t testing.TB, y *inboxYard, store inbox.Store[Tx]) inboxtest.Subject[Tx] {
+	letters, err := postgres.NewDesk(y.pool, y.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inboxtest.Subject[Tx]{
+		Store:   store,
+		Letters: letters,
+		Window:  y.window,
+		Marks: func(ctx context.Context) []string {
+			rows, err := y.pool.Query(ctx, "SELECT text FROM "+y.marks+" ORDER BY n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all
+		},
+	}
+}

@@ -1,0 +1,110 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/reconcile"
+)
+
+// PatrolLog is a log as one feed has delivered it, for patrols.
+type PatrolLog struct {
+	desk *Desk
+	feed string
+	who  string
+}
+
+var _ reconcile.Log = (*PatrolLog)(nil)
+
+// NewPatrolLog returns the log of a feed. What is sent again is recorded as done by who.
+func NewPatrolLog(pool *pgxpool.Pool, cfg Config, feed, who string) (*PatrolLog, error) {
+	d, err := NewDesk(pool, cfg)
+	return &PatrolLog{d, feed, who}, err
+}
+
+// Sent implements [reconcile.Log].
+func (l *PatrolLog) Sent(ctx context.Context, since, until time.Time, before int64, limit int) ([]reconcile.Sent, error) {
+	filter := desk.Filter{Since: since, Until: until, Statuses: []postrider.Status{postrider.StatusPublished}}
+	entries, err := l.desk.Messages(ctx, l.feed, filter, before, limit)
+	if err != nil {
+		return nil, err
+	}
+	sent := make([]reconcile.Sent, len(entries))
+	for i := range entries {
+		sent[i] = reconcile.Sent{Message: entries[i].Message, Place: entries[i].Seq}
+	}
+	return sent, nil
+}
+
+// Resend implements [reconcile.Log].
+func (l *PatrolLog) Resend(ctx context.Context, places []int64, why string) error {
+	list, err := json.Marshal(places)
+	if err != nil {
+		return err
+	}
+	_, err = l.desk.pool.Exec(ctx, l.desk.cfg.in("SELECT @schema@.resend_for($1, $2, $3, $4)"), pgx.QueryExecModeExec,
+		l.who, why, l.feed, string(list))
+	if err != nil {
+		return fmt.Errorf("postgres: resend: %w", explain(err))
+	}
+	return nil
+}
+
+type receipts struct {
+	statements
+	cfg Config
+}
+
+// NewReceipts returns what consumers' inboxes in this schema have recorded.
+func NewReceipts(pool *pgxpool.Pool, cfg Config) (reconcile.Receipts, error) {
+	cfg, err := cfg.withDefaults()
+	return receipts{overPgx(pool), cfg}, err
+}
+
+// NewSQLReceipts is [NewReceipts] over database/sql.
+func NewSQLReceipts(db *sql.DB, cfg Config) (reconcile.Receipts, error) {
+	cfg, err := cfg.withDefaults()
+	return receipts{overSQL(db), cfg}, err
+}
+
+// Missing implements [reconcile.Receipts].
+func (r receipts) Missing(ctx context.Context, consumer string, ids []postrider.ID) ([]postrider.ID, error) {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	var missing []postrider.ID
+	var text string
+	err = r.rows(ctx, r.cfg.in(`SELECT i.id FROM json_array_elements_text($2::json) i(id)
+		WHERE NOT EXISTS (SELECT FROM @schema@.inbox_messages m WHERE m.consumer = $1 AND m.message_id = i.id::uuid)`),
+		[]any{consumer, string(list)}, []any{&text}, func() error {
+			id, err := postrider.ParseID(text)
+			missing = append(missing, id)
+			return err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("postgres: receipts: %w", explain(err))
+	}
+	return missing, nil
+}
+
+// RecordPatrol notes that an operator has run a patrol by hand.
+func RecordPatrol(ctx context.Context, pool *pgxpool.Pool, cfg Config, by desk.By, job string, n reconcile.Counts) error {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return err
+	}
+	_, err = pool.Exec(ctx, cfg.in("SELECT @schema@.record_patrol($1, $2, $3, $4, $5)"), pgx.QueryExecModeExec, by.Who, by.Why, job, n.Found, n.Fixed)
+	if err != nil {
+		return fmt.Errorf("postgres: record: %w", explain(err))
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/saga"
+)
+
+// Sagas keeps sagas in the application's database. It is both the store that runners work on and the operator's desk, and
+// safe for concurrent use.
+type Sagas[Tx any] struct {
+	db  database[Tx]
+	cfg Config
+}
+
+var (
+	_ saga.Store[pgx.Tx]  = (*Sagas[pgx.Tx])(nil)
+	_ saga.Store[*sql.Tx] = (*Sagas[*sql.Tx])(nil)
+	_ saga.Maintainer     = (*Sagas[pgx.Tx])(nil)
+)
+
+// NewSagas returns a store of sagas for pgx. Runners connect as a user with the consumer role or the schema's owner,
+// operators as one with the operator role.
+func NewSagas(pool *pgxpool.Pool, cfg Config) (*Sagas[pgx.Tx], error) {
+	cfg, err := cfg.withDefaults()
+	return &Sagas[pgx.Tx]{overPgx(pool), cfg}, err
+}
+
+// NewSQLSagas returns a store of sagas for database/sql, with any PostgreSQL driver.
+func NewSQLSagas(db *sql.DB, cfg Config) (*Sagas[*sql.Tx], error) {
+	cfg, err := cfg.withDefaults()
+	return &Sagas[*sql.Tx]{overSQL(db), cfg}, err
+}
+
+// sagaTries is how often a transaction is begun anew that the database has given up for the sake of others.
+const sagaTries = 5
+
+// Do implements [saga.Store].
+func (s *Sagas[Tx]) Do(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
+	var err error
+	for range sagaTries {
+		if err = s.once(ctx, f); !yielded(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (s *Sagas[Tx]) once(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
+	t, err := s.db.begin(ctx)
+	if err != nil {
+		return fmt.Errorf("postgres: saga: begin: %w", explain(err))
+	}
+	// Also when ctx has ended, or the connection would be lost to the pool.
+	defer func() { _ = t.rollback(context.WithoutCancel(ctx)) }()
+	within, end := postrider.ForTransaction(ctx)
+	defer end(false)
+	if err := f(within, t.tx); err != nil {
+		return err
+	}
+	if err := t.commit(ctx); err != nil {
+		return fmt.Errorf("postgres: saga: commit: %w", explain(err))
+	}
+	end(true)
+	return nil
+}
+
+// Create implements [saga.Store].
+func (s *Sagas[Tx]) Create(ctx context.Context, tx Tx, i *saga.Instance) error {
+	brief := *i
+	brief.Data = nil
+	doc, err := json.Marshal(&brief)
+	if err != nil {
+		return err
+	}
+	var created bool
+	err = s.db.in(tx).row(ctx, s.cfg.in("SELECT @schema@.create_saga($1::json, $2::json)"), []any{string(doc), string(i.Data)}, &created)
+	if err != nil {
+		return fmt.Errorf("postgres: create saga: %w", explain(err))
+	}
+	if !created {
+		return saga.ErrExists
+	}
+	return nil
+}
+
+// Due implements [saga.Store].
+func (s *Sagas[Tx]) Due(ctx context.Context, known saga.Known) (next time.Duration, ok bool, err error) {
+	names, err := json.Marshal(known)
+	if err != nil {
+		return 0, false, err
+	}
+	var seconds *float64
+	err = s.db.row(ctx, s.cfg.in("SELECT @schema@.saga_due($1::json)"), []any{string(names)}, &seconds)
+	if err != nil {
+		return 0, false, fmt.Errorf("postgres: due sagas: %w", explain(err))
+	}
+	if seconds == nil {
+		return 0, false, nil
+	}
+	// What is due in years need not be known to the second, and must not overflow.
+	return time.Duration(min(*seconds, 1e8) * float64(time.Second)), true, nil
+}
+
+// Take implements [saga.Store].
+func (s *Sagas[Tx]) Take(ctx context.Context, tx Tx, known saga.Known) (*saga.Instance, string, error) {
+	names, err := json.Marshal(known)
+	if err != nil {
+		return nil, "", err
+	}
+	var step, doc *string
+	err = s.db.in(tx).row(ctx, s.cfg.in("SELECT step, doc FROM @schema@.take_saga_step($1::json)"), []any{string(names)}, &step, &doc)
+	if err != nil {
+		return nil, "", fmt.Errorf("postgres: take saga: %w", explain(err))
+	}
+	if step == nil {
+		return nil, "", nil
+	}
+	i, err := readSaga(doc)
+	return i, *step, err
+}
+
+// Hold implements [saga.Store].
+func (s *Sagas[Tx]) Hold(ctx context.Context, tx Tx, name, id, step string) (bool, error) {
+	var one int64
+	err := s.db.in(tx).row(ctx, s.cfg.in(`SELECT 1::bigint FROM @schema@.saga_steps s WHERE s.saga = $1 AND s.id = $2 AND s.step = $3
+		FOR UPDATE SKIP LOCKED`), []any{name, id, step}, &one)
+	if errors.Is(err, errNoRow) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("postgres: hold saga: %w", explain(err))
+	}
+	return true, nil
+}
+
+// Lock implements [saga.Store].
+func (s *Sagas[Tx]) Lock(ctx context.Context, tx Tx, name, id string) (*saga.Instance, error) {
+	var doc *string
+	err := s.db.in(tx).row(ctx, s.cfg.in("SELECT @schema@.lock_saga($1, $2)"), []any{name, id}, &doc)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: lock saga: %w", explain(err))
+	}
+	return readSaga(doc)
+}
+
+// savedSaga is what save_saga takes, beside data and payload.
+type savedSaga struct {
+	Name     string       `json:"name"`
+	ID       string       `json:"id"`
+	Status   saga.Status  `json:"status"`
+	Version  int64        `json:"version"`
+	Cause    string       `json:"cause"`
+	Finished *time.Time   `json:"finished"`
+	Steps    []savedStep  `json:"steps"`
+	Wake     []string     `json:"wake"`
+	Signal   *savedSignal `json:"signal,omitempty"`
+}
+
+// savedStep is a step with all its fields: what is left out would be NULL.
+type savedStep struct {
+	saga.StepState
+	Error string `json:"error"`
+	Order int    `json:"order"`
+	Skip  bool   `json:"skip"`
+}
+
+// savedSignal is a signal with all its fields.
+type savedSignal struct {
+	saga.Signal
+	Late    bool `json:"late"`
+	Repeats int  `json:"repeats"`
+}
+
+// Save implements [saga.Store].
+func (s *Sagas[Tx]) Save(ctx context.Context, tx Tx, i *saga.Instance, c saga.Change) error {
+	doc := savedSaga{
+		Name: i.Name, ID: i.ID, Status: i.Status, Version: i.Version, Cause: i.Cause, Finished: nullTime(i.Finished),
+		Steps: []savedStep{}, Wake: append([]string{}, c.Wake...),
+	}
+	for _, name := range c.Steps {
+		st := i.Step(name)
+		doc.Steps = append(doc.Steps, savedStep{*st, st.Error, st.Order, st.Skip})
+	}
+	var data, payload *string
+	if c.Data {
+		text := string(i.Data)
+		data = &text
+	}
+	for n := range i.Signals {
+		if g := i.Signals[n]; g.Name == c.Signal {
+			text := string(g.Payload)
+			payload = &text
+			g.Payload = nil
+			doc.Signal = &savedSignal{Signal: g, Late: g.Late, Repeats: g.Repeats}
+		}
+	}
+	encoded, err := json.Marshal(&doc)
+	if err != nil {
+		return err
+	}
+	var saved bool
+	err = s.db.in(tx).row(ctx, s.cfg.in("SELECT @schema@.save_saga($1::json, $2::json, $3::json)"),
+		[]any{string(encoded), data, payload}, &saved)
+	if err != nil {
+		return fmt.Errorf("postgres: save saga: %w", explain(err))
+	}
+	if !saved {
+		return saga.ErrConflict
+	}
+	i.Version++
+	return nil
+}
+
+// Try implements [saga.Store].
+func (s *Sagas[Tx]) Try(ctx context.Context, tx Tx, f func() error) error {
+	in := s.db.in(tx)
+	if _, err := in.exec(ctx, "SAVEPOINT postrider_saga"); err != nil {
+		return fmt.Errorf("postgres: saga: %w", explain(err))
+	}
+	failed := f()
+	if failed != nil && !yielded(failed) {
+		// If it cannot be taken back, the transaction is broken, and whoever uses it next is told.
+		_, _ = in.exec(ctx, "ROLLBACK TO SAVEPOINT postrider_saga")
+	}
+	return failed
+}
+
+func readSaga(doc *string) (*saga.Instance, error) {
+	if doc == nil {
+		return nil, saga.ErrNotFound
+	}
+	i := new(saga.Instance)
+	if err := json.Unmarshal([]byte(*doc), i); err != nil {
+		return nil, fmt.Errorf("postgres: saga: %w", err)
+	}
+	return i, nil
+}

@@ -1,0 +1,267 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/transactortest"
+)
+
+func TestTransactor(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, dsn string) { runTransactorSuite(t, dsn, nil) })
+}
+
+func TestTransactorThroughPooler(t *testing.T) {
+	pgtest.EachPooled(t, func(t *testing.T, dsn string) { runTransactorSuite(t, dsn, nil) })
+}
+
+// The schema of the transactor need not be there: an in-memory outbox does without.
+func TestTransactorVariants(t *testing.T) {
+	for name, change := range map[string]func(*postgres.TransactorConfig){
+		"NoSchema":       func(c *postgres.TransactorConfig) { c.Schema = "not_there" },
+		"LeaveUncertain": func(c *postgres.TransactorConfig) { c.LeaveUncertain = true },
+		"Serializable":   func(c *postgres.TransactorConfig) { c.Isolation, c.MaxAttempts = sql.LevelSerializable, 50 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			runTransactorSuite(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), change)
+		})
+	}
+}
+
+func runTransactorSuite(t *testing.T, dsn string, change func(*postgres.TransactorConfig)) {
+	h := newHouse(t, dsn, postgres.Layout{Shards: 1})
+	conflict := &pgconn.PgError{Severity: "ERROR", Code: "40001", Message: "could not serialize access"}
+	cfg := postgres.TransactorConfig{Config: h.cfg, BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond}
+	if change != nil {
+		change(&cfg)
+	}
+	t.Run("pgx", func(t *testing.T) {
+		transactor := need(postgres.NewTransactor(h.pool, cfg))(t)
+		transactortest.Run(t, transactortest.Harness[pgx.Tx]{Transactor: transactor, Outbox: h.outbox, Store: h.store, Conflict: conflict})
+	})
+	t.Run("sql", func(t *testing.T) {
+		db := stdlib.OpenDBFromPool(h.pool)
+		t.Cleanup(func() { db.Close() })
+		transactor := need(postgres.NewSQLTransactor(db, cfg))(t)
+		outbox := need(postgres.NewSQLOutbox(postgres.OutboxConfig{Config: h.cfg}))(t)
+		transactortest.Run(t, transactortest.Harness[*sql.Tx]{Transactor: transactor, Outbox: outbox, Store: h.store, Conflict: conflict})
+	})
+}
+
+// need turns a value and an error into a function that ends the test without the value.
+func need[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func newAccounts(t *testing.T) *house {
+	t.Helper()
+	h := newHouse(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), postgres.Layout{Shards: 1})
+	h.exec("CREATE TABLE @.accounts (id int UNIQUE DEFERRABLE INITIALLY DEFERRED, balance int)")
+	return h
+}
+
+func (h *house) number(sql string) (n int) {
+	h.t.Helper()
+	if err := h.pool.QueryRow(h.t.Context(), h.in(sql)).Scan(&n); err != nil {
+		h.t.Fatal(err)
+	}
+	return n
+}
+
+func (h *house) transactor(c postgres.TransactorConfig) *postgres.Transactor {
+	h.t.Helper()
+	c.Config = h.cfg
+	return need(postgres.NewTransactor(h.pool, c))(h.t)
+}
+
+// Two transactions that read what the other writes cannot both commit: one is run again, and then sees the other.
+func TestSerializationFailureIsRepeated(t *testing.T) {
+	h := newAccounts(t)
+	h.exec("INSERT INTO @.accounts VALUES (1, 50), (2, 50)")
+	tr := h.transactor(postgres.TransactorConfig{Isolation: sql.LevelSerializable})
+	both := make(chan struct{}, 2)
+	runs := make(chan int, 10)
+	withdraw := func(id int) error {
+		first := true
+		return tr.Do(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+			runs <- id
+			var sum int
+			if err := tx.QueryRow(ctx, h.in("SELECT sum(balance) FROM @.accounts")).Scan(&sum); err != nil {
+				return err
+			}
+			if first { // both have read before one writes
+				first = false
+				both <- struct{}{}
+				for len(both) < 2 {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			if sum < 100 {
+				return nil // the rule: together they keep 50
+			}
+			_, err := tx.Exec(ctx, h.in("UPDATE @.accounts SET balance = balance - 50 WHERE id = $1"), id)
+			return err
+		})
+	}
+	other := make(chan error, 1)
+	go func() { other <- withdraw(2) }()
+	if err := errors.Join(withdraw(1), <-other); err != nil {
+		t.Error(err)
+	}
+	if sum := h.number("SELECT sum(balance) FROM @.accounts"); sum != 50 || len(runs) != 3 {
+		t.Errorf("together they keep %d after %d runs, want 50 after 3", sum, len(runs))
+	}
+}
+
+func TestDeadlockIsRepeated(t *testing.T) {
+	h := newAccounts(t)
+	h.exec("INSERT INTO @.accounts VALUES (1, 0), (2, 0)")
+	tr := h.transactor(postgres.TransactorConfig{})
+	both := make(chan struct{}, 2)
+	move := func(from, to int) error {
+		return tr.Do(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, h.in("UPDATE @.accounts SET balance = balance - 1 WHERE id = $1"), from); err != nil {
+				return err
+			}
+			select {
+			case both <- struct{}{}:
+				for len(both) < 2 {
+					time.Sleep(time.Millisecond)
+				}
+			default: // run again
+			}
+			_, err := tx.Exec(ctx, h.in("UPDATE @.accounts SET balance = balance + 1 WHERE id = $1"), to)
+			return err
+		})
+	}
+	other := make(chan error, 1)
+	go func() { other <- move(1, 2) }()
+	if err := errors.Join(move(2, 1), <-other); err != nil {
+		t.Error(err)
+	}
+	if n := h.number("SELECT count(*) FROM @.accounts WHERE balance = 0"); n != 2 {
+		t.Errorf("%d accounts are back at 0, want 2", n)
+	}
+}
+
+// What the server refuses at COMMIT is refused for good, and the function is not run again.
+func TestRefusedCommit(t *testing.T) {
+	h := newAccounts(t)
+	h.exec("INSERT INTO @.accounts VALUES (1, 0)")
+	for name, f := range map[string]func(ctx context.Context, tx pgx.Tx) error{
+		"deferred constraint": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, h.in("INSERT INTO @.accounts VALUES (1, 7)"))
+			return err
+		},
+		"error that the function kept to itself": func(ctx context.Context, tx pgx.Tx) error {
+			_, _ = tx.Exec(ctx, h.in("INSERT INTO @.accounts VALUES (7, 7)"))
+			_, _ = tx.Exec(ctx, "SELECT 1/0")
+			return nil
+		},
+		"rolled back by the function": func(ctx context.Context, tx pgx.Tx) error {
+			_, _ = tx.Exec(ctx, h.in("INSERT INTO @.accounts VALUES (7, 7)"))
+			return tx.Rollback(ctx)
+		},
+	} {
+		for _, uncertain := range []bool{false, true} {
+			runs := 0
+			err := h.transactor(postgres.TransactorConfig{LeaveUncertain: uncertain}).Do(t.Context(),
+				func(ctx context.Context, tx pgx.Tx) error {
+					runs++
+					postrider.AfterCommit(ctx, func() { t.Errorf("%s: AfterCommit was called", name) })
+					return f(ctx, tx)
+				})
+			if err == nil || errors.Is(err, postrider.ErrUncertain) || runs != 1 {
+				t.Errorf("%s: got %v after %d runs", name, err, runs)
+			}
+		}
+	}
+	if n := h.number("SELECT count(*) FROM @.accounts"); n != 1 {
+		t.Errorf("%d accounts, want 1", n)
+	}
+}
+
+// A function that commits by itself must not be run again, whatever the transactor makes of it.
+func TestCommitOfTheFunction(t *testing.T) {
+	h := newAccounts(t)
+	runs := 0
+	err := h.transactor(postgres.TransactorConfig{}).Do(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		runs++
+		if _, err := tx.Exec(ctx, h.in("INSERT INTO @.accounts VALUES (1, 7)")); err != nil {
+			return err
+		}
+		return tx.Commit(ctx)
+	})
+	if !errors.Is(err, pgx.ErrTxClosed) || runs != 1 {
+		t.Errorf("got %v after %d runs", err, runs)
+	}
+}
+
+// A producer may add messages and nothing else. Transactions work for it all the same.
+func TestTransactorOfAProducer(t *testing.T) {
+	h := newAccounts(t)
+	role := h.cfg.Schema + "_poor"
+	h.exec("CREATE ROLE " + role + "; GRANT USAGE ON SCHEMA " + h.cfg.Schema + " TO " + role + "; GRANT INSERT ON @.accounts TO " + role)
+	t.Cleanup(func() {
+		_, _ = h.pool.Exec(context.Background(), "DROP OWNED BY "+role+"; DROP ROLE "+role)
+	})
+	poor := h.pool.Config()
+	poor.ConnConfig.RuntimeParams["role"] = role
+	pool := need(pgxpool.NewWithConfig(t.Context(), poor))(t)
+	defer pool.Close()
+	tr := need(postgres.NewTransactor(pool, postgres.TransactorConfig{Config: h.cfg}))(t)
+	if err := tr.Do(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, h.in("INSERT INTO @.accounts VALUES (1, 7)"))
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	if n := h.number("SELECT count(*) FROM @.accounts"); n != 1 {
+		t.Errorf("%d accounts, want 1", n)
+	}
+}
+
+func TestTransactorConfig(t *testing.T) {
+	_, err := postgres.NewTransactor(nil, postgres.TransactorConfig{})
+	if err == nil {
+		t.Error("no pool, and no error")
+	}
+	if _, err := postgres.NewSQLTransactor(nil, postgres.TransactorConfig{}); err == nil {
+		t.Error("no database, and no error")
+	}
+	pool := need(pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/nothing"))(t)
+	defer pool.Close()
+	_, err = postgres.NewTransactor(pool, postgres.TransactorConfig{
+		Config: postgres.Config{Schema: "No!"}, Isolation: sql.LevelLinearizable, MaxAttempts: -1,
+		BackoffMin: time.Second, BackoffMax: time.Millisecond,
+	})
+	for _, want := range []string{"No!", "Linearizable", "MaxAttempts is -1", "BackoffMin of 1s and BackoffMax of 1ms"} {
+		if !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%q is missing in: %v", want, err)
+		}
+	}
+	for _, c := range []postgres.TransactorConfig{{}, {BackoffMin: time.Minute}, {BackoffMax: time.Millisecond}} {
+		if _, err := postgres.NewTransactor(pool, c); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package brokers_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+const processVariable = "POSTRIDER_TEST_CONSUMER_PROCESS"
+
+// order is what a consumer process is told.
+type order struct {
+	Driver, URL, DSN, Schema string
+	Values                   map[string]string
+	Batch                    bool
+}
+
+// TestMain turns the test binary into a consumer process if it was started as one.
+func TestMain(m *testing.M) {
+	if text := os.Getenv(processVariable); text != "" {
+		var o order
+		err := json.Unmarshal([]byte(text), &o)
+		if err == nil {
+			err = o.consume()
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "consumer process:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// apply is the effect of a message: an account's balance, a count, and whether anything came after a later one. A message that
+// takes effect twice spoils the sums.
+const apply = `UPDATE @schema@.accounts SET n = n + 1, sum = sum + $2, disorder = disorder + ($2 <= last)::int, last = $2 WHERE id = $1`
+
+// consume is a consumer process: it says on standard output how many deliveries it has had.
+func (o order) consume() error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	quiet := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	pool, err := pgxpool.New(ctx, o.DSN)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	store, err := postgres.NewInbox(pool, postgres.Config{Schema: o.Schema})
+	if err != nil {
+		return err
+	}
+	in, err := inbox.New(store, "accounts", inbox.Config{Logger: quiet})
+	if err != nil {
+		return err
+	}
+	statement := strings.ReplaceAll(apply, "@schema@", pgx.Identifier{o.Schema}.Sanitize())
+	effect := func(m postrider.Message) (account, amount int) {
+		account, _ = strconv.Atoi(m.AggregateID)
+		amount, _ = strconv.Atoi(string(m.Payload))
+		return account, amount
+	}
+	if o.Batch {
+		in.HandleBatch(func(ctx context.Context, tx pgx.Tx, msgs []postrider.Message) error {
+			var b pgx.Batch
+			for _, m := range msgs {
+				account, amount := effect(m)
+				b.Queue(statement, account, amount)
+			}
+			return tx.SendBatch(ctx, &b).Close()
+		})
+	} else {
+		in.Handle("parcel.moved", func(ctx context.Context, tx pgx.Tx, m postrider.Message) error {
+			account, amount := effect(m)
+			_, err := tx.Exec(ctx, statement, account, amount)
+			return err
+		})
+	}
+	driver, err := broker.Lookup(o.Driver)
+	if err != nil {
+		return err
+	}
+	c, err := driver.Subscribe(&broker.Settings{URL: o.URL, Values: o.Values, Logger: quiet})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var deliveries atomic.Int64
+	go func() {
+		for range time.Tick(20 * time.Millisecond) {
+			fmt.Println(deliveries.Load())
+		}
+	}()
+	return in.Run(ctx, counted{c, &deliveries})
+}
+
+// counted counts deliveries.
+type counted struct {
+	postrider.Consumer
+	n *atomic.Int64
+}
+
+func (c counted) Consume(ctx context.Context, handle postrider.Handler) error {
+	return c.Consumer.Consume(ctx, func(ctx context.Context, m postrider.Message) error {
+		c.n.Add(1)
+		return handle(ctx, m)
+	})
+}
+
+// process is a consumer process that runs.
+type process struct {
+	cmd        *exec.Cmd
+	deliveries atomic.Int64
+	ended      chan struct{}
+}
+
+func (o order) start(t *testing.T) *process {
+	t.Helper()
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), processVariable+"="+string(text))
+	p.cmd.Stderr = os.Stderr
+	out, err := p.cmd.StdoutPipe()
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.ended)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if n, err := strconv.ParseInt(lines.Text(), 10, 64); err == nil {
+				p.deliveries.Store(n)
+			}
+		}
+		_ = p.cmd.Wait() // it was told to end, one way or the other
+	}()
+	t.Cleanup(func() { p.end(syscall.SIGKILL) })
+	return p
+}
+
+// end ends the process and returns how many deliveries it has had, as far as it could tell.
+func (p *process) end(s syscall.Signal) int64 {
+	_ = p.cmd.Process.Signal(s)
+	<-p.ended
+	return p.deliveries.Load()
+}

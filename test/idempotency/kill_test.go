@@ -1,0 +1,107 @@
+package idempotency_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestKilledServer: many keys, sixteen simultaneous requests of each, to a server that is killed all the time. Each key has one
+// effect, and all who ask get the same answer, byte for byte; two users with the same keys get each their own. Half of the keys
+// go to a handler that is run in one transaction with its key, and half to one that completes its key in its own transaction.
+func TestKilledServer(t *testing.T) {
+	const times, at = 16, 20
+	names, life := 75, 400*time.Millisecond
+	if os.Getenv("POSTRIDER_LONG") != "" {
+		names, life = 5000, time.Second
+	}
+	a := enter(t, life, settings{Lease: 500 * time.Millisecond, Slow: 4 * time.Millisecond})
+	start := time.Now()
+	type job struct{ path, principal, key string }
+	jobs := make(chan job)
+	var mu sync.Mutex
+	answers := make(map[job]effect)
+	var group sync.WaitGroup
+	for range at {
+		group.Go(func() {
+			for j := range jobs {
+				got, err := a.volley(times, j.path, j.principal, j.key, "body of "+j.principal)
+				var e effect
+				if err == nil {
+					err = json.Unmarshal([]byte(got.body), &e)
+				}
+				want := effect{e.ID, j.principal, j.key, "body of " + j.principal}
+				if err != nil || got.status != http.StatusCreated || e != want || got.location != fmt.Sprint("/effects/", e.ID) ||
+					got.contentType != "application/json" {
+					t.Errorf("%+v: %+v, %v", j, got, err)
+				}
+				if got, err := a.ask(j.path, j.principal, j.key, "another body"); err != nil || got.status != http.StatusUnprocessableEntity {
+					t.Errorf("%+v with another body: %+v, %v", j, got, err)
+				}
+				mu.Lock()
+				answers[j] = e
+				mu.Unlock()
+			}
+		})
+	}
+	for n := range names {
+		path := []string{"/whole", "/complete"}[n%2]
+		for _, principal := range []string{"ann", "bob"} {
+			jobs <- job{path, principal, fmt.Sprintf("key-%d", n)}
+		}
+	}
+	close(jobs)
+	group.Wait()
+	a.report(start, len(answers))
+
+	rows, err := a.pool.Query(t.Context(), fmt.Sprintf("SELECT id, principal, route, key, body FROM %q.effects", a.schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	effects := 0
+	for rows.Next() {
+		var e effect
+		var path string
+		if err := rows.Scan(&e.ID, &e.Principal, &path, &e.Key, &e.Body); err != nil {
+			t.Fatal(err)
+		}
+		effects++
+		if told := answers[job{path, e.Principal, e.Key}]; told != e {
+			t.Errorf("effect %+v; the clients were told of %+v", e, told)
+		}
+	}
+	if err := rows.Err(); err != nil || effects != 2*names || len(answers) != 2*names {
+		t.Errorf("%d effects and %d answers of %d keys, %v", effects, len(answers), 2*names, err)
+	}
+	if a.kills.Load() < 3 || a.broken.Load() == 0 {
+		t.Errorf("only %d kills, which broke %d requests", a.kills.Load(), a.broken.Load())
+	}
+}
+
+// TestKillsAreNoticed: the same with a handler that never completes its key. It is meant to have effects twice; if it did not
+// here, the test above would prove nothing.
+func TestKillsAreNoticed(t *testing.T) {
+	a := enter(t, 250*time.Millisecond, settings{Lease: 500 * time.Millisecond, Slow: 40 * time.Millisecond})
+	start := time.Now()
+	for n := 0; ; n++ {
+		if _, err := a.volley(4, "/plain", "ann", fmt.Sprintf("key-%d", n), "body"); err != nil {
+			t.Log(err) // the answers of two effects
+		}
+		var repeated bool
+		err := a.pool.QueryRow(t.Context(), fmt.Sprintf("SELECT count(*) > count(DISTINCT key) FROM %q.effects", a.schema)).Scan(&repeated)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if repeated {
+			a.report(start, n+1)
+			return
+		}
+		if time.Since(start) > 30*time.Second {
+			t.Fatalf("%d kills, and no effect was repeated", a.kills.Load())
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package saga
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/saga"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+// trip is the data of the sagas here. Fails is the step that fails for good.
+type trip struct {
+	Fails string `json:"fails,omitempty"`
+	Paid  int    `json:"paid"`
+	Extra int    `json:"extra"`
+}
+
+// prices is what each step takes from the customer's account.
+var prices = map[string]int{"hotel": 10, "flight": 20, "car": 30, "insurance": 5, "payment": 35}
+
+// world is a schema with the tables of an application beside the sagas.
+type world struct {
+	dsn    string
+	schema string
+	pool   *pgxpool.Pool
+	sagas  *postgres.Sagas[pgx.Tx]
+	outbox *postgres.Outbox
+}
+
+// newWorld lays the schema out.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dsn := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")
+	admin := pgtest.Pool(t, dsn)
+	cfg := pgtest.Schema(t, admin, postgres.Layout{})
+	w, err := openWorld(t.Context(), dsn, cfg.Schema, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.pool.Close)
+	w.exec(t, `CREATE TABLE @.accounts (id text PRIMARY KEY, balance int NOT NULL)`)
+	w.exec(t, `CREATE TABLE @.effects (id text, step text, undo boolean, amount int)`)
+	w.exec(t, `CREATE INDEX ON @.effects (id)`)
+	return w
+}
+
+// openWorld connects to a schema that is there. The connections may have a knife.
+func openWorld(ctx context.Context, dsn, schema string, k *knife) (*world, error) {
+	cfg, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	cfg.MaxConns = 30
+	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	// Only clients die here. What has committed does not have to reach the disk.
+	cfg.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
+	if k != nil {
+		k.hold(cfg.ConnConfig)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	sagas, err := postgres.NewSagas(pool, postgres.Config{Schema: schema})
+	if err != nil {
+		return nil, err
+	}
+	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: postgres.Config{Schema: schema}})
+	return &world{dsn, schema, pool, sagas, outbox}, err
+}
+
+func (w *world) in(sql string) string { return strings.ReplaceAll(sql, "@", w.schema) }
+
+func (w *world) exec(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	if _, err := w.pool.Exec(t.Context(), w.in(sql), args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) number(t *testing.T, sql string, args ...any) (n int) {
+	t.Helper()
+	if err := w.pool.QueryRow(t.Context(), w.in(sql), args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// pays makes a step of money, a row that tells of it, and a message. None of it is idempotent: twice would be seen.
+func (w *world) pays(name string) (action, compensation func(ctx context.Context, tx pgx.Tx, data *trip) error) {
+	move := func(ctx context.Context, tx pgx.Tx, amount int, undo bool) error {
+		id := strings.Split(saga.Key(ctx), "/")[1]
+		if _, err := tx.Exec(ctx, w.in("UPDATE @.accounts SET balance = balance - $1 WHERE id = $2"), amount, id); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, w.in("INSERT INTO @.effects VALUES ($1, $2, $3, $4)"), id, name, undo, amount); err != nil {
+			return err
+		}
+		what := "done"
+		if undo {
+			what = "undone"
+		}
+		return w.outbox.Enqueue(ctx, tx, postrider.Event(name+"."+what, "trip", id, amount))
+	}
+	return func(ctx context.Context, tx pgx.Tx, data *trip) error {
+			if err := move(ctx, tx, prices[name], false); err != nil {
+				return err
+			}
+			data.Paid += prices[name]
+			if data.Fails == name {
+				return postrider.Permanent(errors.New("no"))
+			}
+			return nil
+		}, func(ctx context.Context, tx pgx.Tx, data *trip) error {
+			data.Paid -= prices[name]
+			return move(ctx, tx, -prices[name], true)
+		}
+}
+
+var quick = saga.Retry{Attempts: 50, First: time.Millisecond, Most: 20 * time.Millisecond}
+
+func (w *world) step(name string) saga.Steps[pgx.Tx, trip] {
+	action, compensation := w.pays(name)
+	return saga.Step(name, action, compensation).Retry(quick).RetryUndo(quick)
+}
+
+// fiveSteps is a saga of five steps, one after the other. Those of another name are out of sight of each other.
+func (w *world) fiveSteps(name string) (*saga.Saga[pgx.Tx, trip], error) {
+	return saga.New(w.sagas, name, w.step("hotel"), w.step("flight"), w.step("car"), w.step("insurance"), w.step("payment"))
+}
+
+// open opens the account of a saga.
+func (w *world) open(ctx context.Context, tx pgx.Tx, id string) error {
+	_, err := tx.Exec(ctx, w.in("INSERT INTO @.accounts VALUES ($1, 100)"), id)
+	return err
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// mustBeWhole holds that a saga of five steps has come to its end: all of it or nothing, nothing twice, no money lost.
+func (w *world) mustBeWhole(t *testing.T, id, what string, fails string) {
+	t.Helper()
+	i, err := w.sagas.Show(t.Context(), id, id)
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+		return
+	}
+	want, done, undone, balance := saga.Completed, 5, 0, 0
+	if fails != "" {
+		want, done, undone, balance = saga.Compensated, 3, 3, 100
+	}
+	var d, u, twice, b, messages int
+	err = w.pool.QueryRow(t.Context(), w.in(`SELECT
+		(SELECT count(*) FROM @.effects WHERE id = $1 AND NOT undo), (SELECT count(*) FROM @.effects WHERE id = $1 AND undo),
+		(SELECT count(*) FROM (SELECT FROM @.effects WHERE id = $1 GROUP BY step, undo HAVING count(*) > 1) t),
+		(SELECT balance FROM @.accounts WHERE id = $1),
+		(SELECT count(*) FROM @.messages WHERE aggregate_id = $1)`), id).Scan(&d, &u, &twice, &b, &messages)
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+		return
+	}
+	if i.Status != want || d != done || u != undone || twice > 0 || b != balance || messages != done+undone {
+		t.Errorf("%s: %s with %d effects done, %d undone, %d twice, balance %d, %d messages; want %s with %d, %d, 0, %d, %d\n%s",
+			what, i.Status, d, u, twice, b, messages, want, done, undone, balance, done+undone, story(i))
+	}
+}
+
+func story(i *saga.Instance) string {
+	var b strings.Builder
+	for _, s := range i.Steps {
+		fmt.Fprintf(&b, "  %s: %s after %d failed attempts %s\n", s.Name, s.State, s.Attempts, s.Error)
+	}
+	return b.String()
+}

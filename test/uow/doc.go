@@ -1,0 +1,3 @@
+// Package uow tests the unit of work and its transactors where it hurts: answers to COMMIT that never come, and stores that are
+// swapped under an application.
+package uow
