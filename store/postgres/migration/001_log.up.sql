@@ -76,7 +76,7 @@ END
 $$;
 
 CREATE TABLE @schema@.feeds (
-  name       text        PRIMARY KEY,
+  name       text        PRIMARY KEY CHECK (name NOT LIKE 'inbox/%'),  -- under that name consumers set messages aside
   created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   paused     boolean     NOT NULL DEFAULT false
 );

@@ -232,14 +232,14 @@ BEGIN
   IF @schema@.live_members(feed_name) > 0 THEN
     RAISE EXCEPTION 'relays serve the feed' USING ERRCODE = 'PR005';
   END IF;
-  DELETE FROM @schema@.deferred d WHERE d.feed = feed_name;
-  GET DIAGNOSTICS aside = ROW_COUNT;
-  DELETE FROM @schema@.checkpoints c WHERE c.feed = feed_name;
-  DELETE FROM @schema@.slices s WHERE s.feed = feed_name;
   DELETE FROM @schema@.feeds f WHERE f.name = feed_name;
   IF NOT FOUND THEN
     RETURN false;
   END IF;
+  DELETE FROM @schema@.deferred d WHERE d.feed = feed_name;
+  GET DIAGNOSTICS aside = ROW_COUNT;
+  DELETE FROM @schema@.checkpoints c WHERE c.feed = feed_name;
+  DELETE FROM @schema@.slices s WHERE s.feed = feed_name;
   PERFORM @schema@.record(who, why, 'feed rm', feed_name, aside, NULL);
   RETURN true;
 END

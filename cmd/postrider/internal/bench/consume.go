@@ -153,7 +153,7 @@ func measureRate(ctx context.Context, phase time.Duration, workers int, run func
 type counter struct {
 	pool         *pgxpool.Pool
 	workers      int
-	one, many    string // statements
+	one          string // the effect of a message
 	single, bulk *inbox.Inbox[pgx.Tx]
 	bareBulk     *inbox.Inbox[pgx.Tx] // batches alike, and records nothing
 	next         []int                // by worker: its next account
@@ -168,7 +168,6 @@ func (l *Lab) openCounter(ctx context.Context) (*counter, error) {
 		pool:    pool,
 		workers: l.Writers,
 		one:     l.in("UPDATE @schema@.accounts SET n = n + 1, changed = now() WHERE id = $1"),
-		many:    l.in("UPDATE @schema@.accounts a SET n = n + 1, changed = now() FROM unnest($1::int[]) AS x(id) WHERE a.id = x.id"),
 		next:    make([]int, max(l.Writers, batchSize*2)),
 	}
 	_, err = l.admin.Exec(ctx, l.in(`CREATE TABLE IF NOT EXISTS @schema@.accounts (id int PRIMARY KEY, n bigint NOT NULL DEFAULT 0, changed timestamptz)
@@ -199,12 +198,11 @@ func (l *Lab) openCounter(ctx context.Context) (*counter, error) {
 	})
 	for _, in := range []*inbox.Inbox[pgx.Tx]{c.bulk, c.bareBulk} {
 		in.HandleBatch(func(ctx context.Context, tx pgx.Tx, msgs []postrider.Message) error {
-			ids := make([]int32, len(msgs))
+			var b pgx.Batch
 			for i := range msgs {
-				ids[i] = int32(msgs[i].Priority)
+				b.Queue(c.one, msgs[i].Priority)
 			}
-			_, err := tx.Exec(ctx, c.many, ids)
-			return err
+			return tx.SendBatch(ctx, &b).Close()
 		})
 	}
 	return c, nil
