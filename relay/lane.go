@@ -186,8 +186,8 @@ func (l *lane) run() {
 // publish sends the messages of a call, unless one that may be deadly has to wait.
 func (l *lane) publish(call []postrider.Message, now, deadline time.Time) (errs []error, ok bool) {
 	if l.careful > 0 {
-		l.t.r.careful.Lock()
-		defer l.t.r.careful.Unlock()
+		l.t.r.careful <- struct{}{}
+		defer func() { <-l.t.r.careful }()
 		if !l.probe(now) {
 			return nil, false
 		}

@@ -38,7 +38,7 @@ type Relay struct {
 	tenure     atomic.Pointer[tenure] // the current one, for Stats
 	mourned    atomic.Int64           // when the log was last told of a dead letter,
 	complained atomic.Int64           // and when of one that was set aside
-	careful    sync.Mutex             // held while a message is sent of which a crash is suspected, so that it is one alone
+	careful    chan struct{}          // holds one token: a message is being sent of which a crash is suspected, and it alone
 	count      counters
 }
 
@@ -64,6 +64,7 @@ func New(store postrider.Store, pub postrider.Publisher, cfg Config) (*Relay, er
 		cfg:        cfg,
 		log:        cfg.Logger.With("feed", cfg.Feed),
 		wake:       make(chan struct{}, 1),
+		careful:    make(chan struct{}, 1),
 	}, nil
 }
 

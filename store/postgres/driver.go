@@ -36,6 +36,7 @@ type transaction[Tx any] struct {
 type database[Tx any] interface {
 	statements
 	begin(ctx context.Context) (transaction[Tx], error)
+	beginAt(ctx context.Context, level sql.IsolationLevel) (transaction[Tx], error)
 	// beginWith begins with a statement, in one round trip where the driver can do that. It returns how many rows were affected
 	// and, of a statement that returns one column of text, what that holds.
 	beginWith(ctx context.Context, sql string, args []any, returns bool) (_ transaction[Tx], affected int64, texts []string, _ error)
@@ -57,7 +58,15 @@ func overPgx(pool *pgxpool.Pool) pgxDatabase { return pgxDatabase{pgxStatements{
 func (d pgxDatabase) in(tx pgx.Tx) statements { return pgxStatements{tx} }
 
 func (d pgxDatabase) begin(ctx context.Context) (transaction[pgx.Tx], error) {
-	tx, err := d.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+	return d.beginAt(ctx, sql.LevelReadCommitted)
+}
+
+var pgxLevels = map[sql.IsolationLevel]pgx.TxIsoLevel{
+	sql.LevelReadCommitted: pgx.ReadCommitted, sql.LevelRepeatableRead: pgx.RepeatableRead, sql.LevelSerializable: pgx.Serializable,
+}
+
+func (d pgxDatabase) beginAt(ctx context.Context, level sql.IsolationLevel) (transaction[pgx.Tx], error) {
+	tx, err := d.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgxLevels[level], AccessMode: pgx.ReadWrite})
 	if err != nil {
 		return transaction[pgx.Tx]{}, err
 	}
@@ -112,7 +121,12 @@ func overSQL(db *sql.DB) sqlDatabase { return sqlDatabase{sqlStatements{db}, db}
 func (d sqlDatabase) in(tx *sql.Tx) statements { return sqlStatements{tx} }
 
 func (d sqlDatabase) begin(ctx context.Context) (transaction[*sql.Tx], error) {
-	tx, err := d.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	return d.beginAt(ctx, sql.LevelReadCommitted)
+}
+
+// beginAt returns a transaction that is rolled back when ctx ends; that also bounds commit.
+func (d sqlDatabase) beginAt(ctx context.Context, level sql.IsolationLevel) (transaction[*sql.Tx], error) {
+	tx, err := d.db.BeginTx(ctx, &sql.TxOptions{Isolation: level})
 	if err != nil {
 		return transaction[*sql.Tx]{}, err
 	}

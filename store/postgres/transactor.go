@@ -94,7 +94,7 @@ func NewTransactor(pool *pgxpool.Pool, cfg TransactorConfig) (*Transactor, error
 		return nil, errors.New("postgres: pool is nil")
 	}
 	cfg, err := cfg.withDefaults()
-	return &Transactor{transactor[pgx.Tx]{cfg: cfg, db: overPgx(pool), begin: beginPgx(pool, cfg.Isolation)}}, err
+	return &Transactor{transactor[pgx.Tx]{cfg: cfg, db: overPgx(pool)}}, err
 }
 
 // NewSQLTransactor returns a transactor for database/sql.
@@ -103,7 +103,7 @@ func NewSQLTransactor(db *sql.DB, cfg TransactorConfig) (*SQLTransactor, error) 
 		return nil, errors.New("postgres: db is nil")
 	}
 	cfg, err := cfg.withDefaults()
-	return &SQLTransactor{transactor[*sql.Tx]{cfg: cfg, db: overSQL(db), begin: beginSQL(db, cfg.Isolation)}}, err
+	return &SQLTransactor{transactor[*sql.Tx]{cfg: cfg, db: overSQL(db)}}, err
 }
 
 // Do implements [postrider.Transactor]. A COMMIT that is under way when ctx ends is given a second to be answered.
@@ -116,38 +116,9 @@ func (t *SQLTransactor) Do(ctx context.Context, f func(ctx context.Context, tx *
 	return t.do(ctx, f)
 }
 
-func beginPgx(pool *pgxpool.Pool, level sql.IsolationLevel) func(context.Context) (transaction[pgx.Tx], error) {
-	options := pgx.TxOptions{AccessMode: pgx.ReadWrite, IsoLevel: map[sql.IsolationLevel]pgx.TxIsoLevel{
-		sql.LevelReadCommitted: pgx.ReadCommitted, sql.LevelRepeatableRead: pgx.RepeatableRead, sql.LevelSerializable: pgx.Serializable,
-	}[level]}
-	return func(ctx context.Context) (transaction[pgx.Tx], error) {
-		tx, err := pool.BeginTx(ctx, options)
-		if err != nil {
-			return transaction[pgx.Tx]{}, err
-		}
-		return transaction[pgx.Tx]{pgxStatements{tx}, tx, tx.Commit, tx.Rollback}, nil
-	}
-}
-
-// beginSQL returns transactions that are rolled back when the context that they were begun with ends; that also bounds commit.
-func beginSQL(db *sql.DB, level sql.IsolationLevel) func(context.Context) (transaction[*sql.Tx], error) {
-	return func(ctx context.Context) (transaction[*sql.Tx], error) {
-		tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: level})
-		if err != nil {
-			return transaction[*sql.Tx]{}, err
-		}
-		return transaction[*sql.Tx]{
-			sqlStatements{tx}, tx,
-			func(context.Context) error { return tx.Commit() },
-			func(context.Context) error { return tx.Rollback() },
-		}, nil
-	}
-}
-
 type transactor[Tx any] struct {
 	cfg       TransactorConfig
-	db        statements
-	begin     func(context.Context) (transaction[Tx], error)
+	db        database[Tx]
 	questions atomic.Pointer[questions] // nil: look first what the server offers
 }
 
@@ -190,7 +161,7 @@ func (t *transactor[Tx]) run(ctx context.Context, f func(context.Context, Tx) er
 	if err != nil {
 		return t.early(ctx, "prepare", err)
 	}
-	tx, err := t.begin(life)
+	tx, err := t.db.beginAt(life, t.cfg.Isolation)
 	if err != nil {
 		return t.early(ctx, "begin", err)
 	}

@@ -70,12 +70,11 @@ func (l *Lab) fillInbox(ctx context.Context) error {
 		l.Progress(fmt.Sprintf("receiving %d of %d", done, l.Received))
 		n := min(step, l.Received-done)
 		_, err := l.admin.Exec(ctx, l.in(`INSERT INTO @schema@.inbox (consumer, slot, id, at)
-			SELECT c.n, @schema@.inbox_period(x.id) % 10, x.id, to_timestamp(x.ms / 1000.0)
-			FROM @schema@.consumers c, LATERAL (
-			  SELECT t.ms, (lpad(to_hex(t.ms), 12, '0') || '7' || substr(md5(t.i::text), 1, 3) || '8' || substr(md5(t.i::text), 4, 15))::uuid AS id
-			  FROM (SELECT i, (date_part('epoch', now()) * 1000)::bigint - 518400000 + i::bigint * 518400000 / $3::bigint AS ms
-			        FROM generate_series($1::int, $2::int) i) t) x
-			WHERE c.name = 'bench'`), done, done+n-1, l.Received)
+			SELECT c.n, t.ms / c.period % 10, (lpad(to_hex(t.ms), 12, '0') || '7' || substr(t.noise, 1, 3) || '8' || substr(t.noise, 4, 15))::uuid,
+			       to_timestamp(t.ms / 1000.0)
+			FROM (SELECT n, (date_part('epoch', @schema@.inbox_window()) * 1000 / 7)::bigint AS period FROM @schema@.consumers WHERE name = 'bench') c,
+			     (SELECT (date_part('epoch', now()) * 1000)::bigint - 518400000 + i::bigint * 518400000 / $3::bigint AS ms, md5(i::text) AS noise
+			      FROM generate_series($1::int, $2::int) i) t`), done, done+n-1, l.Received)
 		if err != nil {
 			return err
 		}
