@@ -108,8 +108,8 @@ func (c terms) samePeriod(msgs []place) (int64, bool) {
 }
 
 // insert is the claim of messages that lie in one slot: a plain insert, which the server plans once. It inserts nothing if more
-// must be looked at; the time is that of the statement, lest the server looks for each row anew. A repetition makes it fail; where those are expected it leaves them out instead, which costs several times
-// as much, and returns the others.
+// must be looked at; the clock is that of the statement, lest the server looks at it for each row. A repetition makes it fail.
+// Where those are expected it leaves them out instead, which costs several times as much, and returns the others.
 func (s *Inbox[Tx]) insert(c terms, period int64, msgs []place, careful bool) (sql string, args []any) {
 	slot := strconv.FormatInt(period%slots, 10)
 	what, ids := "$2::text::uuid", msgs[0].ID.String()
@@ -121,11 +121,12 @@ func (s *Inbox[Tx]) insert(c terms, period int64, msgs []place, careful bool) (s
 		}
 		ids = all.String()
 	}
-	sql = "INSERT INTO @schema@.inbox_" + slot + " (consumer, slot, id) SELECT $1::int, " + slot + ", " + what + ` WHERE $3::bigint BETWEEN floor(date_part('epoch', statement_timestamp()) * 1000 / $4::bigint) - 7
-		AND floor(date_part('epoch', statement_timestamp()) * 1000 / $4::bigint) + 1
+	sql = "INSERT INTO @schema@.inbox_" + slot + " (consumer, slot, id) SELECT $1::int, " + slot + ", " + what + `
+		WHERE date_part('epoch', statement_timestamp()) >= $3::float8
+		AND date_part('epoch', statement_timestamp()) < $4::float8
 		AND NOT EXISTS (SELECT FROM @schema@.inbox_trouble t WHERE t.consumer = $1::int)`
 	if careful {
 		sql += " ON CONFLICT DO NOTHING RETURNING id::text"
 	}
-	return s.cfg.in(sql), []any{c.number, ids, period, c.period}
+	return s.cfg.in(sql), []any{c.number, ids, float64((period-1)*c.period) / 1000, float64((period+8)*c.period) / 1000}
 }
