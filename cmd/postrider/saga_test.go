@@ -6,13 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/saga"
 	"github.com/postrider/postrider/store/postgres"
@@ -29,9 +27,6 @@ func (c *cli) runSaga(args ...string) (out, messages string, err error) {
 	var data, notes bytes.Buffer
 	s := streams{in: strings.NewReader(c.answer), out: &data, err: &notes, asks: c.answer != ""}
 	root, a := newRoot(s)
-	if !slices.ContainsFunc(root.Commands(), func(cmd *cobra.Command) bool { return cmd.Name() == "saga" }) {
-		root.AddCommand(a.sagaCommand())
-	}
 	root.SetArgs(append(append([]string{"saga"}, args...), "--dsn", c.dsn, "--schema", c.schema))
 	err = root.ExecuteContext(c.t.Context())
 	if err != nil {

@@ -30,8 +30,6 @@ type arena struct {
 	client *http.Client
 	url    string
 
-	// On a connection that was used before, net/http itself repeats a request that has a key: that is counted neither as a
-	// request nor as broken.
 	kills, requests, broken, conflicts, failed, replays atomic.Int64
 }
 
@@ -119,6 +117,7 @@ func (a *arena) send(path, principal, key, body string) (got reply, again bool, 
 	if err != nil {
 		return got, false, err
 	}
+	r.GetBody = nil // or net/http would repeat a request that has a key by itself
 	r.Header.Set("Principal", principal)
 	r.Header.Set("Idempotency-Key", key)
 	a.requests.Add(1)
