@@ -15,7 +15,7 @@ import (
 // go to a handler that is run in one transaction with its key, and half to one that completes its key in its own transaction.
 func TestKilledServer(t *testing.T) {
 	const times, at = 16, 20
-	names, life := 75, 400*time.Millisecond
+	names, life := 150, 300*time.Millisecond
 	if os.Getenv("POSTRIDER_LONG") != "" {
 		names, life = 5000, time.Second
 	}
