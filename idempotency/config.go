@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"cmp"
 	"crypto/cipher"
 	"errors"
 	"fmt"
@@ -73,11 +74,11 @@ func KeepFinal(status int) bool {
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.Lease, time.Minute)
-	setDefault(&c.Retention, 24*time.Hour)
-	setDefault(&c.MaxKey, maxPart)
-	setDefault(&c.MaxBody, 1<<20)
-	setDefault(&c.MaxAnswer, 1<<20)
+	c.Lease = cmp.Or(c.Lease, time.Minute)
+	c.Retention = cmp.Or(c.Retention, 24*time.Hour)
+	c.MaxKey = cmp.Or(c.MaxKey, maxPart)
+	c.MaxBody = cmp.Or(c.MaxBody, 1<<20)
+	c.MaxAnswer = cmp.Or(c.MaxAnswer, 1<<20)
 	if c.Headers == nil {
 		c.Headers = DefaultHeaders()
 	}
@@ -95,13 +96,6 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.Default()
 	}
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func (c Config) validate() error {

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -51,13 +52,13 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Retries == nil {
 		c.Retries = []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second}
 	}
-	setDefault(&c.Order, Strict)
-	setDefault(&c.Redelivery, 24*time.Hour)
-	setDefault(&c.Timeout, time.Minute)
-	setDefault(&c.Retriers, 4)
-	setDefault(&c.Batch, 64)
-	setDefault(&c.Poll, 2*time.Second)
-	setDefault(&c.Drain, 10*time.Second)
+	c.Order = cmp.Or(c.Order, Strict)
+	c.Redelivery = cmp.Or(c.Redelivery, 24*time.Hour)
+	c.Timeout = cmp.Or(c.Timeout, time.Minute)
+	c.Retriers = cmp.Or(c.Retriers, 4)
+	c.Batch = cmp.Or(c.Batch, 64)
+	c.Poll = cmp.Or(c.Poll, 2*time.Second)
+	c.Drain = cmp.Or(c.Drain, 10*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -78,11 +79,4 @@ func (c Config) withDefaults() (Config, error) {
 	complain(c.Poll < 0, "Poll is %s: want a positive time", c.Poll)
 	complain(c.Drain < 0, "Drain is %s: want a positive time", c.Drain)
 	return c, errors.Join(errs...)
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

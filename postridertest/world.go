@@ -1,6 +1,7 @@
 package postridertest
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math"
@@ -73,15 +74,15 @@ func New(t testing.TB, cfg Config) *World {
 	if cfg.Store.InboxWindow == 0 {
 		cfg.Store.InboxWindow = math.MaxInt64
 	}
-	setDefault(&cfg.Patience, time.Minute)
-	setDefault(&cfg.Relay.Feed, "default")
-	setDefault(&cfg.Relay.Lease, max(2*time.Second, 4*cfg.Faults.Delay))
-	setDefault(&cfg.Relay.BalanceInterval, cfg.Relay.Lease/20)
-	setDefault(&cfg.Relay.SettleInterval, time.Millisecond)
-	setDefault(&cfg.Relay.PollMin, time.Millisecond)
-	setDefault(&cfg.Relay.PollMax, 5*time.Millisecond)
-	setDefault(&cfg.Relay.RetryMin, 20*time.Millisecond)
-	setDefault(&cfg.Relay.RetryMax, 200*time.Millisecond)
+	cfg.Patience = cmp.Or(cfg.Patience, time.Minute)
+	cfg.Relay.Feed = cmp.Or(cfg.Relay.Feed, "default")
+	cfg.Relay.Lease = cmp.Or(cfg.Relay.Lease, max(2*time.Second, 4*cfg.Faults.Delay))
+	cfg.Relay.BalanceInterval = cmp.Or(cfg.Relay.BalanceInterval, cfg.Relay.Lease/20)
+	cfg.Relay.SettleInterval = cmp.Or(cfg.Relay.SettleInterval, time.Millisecond)
+	cfg.Relay.PollMin = cmp.Or(cfg.Relay.PollMin, time.Millisecond)
+	cfg.Relay.PollMax = cmp.Or(cfg.Relay.PollMax, 5*time.Millisecond)
+	cfg.Relay.RetryMin = cmp.Or(cfg.Relay.RetryMin, 20*time.Millisecond)
+	cfg.Relay.RetryMax = cmp.Or(cfg.Relay.RetryMax, 200*time.Millisecond)
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 	if cfg.Relay.Logger == nil {
 		cfg.Relay.Logger = log
@@ -161,11 +162,4 @@ func inBubble() (yes bool) {
 	defer func() { yes = recover() == nil }()
 	synctest.Wait()
 	return true
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -73,7 +74,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.Feed, "default")
+	c.Feed = cmp.Or(c.Feed, "default")
 	if c.Name == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -81,35 +82,28 @@ func (c Config) withDefaults() Config {
 		}
 		c.Name = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
-	setDefault(&c.Lease, 10*time.Second)
-	setDefault(&c.BalanceInterval, time.Second)
-	setDefault(&c.SettleInterval, 50*time.Millisecond)
-	setDefault(&c.BatchSize, 500)
-	setDefault(&c.ReadAhead, 4000)
-	setDefault(&c.PollMin, 5*time.Millisecond)
-	setDefault(&c.PollMax, 50*time.Millisecond)
-	setDefault(&c.PublishTimeout, 30*time.Second)
-	setDefault(&c.RetryMin, 100*time.Millisecond)
-	setDefault(&c.RetryMax, 2*time.Second)
-	setDefault(&c.Order, Strict)
-	setDefault(&c.MaxAttempts, 5)
+	c.Lease = cmp.Or(c.Lease, 10*time.Second)
+	c.BalanceInterval = cmp.Or(c.BalanceInterval, time.Second)
+	c.SettleInterval = cmp.Or(c.SettleInterval, 50*time.Millisecond)
+	c.BatchSize = cmp.Or(c.BatchSize, 500)
+	c.ReadAhead = cmp.Or(c.ReadAhead, 4000)
+	c.PollMin = cmp.Or(c.PollMin, 5*time.Millisecond)
+	c.PollMax = cmp.Or(c.PollMax, 50*time.Millisecond)
+	c.PublishTimeout = cmp.Or(c.PublishTimeout, 30*time.Second)
+	c.RetryMin = cmp.Or(c.RetryMin, 100*time.Millisecond)
+	c.RetryMax = cmp.Or(c.RetryMax, 2*time.Second)
+	c.Order = cmp.Or(c.Order, Strict)
+	c.MaxAttempts = cmp.Or(c.MaxAttempts, 5)
 	if len(c.BackoffSeries) == 0 {
-		setDefault(&c.BackoffBase, time.Second)
-		setDefault(&c.BackoffMax, 10*time.Minute)
+		c.BackoffBase = cmp.Or(c.BackoffBase, time.Second)
+		c.BackoffMax = cmp.Or(c.BackoffMax, 10*time.Minute)
 	}
-	setDefault(&c.DrainTimeout, 10*time.Second)
-	setDefault(&c.MaintainInterval, time.Minute)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, 10*time.Second)
+	c.MaintainInterval = cmp.Or(c.MaintainInterval, time.Minute)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // validate reports everything that is wrong with a configuration whose defaults have been filled in.

@@ -3,6 +3,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -46,10 +47,10 @@ type delivery struct {
 
 // Open returns an intake that works until ctx ends. [Intake.Wait] must be called in the end.
 func Open(ctx context.Context, handle postrider.Handler, cfg Config) *Intake {
-	setDefault(&cfg.Limit, 64)
-	setDefault(&cfg.RetryMin, 100*time.Millisecond)
-	setDefault(&cfg.RetryMax, 30*time.Second)
-	setDefault(&cfg.DrainTimeout, 10*time.Second)
+	cfg.Limit = cmp.Or(cfg.Limit, 64)
+	cfg.RetryMin = cmp.Or(cfg.RetryMin, 100*time.Millisecond)
+	cfg.RetryMax = cmp.Or(cfg.RetryMax, 30*time.Second)
+	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, 10*time.Second)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
@@ -62,13 +63,6 @@ func Open(ctx context.Context, handle postrider.Handler, cfg Config) *Intake {
 	}
 	in.hard, in.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return in
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Accept takes a message over. It waits for a free place and reports false when the intake's context ends first: the

@@ -19,8 +19,9 @@ import (
 // Inbox keeps what consumers have received, in the database that their handlers write to. Tx is pgx.Tx or *sql.Tx. It is safe for
 // concurrent use.
 type Inbox[Tx any] struct {
-	db  database[Tx]
-	cfg Config
+	db      database[Tx]
+	cfg     Config
+	inserts *inserts
 
 	mu    sync.Mutex
 	terms map[string]terms // by consumer
@@ -58,7 +59,7 @@ func NewSQLInbox(db *sql.DB, cfg Config) (*Inbox[*sql.Tx], error) {
 
 func newInbox[Tx any](db database[Tx], cfg Config) (*Inbox[Tx], error) {
 	cfg, err := cfg.withDefaults()
-	return &Inbox[Tx]{db: db, cfg: cfg, terms: make(map[string]terms)}, err
+	return &Inbox[Tx]{db: db, cfg: cfg, inserts: newInserts(cfg), terms: make(map[string]terms)}, err
 }
 
 // Open implements [inbox.Store].

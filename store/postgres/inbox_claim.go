@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/postrider/postrider"
@@ -107,26 +106,40 @@ func (c terms) samePeriod(msgs []place) (int64, bool) {
 	return first, true
 }
 
+// inserts are the statements of insert, by slot, whether there are many messages, and whether repetitions are expected.
+type inserts [slots][2][2]string
+
+func newInserts(cfg Config) *inserts {
+	var all inserts
+	for slot := range all {
+		for many, ids := range []string{"$2::text::uuid", "x.id FROM unnest($2::text::uuid[]) x(id)"} {
+			for careful, conflict := range []string{"", " ON CONFLICT DO NOTHING RETURNING id::text"} {
+				all[slot][many][careful] = cfg.in(fmt.Sprintf(`INSERT INTO @schema@.inbox_%[1]d (consumer, slot, id) SELECT $1::int, %[1]d, %[2]s
+					WHERE date_part('epoch', statement_timestamp()) >= $3::float8
+					AND date_part('epoch', statement_timestamp()) < $4::float8
+					AND NOT EXISTS (SELECT FROM @schema@.inbox_trouble t WHERE t.consumer = $1::int)%[3]s`, slot, ids, conflict))
+			}
+		}
+	}
+	return &all
+}
+
 // insert is the claim of messages that lie in one slot: a plain insert, which the server plans once. It inserts nothing if more
 // must be looked at; the clock is that of the statement, lest the server looks at it for each row. A repetition makes it fail.
 // Where those are expected it leaves them out instead, which costs several times as much, and returns the others.
 func (s *Inbox[Tx]) insert(c terms, period int64, msgs []place, careful bool) (sql string, args []any) {
-	slot := strconv.FormatInt(period%slots, 10)
-	what, ids := "$2::text::uuid", msgs[0].ID.String()
+	many, expected, ids := 0, 0, msgs[0].ID.String()
 	if len(msgs) > 1 {
-		what = "x.id FROM unnest($2::text::uuid[]) x(id)"
+		many = 1
 		var all array
 		for i := range msgs {
 			all.string(msgs[i].ID.String())
 		}
 		ids = all.String()
 	}
-	sql = "INSERT INTO @schema@.inbox_" + slot + " (consumer, slot, id) SELECT $1::int, " + slot + ", " + what + `
-		WHERE date_part('epoch', statement_timestamp()) >= $3::float8
-		AND date_part('epoch', statement_timestamp()) < $4::float8
-		AND NOT EXISTS (SELECT FROM @schema@.inbox_trouble t WHERE t.consumer = $1::int)`
 	if careful {
-		sql += " ON CONFLICT DO NOTHING RETURNING id::text"
+		expected = 1
 	}
-	return s.cfg.in(sql), []any{c.number, ids, float64((period-1)*c.period) / 1000, float64((period+8)*c.period) / 1000}
+	return s.inserts[period%slots][many][expected],
+		[]any{c.number, ids, float64((period-1)*c.period) / 1000, float64((period+8)*c.period) / 1000}
 }

@@ -54,7 +54,11 @@ func TestJudge(t *testing.T) {
 func TestQuestionsAboutAnyNumber(t *testing.T) {
 	dsn := os.Getenv("POSTRIDER_TEST_POSTGRES18")
 	if dsn == "" {
-		t.Skip("POSTRIDER_TEST_POSTGRES18 is not set")
+		const message = "POSTRIDER_TEST_POSTGRES18 is not set"
+		if os.Getenv("CI") == "true" {
+			t.Fatal(message) // as package pgtest does, which a test inside of this package cannot import
+		}
+		t.Skip(message)
 	}
 	ctx := t.Context()
 	pool, err := pgxpool.New(ctx, dsn)
