@@ -73,7 +73,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-func (c Config) withDefaults() Config {
+// WithDefaults returns the configuration that a relay would work with: c, and the defaults where c says nothing.
+func (c Config) WithDefaults() Config {
 	c.Feed = cmp.Or(c.Feed, "default")
 	if c.Name == "" {
 		host, err := os.Hostname()

@@ -52,7 +52,7 @@ func New(store postrider.Store, pub postrider.Publisher, cfg Config) (*Relay, er
 	if pub == nil {
 		errs = append(errs, errors.New("relay: publisher is nil"))
 	}
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	if err := errors.Join(append(errs, cfg.validate())...); err != nil {
 		return nil, err
 	}
