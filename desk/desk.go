@@ -42,6 +42,11 @@ type Letters interface {
 	// Count returns how many match, by status.
 	Count(ctx context.Context, filter Filter) (map[postrider.Status]int, error)
 
+	// Groups returns the errors that most of the messages that match have in common, most frequent first, at most limit. It
+	// looks at the newest sample of them only, so that it is quick however many there are; Sampled of the answer says at how
+	// many. Texts that differ in numbers and IDs alone count as one.
+	Groups(ctx context.Context, filter Filter, sample, limit int) (Groups, error)
+
 	// Blocked returns up to limit keys with messages that wait, those that have been blocked for longest first. An empty
 	// feed means all.
 	Blocked(ctx context.Context, feed string, limit int) ([]BlockedKey, error)

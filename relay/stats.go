@@ -22,6 +22,7 @@ type Stats struct {
 	Lanes    int // shards held
 	Quota    int // shards that would be this relay's fair share
 	Members  int // relays that serve the feed
+	Failing  int // of Lanes, those whose last call of the destination confirmed nothing
 	Buffered int // messages read and not yet confirmed, or confirmed behind one that is not, in all lanes
 
 	// Paused says why an operator must act before the relay can work, such as the text of [postrider.ErrForeign].
@@ -64,6 +65,9 @@ func (r *Relay) Stats() Stats {
 			s.Lanes++
 			s.Buffered += int(l.buffered.Load())
 			s.Blocked += int(l.blocked.Load())
+			if l.failing.Load() {
+				s.Failing++
+			}
 		}
 	}
 	return s

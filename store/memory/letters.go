@@ -44,6 +44,24 @@ func (s *Store) Count(ctx context.Context, filter desk.Filter) (map[postrider.St
 	return counts, err
 }
 
+// Groups implements [desk.Letters].
+func (s *Store) Groups(ctx context.Context, filter desk.Filter, sample, limit int) (desk.Groups, error) {
+	var groups desk.Groups
+	err := s.locked(ctx, func(time.Time) error {
+		var newest []postrider.Deferred
+		for _, d := range slices.Backward(s.choose(filter)) {
+			if len(newest) == sample {
+				break
+			}
+			newest = append(newest, *d)
+		}
+		all := len(s.choose(filter)) == len(newest)
+		groups = desk.Groups{Sampled: len(newest), All: all, Groups: desk.GroupErrors(newest, limit)}
+		return nil
+	})
+	return groups, err
+}
+
 // Blocked implements [desk.Letters].
 func (s *Store) Blocked(ctx context.Context, feed string, limit int) ([]desk.BlockedKey, error) {
 	var blocked []desk.BlockedKey

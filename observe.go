@@ -1,0 +1,156 @@
+package postrider
+
+import (
+	"context"
+	"maps"
+	"slices"
+)
+
+// Observer is told of what is done with messages, to count, time or trace it. Its methods are called on the way of every
+// message, from many goroutines: they must be quick, and must not fail. Each returns the context for what follows, and a
+// function that is called once when the outcome is known.
+//
+// [ObserveOutbox], [ObservePublisher], [ObserveConsumer] and [ObserveHandler] put an observer in its place.
+type Observer interface {
+	// Enqueue is called before messages are written in a transaction, which may still be rolled back. The observer may set
+	// headers of msgs, such as "traceparent"; their maps are its own. An outcome with an error means that none was written.
+	Enqueue(ctx context.Context, msgs []Message) (context.Context, func(repeats []int, err error))
+
+	// Publish is called before messages are handed to the publisher of a feed, and the outcome is what Publish returned:
+	// nil when all are confirmed, or one error per message. The observer does not change msgs.
+	Publish(ctx context.Context, feed string, msgs []Message) (context.Context, func(errs []error))
+
+	// Handle is called before a message that was received is handed to the handler of a consumer.
+	Handle(ctx context.Context, consumer string, m *Message) (context.Context, func(err error))
+}
+
+// Observers makes several observers one. The first is asked first, and told of the outcome last.
+func Observers(all ...Observer) Observer { return observers(slices.Clone(all)) }
+
+type observers []Observer
+
+func (all observers) Enqueue(ctx context.Context, msgs []Message) (context.Context, func([]int, error)) {
+	told := make([]func([]int, error), len(all))
+	for i, o := range all {
+		ctx, told[i] = o.Enqueue(ctx, msgs)
+	}
+	return ctx, func(repeats []int, err error) {
+		for _, tell := range slices.Backward(told) {
+			tell(repeats, err)
+		}
+	}
+}
+
+func (all observers) Publish(ctx context.Context, feed string, msgs []Message) (context.Context, func([]error)) {
+	told := make([]func([]error), len(all))
+	for i, o := range all {
+		ctx, told[i] = o.Publish(ctx, feed, msgs)
+	}
+	return ctx, func(errs []error) {
+		for _, tell := range slices.Backward(told) {
+			tell(errs)
+		}
+	}
+}
+
+func (all observers) Handle(ctx context.Context, consumer string, m *Message) (context.Context, func(error)) {
+	told := make([]func(error), len(all))
+	for i, o := range all {
+		ctx, told[i] = o.Handle(ctx, consumer, m)
+	}
+	return ctx, func(err error) {
+		for _, tell := range slices.Backward(told) {
+			tell(err)
+		}
+	}
+}
+
+// ObserveOutbox returns an outbox that tells o of every message, and lets it set headers.
+func ObserveOutbox[Tx any](to Outbox[Tx], o Observer) Outbox[Tx] { return &observedOutbox[Tx]{to, o} }
+
+type observedOutbox[Tx any] struct {
+	Outbox[Tx]
+	o Observer
+}
+
+func (b *observedOutbox[Tx]) Enqueue(ctx context.Context, tx Tx, msgs ...Message) error {
+	ctx, msgs, told := b.begin(ctx, msgs)
+	err := b.Outbox.Enqueue(ctx, tx, msgs...)
+	told(nil, err)
+	return err
+}
+
+func (b *observedOutbox[Tx]) Offer(ctx context.Context, tx Tx, msgs ...Message) ([]int, error) {
+	ctx, msgs, told := b.begin(ctx, msgs)
+	repeats, err := b.Outbox.Offer(ctx, tx, msgs...)
+	told(repeats, err)
+	return repeats, err
+}
+
+func (b *observedOutbox[Tx]) begin(ctx context.Context, msgs []Message) (context.Context, []Message, func([]int, error)) {
+	msgs = slices.Clone(msgs)
+	for i := range msgs {
+		msgs[i].Headers = maps.Clone(msgs[i].Headers)
+		if msgs[i].Headers == nil {
+			msgs[i].Headers = make(map[string]string, 2)
+		}
+	}
+	ctx, told := b.o.Enqueue(ctx, msgs)
+	return ctx, msgs, told
+}
+
+// ObservePublisher returns a publisher that tells o of every call, for the feed of that name.
+func ObservePublisher(feed string, to Publisher, o Observer) Publisher {
+	p := &observedPublisher{to, feed, o}
+	if i, ok := to.(Inspector); ok {
+		return struct {
+			*observedPublisher
+			Inspector
+		}{p, i}
+	}
+	return p
+}
+
+type observedPublisher struct {
+	Publisher
+	feed string
+	o    Observer
+}
+
+func (p *observedPublisher) Publish(ctx context.Context, msgs []Message) []error {
+	ctx, told := p.o.Publish(ctx, p.feed, msgs)
+	errs := p.Publisher.Publish(ctx, msgs)
+	told(errs)
+	return errs
+}
+
+// KeepsOrder says what the observed publisher says.
+func (p *observedPublisher) KeepsOrder() bool {
+	k, ok := p.Publisher.(OrderKeeper)
+	return ok && k.KeepsOrder()
+}
+
+// ObserveConsumer returns a consumer that tells o of every message it hands to its handler, each time.
+func ObserveConsumer(name string, from Consumer, o Observer) Consumer {
+	return &observedConsumer{from, name, o}
+}
+
+type observedConsumer struct {
+	Consumer
+	name string
+	o    Observer
+}
+
+func (c *observedConsumer) Consume(ctx context.Context, handle Handler) error {
+	return c.Consumer.Consume(ctx, ObserveHandler(c.name, handle, c.o))
+}
+
+// ObserveHandler returns a handler that tells o of every message, for the consumer of that name.
+func ObserveHandler(name string, handle Handler, o Observer) Handler {
+	return func(ctx context.Context, m Message) error {
+		ctx, told := o.Handle(ctx, name, &m)
+		err := handle(ctx, m)
+		told(err)
+		return err
+	}
+}

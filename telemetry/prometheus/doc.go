@@ -1,0 +1,2 @@
+// Package prometheus counts and times messages, relays, inboxes and patrols for Prometheus.
+package prometheus
