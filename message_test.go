@@ -2,6 +2,7 @@ package postrider_test
 
 import (
 	"errors"
+	"log/slog"
 	"math"
 	"strings"
 	"testing"
@@ -107,5 +108,21 @@ func checkValid(t *testing.T, name string, m postrider.Message, field string, ok
 		t.Errorf("%s: got %v, want an InvalidError about %s", name, err, field)
 	} else if !strings.Contains(err.Error(), field) {
 		t.Errorf("%s: %q does not name the field", name, err)
+	}
+}
+
+func TestLogOfMessage(t *testing.T) {
+	m := postrider.Event("order.placed", "order", "17", "planted-payload")
+	m.DedupKey, m.CorrelationID = "once", "c-1"
+	m.Headers = map[string]string{"authorization": "planted-header"}
+	var line strings.Builder
+	slog.New(slog.NewTextHandler(&line, nil)).Info("x", slog.Any("", m), "message", m)
+	for _, want := range []string{" type=order.placed", " key=order/17", " dedup_key=once", " correlation_id=c-1", "message.aggregate_id=17", m.ID.String()} {
+		if !strings.Contains(line.String(), want) {
+			t.Errorf("%s is not in %s", want, &line)
+		}
+	}
+	if strings.Contains(line.String(), "planted") {
+		t.Errorf("a secret is in %s", &line)
 	}
 }

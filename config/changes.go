@@ -25,6 +25,9 @@ func (f *File) Changes(next *File) (routes, others []string) {
 	if f.Health != next.Health {
 		others = append(others, "health")
 	}
+	if !reflect.DeepEqual(f.Console, next.Console) {
+		others = append(others, "console")
+	}
 	return routes, others
 }
 

@@ -27,6 +27,8 @@ type File struct {
 	Connections int
 	// Health is where the process says how it is. Defaults to nowhere.
 	Health Health
+	// Console is where people look after messages with a browser. Defaults to nowhere.
+	Console Console
 
 	source source
 }

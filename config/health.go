@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Health is where a process answers questions about itself: /livez and /readyz.
+// Health is where a process answers questions about itself: /livez, /readyz and /metrics.
 type Health struct {
 	// Listen is a host and port, such as "127.0.0.1:8710". Defaults to none: nobody can ask.
 	Listen string
@@ -23,7 +23,7 @@ func (h Health) Validate() error {
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
 		return fmt.Errorf("%q is not a host and port such as 127.0.0.1:8710", h.Listen)
 	}
-	if ip := net.ParseIP(host); h.Token == "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if h.Token == "" && !isLoopback(host) {
 		return fmt.Errorf("other machines can call %s, and health.token is missing: want a token, or 127.0.0.1", h.Listen)
 	}
 	return nil

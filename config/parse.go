@@ -114,6 +114,7 @@ func (r *reader) file(n *yaml.Node) *File {
 		"health": func(n *yaml.Node, path string) {
 			r.fields(n, path, map[string]func(*yaml.Node, string){"listen": r.textInto(&f.Health.Listen), "token": r.textInto(&f.Health.Token)})
 		},
+		"console": func(n *yaml.Node, path string) { f.Console = r.console(n, path) },
 	})
 	return f
 }

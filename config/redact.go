@@ -25,6 +25,7 @@ type Redacted struct {
 	Patrols      map[string]map[string]any   `json:"patrols,omitempty" yaml:"patrols,omitempty"`
 	Connections  int                         `json:"connections" yaml:"connections"`
 	Health       *RedactedHealth             `json:"health,omitempty" yaml:"health,omitempty"`
+	Console      map[string]any              `json:"console,omitempty" yaml:"console,omitempty"`
 }
 
 // RedactedHealth is a [Health] without its token.
@@ -69,12 +70,15 @@ func (r Redacted) YAML() ([]byte, error) { return yaml.Marshal(r) }
 
 // Redacted returns the configuration for showing.
 func (f *File) Redacted() Redacted {
-	r := Redacted{make(map[string]RedactedDatabase), make(map[string]map[string]any), make(map[string]RedactedFeed), nil, f.budget(len(f.Feeds)), nil}
+	r := Redacted{make(map[string]RedactedDatabase), make(map[string]map[string]any), make(map[string]RedactedFeed), nil, f.budget(len(f.Feeds)), nil, nil}
 	if f.Health != (Health{}) {
 		r.Health = &RedactedHealth{Listen: f.Health.Listen}
 		if f.Health.Token != "" {
 			r.Health.Token = hiddenText
 		}
+	}
+	if shown := redactConsole(f.Console); len(shown) > 0 {
+		r.Console = shown
 	}
 	for name, p := range f.Patrols {
 		if r.Patrols == nil {

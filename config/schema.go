@@ -49,9 +49,10 @@ func Schema() []byte {
 		"patrols":      with(namedBy("Jobs that look for what is missing and send it again, by name.", ref("patrol")), "minProperties", 0),
 		"connections":  number("Most connections that a process keeps open to all databases together. Default: 4 for each feed.", 2),
 		"health": strictObject(object{
-			"listen": with(text("Host and port for /livez and /readyz. Default: none."), "examples", []string{"127.0.0.1:8710"}),
+			"listen": with(text("Host and port for /livez, /readyz and /metrics. Default: none."), "examples", []string{"127.0.0.1:8710"}),
 			"token":  text("Bearer token that callers must send. Required unless only this machine can call."),
 		}),
+		"console": consoleSchema(),
 	}, "databases", "destinations", "feeds"))
 	data, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil {

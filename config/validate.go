@@ -54,6 +54,7 @@ func (f *File) check() Mistakes {
 	if err := f.Health.Validate(); err != nil {
 		c.wrong("health.listen", "%v", err)
 	}
+	f.Console.check(c.wrong)
 	return c.found
 }
 

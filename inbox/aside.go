@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/postrider/postrider"
@@ -32,7 +33,8 @@ func (in *Inbox[Tx]) setAside(ctx context.Context, m postrider.Message, attempts
 // judge says what is to become of a message after so many attempts.
 func (in *Inbox[Tx]) judge(m postrider.Message, attempts int, cause error) Setback {
 	s := Setback{Status: postrider.StatusRetry, Blocking: in.cfg.Order == Strict, Attempts: attempts, Cause: cause.Error()}
-	log := in.cfg.Logger.With("consumer", in.name, "id", m.ID, "type", m.Type, "key", m.OrderKey(), "attempt", attempts, "err", cause)
+	log := in.cfg.Logger.With("consumer", in.name, slog.Any("", m), "attempt", attempts,
+		"latency", time.Since(m.OccurredAt).Round(time.Millisecond), "err", cause)
 	if attempts > len(in.cfg.Retries) || postrider.ClassOf(cause) == postrider.ClassPermanent {
 		s.Status = postrider.StatusDead
 		in.stats.dead.Add(1)

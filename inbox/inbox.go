@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"sync"
 
@@ -146,7 +147,7 @@ func (in *Inbox[Tx]) guard(ctx context.Context, m postrider.Message, handle func
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicError{p}
-			in.cfg.Logger.Error("inbox: handler panicked", "consumer", in.name, "id", m.ID, "type", m.Type,
+			in.cfg.Logger.Error("inbox: handler panicked", "consumer", in.name, slog.Any("", m),
 				"panic", p, "stack", string(debug.Stack()))
 		}
 	}()

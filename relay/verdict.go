@@ -52,7 +52,6 @@ func (r *Relay) tell(last *atomic.Int64, level slog.Level, text string, shard in
 		return
 	}
 	r.log.Log(context.Background(), level, text,
-		"shard", shard, "id", m.ID, "type", m.Type, "key", m.OrderKey(), "dedup_key", m.DedupKey,
-		"aggregate_type", m.AggregateType, "aggregate_id", m.AggregateID, "correlation_id", m.CorrelationID,
+		"shard", shard, slog.Any("", *m),
 		"attempt", attempts, "latency", now.Sub(m.OccurredAt).Round(time.Millisecond), "err", err)
 }

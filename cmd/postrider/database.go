@@ -75,6 +75,10 @@ func (d *database) open(ctx context.Context) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	return d.openWith(ctx, cfg)
+}
+
+func (d *database) openWith(ctx context.Context, cfg *pgxpool.Config) (*pgxpool.Pool, error) {
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	return pgxpool.NewWithConfig(ctx, cfg)
 }

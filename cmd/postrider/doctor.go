@@ -103,18 +103,14 @@ func (a *app) examineFile(ctx context.Context, path string) ([]doctor.Finding, e
 	if err != nil {
 		return nil, err
 	}
-	names := make(map[string][]string) // by destination
+	var all []*config.Plan
 	var patients []doctor.Database
 	for _, name := range slices.Sorted(maps.Keys(f.Databases)) {
 		plans, err := plansOf(f, name)
 		if err != nil {
 			return nil, err
 		}
-		for _, plan := range plans {
-			for _, to := range plan.Table.Destinations() {
-				names[to] = append(names[to], plan.Table.Names(to)...)
-			}
-		}
+		all = append(all, plans...)
 		db := &database{dsn: f.Databases[name].URL, schema: cmp.Or(f.Databases[name].Schema, "postrider")}
 		patient, err := a.patient(ctx, name, db)
 		if err != nil {
@@ -124,12 +120,7 @@ func (a *app) examineFile(ctx context.Context, path string) ([]doctor.Finding, e
 		patient.Feeds, patient.HasFile = plans, true
 		patients = append(patients, patient)
 	}
-	var destinations []doctor.Destination
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		used := slices.Compact(slices.Sorted(slices.Values(names[name])))
-		destinations = append(destinations, doctor.Destination{Name: name, Config: f.Destinations[name], Names: used})
-	}
-	findings := doctor.Run(ctx, patients, destinations)
+	findings := doctor.Run(ctx, patients, destinationsOf(f, all))
 	for _, w := range f.Warnings() {
 		findings = append(findings, doctor.Finding{Check: "file", Severity: doctor.Warning, Subject: path,
 			Finding: fmt.Sprintf("line %d: %s: %s", w.Line, w.Path, w.Message), Why: "It is probably not what was meant.",
@@ -140,6 +131,21 @@ func (a *app) examineFile(ctx context.Context, path string) ([]doctor.Finding, e
 }
 
 // plansOf returns the feeds of one database.
+func destinationsOf(f *config.File, plans []*config.Plan) []doctor.Destination {
+	names := make(map[string][]string) // by destination
+	for _, plan := range plans {
+		for _, to := range plan.Table.Destinations() {
+			names[to] = append(names[to], plan.Table.Names(to)...)
+		}
+	}
+	var destinations []doctor.Destination
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		used := slices.Compact(slices.Sorted(slices.Values(names[name])))
+		destinations = append(destinations, doctor.Destination{Name: name, Config: f.Destinations[name], Names: used})
+	}
+	return destinations
+}
+
 func plansOf(f *config.File, database string) ([]*config.Plan, error) {
 	var plans []*config.Plan
 	for _, name := range slices.Sorted(maps.Keys(f.Feeds)) {

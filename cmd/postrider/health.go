@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ type health struct {
 	service *service
 	scrub   func(string) string
 	ctx     context.Context // ends when the process begins to stop
+	metrics http.Handler
 
 	mu     sync.Mutex
 	pulses []pulse

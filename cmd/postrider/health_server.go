@@ -1,53 +1,12 @@
 package main
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"log/slog"
-	"net"
 	"net/http"
 	"strings"
-	"time"
 )
-
-const healthStop = 2 * time.Second // how long a stop waits for answers under way
-
-// listen answers until the returned function is called.
-func (h *health) listen(ctx context.Context, log *slog.Logger) (stop func(), err error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", h.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("health: %w", err)
-	}
-	server := &http.Server{
-		Handler:           h.handler(),
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       5 * time.Second,
-		WriteTimeout:      10 * time.Second,
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    8 << 10,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
-	log.Info("relay: health", "listen", l.Addr().String())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("relay: nobody can ask for health any more", "err", err)
-		}
-	}()
-	return func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthStop)
-		defer cancel()
-		if server.Shutdown(ctx) != nil {
-			_ = server.Close() // whoever still listens is cut off
-		}
-		<-ended
-	}, nil
-}
 
 func (h *health) handler() http.Handler {
 	mux := http.NewServeMux()
@@ -69,6 +28,9 @@ func (h *health) handler() http.Handler {
 		body, err := json.MarshalIndent(map[string]any{"ready": ready, "stopping": h.ctx.Err() != nil, "feeds": feeds}, "", "  ")
 		answer(w, "application/json", ready && err == nil, append(body, '\n'))
 	})
+	if h.metrics != nil {
+		mux.Handle("GET /metrics", h.metrics)
+	}
 	return h.guard(mux)
 }
 

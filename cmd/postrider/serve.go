@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -76,7 +77,7 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 	}
 	if s.health.Listen != "" {
 		h := &health{Health: s.health, service: s, scrub: a.scrub, ctx: ctx, pulses: make([]pulse, len(s.feeds))}
-		stopHealth, err := h.listen(ctx, s.log)
+		stopHealth, err := httpListener{"health", h.Listen, 10 * time.Second, h.handler()}.start(ctx, s.log)
 		if err != nil {
 			return err
 		}

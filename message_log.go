@@ -1,0 +1,23 @@
+package postrider
+
+import "log/slog"
+
+// LogValue is what a log says of the message: what names it, and never its payload or the values of its headers. With an
+// empty key, as in slog.Any("", m), the fields stand beside the others of the line.
+func (m Message) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.String("id", m.ID.String()), slog.String("type", m.Type)}
+	for _, f := range []struct{ name, value string }{
+		{"key", m.OrderKey()},
+		{"aggregate_type", m.AggregateType},
+		{"aggregate_id", m.AggregateID},
+		{"topic", m.Topic},
+		{"tenant", m.TenantID},
+		{"dedup_key", m.DedupKey},
+		{"correlation_id", m.CorrelationID},
+	} {
+		if f.value != "" {
+			attrs = append(attrs, slog.String(f.name, f.value))
+		}
+	}
+	return slog.GroupValue(attrs...)
+}
