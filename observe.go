@@ -2,6 +2,7 @@ package postrider
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 )
@@ -130,7 +131,8 @@ func (p *observedPublisher) KeepsOrder() bool {
 	return ok && k.KeepsOrder()
 }
 
-// ObserveConsumer returns a consumer that tells o of every message it hands to its handler, each time.
+// ObserveConsumer returns a consumer that tells o of every message it hands to its handler, each time. An inbox has an
+// Observer of its own, for it deals with failures itself.
 func ObserveConsumer(name string, from Consumer, o Observer) Consumer {
 	return &observedConsumer{from, name, o}
 }
@@ -145,12 +147,15 @@ func (c *observedConsumer) Consume(ctx context.Context, handle Handler) error {
 	return c.Consumer.Consume(ctx, ObserveHandler(c.name, handle, c.o))
 }
 
+var errPanicked = errors.New("postrider: the handler panicked")
+
 // ObserveHandler returns a handler that tells o of every message, for the consumer of that name.
 func ObserveHandler(name string, handle Handler, o Observer) Handler {
-	return func(ctx context.Context, m Message) error {
+	return func(ctx context.Context, m Message) (err error) {
 		ctx, told := o.Handle(ctx, name, &m)
-		err := handle(ctx, m)
-		told(err)
+		err = errPanicked
+		defer func() { told(err) }()
+		err = handle(ctx, m)
 		return err
 	}
 }

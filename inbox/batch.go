@@ -72,7 +72,10 @@ func (b *batcher[Tx]) run(ctx context.Context, batch []*delivery) {
 		for i, n := range fresh {
 			chosen[i] = msgs[n]
 		}
-		return in.guard(ctx, chosen[0], func(ctx context.Context) error { return b.handle(ctx, tx, chosen) })
+		ctx, told := in.observe(ctx, chosen...)
+		err := in.guard(ctx, chosen[0], func(ctx context.Context) error { return b.handle(ctx, tx, chosen) })
+		told(err)
+		return err
 	})
 	var failed *FailedError
 	if errors.As(err, &failed) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/postrider/postrider"
 )
 
 // Order is what becomes of the later messages of a key while one of them is set aside.
@@ -44,6 +46,9 @@ type Config struct {
 	Poll time.Duration
 	// Drain is how long handlers of retries may go on after the end of Run. Defaults to 10 s.
 	Drain time.Duration
+	// Observer is told of every call of a handler, also for a message that was set aside. Defaults to none. It takes the
+	// place of [postrider.ObserveConsumer], which does not see what an inbox takes care of.
+	Observer postrider.Observer
 	// Logger is told of failures. Defaults to [slog.Default].
 	Logger *slog.Logger
 }

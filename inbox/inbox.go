@@ -137,7 +137,10 @@ func (in *Inbox[Tx]) dispatch(ctx context.Context, tx Tx, m postrider.Message) e
 		}
 		return postrider.Permanent(fmt.Errorf("%w: %q", ErrNoHandler, m.Type))
 	}
-	return in.guard(ctx, m, func(ctx context.Context) error { return handle(ctx, tx, m) })
+	ctx, told := in.observe(ctx, m)
+	err := in.guard(ctx, m, func(ctx context.Context) error { return handle(ctx, tx, m) })
+	told(err)
+	return err
 }
 
 // guard bounds a handler's time and makes an error of its panic.

@@ -1,0 +1,160 @@
+package prometheus
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/postrider/postrider/desk"
+)
+
+// database is a store that is asked how it stands.
+type database struct {
+	name     string
+	from     desk.Gauges
+	added    time.Time
+	gone     context.Context // ends when it is removed
+	watched  atomic.Bool     // a Run asks it
+	standing figure[shown]
+	vitals   figure[desk.Vitals]
+}
+
+// AddDatabase shows how the feeds of a store stand and how its database is, while [Metrics.Run] runs and until remove is
+// called. Another one of the same name takes its place.
+func (m *Metrics) AddDatabase(name string, from desk.Gauges) (remove func()) {
+	gone, end := context.WithCancel(context.Background())
+	db := &database{name: label(name), from: from, added: time.Now(), gone: gone}
+	remove = func() {
+		end()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.databases[db.name].database == db {
+			delete(m.databases, db.name)
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if old, ok := m.databases[db.name]; ok {
+		old.end()
+	}
+	m.databases[db.name] = entry{db, end}
+	close(m.changed)
+	m.changed = make(chan struct{})
+	return remove
+}
+
+type entry struct {
+	*database
+	end context.CancelFunc
+}
+
+// entries returns the databases, and what is closed when there is another one.
+func (m *Metrics) entries() ([]entry, <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Values(m.databases)), m.changed
+}
+
+// Run asks all databases, also those added later, for their figures, every Config.Interval and Config.VitalsInterval. It
+// returns nil when ctx has ended.
+func (m *Metrics) Run(ctx context.Context) error {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	for {
+		all, changed := m.entries()
+		for _, e := range all {
+			if e.watched.CompareAndSwap(false, true) {
+				asking.Go(func() { m.watch(ctx, e.database) })
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+// watch asks one database: each by itself, so that one that hangs delays no other.
+func (m *Metrics) watch(ctx context.Context, db *database) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(db.gone, cancel)()
+	defer db.watched.Store(false)
+
+	log := m.cfg.Logger.With("database", db.name)
+	var both sync.WaitGroup
+	both.Go(func() {
+		tenants := make(map[string]bool)
+		every(ctx, m.cfg.Interval, func() {
+			db.standing.ask(ctx, m.cfg.Timeout, log.With("question", "standing"), func(ctx context.Context) (*shown, error) {
+				s, err := db.from.Gauges(ctx)
+				if err != nil {
+					return nil, err
+				}
+				tenants = chooseTenants(tenants, s)
+				return &shown{s, tenants}, nil
+			})
+		})
+	})
+	both.Go(func() {
+		every(ctx, m.cfg.VitalsInterval, func() {
+			db.vitals.ask(ctx, m.cfg.Timeout, log.With("question", "vitals"), db.from.Vitals)
+		})
+	})
+	both.Wait()
+}
+
+func every(ctx context.Context, interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		do()
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// figure is the last answer to a question.
+type figure[T any] struct {
+	mu      sync.Mutex
+	what    *T // nil if there was none
+	asked   time.Time
+	failing bool
+}
+
+func (f *figure[T]) ask(ctx context.Context, timeout time.Duration, log *slog.Logger, question func(context.Context) (*T, error)) {
+	start := time.Now()
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	what, err := question(bounded)
+	if ctx.Err() != nil {
+		return // it is the end that made it fail, if it did
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.failing
+	f.failing = err != nil
+	switch {
+	case err == nil:
+		f.what, f.asked = what, start
+		if was {
+			log.Info("prometheus: the database answers again")
+		}
+	case !was:
+		log.Warn("prometheus: the database does not answer; its figures vanish soon", "err", err)
+	}
+}
+
+// last returns the last answer, nil if there was none, how old it is, and whether the last question failed.
+func (f *figure[T]) last() (what *T, age time.Duration, failing bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.what, time.Since(f.asked), f.failing
+}

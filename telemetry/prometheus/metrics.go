@@ -1,0 +1,109 @@
+package prometheus
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	client "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/relay"
+)
+
+// Metrics is a [postrider.Observer] that counts, and the collection of what relays, inboxes, patrols and databases tell when
+// they are scraped. All its methods may be called at any time, from many goroutines.
+type Metrics struct {
+	cfg     Config
+	observe *observed
+	relays  *totals[feedKey, relay.Stats]
+	inboxes *totals[string, inbox.Stats]
+
+	mu        sync.Mutex
+	patrols   []*patrol
+	databases map[string]entry
+	changed   chan struct{} // closed when a database is added
+}
+
+var _ postrider.Observer = (*Metrics)(nil)
+
+// New returns metrics that are registered. It fails if the registry has metrics of these names already.
+func New(cfg Config) (*Metrics, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	m := &Metrics{
+		cfg:       cfg,
+		observe:   newObserved(&cfg),
+		relays:    newTotals[feedKey](addRelayStats),
+		inboxes:   newTotals[string](addInboxStats),
+		databases: make(map[string]entry),
+		changed:   make(chan struct{}),
+	}
+	if err := cfg.Registerer.Register(collector{m}); err != nil {
+		return nil, fmt.Errorf("prometheus: one Metrics for each registry: %w", err)
+	}
+	if cfg.Runtime {
+		for _, c := range []client.Collector{
+			collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		} {
+			var there client.AlreadyRegisteredError
+			if err := cfg.Registerer.Register(c); err != nil && !errors.As(err, &there) {
+				return nil, fmt.Errorf("prometheus: metrics of the runtime: %w", err)
+			}
+		}
+	}
+	return m, nil
+}
+
+// Handler serves all that the registry holds, as OpenMetrics or in Prometheus' text format, whichever is asked for. With a
+// Config.Registerer that cannot be read, it serves these metrics alone.
+func (m *Metrics) Handler() http.Handler {
+	from, ok := m.cfg.Registerer.(client.Gatherer)
+	if !ok {
+		own := client.NewRegistry()
+		own.MustRegister(collector{m})
+		from = own
+	}
+	return promhttp.HandlerFor(from, promhttp.HandlerOpts{
+		EnableOpenMetrics: true,
+		ErrorHandling:     promhttp.ContinueOnError, // one broken metric must not hide all others
+		ErrorLog:          errorLog{m.cfg.Logger},
+	})
+}
+
+type errorLog struct{ to *slog.Logger }
+
+func (l errorLog) Println(v ...any) {
+	l.to.Error("prometheus: a scrape lacks metrics", "err", fmt.Sprint(v...))
+}
+
+// collector is what the client asks at each scrape. It asks no database.
+type collector struct{ *Metrics }
+
+func (collector) Describe(to chan<- *client.Desc) {
+	for _, f := range families {
+		to <- f.desc
+	}
+}
+
+func (m collector) Collect(to chan<- client.Metric) {
+	m.observe.collect(to)
+	for key, s := range m.relays.sums() {
+		sendRelay(to, key, &s)
+	}
+	for consumer, s := range m.inboxes.sums() {
+		sendInbox(to, consumer, &s)
+	}
+	m.collectPatrols(to)
+	databases, _ := m.entries()
+	for _, e := range databases {
+		e.collect(to, &m.cfg)
+	}
+}
