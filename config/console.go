@@ -31,6 +31,9 @@ type Console struct {
 	TraceURL string
 	// Session is how long somebody stays signed in without doing anything. Defaults to 8 h.
 	Session time.Duration
+	// SessionKey makes sessions good for all processes that share it, and over restarts; it has at least 32 characters, and
+	// must never be logged. Defaults to one of this process alone.
+	SessionKey string
 }
 
 // ConsoleToken is one secret, and what it lets its owner do.
@@ -59,12 +62,30 @@ type ConsoleOIDC struct {
 type ConsoleProxy struct {
 	// From are addresses of proxies, such as "10.0.0.0/8". At least one.
 	From []string
-	// UserHeader holds the person's name. Required.
+	// UserHeader holds the person's name. Defaults to none: the proxy is only believed where a request came from.
 	UserHeader string
-	// RoleHeader holds the role. Defaults to none: everybody has Role.
+	// RoleHeader holds the role, or groups. Defaults to none: everybody has Role.
 	RoleHeader string
+	// Roles gives a role for each value of RoleHeader. Defaults to the values being roles.
+	Roles map[string]string
 	// Role is that of people of whom RoleHeader says nothing. Defaults to viewer.
 	Role string
+}
+
+// Validate reports an address that is none, or that is open to everybody; the rest is checked with the file.
+func (c *Console) Validate() error {
+	if c.Listen == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(c.Listen)
+	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+		return fmt.Errorf("%q is not a host and port such as 127.0.0.1:8711", c.Listen)
+	}
+	if !isLoopback(host) && len(c.Tokens) == 0 && c.OIDC == nil && (c.Proxy == nil || c.Proxy.UserHeader == "") {
+		return fmt.Errorf("other machines can call %s, and nobody is asked who they are: "+
+			"want console.tokens, console.oidc or console.proxy.user_header, or 127.0.0.1", c.Listen)
+	}
+	return nil
 }
 
 var consoleRoles = []string{"viewer", "operator", "admin"}
@@ -77,6 +98,9 @@ func (c *Console) check(wrong func(path, format string, args ...any)) {
 		}
 	}
 	role("console.payloads", c.Payloads)
+	if c.SessionKey != "" && len(c.SessionKey) < 32 {
+		wrong("console.session_key", "it has %d characters, and could be guessed: want at least 32", len(c.SessionKey))
+	}
 	for name, t := range c.Tokens {
 		if len(t.Token) < 24 {
 			wrong("console.tokens."+name+".token", "it has %d characters, and could be guessed: want at least 24", len(t.Token))
@@ -97,8 +121,11 @@ func (c *Console) check(wrong func(path, format string, args ...any)) {
 		}
 	}
 	if p := c.Proxy; p != nil {
-		if len(p.From) == 0 || p.UserHeader == "" {
-			wrong("console.proxy", "want both from, the addresses of the proxy, and user_header")
+		if len(p.From) == 0 {
+			wrong("console.proxy.from", "it is missing: nobody would be believed")
+		}
+		for name, r := range p.Roles {
+			role("console.proxy.roles."+name, r)
 		}
 		for i, from := range p.From {
 			if _, err := netip.ParsePrefix(from); err != nil {
@@ -107,24 +134,9 @@ func (c *Console) check(wrong func(path, format string, args ...any)) {
 		}
 		role("console.proxy.role", p.Role)
 	}
-	if err := c.checkListen(); err != nil {
+	if err := c.Validate(); err != nil {
 		wrong("console.listen", "%v", err)
 	}
-}
-
-func (c *Console) checkListen() error {
-	if c.Listen == "" {
-		return nil
-	}
-	host, port, err := net.SplitHostPort(c.Listen)
-	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
-		return fmt.Errorf("%q is not a host and port such as 127.0.0.1:8711", c.Listen)
-	}
-	if !isLoopback(host) && len(c.Tokens) == 0 && c.OIDC == nil && c.Proxy == nil {
-		return fmt.Errorf("other machines can call %s, and nobody is asked who they are: "+
-			"want console.tokens, console.oidc or console.proxy, or 127.0.0.1", c.Listen)
-	}
-	return nil
 }
 
 func isLoopback(host string) bool {

@@ -24,6 +24,8 @@ func (r *reader) console(n *yaml.Node, path string) Console {
 		"redact":    r.textsInto(&c.Redact),
 		"trace_url": r.textInto(&c.TraceURL),
 		"session":   r.durationInto(&c.Session),
+
+		"session_key": r.textInto(&c.SessionKey),
 	})
 	return c
 }
@@ -38,19 +40,22 @@ func (r *reader) consoleOIDC(n *yaml.Node, path string) *ConsoleOIDC {
 		"scopes":        r.textsInto(&o.Scopes),
 		"roles_claim":   r.textInto(&o.RolesClaim),
 		"name_claim":    r.textInto(&o.NameClaim),
-		"roles": func(n *yaml.Node, path string) {
-			r.named(n, path, func(name string, n *yaml.Node, path string) {
-				o.Roles[name], _ = r.text(n, path)
-			})
-		},
+		"roles":         r.rolesInto(o.Roles),
 	})
 	return o
 }
 
+func (r *reader) rolesInto(roles map[string]string) func(*yaml.Node, string) {
+	return func(n *yaml.Node, path string) {
+		r.named(n, path, func(name string, n *yaml.Node, path string) { roles[name], _ = r.text(n, path) })
+	}
+}
+
 func (r *reader) consoleProxy(n *yaml.Node, path string) *ConsoleProxy {
-	p := &ConsoleProxy{}
+	p := &ConsoleProxy{Roles: make(map[string]string)}
 	r.fields(n, path, map[string]func(*yaml.Node, string){
 		"from": r.textsInto(&p.From), "user_header": r.textInto(&p.UserHeader), "role_header": r.textInto(&p.RoleHeader), "role": r.textInto(&p.Role),
+		"roles": r.rolesInto(p.Roles),
 	})
 	return p
 }
@@ -58,6 +63,9 @@ func (r *reader) consoleProxy(n *yaml.Node, path string) *ConsoleProxy {
 func consoleSchema() object {
 	role := func(doc, fallback string) object {
 		return object{"enum": consoleRoles, "default": fallback, "description": doc}
+	}
+	roles := func(doc string) object {
+		return object{"type": "object", "description": doc, "additionalProperties": object{"enum": consoleRoles}}
 	}
 	texts := func(doc string) object {
 		return object{"description": doc, "anyOf": []any{object{"type": "string"}, object{"type": "array", "items": object{"type": "string"}}}}
@@ -78,19 +86,20 @@ func consoleSchema() object {
 			"scopes":        texts("What to ask for. Default: openid, profile, email."),
 			"roles_claim":   with(text("Claim with a person's groups; dots lead into objects."), "default", "groups"),
 			"name_claim":    text("Claim for the record. Default: email, then sub."),
-			"roles": object{"type": "object", "minProperties": 1, "description": "A role for each value of that claim. Nobody comes in without one.",
-				"additionalProperties": object{"enum": consoleRoles}},
+			"roles":         with(roles("A role for each value of that claim. Nobody comes in without one."), "minProperties", 1),
 		}, "issuer", "client_id", "redirect_url", "roles"),
 		"proxy": strictObject(object{
 			"from":        texts("Addresses of proxies, such as 10.0.0.0/8. Headers from elsewhere are ignored."),
-			"user_header": with(text("Header with the person's name."), "examples", []string{"X-Forwarded-User"}),
-			"role_header": text("Header with the role. Default: none, everybody has the role below."),
+			"user_header": with(text("Header with the person's name. Default: none, the proxy is only believed where a request came from."), "examples", []string{"X-Forwarded-User"}),
+			"role_header": text("Header with the role, or with groups. Default: none, everybody has the role below."),
+			"roles":       roles("A role for each value of that header. Default: the values are roles."),
 			"role":        role("Role of people of whom that header says nothing.", "viewer"),
-		}, "from", "user_header"),
-		"payloads":  role("Least role that sees payloads and the values of headers.", "operator"),
-		"redact":    texts("JSON paths of payloads that nobody sees, such as $.card.number or $..password."),
-		"trace_url": with(text("Link to a trace, with {trace_id} in it."), "examples", []string{"https://jaeger.example.com/trace/{trace_id}"}),
-		"session":   with(duration("How long somebody stays signed in without doing anything."), "default", "8h0m0s"),
+		}, "from"),
+		"payloads":    role("Least role that sees payloads and the values of headers.", "operator"),
+		"redact":      texts("JSON paths of payloads that nobody sees, such as $.card.number or $..password."),
+		"trace_url":   with(text("Link to a trace, with {trace_id} in it."), "examples", []string{"https://jaeger.example.com/trace/{trace_id}"}),
+		"session":     with(duration("How long somebody stays signed in without doing anything."), "default", "8h0m0s"),
+		"session_key": text("Makes sessions good for all processes that share it, and over restarts; at least 32 characters. Default: one of this process alone."),
 	})
 }
 
@@ -109,6 +118,7 @@ func redactConsole(c Console) map[string]any {
 	put(shown, "redact", c.Redact, len(c.Redact) > 0)
 	put(shown, "trace_url", c.TraceURL, c.TraceURL != "")
 	put(shown, "session", c.Session.String(), c.Session != 0)
+	put(shown, "session_key", hiddenText, c.SessionKey != "")
 	tokens := make(map[string]any)
 	for name, t := range c.Tokens {
 		one := map[string]any{"token": hiddenText}
@@ -125,7 +135,9 @@ func redactConsole(c Console) map[string]any {
 		shown["oidc"] = oidc
 	}
 	if p := c.Proxy; p != nil {
-		proxy := map[string]any{"from": p.From, "user_header": p.UserHeader}
+		proxy := map[string]any{"from": p.From}
+		put(proxy, "user_header", p.UserHeader, p.UserHeader != "")
+		put(proxy, "roles", p.Roles, len(p.Roles) > 0)
 		put(proxy, "role_header", p.RoleHeader, p.RoleHeader != "")
 		put(proxy, "role", p.Role, p.Role != "")
 		shown["proxy"] = proxy

@@ -29,6 +29,7 @@ console:
   redact: ["$.card.number", "$..password"]
   trace_url: https://jaeger.example.com/trace/{trace_id}
   session: 1h
+  session_key: planted-session-key-of-32-characters
 `
 
 func TestConsole(t *testing.T) {
@@ -42,7 +43,7 @@ func TestConsole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{"0123456789abcdef", "fedcba9876543210", "planted-oidc-secret"} {
+	for _, secret := range []string{"0123456789abcdef", "fedcba9876543210", "planted-oidc-secret", "planted-session-key"} {
 		if strings.Contains(string(shown), secret) {
 			t.Errorf("%s is shown in %s", secret, shown)
 		}
@@ -58,16 +59,17 @@ func TestConsole(t *testing.T) {
 func TestConsoleMistakes(t *testing.T) {
 	for name, test := range map[string]struct{ old, replacement, want string }{
 		"open to all": {consoled[strings.Index(consoled, "  tokens:"):strings.Index(consoled, "  payloads:")], "",
-			"want console.tokens, console.oidc or console.proxy, or 127.0.0.1"},
-		"short token":  {"0123456789abcdef01234567", "short", "it has 5 characters"},
-		"role":         {"role: admin", "role: root", `"root" is not a role`},
-		"oidc role":    {"sre: admin", "sre: boss", `"boss" is not a role`},
-		"no roles":     {"    roles: {sre: admin, support: viewer}\n", "", "nobody could come in"},
-		"no issuer":    {"    issuer: https://login.example.com\n", "", "console.oidc.issuer"},
-		"proxy range":  {"10.0.0.0/8", "10.0.0.1", "not a range of addresses"},
-		"no port":      {"0.0.0.0:8711", "0.0.0.0", "is not a host and port"},
-		"unknown key":  {"trace_url", "trace_uri", "trace_url"},
-		"proxy header": {"    user_header: X-Forwarded-User\n", "", "user_header"},
+			"want console.tokens, console.oidc or console.proxy.user_header, or 127.0.0.1"},
+		"short token": {"0123456789abcdef01234567", "short", "it has 5 characters"},
+		"role":        {"role: admin", "role: root", `"root" is not a role`},
+		"oidc role":   {"sre: admin", "sre: boss", `"boss" is not a role`},
+		"no roles":    {"    roles: {sre: admin, support: viewer}\n", "", "nobody could come in"},
+		"no issuer":   {"    issuer: https://login.example.com\n", "", "console.oidc.issuer"},
+		"proxy range": {"10.0.0.0/8", "10.0.0.1", "not a range of addresses"},
+		"no port":     {"0.0.0.0:8711", "0.0.0.0", "is not a host and port"},
+		"unknown key": {"trace_url", "trace_uri", "trace_url"},
+		"proxy from":  {"    from: 10.0.0.0/8\n", "", "nobody would be believed"},
+		"session key": {"planted-session-key-of-32-characters", "short", "want at least 32"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !strings.Contains(consoled, test.old) {

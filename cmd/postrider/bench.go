@@ -65,6 +65,14 @@ var scenarios = []scenario{
 		defaults: bench.Options{Messages: 5_000_000},
 	},
 	{
+		name:  "telemetry",
+		short: "what metrics and traces cost",
+		long: "Producers at full load beside a relay, in turn without telemetry and with metrics, gauges, a scrape each second\n" +
+			"and spans of one transaction in a hundred. The rates are medians.",
+		run:      measured(bench.Telemetry),
+		defaults: bench.Options{Phase: 5 * time.Second, Rounds: 9},
+	},
+	{
 		name:  "consume",
 		short: "what the inbox costs a handler",
 		long: "Handlers that update a row for each message, one in a transaction and in batches: without the inbox and with\n" +

@@ -175,14 +175,14 @@ func (a *app) rewind(ctx context.Context, d *postgres.Desk, c change, feed strin
 	}
 	filter := desk.Filter{Feed: feed, Since: to.Time, Statuses: []postrider.Status{postrider.StatusPublished}}
 	if !to.ID.IsZero() {
-		first, err := d.Messages(ctx, feed, desk.Filter{Feed: feed, ID: to.ID}, 0, 1)
-		if err == nil && len(first) == 0 {
+		first, err := find(ctx, d, feed, to.ID)
+		if err == nil && first == nil {
 			err = hintedError{errors.New("the log does not hold message " + to.ID.String()), "for the list: " + a.next("messages ls --feed", feed)}
 		}
 		if err != nil {
 			return err
 		}
-		filter.Since = first[0].EnqueuedAt
+		filter.Since = first.EnqueuedAt
 	}
 	again, more, err := readLog(ctx, d, filter, countedAtMost)
 	if err != nil {

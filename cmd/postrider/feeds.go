@@ -17,13 +17,14 @@ import (
 
 // servedFeed is one feed that this process carries, from a database to a publisher.
 type servedFeed struct {
-	db     *database
-	pool   *servedPool
-	pub    postrider.Publisher // closed with the destinations
-	router *route.Router       // pub, if that is one
-	cfg    relay.Config
-	to     []*openDestination // guarded by service.mu
-	relay  *relay.Relay       // once it is served
+	database string // its name, for operators
+	db       *database
+	pool     *servedPool
+	pub      postrider.Publisher // closed with the destinations
+	router   *route.Router       // pub, if that is one
+	cfg      relay.Config
+	to       []*openDestination // guarded by service.mu
+	relay    *relay.Relay       // once it is served
 }
 
 // openDestination is a publisher, and the names that are known to be used there.
@@ -56,7 +57,7 @@ func (a *app) openFeeds(f *config.File, o relayOptions) (*service, error) {
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(f.Feeds))
 	}
-	s := &service{log: o.Logger, health: f.Health}
+	s := &service{log: o.Logger, health: f.Health, console: f.Console, tracing: o.tracing}
 	pools := make(map[string]*servedPool)
 	connections, err := f.Pools(names)
 	errs := []error{err}
@@ -85,12 +86,23 @@ func (a *app) openFeeds(f *config.File, o relayOptions) (*service, error) {
 			pool = &servedPool{db: db, most: connections[db.dsn]}
 			pools[db.dsn] = pool
 		}
-		s.feeds = append(s.feeds, servedFeed{db: db, pool: pool, pub: router, router: router, cfg: plan.Relay, to: to})
+		s.feeds = append(s.feeds, servedFeed{
+			database: plan.DatabaseName, db: db, pool: pool, pub: router, router: router, cfg: plan.Relay, to: to,
+		})
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, usageError{errors.Join(err, s.close())}
 	}
 	return s, nil
+}
+
+// openTraced opens a publisher for relays.
+func (a *app) openTraced(s *service, name string, d config.Destination) (postrider.Publisher, error) {
+	pub, err := a.openDestination(d, s.log)
+	if err != nil {
+		return nil, err
+	}
+	return s.tracing.observe(name, d, pub)
 }
 
 // openTable returns what a table leads to. Destinations are opened once, however many feeds lead there.
@@ -99,7 +111,7 @@ func (a *app) openTable(s *service, f *config.File, t *route.Table) (to []*openD
 	for _, name := range t.Destinations() {
 		at := slices.IndexFunc(s.destinations, func(d *openDestination) bool { return d.name == name })
 		if at < 0 {
-			pub, err := a.openDestination(f.Destinations[name], s.log)
+			pub, err := a.openTraced(s, name, f.Destinations[name])
 			if err != nil {
 				errs = append(errs, fmt.Errorf("destinations.%s: %w", name, err))
 				continue

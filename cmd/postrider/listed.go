@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/desk"
 )
 
 // listed is a message on its way to one feed, in the lists of "messages" and "dead".
@@ -44,7 +44,7 @@ func listDeferred(d *postrider.Deferred) listed {
 	}
 }
 
-func listEntry(e *postgres.Entry) listed {
+func listLogged(e *desk.Logged) listed {
 	return listed{
 		ID: e.ID, Feed: e.Feed, Consumer: consumerOf(e.Feed), Seq: e.Seq, Shard: e.Shard, Status: e.Status, Type: e.Type, Topic: e.Topic, Key: e.OrderKey(),
 		Tenant: e.TenantID, Attempts: e.Attempts, Error: e.LastError, Enqueued: e.EnqueuedAt, Available: e.AvailableAt,

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/store/postgres"
 )
@@ -85,26 +85,37 @@ func (a *app) noteEnd(n int, more bool, what string) {
 // readLog returns up to limit messages that match, and whether there are more.
 func readLog(ctx context.Context, d *postgres.Desk, filter desk.Filter, limit int) (all []listed, more bool, err error) {
 	var before int64
-	statuses := filter.Statuses
-	filter.Statuses = nil // a page is short at the end of the log only if all statuses are asked for
 	for {
-		found, err := d.Messages(ctx, filter.Feed, filter, before, pageSize)
+		page, err := d.Messages(ctx, filter.Feed, filter, before, pageSize)
 		if err != nil {
 			return nil, false, err
 		}
-		for i := range found {
-			if len(statuses) > 0 && !slices.Contains(statuses, found[i].Status) {
-				continue
-			}
+		for i := range page.Items {
 			if limit > 0 && len(all) == limit {
 				return all, true, nil
 			}
-			all = append(all, listEntry(&found[i]))
+			all = append(all, listLogged(&page.Items[i]))
 		}
-		if len(found) < pageSize {
+		if before = page.Next; before == 0 {
 			return all, false, nil
 		}
-		before = found[len(found)-1].Seq
+	}
+}
+
+// find returns a message of the log, or nil.
+func find(ctx context.Context, d *postgres.Desk, feed string, id postrider.ID) (*desk.Logged, error) {
+	var before int64
+	for {
+		page, err := d.Messages(ctx, feed, desk.Filter{Feed: feed, ID: id}, before, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(page.Items) > 0 {
+			return &page.Items[0], nil
+		}
+		if before = page.Next; before == 0 {
+			return nil, nil
+		}
 	}
 }
 
@@ -134,12 +145,12 @@ func (a *app) messagesShowCommand() *cobra.Command {
 				if feed != "" && feed != f.Name {
 					continue
 				}
-				found, err := d.Messages(ctx, f.Name, desk.Filter{Feed: f.Name, ID: ids[0]}, 0, 1)
+				m, err := find(ctx, d, f.Name, ids[0])
 				if err != nil {
 					return err
 				}
-				for i := range found {
-					all = append(all, shown{listEntry(&found[i]), contentOf(&found[i].Message)})
+				if m != nil {
+					all = append(all, shown{listLogged(m), contentOf(&m.Message)})
 				}
 			}
 			if len(all) == 0 {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -52,7 +51,7 @@ func (a *app) messagesTailCommand() *cobra.Command {
 }
 
 // tail prints what it has not seen. It looks at a whole page each time, because a transaction may commit after one that
-// began later, and at more pages when all of that is new.
+// began later, and at more pages when all of that is new. How far back the first look goes is where it ends ever after.
 func (a *app) tail(ctx context.Context, d *postgres.Desk, filter desk.Filter, lines int, every time.Duration, wide bool) error {
 	seen := make(map[int64]bool)
 	var floor int64 // nothing older is new
@@ -68,25 +67,23 @@ func (a *app) tail(ctx context.Context, d *postgres.Desk, filter desk.Filter, li
 				return err
 			}
 			known := false
-			for i := range found {
-				page[found[i].Seq] = true
-				if seen[found[i].Seq] || found[i].Seq <= floor {
+			for i := range found.Items {
+				m := &found.Items[i]
+				page[m.Seq] = true
+				if seen[m.Seq] || m.Seq < floor {
 					known = true
 				} else {
-					fresh = append(fresh, listEntry(&found[i]))
+					fresh = append(fresh, listLogged(m))
 				}
 			}
-			if len(found) < pageSize || known || first {
+			if before = found.Next; before <= floor || known || first {
 				break
 			}
-			before = found[len(found)-1].Seq
 		}
 		if first {
 			fresh = fresh[:min(lines, len(fresh))]
 		}
-		if len(page) >= pageSize { // what is older has gone out of sight, and may come back
-			floor = max(floor, slices.Min(slices.Collect(maps.Keys(page))))
-		}
+		floor = max(floor, before) // what is older has gone out of sight, and may come back
 		seen = page
 		slices.Reverse(fresh)
 		if err := a.printLines(fresh, wide); err != nil {

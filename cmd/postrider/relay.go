@@ -45,10 +45,15 @@ func (a *app) relayCommand() *cobra.Command {
 				log.Info("relay: not started", "because", enabledVariable+" is "+os.Getenv(enabledVariable))
 				return nil
 			}
-			if o.to != "" {
-				return a.relayToURL(cmd, o, env)
+			if o.tracing, err = newTracing(cmd.Context()); err != nil {
+				return usagef("OTEL_*: %w", err)
 			}
-			return a.relayFile(cmd, o, env)
+			if o.to != "" {
+				err = a.relayToURL(cmd, o, env)
+			} else {
+				err = a.relayFile(cmd, o, env)
+			}
+			return errors.Join(err, o.tracing.close())
 		},
 	}
 	o.addFlags(cmd.Flags())
@@ -82,26 +87,31 @@ func (a *app) relayToURL(cmd *cobra.Command, o relayOptions, env environment) er
 	if err := listen.Validate(); err != nil {
 		return usagef("--health: %w", err)
 	}
+	shown := config.Console{Listen: o.console}
+	if err := shown.Validate(); err != nil {
+		return usagef("--console: %w", err)
+	}
 	options, err := parseSet(o.set)
 	if err != nil {
 		return err
 	}
 	d := config.Destination{URL: o.to, Broker: options["broker"], Options: options}
 	delete(options, "broker")
-	pub, err := a.openDestination(d, o.Logger)
+	s := &service{log: o.Logger, health: listen, console: shown, tracing: o.tracing}
+	pub, err := a.openTraced(s, config.RedactURL(o.to), d)
 	if err != nil {
 		if _, known := broker.Lookup(o.to); known == nil {
 			return hintedError{usageError{err}, "did you mean: --to " + o.to + ":"}
 		}
 		return hintedError{usageError{err}, "for the brokers and their options: postrider brokers"}
 	}
-	to := []*openDestination{{name: config.RedactURL(o.to), pub: pub, answers: &answers{}}}
-	return a.serve(cmd.Context(), &service{
-		log: o.Logger, health: listen, destinations: to,
-		feeds: []servedFeed{{
-			db: &a.db, pool: &servedPool{db: &a.db, most: poolSize}, pub: listened{pub, to[0].answers}, cfg: o.Config, to: to,
-		}},
-	})
+	s.destinations = []*openDestination{{name: config.RedactURL(o.to), pub: pub, answers: &answers{}}}
+	s.databases = []logDatabase{a.flagDatabase()}
+	s.feeds = []servedFeed{{
+		database: s.databases[0].name, db: &a.db, pool: &servedPool{db: &a.db, most: poolSize},
+		pub: listened{pub, s.destinations[0].answers}, cfg: o.Config, to: s.destinations,
+	}}
+	return a.serve(cmd.Context(), s)
 }
 
 // parseSet reads the values of --set.
@@ -154,9 +164,16 @@ func (a *app) relayFile(cmd *cobra.Command, o relayOptions, env environment) err
 	if err := used.Health.Validate(); err != nil {
 		return usagef("--health: %w", err)
 	}
+	used.Console.Listen = cmp.Or(o.console, f.Console.Listen)
+	if err := used.Console.Validate(); err != nil {
+		return usagef("--console: %w", err)
+	}
 	s, err := a.openFeeds(used, o)
 	if err != nil {
 		return err
+	}
+	if s.databases, err = fileDatabases(f); err != nil {
+		return errors.Join(err, s.close())
 	}
 	s.reload = &reloader{path: path, file: f, signals: signals}
 	if len(used.Patrols) > 0 {

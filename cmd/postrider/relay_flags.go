@@ -17,8 +17,10 @@ type relayOptions struct {
 	set       []string
 	feeds     []string
 	health    string
+	console   string
 	logFormat string
 	logLevel  slog.Level
+	tracing   *tracing // not a flag: the environment says it
 }
 
 func (o *relayOptions) addFlags(flags *pflag.FlagSet) {
@@ -29,7 +31,8 @@ func (o *relayOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.feeds, "feed", nil, "feed to serve; relays of one feed share its shards. Default: all feeds of the\n"+
 		"file; with --to: default")
 	flags.StringVar(&o.Name, "name", "", "name that operators see; default: host:pid")
-	flags.StringVar(&o.health, "health", "", "host and port for /livez and /readyz, such as 127.0.0.1:8710; default: none")
+	flags.StringVar(&o.health, "health", "", "host and port for /livez, /readyz and /metrics, such as 127.0.0.1:8710; default: none")
+	flags.StringVar(&o.console, "console", "", "host and port for the web console, such as "+defaultConsole+"; default: none")
 	flags.StringVar(&o.logFormat, "log-format", "text", "text or json; --json means json")
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
 

@@ -57,7 +57,7 @@ func (a *app) startReplayCommand(dead bool, cmd *cobra.Command) *cobra.Command {
 	var f filterFlags
 	var c change
 	var all bool
-	r := postgres.Replay{Dead: dead}
+	r := desk.Replay{Dead: dead}
 	allowed, otherwise := []postrider.Status{postrider.StatusPublished}, []postrider.Status(nil)
 	if dead {
 		allowed, otherwise = deadStatuses, []postrider.Status{postrider.StatusDead}
@@ -95,7 +95,7 @@ func (a *app) startReplayCommand(dead bool, cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-func (a *app) startReplays(ctx context.Context, d *postgres.Desk, c change, r postgres.Replay, filters []desk.Filter) error {
+func (a *app) startReplays(ctx context.Context, d *postgres.Desk, c change, r desk.Replay, filters []desk.Filter) error {
 	plan := replaying{Sample: []listed{}, Jobs: []replayJob{}}
 	for _, filter := range filters {
 		n, more, sample, err := countReplay(ctx, d, r.Dead, filter, sampleSize-len(plan.Sample))
@@ -181,10 +181,10 @@ func (a *app) reportReplays(r replaying) error {
 }
 
 // runReplay hands the messages of a job to the relays. Interrupted, it leaves the job for later.
-func (a *app) runReplay(ctx context.Context, d *postgres.Desk, job postgres.Job) (postgres.Job, error) {
+func (a *app) runReplay(ctx context.Context, d *postgres.Desk, job desk.Job) (desk.Job, error) {
 	resume := "to go on: " + a.next("replay resume", strconv.FormatInt(job.ID, 10))
 	start := time.Now()
-	ended, err := d.RunReplay(ctx, job.ID, func(j postgres.Job) { a.progress(bar(j, job.Sent, time.Since(start))) })
+	ended, err := d.RunReplay(ctx, job.ID, func(j desk.Job) { a.progress(bar(j, job.Sent, time.Since(start))) })
 	a.progress("")
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -206,7 +206,7 @@ func (a *app) runReplay(ctx context.Context, d *postgres.Desk, job postgres.Job)
 }
 
 // bar is a line that shows how far a replay has come.
-func bar(j postgres.Job, before int, elapsed time.Duration) string {
+func bar(j desk.Job, before int, elapsed time.Duration) string {
 	const width = 30
 	part := 1.0
 	if j.Total > 0 {

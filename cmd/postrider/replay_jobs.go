@@ -28,7 +28,7 @@ type replayJob struct {
 	Failed    int         `json:"failed"`
 }
 
-func jobsOf(found ...postgres.Job) []replayJob {
+func jobsOf(found ...desk.Job) []replayJob {
 	all := make([]replayJob, len(found))
 	for i := range found {
 		j := &found[i]
@@ -40,7 +40,7 @@ func jobsOf(found ...postgres.Job) []replayJob {
 }
 
 // reportJob prints one replay.
-func (a *app) reportJob(j postgres.Job) error {
+func (a *app) reportJob(j desk.Job) error {
 	if a.asJSON {
 		return a.json(jobsOf(j)[0])
 	}
@@ -110,7 +110,7 @@ func (a *app) replayShowCommand() *cobra.Command {
 		Long:    "Shows one replay.\n\n--json prints an object with the fields of \"replay ls\".",
 		Example: "  postrider replay show 7",
 		Args:    named("number of a replay"),
-		RunE: a.onJob(func(_ context.Context, _ *postgres.Desk, job postgres.Job) error {
+		RunE: a.onJob(func(_ context.Context, _ *postgres.Desk, job desk.Job) error {
 			return a.reportJob(job)
 		}),
 	}
@@ -125,7 +125,7 @@ func (a *app) replayResumeCommand() *cobra.Command {
 			"--json prints an object with the fields of \"replay ls\".",
 		Example: "  postrider replay resume 7",
 		Args:    named("number of a replay"),
-		RunE: a.onJob(func(ctx context.Context, d *postgres.Desk, job postgres.Job) error {
+		RunE: a.onJob(func(ctx context.Context, d *postgres.Desk, job desk.Job) error {
 			if err := d.SetReplay(ctx, c.by(), job.ID, "running"); err != nil {
 				return err
 			}
@@ -148,7 +148,7 @@ func (a *app) replaySetCommand(name, state, short string) *cobra.Command {
 		Long:    short + ". The process that runs it ends.\n\n--json prints an object with the fields of \"replay ls\".",
 		Example: "  postrider replay " + name + " 7 --reason 'consumer is overloaded'",
 		Args:    named("number of a replay"),
-		RunE: a.onJob(func(ctx context.Context, d *postgres.Desk, job postgres.Job) error {
+		RunE: a.onJob(func(ctx context.Context, d *postgres.Desk, job desk.Job) error {
 			if err := d.SetReplay(ctx, c.by(), job.ID, state); err != nil {
 				return err
 			}
@@ -168,7 +168,7 @@ func (a *app) replaySetCommand(name, state, short string) *cobra.Command {
 }
 
 // onJob is the RunE of a command on one replay.
-func (a *app) onJob(f func(ctx context.Context, d *postgres.Desk, job postgres.Job) error) func(*cobra.Command, []string) error {
+func (a *app) onJob(f func(ctx context.Context, d *postgres.Desk, job desk.Job) error) func(*cobra.Command, []string) error {
 	return a.onDesk(func(ctx context.Context, d *postgres.Desk, args []string) error {
 		id, err := strconv.ParseInt(args[0], 10, 64)
 		if err != nil || id <= 0 {

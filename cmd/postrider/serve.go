@@ -14,17 +14,21 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/console"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/postgres"
 )
 
 // service is all that one process of "postrider relay" does.
 type service struct {
-	log    *slog.Logger
-	health config.Health
-	reload *reloader // nil without a file
-	feeds  []servedFeed
-	patrol *patrols // nil if there are none
+	log       *slog.Logger
+	health    config.Health
+	console   config.Console
+	reload    *reloader // nil without a file
+	tracing   *tracing  // nil if nobody wants spans
+	databases []logDatabase
+	feeds     []servedFeed
+	patrol    *patrols // nil if there are none
 
 	mu           sync.Mutex // for where feeds lead, which a reload changes
 	destinations []*openDestination
@@ -62,6 +66,18 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 		helpers.Wait()
 		err = errors.Join(err, s.close())
 	}()
+	watched, err := newTelemetry(s)
+	if err != nil {
+		return err
+	}
+	var shown *openConsole
+	if s.console.Listen != "" {
+		if shown, err = a.openConsole(ctx, s.console, s.databases, s.relays, s.patrol, s.log); err != nil {
+			return err
+		}
+		defer shown.close()
+		watched.observers = append(watched.observers, shown.Observer())
+	}
 	stores := make([]*postgres.Store, len(s.feeds))
 	for i := range s.feeds {
 		feed := &s.feeds[i]
@@ -71,12 +87,15 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 		if stores[i], err = postgres.New(feed.pool.Pool, feed.db.store()); err != nil {
 			return usageError{err}
 		}
-		if feed.relay, err = relay.New(stores[i], feed.pub, feed.cfg); err != nil {
+		if feed.relay, err = relay.New(stores[i], watched.observe(feed.cfg.Feed, feed.pub), feed.cfg); err != nil {
 			return usageError{err}
 		}
 	}
+	if err := watched.attach(s); err != nil {
+		return err
+	}
 	if s.health.Listen != "" {
-		h := &health{Health: s.health, service: s, scrub: a.scrub, ctx: ctx, pulses: make([]pulse, len(s.feeds))}
+		h := &health{Health: s.health, metrics: watched.handler(), service: s, scrub: a.scrub, ctx: ctx, pulses: make([]pulse, len(s.feeds))}
 		stopHealth, err := httpListener{"health", h.Listen, 10 * time.Second, h.handler()}.start(ctx, s.log)
 		if err != nil {
 			return err
@@ -86,6 +105,15 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 	}
 	if err := checkSchemas(ctx, stores, s.feeds); err != nil {
 		return err
+	}
+	watched.run(ctx, &helpers)
+	if shown != nil {
+		stopConsole, err := shown.listener(s.console).start(ctx, s.log)
+		if err != nil {
+			return err
+		}
+		defer stopConsole()
+		helpers.Go(func() { shown.Run(ctx) })
 	}
 	for _, d := range s.destinations {
 		known := *d
@@ -98,6 +126,18 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 		helpers.Go(func() { s.patrol.run(ctx) })
 	}
 	return s.run(ctx, stop, &helpers)
+}
+
+// relays are those of this process, for the console.
+func (s *service) relays() []console.Relay {
+	all := make([]console.Relay, len(s.feeds))
+	for i := range s.feeds {
+		feed := &s.feeds[i]
+		all[i] = console.Relay{
+			Database: feed.database, Feed: feed.cfg.Feed, Name: feed.cfg.WithDefaults().Name, To: s.where(feed), Stats: feed.relay.Stats(),
+		}
+	}
+	return all
 }
 
 // run waits for all relays. One that ends by itself takes the others with it: half a process is harder to notice than

@@ -2,6 +2,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"time"
@@ -40,8 +41,12 @@ type Config struct {
 	Proxy *Proxy
 	// Payloads is the least role that sees payloads and the values of headers. Defaults to Operator.
 	Payloads Role
-	// Session is how long somebody stays signed in without doing anything. Defaults to 8 h.
+	// Session is how long somebody stays signed in without doing anything, at most 24 h. After 24 h everybody signs in again.
+	// Defaults to 8 h.
 	Session time.Duration
+	// SessionKey seals the cookies of those who are signed in: at least 32 random bytes, the same in all processes behind one
+	// address; must never be logged. Defaults to one that the process makes up: who is signed in is so until it ends.
+	SessionKey []byte
 	// Rate is how many requests a second one client may make, on average. Defaults to 50.
 	Rate float64
 }
@@ -68,12 +73,16 @@ type OIDC struct {
 	NameClaim string
 }
 
-// Proxy says whom to believe.
+// Proxy says whom to believe. Those proxies are also believed about the address of the client (X-Forwarded-For) and about TLS
+// (X-Forwarded-Proto).
 type Proxy struct {
 	From       []netip.Prefix // addresses of proxies; headers of others are ignored
-	UserHeader string         // such as "X-Forwarded-User"
+	UserHeader string         // such as "X-Forwarded-User"; empty: people are known by tokens or OIDC
 	RoleHeader string         // such as "X-Forwarded-Role"; empty: everybody has Role
 	Role       Role           // where RoleHeader is empty or absent. Defaults to Viewer.
+	// Roles gives a role for each value of RoleHeader, such as a group; the highest counts. Several values are separated by
+	// "," or "|". Nobody gets in whose values are all unknown. Defaults to the names of the roles themselves.
+	Roles map[string]Role
 }
 
 type identityKey struct{}
@@ -88,6 +97,9 @@ func From(ctx context.Context) (Identity, bool) {
 	who, ok := ctx.Value(identityKey{}).(Identity)
 	return who, ok
 }
+
+// SeesPayloads reports whether a role sees payloads and the values of headers.
+func (c Config) SeesPayloads(role Role) bool { return role.May(cmp.Or(c.Payloads, Operator)) }
 
 // May reports whether the role includes another.
 func (r Role) May(what Role) bool { return rank(r) >= rank(what) && rank(what) > 0 }

@@ -34,7 +34,7 @@ func HeldXmin(ctx context.Context, l *Lab) (HeldXminResult, error) {
 
 	var baseline, held side
 	for round := 1; round <= l.Rounds; round++ {
-		phase, err := l.relayedPhase(ctx, p, fmt.Sprintf("round %d of %d, baseline", round, l.Rounds))
+		phase, err := l.relayedPhase(ctx, p, discarding(b), fmt.Sprintf("round %d of %d, baseline", round, l.Rounds))
 		if err != nil {
 			return HeldXminResult{}, err
 		}
@@ -86,7 +86,7 @@ func (l *Lab) heldPhase(ctx context.Context, p *producers, what string) (phase l
 	if _, err := old.Exec(ctx, "SELECT pg_current_xact_id()"); err != nil {
 		return load{}, err
 	}
-	return l.relayedPhase(ctx, p, what)
+	return l.relayedPhase(ctx, p, discarding(p.book), what)
 }
 
 // deadTuples asks the server's statistics about the log. They arrive late: as long as they miss some of the inserts,

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/postrider/postrider"
 )
 
 // defaultFeed is the feed of scenarios that need only one.
@@ -35,8 +37,8 @@ func (l *Lab) loadPhase(ctx context.Context, p *producers, what string) (load, e
 
 // relayedPhase measures producers at full load beside a running relay. What waits from before is delivered first, and
 // what the phase leaves is delivered after it, so that the phase itself sees a relay that keeps up.
-func (l *Lab) relayedPhase(ctx context.Context, p *producers, what string) (phase load, err error) {
-	relay, err := l.carry(ctx, defaultFeed, discarding(p.book))
+func (l *Lab) relayedPhase(ctx context.Context, p *producers, to postrider.Publisher, what string) (phase load, err error) {
+	relay, err := l.carry(ctx, defaultFeed, to)
 	if err != nil {
 		return load{}, err
 	}

@@ -35,7 +35,7 @@ func Overhead(ctx context.Context, l *Lab) (OverheadResult, error) {
 		if err != nil {
 			return OverheadResult{}, err
 		}
-		beside, err := l.relayedPhase(ctx, p, fmt.Sprintf("round %d of %d, with the relay", round, l.Rounds))
+		beside, err := l.relayedPhase(ctx, p, discarding(b), fmt.Sprintf("round %d of %d, with the relay", round, l.Rounds))
 		if err != nil {
 			return OverheadResult{}, err
 		}

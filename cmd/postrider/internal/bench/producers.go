@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
@@ -31,7 +32,7 @@ type producers struct {
 	lab    *Lab
 	book   *book
 	pool   *pgxpool.Pool
-	outbox *postgres.Outbox
+	outbox postrider.Outbox[pgx.Tx]
 	insert string
 	noise  []byte
 }

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/cmd/postrider/internal/doctor"
+	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/console"
+	"github.com/postrider/postrider/console/auth"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/reconcile"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// consoleConnections is how many connections the console uses to each database. They are its own, so that somebody who
+// searches never keeps a relay waiting.
+const consoleConnections = 3
+
+// logDatabase is a database with a log, by the name that operators know.
+type logDatabase struct {
+	name  string
+	db    *database
+	plans []*config.Plan // of the file, if there is one
+	file  *config.File
+}
+
+// flagDatabase is the one that the flags name.
+func (a *app) flagDatabase() logDatabase {
+	name := "default"
+	if cfg, err := a.db.config(); err == nil && cfg.ConnConfig.Database != "" {
+		name = cfg.ConnConfig.Database
+	}
+	if a.db.schema != "postrider" { // one database may have several
+		name += "." + a.db.schema
+	}
+	return logDatabase{name: name, db: &a.db}
+}
+
+// fileDatabases are those of a file.
+func fileDatabases(f *config.File) ([]logDatabase, error) {
+	var all []logDatabase
+	for _, name := range slices.Sorted(maps.Keys(f.Databases)) {
+		plans, err := plansOf(f, name)
+		if err != nil {
+			return nil, err
+		}
+		d := f.Databases[name]
+		all = append(all, logDatabase{name, &database{dsn: d.URL, schema: cmp.Or(d.Schema, "postrider")}, plans, f})
+	}
+	return all, nil
+}
+
+// openConsole is a console and what it needs.
+type openConsole struct {
+	*console.Console
+	pools []*pgxpool.Pool
+}
+
+func (c *openConsole) close() {
+	for _, pool := range c.pools {
+		pool.Close()
+	}
+}
+
+// openConsole makes a console for databases, and for relays and patrols of this process if it has any. It waits for nobody.
+func (a *app) openConsole(ctx context.Context, c config.Console, databases []logDatabase, relays func() []console.Relay,
+	patrols *patrols, log *slog.Logger,
+) (_ *openConsole, err error) {
+	opened := &openConsole{}
+	defer func() {
+		if err != nil {
+			opened.close()
+		}
+	}()
+	cfg := console.Config{
+		Relays: relays, Access: access(c), Prefix: c.Prefix, Redact: c.Redact, TraceURL: c.TraceURL,
+		Version: currentBuild().Version, Logger: log, Scrub: a.scrub,
+	}
+	for _, d := range databases {
+		settings, err := d.db.config()
+		if err != nil {
+			return nil, err
+		}
+		settings.MaxConns = consoleConnections
+		pool, err := d.db.openWith(ctx, settings)
+		if err != nil {
+			return nil, err
+		}
+		opened.pools = append(opened.pools, pool)
+		shown, err := shownDatabase(d, pool)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		if patrols != nil {
+			shown.RunPatrol = patrols.runner(d.name)
+		}
+		cfg.Databases = append(cfg.Databases, shown)
+	}
+	if err := cfg.Access.Validate(c.Listen); err != nil {
+		return nil, usageError{err}
+	}
+	if opened.Console, err = console.New(cfg); err != nil {
+		return nil, usageError{err}
+	}
+	return opened, nil
+}
+
+// shownDatabase gives the console all that the store offers to operators.
+func shownDatabase(d logDatabase, pool *pgxpool.Pool) (console.Database, error) {
+	letters, err := postgres.NewDesk(pool, d.db.store())
+	keys, err1 := postgres.NewIdempotencyDesk(pool, d.db.store())
+	sagas, err2 := postgres.NewSagas(pool, d.db.store())
+	patrols, err3 := postgres.NewPatrols(pool, d.db.store())
+	return console.Database{
+		Name: d.name, Letters: letters, Feeds: letters, Records: letters, Log: letters, Gauges: letters, Replays: letters,
+		Keys: keys, Sagas: sagas, Patrols: patrols,
+		Doctor: func(ctx context.Context) ([]console.Finding, error) { return examine(ctx, d, pool) },
+	}, errors.Join(err, err1, err2, err3)
+}
+
+// examine is what "postrider doctor" does, for one database and the brokers that its feeds lead to.
+func examine(ctx context.Context, d logDatabase, pool *pgxpool.Pool) ([]console.Finding, error) {
+	patient := doctor.Database{
+		Name: d.name, Pool: pool, Schema: d.db.schema, Version: postgres.SchemaVersion(), Feeds: d.plans, HasFile: d.file != nil,
+	}
+	var destinations []doctor.Destination
+	if d.file != nil {
+		destinations = destinationsOf(d.file, d.plans)
+	}
+	var found []console.Finding
+	for _, f := range doctor.Run(ctx, []doctor.Database{patient}, destinations) {
+		found = append(found, console.Finding{
+			Check: f.Check, Severity: string(f.Severity), Subject: f.Subject, Finding: f.Finding, Why: f.Why, Fix: f.Fix,
+		})
+	}
+	return found, ctx.Err()
+}
+
+// runner returns what runs a patrol of a database now; nil if this process has none there.
+func (p *patrols) runner(database string) func(context.Context, desk.By, string) (reconcile.Counts, error) {
+	patrol, ok := p.byName[database]
+	if !ok {
+		return nil
+	}
+	return func(ctx context.Context, by desk.By, job string) (reconcile.Counts, error) {
+		run, err := patrol.RunNow(ctx, job, reconcile.Options{})
+		if run.Fixed > 0 {
+			pool, cfg, _ := p.database(ctx, database) // is open
+			err = errors.Join(err, postgres.RecordPatrol(context.WithoutCancel(ctx), pool, cfg, by, job, run.Counts))
+		}
+		return run.Counts, err
+	}
+}
+
+// access says who may use the console, as the file says it.
+func access(c config.Console) auth.Config {
+	cfg := auth.Config{Hosts: c.Hosts, Payloads: auth.Role(c.Payloads), Session: c.Session, SessionKey: []byte(c.SessionKey)}
+	for _, name := range slices.Sorted(maps.Keys(c.Tokens)) {
+		cfg.Tokens = append(cfg.Tokens, auth.Token{Name: name, Secret: c.Tokens[name].Token, Role: auth.Role(c.Tokens[name].Role)})
+	}
+	if o := c.OIDC; o != nil {
+		cfg.OIDC = &auth.OIDC{
+			Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: o.ClientSecret, RedirectURL: o.RedirectURL, Scopes: o.Scopes,
+			RolesClaim: o.RolesClaim, NameClaim: o.NameClaim, Roles: roles(o.Roles),
+		}
+	}
+	if p := c.Proxy; p != nil {
+		cfg.Proxy = &auth.Proxy{UserHeader: p.UserHeader, RoleHeader: p.RoleHeader, Role: auth.Role(p.Role), Roles: roles(p.Roles)}
+		for _, from := range p.From {
+			if prefix, err := netip.ParsePrefix(from); err == nil { // the file's check has found others
+				cfg.Proxy.From = append(cfg.Proxy.From, prefix)
+			}
+		}
+	}
+	return cfg
+}
+
+func roles(of map[string]string) map[string]auth.Role {
+	if len(of) == 0 {
+		return nil
+	}
+	all := make(map[string]auth.Role, len(of))
+	for value, role := range of {
+		all[value] = auth.Role(role)
+	}
+	return all
+}

@@ -1,0 +1,162 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/telemetry/otel"
+	"github.com/postrider/postrider/telemetry/prometheus"
+)
+
+// TelemetryResult is what metrics and traces cost.
+type TelemetryResult struct {
+	PlainPerSecond   float64 `json:"plain_per_second"`
+	WatchedPerSecond float64 `json:"watched_per_second"`
+	Ratio            float64 `json:"ratio"`
+	Spans            int64   `json:"span_batches"` // that an OTLP endpoint has received
+	Undelivered      int64   `json:"undelivered"`
+}
+
+// sampled is the share of transactions that are traced.
+const sampled = 0.01
+
+// Telemetry measures producers at full load beside a relay, unwatched and watched, in turn. Watched means metrics of producers
+// and relay, gauges of the database as often as the daemon asks for them, a scrape each second, and spans of one transaction
+// in a hundred, sent to an OTLP endpoint. Rates are medians over the rounds.
+func Telemetry(ctx context.Context, l *Lab) (TelemetryResult, error) {
+	b := newBook()
+	p, err := l.hire(ctx, b)
+	if err != nil {
+		return TelemetryResult{}, err
+	}
+	defer p.dismiss()
+	if err := l.warmUp(ctx, p); err != nil {
+		return TelemetryResult{}, err
+	}
+	bare := p.outbox
+	var plain, watched []float64
+	var spans int64
+	for round := 1; round <= l.Rounds; round++ {
+		one, err := l.relayedPhase(ctx, p, discarding(b), fmt.Sprintf("round %d of %d, unwatched", round, l.Rounds))
+		if err != nil {
+			return TelemetryResult{}, err
+		}
+		w, err := l.watch(ctx)
+		if err != nil {
+			return TelemetryResult{}, err
+		}
+		p.outbox = postrider.ObserveOutbox(bare, w.observer)
+		to := postrider.ObservePublisher(defaultFeed, discarding(b), w.observer)
+		other, err := l.relayedPhase(ctx, p, to, fmt.Sprintf("round %d of %d, watched", round, l.Rounds))
+		p.outbox = bare
+		if err = errors.Join(err, w.end()); err != nil {
+			return TelemetryResult{}, err
+		}
+		spans += w.received
+		plain, watched = append(plain, one.committedPerSecond()), append(watched, other.committedPerSecond())
+	}
+	return TelemetryResult{
+		PlainPerSecond:   rounded(median(plain), 1),
+		WatchedPerSecond: rounded(median(watched), 1),
+		Ratio:            rounded(quotient(median(watched), median(plain)), 4),
+		Spans:            spans,
+		Undelivered:      b.undelivered(),
+	}, nil
+}
+
+// Table implements [Result].
+func (r TelemetryResult) Table() [][]string {
+	return [][]string{
+		{"producers beside a relay, unwatched", whole(r.PlainPerSecond), "messages/s"},
+		{"producers beside a relay, watched", whole(r.WatchedPerSecond), "messages/s"},
+		{"ratio", fraction(r.Ratio), ""},
+		{"batches of spans received", count(r.Spans), ""},
+		{"not delivered", count(r.Undelivered), "messages"},
+	}
+}
+
+// watcher is all telemetry of a process, at work.
+type watcher struct {
+	observer postrider.Observer
+	received int64 // batches of spans, once it has ended
+
+	mu       sync.Mutex
+	pool     *pgxpool.Pool
+	provider *trace.TracerProvider
+	backend  *httptest.Server
+	stop     context.CancelFunc
+	work     sync.WaitGroup
+}
+
+func (l *Lab) watch(ctx context.Context) (*watcher, error) {
+	w := &watcher{}
+	w.backend = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // whoever sends it is this process
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.received++
+	}))
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(w.backend.URL))
+	if err != nil {
+		return nil, err
+	}
+	w.provider = trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithSampler(trace.TraceIDRatioBased(sampled)))
+	spans, err := otel.New(otel.Config{TracerProvider: w.provider})
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := prometheus.New(prometheus.Config{Logger: l.Logger, Runtime: true})
+	if err != nil {
+		return nil, err
+	}
+	if w.pool, err = l.pool(ctx, 1); err != nil {
+		return nil, err
+	}
+	desk, err := postgres.NewDesk(w.pool, l.storeConfig())
+	if err != nil {
+		return nil, err
+	}
+	metrics.AddDatabase("bench", desk)
+	w.observer = postrider.Observers(metrics, spans)
+	ctx, w.stop = context.WithCancel(ctx)
+	w.work.Go(func() { _ = metrics.Run(ctx) }) // never fails
+	w.work.Go(func() { scrape(ctx, metrics.Handler()) })
+	return w, nil
+}
+
+// scrape asks for metrics each second until ctx ends.
+func scrape(ctx context.Context, from http.Handler) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			from.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil))
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (w *watcher) end() error {
+	w.stop()
+	w.work.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := w.provider.Shutdown(ctx)
+	w.backend.Close()
+	w.pool.Close()
+	return err
+}

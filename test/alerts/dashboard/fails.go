@@ -1,0 +1,38 @@
+package dashboard
+
+func whatFails() row {
+	return row{title: "What fails?", panels: []ask{
+		{kind: "stat", title: "Dead letters", unit: "short", warn: 1, width: 6, runbook: "docs/operations/message-refused.md",
+			queries: []query{{`sum(max by (database, feed) (postrider_aside_messages{job=~"$job",database=~"$database",feed=~"$feed",status="dead"}))`, ""}}},
+		{kind: "stat", title: "To be tried again", unit: "short", warn: 11, width: 6, runbook: "docs/operations/message-refused.md",
+			queries: []query{{`sum(max by (database, feed) (postrider_aside_messages{job=~"$job",database=~"$database",feed=~"$feed",status="retry"}))`, ""}}},
+		{kind: "stat", title: "Blocked keys", unit: "short", warn: 1, width: 6, runbook: "docs/operations/key-blocked.md",
+			queries: []query{{"sum(" + largest("postrider_blocked_keys") + ")", ""}}},
+		{kind: "stat", title: "Lanes that fail", unit: "short", warn: 1, width: 6, runbook: "docs/operations/broker-down.md",
+			queries: []query{{"sum(postrider_lanes_failing" + inFeed + ")", ""}}},
+		{kind: "timeseries", title: "Set aside", unit: "short", width: 8, runbook: "docs/operations/message-refused.md",
+			queries: []query{{"max by (database, feed, status) (postrider_aside_messages" + inFeed + ") > 0", feedName + " {{status}}"}}},
+		{kind: "timeseries", title: "Not confirmed", unit: "cps", width: 8, runbook: "docs/operations/broker-down.md",
+			queries: []query{{"sum by (feed, class) (rate(postrider_publish_failures_total" + ofFeed + rate + "))", "{{feed}} {{class}}"}}},
+		{kind: "timeseries", title: "What relays did about it", unit: "cps", width: 8, runbook: "docs/operations/message-refused.md",
+			queries: []query{
+				{perSecond("postrider_refused_messages_total"), feedName + " refused"},
+				{perSecond("postrider_retried_messages_total"), feedName + " sent again"},
+				{perSecond("postrider_deferred_messages_total"), feedName + " set aside"},
+				{perSecond("postrider_dead_messages_total"), feedName + " dead"}}},
+		{kind: "timeseries", title: "Blocked keys", unit: "short", width: 8, runbook: "docs/operations/key-blocked.md",
+			queries: []query{
+				{largest("postrider_blocked_keys"), feedName},
+				{"max by (database, consumer) (postrider_consumer_blocked_keys" + inDatabase + ")", "consumer {{consumer}}"}}},
+		{kind: "timeseries", title: "Set aside by consumers", unit: "short", width: 8, runbook: "docs/consuming.md",
+			queries: []query{{"max by (database, consumer, status) (postrider_consumer_aside_messages" + inDatabase + ") > 0", "{{consumer}} {{status}}"}}},
+		{kind: "timeseries", title: "Inboxes", unit: "cps", width: 8, runbook: "docs/consuming.md",
+			queries: []query{{"sum by (consumer, verdict) (rate(postrider_inbox_messages_total" + inJob + rate + "))", "{{consumer}} {{verdict}}"}}},
+		{kind: "timeseries", title: "Patrols that failed", unit: "short", width: 12, runbook: "docs/reconcile.md",
+			queries: []query{{`sum by (patrol) (increase(postrider_patrol_runs_total{job=~"$job",result="error"}[1h]))`, "{{patrol}}"}}},
+		{kind: "timeseries", title: "What patrols found in an hour", unit: "short", width: 12, runbook: "docs/reconcile.md",
+			queries: []query{
+				{"sum by (patrol) (increase(postrider_patrol_found_total" + inJob + "[1h]))", "{{patrol}} found"},
+				{"sum by (patrol) (increase(postrider_patrol_fixed_total" + inJob + "[1h]))", "{{patrol}} sent"}}},
+	}}
+}
