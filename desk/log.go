@@ -11,11 +11,21 @@ import (
 type Log interface {
 	// Messages returns up to limit messages of the log that match, newest first, with where they stand on their way to a
 	// feed; those before a place in the log, if that is not 0. Payloads may be left out, unless the filter has an ID.
-	Messages(ctx context.Context, feed string, filter Filter, before int64, limit int) ([]Logged, error)
+	//
+	// It answers soon however long the log is: a page may be short, even empty, and still have a Next to go on from.
+	Messages(ctx context.Context, feed string, filter Filter, before int64, limit int) (LogPage, error)
 
 	// Journey returns all that is known of a message, or [ErrNoMessage]. It is found also when the log has dropped it and
 	// only a feed's dead letter, a consumer's inbox or the records remember it.
 	Journey(ctx context.Context, id postrider.ID) (*Journey, error)
+}
+
+// LogPage is what was found in a part of the log.
+type LogPage struct {
+	Items []Logged // newest first
+	Next  int64    // the place before which more may be found; 0: all of the log was searched
+	// Until is when the messages were enqueued that the search has come to. It is zero if Next is.
+	Until time.Time
 }
 
 // Logged is a message of the log, on its way to one feed.
@@ -38,9 +48,12 @@ type Journey struct {
 	Seq        int64
 	Shard      int
 	EnqueuedAt time.Time
-	Feeds      []Leg     // by name
-	Receipts   []Receipt // by consumer
-	Records    []Entry   // what operators did to it, oldest first
+	// Searched is how far back the log was searched for the message, if it was not found there and could lie further back. Where
+	// its ID tells when it was made, the log was searched at that time too.
+	Searched time.Time
+	Feeds    []Leg     // by name
+	Receipts []Receipt // by consumer
+	Records  []Entry   // what operators did to it, oldest first
 }
 
 // Leg is a message's way to one feed, or what a consumer has set aside of it: then Feed begins with "inbox/".

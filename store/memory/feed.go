@@ -19,8 +19,11 @@ type feed struct {
 	store  *Store
 	ledger *ledger
 	name   string
+	shown  string // the member's name
 	id     int
 	lease  time.Duration
+	since  time.Time // when the member was first heard from, and last
+	heard  time.Time
 	next   []int  // by shard: position of the first message not handed out; means nothing for shards not held
 	told   []bool // by shard: the caller believes to hold it
 	closed bool
@@ -77,7 +80,7 @@ func (f *feed) take(now time.Time, quota int) []int {
 				f.next[i] = l.settled
 				l.crashes++
 			}
-			l.holder, l.until = f, now.Add(f.lease)
+			l.holder, l.until, l.at = f, now.Add(f.lease), now
 			held = append(held, i)
 		case l.holder == f: // not in the share, so the caller forgets what it read: the fence must know
 			l.holder = nil
@@ -159,7 +162,12 @@ func (f *feed) locked(ctx context.Context, do func(now time.Time) error) error {
 	})
 }
 
-func (f *feed) announce(now time.Time) { f.ledger.members[f] = now.Add(f.lease) }
+func (f *feed) announce(now time.Time) {
+	f.ledger.members[f] = now.Add(f.lease)
+	if f.heard = now; f.since.IsZero() {
+		f.since = now
+	}
+}
 
 // quota divides the shards evenly; the oldest members get one more each when there is a remainder. The quotas add up
 // to all shards, so none stays free, and none is claimed by two.
@@ -204,7 +212,7 @@ func (f *feed) settle(marks []postrider.Mark, now, until time.Time) (lost []int,
 			continue
 		}
 		l := &f.ledger.leases[m.Shard]
-		l.until = until
+		l.until, l.at = until, now
 		if m.Batch == nil {
 			continue
 		}

@@ -22,9 +22,11 @@ func (s *Store) Inbox() *Inbox { return &Inbox{s} }
 
 // received is what one consumer has recorded, and what it has set aside.
 type received struct {
-	ids   map[postrider.ID]*receipt
-	aside aside
-	busy  map[int64]bool // by seq: messages that are being tried again
+	created time.Time
+	last    time.Time // when it last recorded a message
+	ids     map[postrider.ID]*receipt
+	aside   aside
+	busy    map[int64]bool // by seq: messages that are being tried again
 }
 
 // receipt is one message that was received. As long as its transaction is open, open is not closed.
@@ -35,9 +37,9 @@ type receipt struct {
 
 // Open implements [inbox.Store].
 func (i *Inbox) Open(ctx context.Context, consumer string) (time.Duration, error) {
-	err := i.store.locked(ctx, func(time.Time) error {
+	err := i.store.locked(ctx, func(now time.Time) error {
 		if i.store.inboxes[consumer] == nil {
-			i.store.inboxes[consumer] = &received{ids: make(map[postrider.ID]*receipt), busy: make(map[int64]bool)}
+			i.store.inboxes[consumer] = &received{created: now, ids: make(map[postrider.ID]*receipt), busy: make(map[int64]bool)}
 		}
 		return nil
 	})
@@ -100,7 +102,7 @@ func (i *Inbox) outside(id postrider.ID, now time.Time) bool {
 func (r *received) record(tx *Tx, id postrider.ID, now time.Time) error {
 	e := &receipt{now, make(chan struct{})}
 	err := tx.stage(
-		func() { close(e.open); e.open = nil },
+		func() { close(e.open); e.open = nil; r.last = now },
 		func() { close(e.open); delete(r.ids, id) })
 	if err == nil {
 		r.ids[id] = e

@@ -60,7 +60,7 @@ func describe(rows []*postrider.Deferred) map[string]any {
 		payload = base64.StdEncoding.EncodeToString(d.Payload)
 	}
 	return map[string]any{
-		"type": d.Type, "topic": d.Topic, "status": string(d.Status), "attempts": d.Attempts, "last_error": d.LastError,
+		"id": d.ID.String(), "type": d.Type, "topic": d.Topic, "status": string(d.Status), "attempts": d.Attempts, "last_error": d.LastError,
 		"payload": payload,
 	}
 }

@@ -75,6 +75,7 @@ type ledger struct {
 type lease struct {
 	holder  *feed // nil when released
 	until   time.Time
+	at      time.Time     // when it was last taken, settled or renewed
 	settled int           // position of the first message that is not settled
 	crashes int           // holders in a row that let the lease run out, without any progress
 	started map[int]start // by position: suspects that were begun
@@ -116,6 +117,7 @@ func (s *Store) Open(ctx context.Context, name string, member postrider.Member) 
 			store:  s,
 			ledger: s.ledgers[name],
 			name:   name,
+			shown:  member.Name,
 			id:     s.opened,
 			lease:  member.Lease,
 			next:   make([]int, len(s.shards)),

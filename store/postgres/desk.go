@@ -25,6 +25,9 @@ var (
 	_ desk.Letters = (*Desk)(nil)
 	_ desk.Feeds   = (*Desk)(nil)
 	_ desk.Records = (*Desk)(nil)
+	_ desk.Log     = (*Desk)(nil)
+	_ desk.Gauges  = (*Desk)(nil)
+	_ desk.Replays = (*Desk)(nil)
 )
 
 // NewDesk returns a desk that connects through pool, as a user with the operator role or the schema's owner.
@@ -196,21 +199,26 @@ func (d *Desk) Edit(ctx context.Context, by desk.By, feed string, id postrider.I
 
 // Audit implements [desk.Records].
 func (d *Desk) Audit(ctx context.Context, feed string, before int64, limit int) ([]desk.Entry, error) {
-	rows, err := d.query(ctx, `SELECT n, at, who, login, action, why, coalesce(feed, ''), count, target, before, after
-		FROM @schema@.audit WHERE ($1 = '' OR feed = $1) AND ($2::bigint = 0 OR n < $2::bigint) ORDER BY n DESC LIMIT $3`, feed, before, limit)
+	rows, err := d.query(ctx, "SELECT "+entryColumns+` FROM @schema@.audit
+		WHERE ($1 = '' OR feed = $1) AND ($2::bigint = 0 OR n < $2::bigint) ORDER BY n DESC LIMIT $3`, feed, before, limit)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: audit: %w", err)
 	}
-	entries, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (desk.Entry, error) {
-		var e desk.Entry
-		err := row.Scan(&e.N, &e.At, &e.Who, &e.Login, &e.Action, &e.Why, &e.Feed, &e.Count, &e.Target, &e.Before, &e.After)
-		e.At = e.At.UTC()
-		return e, err
-	})
+	entries, err := pgx.CollectRows(rows, entryOf)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: audit: %w", explain(err))
 	}
 	return entries, nil
+}
+
+// entryColumns are those of table audit, in the order of entryOf.
+const entryColumns = "n, at, who, login, action, why, coalesce(feed, ''), count, target, before, after"
+
+func entryOf(row pgx.CollectableRow) (desk.Entry, error) {
+	var e desk.Entry
+	err := row.Scan(&e.N, &e.At, &e.Who, &e.Login, &e.Action, &e.Why, &e.Feed, &e.Count, &e.Target, &e.Before, &e.After)
+	e.At = e.At.UTC()
+	return e, err
 }
 
 func (d *Desk) query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {

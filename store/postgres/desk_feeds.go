@@ -14,8 +14,19 @@ import (
 const countPending = 1_000_000
 
 // Feeds implements [desk.Feeds].
-func (d *Desk) Feeds(ctx context.Context) ([]desk.Feed, error) {
-	rows, err := d.query(ctx, `SELECT f.name, f.created_at, f.paused, @schema@.live_members(f.name), p.pending, p.oldest, c.settled,
+func (d *Desk) Feeds(ctx context.Context) (feeds []desk.Feed, err error) {
+	err = d.look(ctx, func(tx pgx.Tx) error {
+		feeds, err = d.feeds(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("postgres: feeds: %w", explain(err))
+	}
+	return feeds, nil
+}
+
+func (d *Desk) feeds(ctx context.Context, tx pgx.Tx) ([]desk.Feed, error) {
+	rows, err := tx.Query(ctx, d.cfg.in(`SELECT f.name, f.created_at, f.paused, @schema@.live_members(f.name), p.pending, p.oldest, c.settled,
 		  a.deferred, a.dead, a.parked, a.blocked, a.next, @schema@.canary_of(f.name)
 		FROM @schema@.feeds f
 		CROSS JOIN LATERAL (SELECT max(c.at) FILTER (WHERE c.member IS NOT NULL) AS settled FROM @schema@.cursors c WHERE c.feed = f.name) c
@@ -26,11 +37,11 @@ func (d *Desk) Feeds(ctx context.Context) ([]desk.Feed, error) {
 		         count(DISTINCT d.order_key) FILTER (WHERE d.blocking) AS blocked,
 		         min(d.available_at) FILTER (WHERE d.available_at < 'infinity') AS next
 		  FROM @schema@.deferred d WHERE d.feed = f.name) a
-		ORDER BY f.name`, countPending)
+		ORDER BY f.name`), pgx.QueryExecModeExec, countPending)
 	if err != nil {
-		return nil, fmt.Errorf("postgres: feeds: %w", err)
+		return nil, err
 	}
-	feeds, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (desk.Feed, error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (desk.Feed, error) {
 		var f desk.Feed
 		var oldest, settled, next, canary *time.Time
 		err := row.Scan(&f.Name, &f.Created, &f.Paused, &f.Members, &f.Pending, &oldest, &settled,
@@ -39,10 +50,6 @@ func (d *Desk) Feeds(ctx context.Context) ([]desk.Feed, error) {
 		f.Canary = value(canary).UTC()
 		return f, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("postgres: feeds: %w", explain(err))
-	}
-	return feeds, nil
 }
 
 // AddFeed implements [desk.Feeds].

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,63 +10,93 @@ import (
 	"github.com/postrider/postrider/desk"
 )
 
-// Entry is a message of the log, as one feed has come with it.
-type Entry struct {
-	postrider.Message
-	Feed        string
-	Seq         int64
-	Shard       int
-	Status      postrider.Status
-	Attempts    int
-	EnqueuedAt  time.Time
-	AvailableAt time.Time
-	LastError   string
+// Messages implements [desk.Log].
+func (d *Desk) Messages(ctx context.Context, feed string, filter desk.Filter, before int64, limit int) (page desk.LogPage, err error) {
+	err = d.look(ctx, func(tx pgx.Tx) error {
+		s, err := d.newSearch(ctx, tx, feed, &filter, before)
+		if err != nil || s.top <= s.bottom {
+			return err
+		}
+		page, err = d.messages(ctx, s, feed, filter, limit)
+		return err
+	})
+	if err != nil {
+		return desk.LogPage{}, fmt.Errorf("postgres: messages: %w", explain(err))
+	}
+	return page, nil
 }
 
-// Messages returns up to limit messages of the log that match, newest first; those before a sequence number, if it is not 0.
-func (d *Desk) Messages(ctx context.Context, feed string, filter desk.Filter, before int64, limit int) ([]Entry, error) {
-	w := logWhere(&filter)
-	if before > 0 {
-		w.add("d.seq < %s", before)
+func (d *Desk) messages(ctx context.Context, s *search, feed string, filter desk.Filter, limit int) (page desk.LogPage, err error) {
+	err = s.run(ctx, func(from, to int64) (bool, error) {
+		found, err := d.logged(ctx, s.tx, feed, filter, from, to, limit-len(page.Items))
+		page.Items = append(page.Items, found...)
+		return len(page.Items) >= limit, err
+	})
+	if n := len(page.Items); n > 0 && n >= limit {
+		page.Next, page.Until = page.Items[n-1].Seq, page.Items[n-1].EnqueuedAt
+		return page, err
 	}
-	feedArg := w.arg(feed)
-	statuses := make([]string, len(filter.Statuses))
+	if s.top > s.bottom && err == nil {
+		page.Next = s.top
+		page.Until, err = s.time(ctx, s.top)
+	}
+	return page, err
+}
+
+// logged returns the newest messages of the feed that match, with numbers from one (inclusive) to another (exclusive).
+func (d *Desk) logged(ctx context.Context, tx pgx.Tx, feed string, filter desk.Filter, from, to int64, limit int) ([]desk.Logged, error) {
+	w := logWhere(&filter)
+	statuses, aside := make([]string, len(filter.Statuses)), len(filter.Statuses) > 0
 	for i, s := range filter.Statuses {
 		statuses[i] = string(s)
+		aside = aside && s != postrider.StatusPending && s != postrider.StatusPublished
 	}
-	// Every shard brings its newest: the index has them in order.
-	inner := w.String()
-	if inner == "" {
-		inner = " WHERE true"
+	w.add("d.seq >= %s AND d.seq < %s", from, to)
+	name := w.arg(feed)
+	const columns = `SELECT d.seq, d.shard, d.created_at, d.id, d.type, d.aggregate_type, d.aggregate_id, d.key, d.topic, d.routing_key,
+		  d.tenant_id, d.content_type, d.schema_version, d.schema_id, d.dedup_key, d.correlation_id, d.causation_id, d.occurred_at,
+		  d.deliver_after, d.priority, d.headers, d.payload, a.attempts, a.available_at, a.last_error, `
+	var parts, one string
+	if aside { // few, and the index has them in order, each status apart. OFFSET keeps the planner from beginning with the log
+		parts = "unnest(" + w.arg(statuses) + "::text[]) s(status)"
+		one = columns + "a.status AS now FROM @schema@.deferred a CROSS JOIN LATERAL (SELECT * FROM @schema@.messages d" + w.String() +
+			" AND d.shard = a.shard AND d.seq = a.seq OFFSET 0) d WHERE a.feed = " + name + " AND a.status = s.status AND a.seq >= " +
+			w.arg(from) + " AND a.seq < " + w.arg(to) + " ORDER BY a.seq DESC"
+	} else { // every shard brings its newest: the index has them in order
+		parts = "generate_series(0, @schema@.shard_count() - 1) s(shard)"
+		const status = "coalesce(a.status, CASE WHEN @schema@.settled(d.xid, d.seq, c.s1, c.s2, c.last) THEN 'published' ELSE 'pending' END)"
+		one = columns + status + ` AS now FROM @schema@.messages d
+			JOIN lanes c ON c.base = d.shard AND @schema@.covers(c.tenant, c.others, d.tenant_id)
+			LEFT JOIN @schema@.deferred a ON a.feed = c.feed AND a.seq = d.seq` + w.String() + " AND d.shard = s.shard"
+		if len(statuses) > 0 {
+			one += " AND " + status + " = ANY (" + w.arg(statuses) + ")"
+		}
+		one += " ORDER BY d.seq DESC"
+		if filter.Key != "" {
+			parts = "(SELECT @schema@.shard_of(" + w.arg(filter.Key) + ")) s(shard)"
+		}
 	}
-	sql := `SELECT d.seq, d.shard, d.created_at, d.id, d.type, d.aggregate_type, d.aggregate_id, d.key, d.topic, d.routing_key, d.tenant_id,
+	most := w.arg(limit)
+	sql := `WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed = ` + name + `)
+		SELECT d.seq, d.shard, d.created_at, d.id, d.type, d.aggregate_type, d.aggregate_id, d.key, d.topic, d.routing_key, d.tenant_id,
 		  d.content_type, d.schema_version, d.schema_id, d.dedup_key, d.correlation_id, d.causation_id, coalesce(d.occurred_at, d.created_at),
 		  d.deliver_after, coalesce(d.priority, 0), d.headers, d.payload, d.now, coalesce(d.attempts, 0),
 		  nullif(d.available_at, 'infinity'), d.last_error
-		FROM @schema@.cursors c CROSS JOIN LATERAL (
-		  SELECT * FROM (
-		    SELECT d.*, a.attempts, a.available_at, a.last_error, coalesce(a.status,
-		      CASE WHEN @schema@.settled(d.xid, d.seq, c.s1, c.s2, c.last) THEN 'published' ELSE 'pending' END) AS now
-		    FROM @schema@.messages d LEFT JOIN @schema@.deferred a ON a.feed = c.feed AND a.seq = d.seq` + inner + `
-		      AND d.shard = c.base AND @schema@.covers(c.tenant, c.others, d.tenant_id)) d
-		  WHERE ` + w.arg(len(statuses)) + ` = 0 OR d.now = ANY (` + w.arg(statuses) + `)
-		  ORDER BY d.seq DESC LIMIT ` + w.arg(limit) + `) d
-		WHERE c.feed = ` + feedArg + ` ORDER BY d.seq DESC LIMIT ` + w.arg(limit)
-	rows, err := d.query(ctx, sql, w.args...)
+		FROM ` + parts + ` CROSS JOIN LATERAL (` + one + " LIMIT " + most + ") d ORDER BY d.seq DESC LIMIT " + most
+	rows, err := tx.Query(ctx, d.cfg.in(sql), append([]any{pgx.QueryExecModeExec}, w.args...)...)
 	if err != nil {
-		return nil, fmt.Errorf("postgres: messages: %w", err)
+		return nil, err
 	}
-	entries, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Entry, error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (desk.Logged, error) {
 		var r deferredRow
 		var status string
 		err := row.Scan(&r.seq, &r.shard, &r.createdAt, &r.id, &r.typ, &r.aggregateType, &r.aggregateID, &r.key, &r.topic, &r.routingKey,
 			&r.tenant, &r.contentType, &r.version, &r.schemaID, &r.dedup, &r.correlation, &r.causationKey, &r.occurredAt,
 			&r.deliverAfter, &r.priority, &r.headers, &r.payload, &status, &r.attempts, &r.availableAt, &r.lastError)
 		m := r.deferred()
-		return Entry{m.Message, feed, m.Seq, m.Shard, postrider.Status(status), m.Attempts, m.EnqueuedAt, m.AvailableAt, m.LastError}, err
+		return desk.Logged{
+			Message: m.Message, Feed: feed, Seq: m.Seq, Shard: m.Shard, Status: postrider.Status(status), Attempts: m.Attempts,
+			EnqueuedAt: m.EnqueuedAt, AvailableAt: m.AvailableAt, LastError: m.LastError,
+		}, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("postgres: messages: %w", explain(err))
-	}
-	return entries, nil
 }

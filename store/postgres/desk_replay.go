@@ -12,41 +12,13 @@ import (
 	"github.com/postrider/postrider/desk"
 )
 
-// Replay says which messages are to be sent again.
-type Replay struct {
-	Filter desk.Filter `json:"filter"`
-	// Dead chooses among dead letters; otherwise among the messages that the log still holds, of one feed.
-	Dead bool `json:"dead"`
-	// Rate is how many messages are sent a second; 0 is no limit.
-	Rate int `json:"rate"`
-	// Force sends messages also if they are older than DedupWindow. It is not kept.
-	Force bool `json:"-"`
-	// DedupWindow is for how long consumers remember what they have seen. Defaults to 7 days.
-	DedupWindow time.Duration `json:"-"`
-}
-
-// Job is a replay that was started. Delivered and Failed count what relays have reported.
-type Job struct {
-	ID    int64  `json:"id"`
-	State string `json:"state"` // running, paused, done or cancelled
-	Replay
-	By        desk.By   `json:"by"`
-	Created   time.Time `json:"created"`
-	Finished  time.Time `json:"finished,omitzero"`
-	Total     int       `json:"total"`
-	Sent      int       `json:"sent"`
-	Delivered int       `json:"delivered"`
-	Failed    int       `json:"failed"`
-}
-
-// StartReplay creates a job. Nothing is sent before StepReplay. It is refused, with a [desk.RefusedError], when a message is
-// older than what consumers remember: they would take it for new.
-func (d *Desk) StartReplay(ctx context.Context, by desk.By, r Replay) (Job, error) {
+// StartReplay implements [desk.Replays].
+func (d *Desk) StartReplay(ctx context.Context, by desk.By, r desk.Replay) (desk.Job, error) {
 	if r.DedupWindow == 0 {
 		r.DedupWindow = 7 * 24 * time.Hour
 	}
 	if !r.Dead && r.Filter.Feed == "" {
-		return Job{}, &desk.RefusedError{Reason: "which feed is to send the messages again is not said", Remedy: "name one with --feed"}
+		return desk.Job{}, &desk.RefusedError{Reason: "which feed is to send the messages again is not said", Remedy: "name one with --feed"}
 	}
 	w, table := d.replaySource(&r)
 	var total int
@@ -55,10 +27,10 @@ func (d *Desk) StartReplay(ctx context.Context, by desk.By, r Replay) (Job, erro
 	err := d.pool.QueryRow(ctx, d.cfg.in("SELECT count(*), min(d.created_at), max(d.seq) FROM "+table+" d"+w.String()),
 		append([]any{pgx.QueryExecModeExec}, w.args...)...).Scan(&total, &oldest, &until)
 	if err != nil {
-		return Job{}, fmt.Errorf("postgres: replay: %w", explain(err))
+		return desk.Job{}, fmt.Errorf("postgres: replay: %w", explain(err))
 	}
 	if age := time.Since(value(oldest)); total > 0 && !r.Dead && age > r.DedupWindow && !r.Force {
-		return Job{}, &desk.RefusedError{
+		return desk.Job{}, &desk.RefusedError{
 			Reason: fmt.Sprintf("the oldest message was enqueued %s ago, but consumers remember only %s of what they have seen: they would "+
 				"take it for new", age.Round(time.Second), r.DedupWindow),
 			Remedy: "choose later ones with --since, or use --force if repeated effects do no harm",
@@ -66,19 +38,19 @@ func (d *Desk) StartReplay(ctx context.Context, by desk.By, r Replay) (Job, erro
 	}
 	filter, err := json.Marshal(r.Filter)
 	if err != nil {
-		return Job{}, err
+		return desk.Job{}, err
 	}
 	var id int64
 	err = d.pool.QueryRow(ctx, d.cfg.in("SELECT @schema@.start_replay($1, $2, $3, $4::jsonb, $5, $6, $7)"), pgx.QueryExecModeExec,
 		by.Who, by.Why, r.Dead, jsonText(filter), r.Rate, total, value(until)).Scan(&id)
 	if err != nil {
-		return Job{}, fmt.Errorf("postgres: replay: %w", explain(err))
+		return desk.Job{}, fmt.Errorf("postgres: replay: %w", explain(err))
 	}
 	return d.Job(ctx, id)
 }
 
 // replaySource returns the condition and the table of what a replay chooses from.
-func (d *Desk) replaySource(r *Replay) (*where, string) {
+func (d *Desk) replaySource(r *desk.Replay) (*where, string) {
 	if r.Dead {
 		if len(r.Filter.Statuses) == 0 {
 			r.Filter.Statuses = []postrider.Status{postrider.StatusDead}
@@ -94,10 +66,10 @@ func (d *Desk) replaySource(r *Replay) (*where, string) {
 
 // StepReplay hands up to n more messages of a job that runs to the relays, in the order of the log, each once. What it
 // returns does not count what was delivered and what failed.
-func (d *Desk) StepReplay(ctx context.Context, id int64, n int) (Job, error) {
+func (d *Desk) StepReplay(ctx context.Context, id int64, n int) (desk.Job, error) {
 	err := pgx.BeginTxFunc(ctx, d.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		var (
-			r      Replay
+			r      desk.Replay
 			filter []byte
 			feed   *string
 			seq    *int64
@@ -143,12 +115,12 @@ func (d *Desk) StepReplay(ctx context.Context, id int64, n int) (Job, error) {
 		return err
 	})
 	if err != nil {
-		return Job{}, fmt.Errorf("postgres: replay: %w", explain(err))
+		return desk.Job{}, fmt.Errorf("postgres: replay: %w", explain(err))
 	}
 	return d.job(ctx, id, "0, 0")
 }
 
-// SetReplay sets the state of a job that is not at its end: running, paused or cancelled.
+// SetReplay implements [desk.Replays].
 func (d *Desk) SetReplay(ctx context.Context, by desk.By, id int64, state string) error {
 	done, err := d.ask(ctx, "replay", "SELECT @schema@.set_replay($1, $2, $3, $4)", by.Who, by.Why, id, state)
 	if err == nil && !done {
@@ -161,33 +133,33 @@ func (d *Desk) SetReplay(ctx context.Context, by desk.By, id int64, state string
 const results = `(SELECT count(*) FROM @schema@.job_results r WHERE r.job = j.id AND r.error IS NULL),
 	(SELECT count(*) FROM @schema@.job_results r WHERE r.job = j.id AND r.error IS NOT NULL)`
 
-// Job returns one replay.
-func (d *Desk) Job(ctx context.Context, id int64) (Job, error) { return d.job(ctx, id, results) }
+// Job implements [desk.Replays].
+func (d *Desk) Job(ctx context.Context, id int64) (desk.Job, error) { return d.job(ctx, id, results) }
 
-func (d *Desk) job(ctx context.Context, id int64, counts string) (Job, error) {
+func (d *Desk) job(ctx context.Context, id int64, counts string) (desk.Job, error) {
 	jobs, err := d.jobs(ctx, counts, "WHERE j.id = $1", id)
 	if err == nil && len(jobs) == 0 {
 		err = fmt.Errorf("postgres: there is no replay %d: %w", id, desk.ErrNoMessage)
 	}
 	if err != nil {
-		return Job{}, err
+		return desk.Job{}, err
 	}
 	return jobs[0], nil
 }
 
-// Jobs returns the newest replays, newest first.
-func (d *Desk) Jobs(ctx context.Context, limit int) ([]Job, error) {
+// Jobs implements [desk.Replays].
+func (d *Desk) Jobs(ctx context.Context, limit int) ([]desk.Job, error) {
 	return d.jobs(ctx, results, "ORDER BY j.id DESC LIMIT $1", limit)
 }
 
-func (d *Desk) jobs(ctx context.Context, counts, which string, arg any) ([]Job, error) {
+func (d *Desk) jobs(ctx context.Context, counts, which string, arg any) ([]desk.Job, error) {
 	rows, err := d.query(ctx, `SELECT j.id, j.state, j.dead, j.filter, j.rate, j.who, j.why, j.created, j.finished, j.total, j.sent, `+counts+`
 		FROM @schema@.jobs j `+which, arg)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: replays: %w", err)
 	}
-	jobs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Job, error) {
-		var j Job
+	jobs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (desk.Job, error) {
+		var j desk.Job
 		var filter []byte
 		var finished *time.Time
 		err := row.Scan(&j.ID, &j.State, &j.Dead, &filter, &j.Rate, &j.By.Who, &j.By.Why, &j.Created, &finished, &j.Total, &j.Sent,

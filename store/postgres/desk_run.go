@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"time"
+
+	"github.com/postrider/postrider/desk"
 )
 
 const (
@@ -10,9 +12,8 @@ const (
 	runStep = 2000                  // messages of a step without one
 )
 
-// RunReplay hands the messages of a job to the relays, at its rate, until it has come to its end or somebody has paused or
-// cancelled it. It tells progress after each step. When ctx ends it stops; the job goes on where it was when it is run again.
-func (d *Desk) RunReplay(ctx context.Context, id int64, progress func(Job)) (Job, error) {
+// RunReplay implements [desk.Replays]. It tells progress after each step.
+func (d *Desk) RunReplay(ctx context.Context, id int64, progress func(desk.Job)) (desk.Job, error) {
 	job, err := d.Job(ctx, id)
 	start, before := time.Now(), job.Sent
 	for err == nil && job.State == "running" {

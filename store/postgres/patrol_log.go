@@ -33,15 +33,19 @@ func NewPatrolLog(pool *pgxpool.Pool, cfg Config, feed, who string) (*PatrolLog,
 // Sent implements [reconcile.Log].
 func (l *PatrolLog) Sent(ctx context.Context, since, until time.Time, before int64, limit int) ([]reconcile.Sent, error) {
 	filter := desk.Filter{Since: since, Until: until, Statuses: []postrider.Status{postrider.StatusPublished}}
-	entries, err := l.desk.Messages(ctx, l.feed, filter, before, limit)
-	if err != nil {
-		return nil, err
+	var sent []reconcile.Sent
+	for {
+		page, err := l.desk.Messages(ctx, l.feed, filter, before, limit-len(sent))
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			sent = append(sent, reconcile.Sent{Message: page.Items[i].Message, Place: page.Items[i].Seq})
+		}
+		if before = page.Next; before == 0 || len(sent) >= limit {
+			return sent, nil
+		}
 	}
-	sent := make([]reconcile.Sent, len(entries))
-	for i := range entries {
-		sent[i] = reconcile.Sent{Message: entries[i].Message, Place: entries[i].Seq}
-	}
-	return sent, nil
 }
 
 // Resend implements [reconcile.Log].

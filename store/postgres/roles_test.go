@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/idempotency"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -102,6 +103,8 @@ func TestRelayRole(t *testing.T) {
 			"UPDATE @.feeds SET paused = true",
 			"INSERT INTO @.slices VALUES ('f', 9, 0, 't')",
 		)
+		relay.mustGauge()
+		relay.mustNotBeAllowed("SELECT * FROM @.idempotency_kept")
 		relay.exec("SELECT * FROM @.message_status")
 		relay.exec("SELECT @.canary('1 s')")
 		h.exec(restored)
@@ -166,7 +169,7 @@ func TestOperatorRole(t *testing.T) {
 		if _, err := d.Rewind(t.Context(), by, "f", desk.Point{Time: time.Now()}); err != nil {
 			t.Error(err)
 		}
-		if _, err := d.StartReplay(t.Context(), by, postgres.Replay{Dead: true}); err != nil {
+		if _, err := d.StartReplay(t.Context(), by, desk.Replay{Dead: true}); err != nil {
 			t.Error(err)
 		}
 		if feeds, err := d.Feeds(t.Context()); err != nil || len(feeds) != 1 || !feeds[0].Paused {
@@ -176,7 +179,23 @@ func TestOperatorRole(t *testing.T) {
 		if err != nil || len(entries) != 4 || entries[0].Login == "" {
 			t.Errorf("%+v, %v", entries, err)
 		}
+		operator.mustGauge()
+		id := h.enqueue(1)[0]
+		if page, err := d.Messages(t.Context(), "f", desk.Filter{Since: time.Now().Add(-time.Hour)}, 0, 10); err != nil || len(page.Items) != 1 {
+			t.Errorf("%+v, %v", page, err)
+		}
+		if j, err := d.Journey(t.Context(), id); err != nil || !j.InLog {
+			t.Errorf("%+v, %v", j, err)
+		}
+		keys, err := postgres.NewIdempotencyDesk(operator.pool, operator.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := keys.List(t.Context(), idempotency.Filter{}, nil, 10); err != nil {
+			t.Error(err)
+		}
 		operator.mustNotBeAllowed(
+			"SELECT answer FROM @.idempotency_keys",
 			"INSERT INTO @.messages (type) VALUES ('t')",
 			"DELETE FROM @.deferred",
 			"UPDATE @.feeds SET paused = false",
@@ -189,6 +208,21 @@ func TestOperatorRole(t *testing.T) {
 		)
 		h.mustNotBeAllowed("UPDATE @.audit SET who = 'x'", "DELETE FROM @.audit", "TRUNCATE @.audit") // not even the owner
 	})
+}
+
+func (h *house) mustGauge() {
+	h.t.Helper()
+	d, err := postgres.NewDesk(h.pool, h.cfg)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if s, err := d.Gauges(h.t.Context()); err != nil || len(s.Feeds) != 1 {
+		h.t.Errorf("gauges: %+v, %v", s, err)
+	}
+	if v, err := d.Vitals(h.t.Context()); err != nil || v.Size == 0 || len(v.Tables) == 0 || v.MaxConnections == 0 ||
+		v.Version != postgres.SchemaVersion() || v.Capacity != (desk.Capacity{Slots: 8, Used: v.Capacity.Used, Period: still.Period}) {
+		h.t.Errorf("vitals: %+v, %v", v, err)
+	}
 }
 
 func (h *house) mustNotBeAllowed(statements ...string) {

@@ -26,6 +26,13 @@ var deskTests = []test{
 	{"DeskDecisionStands", withDesk(testDeskDecisionStands)},
 	{"DeskRecords", withDesk(testDeskRecords)},
 
+	{"DeskMessages", withDesk(testDeskMessages)},
+	{"DeskMessagesInPages", withDesk(testDeskMessagesInPages)},
+	{"DeskJourney", withDesk(testDeskJourney)},
+	{"DeskGauges", withDesk(testDeskGauges)},
+	{"DeskGaugesOfLateCommit", withDesk(testDeskGaugesOfLateCommit)},
+	{"DeskGaugesAgree", withDesk(testDeskGaugesAgree)},
+
 	{"DeskFeeds", withDesk(testDeskFeeds)},
 	{"DeskAddFeed", withDesk(testDeskAddFeed)},
 	{"DeskRemoveFeed", withDesk(testDeskRemoveFeed)},

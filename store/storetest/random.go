@@ -13,18 +13,7 @@ import (
 
 // testRandom lets random sequences of operations run against the store and the model.
 func testRandom(t *testing.T, open func(*testing.T) Harness) {
-	seeds := make([]uint64, 6)
-	for i := range seeds {
-		seeds[i] = rand.Uint64()
-	}
-	if s := os.Getenv("STORETEST_SEED"); s != "" {
-		seed, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("STORETEST_SEED: %v", err)
-		}
-		seeds = []uint64{seed}
-	}
-	for _, seed := range seeds {
+	for _, seed := range seedsOf(t, 6) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			t.Parallel()
 			t.Logf("to repeat: STORETEST_SEED=%d", seed)
@@ -33,6 +22,23 @@ func testRandom(t *testing.T, open func(*testing.T) Harness) {
 			m.run(250)
 		})
 	}
+}
+
+// seedsOf returns n seeds, or the one that is to be repeated.
+func seedsOf(t *testing.T, n int) []uint64 {
+	t.Helper()
+	if s := os.Getenv("STORETEST_SEED"); s != "" {
+		seed, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatalf("STORETEST_SEED: %v", err)
+		}
+		return []uint64{seed}
+	}
+	seeds := make([]uint64, n)
+	for i := range seeds {
+		seeds[i] = rand.Uint64()
+	}
+	return seeds
 }
 
 // machine does things to a store at random: two members share a feed, while transactions come and go.

@@ -35,6 +35,8 @@ type Harness struct {
 		desk.Letters
 		desk.Feeds
 		desk.Records
+		desk.Log
+		desk.Gauges
 	}
 }
 

@@ -60,13 +60,13 @@ func TestDeadLetters(t *testing.T) {
 
 	b := &counter{seen: make(map[postrider.ID]int)}
 	s.start(b, relay.Config{})
-	job, err := s.desk.StartReplay(t.Context(), ann, postgres.Replay{Dead: true, Rate: rate})
+	job, err := s.desk.StartReplay(t.Context(), ann, desk.Replay{Dead: true, Rate: rate})
 	if err != nil || job.Total != dead {
 		t.Fatalf("%+v, %v", job, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), atRate)
 	begin := time.Now()
-	if _, err := s.desk.RunReplay(ctx, job.ID, func(postgres.Job) {}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.desk.RunReplay(ctx, job.ID, func(desk.Job) {}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the run ended with %v", err)
 	}
 	cancel()
@@ -84,7 +84,7 @@ func TestDeadLetters(t *testing.T) {
 	s.exec("UPDATE %s.jobs SET rate = 0 WHERE id = $1", job.ID)
 	begin = time.Now()
 	left := job.Total - job.Sent
-	if job, err = s.desk.RunReplay(t.Context(), job.ID, func(postgres.Job) {}); err != nil || job.State != "done" || job.Sent != dead {
+	if job, err = s.desk.RunReplay(t.Context(), job.ID, func(desk.Job) {}); err != nil || job.State != "done" || job.Sent != dead {
 		t.Errorf("%+v, %v", job, err)
 	}
 	s.eventually(5*time.Minute, "all have arrived", func() bool { return b.count() == dead })
@@ -114,12 +114,12 @@ func TestReplayOfTheLog(t *testing.T) {
 	}
 	s.enqueue(msgs...)
 	s.eventually(10*time.Second, "all have arrived", func() bool { return b.count() == 500 && s.pending() == 0 })
-	job, err := s.desk.StartReplay(t.Context(), ann, postgres.Replay{Filter: desk.Filter{Feed: "default", Type: "odd"}})
+	job, err := s.desk.StartReplay(t.Context(), ann, desk.Replay{Filter: desk.Filter{Feed: "default", Type: "odd"}})
 	if err != nil || job.Total != 250 {
 		t.Fatalf("%+v, %v", job, err)
 	}
 	clear(w.got)
-	if _, err := s.desk.RunReplay(t.Context(), job.ID, func(postgres.Job) {}); err != nil {
+	if _, err := s.desk.RunReplay(t.Context(), job.ID, func(desk.Job) {}); err != nil {
 		t.Fatal(err)
 	}
 	s.eventually(10*time.Second, "the odd ones have arrived again", func() bool {
@@ -135,7 +135,7 @@ func TestReplayOfTheLog(t *testing.T) {
 	}
 	b.mu.Unlock()
 
-	old := postgres.Replay{Filter: desk.Filter{Feed: "default"}, DedupWindow: time.Nanosecond}
+	old := desk.Replay{Filter: desk.Filter{Feed: "default"}, DedupWindow: time.Nanosecond}
 	if _, err := s.desk.StartReplay(t.Context(), ann, old); !errors.Is(err, desk.ErrRefused) {
 		t.Errorf("got %v, want a refusal", err)
 	}

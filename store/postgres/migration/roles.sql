@@ -64,6 +64,9 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON @schema@.patrols, @schema@.patrol_again 
 GRANT EXECUTE ON FUNCTION @schema@.resend_for(text, text, text, json) TO "@name@_relay", "@name@_operator";
 GRANT EXECUTE ON FUNCTION @schema@.record_patrol(text, text, text, bigint, bigint) TO "@name@_consumer", "@name@_operator";
 
+GRANT SELECT ON SEQUENCE @schema@.message_seq TO "@name@_relay", "@name@_operator";
+GRANT EXECUTE ON FUNCTION @schema@.oldest_transactions() TO "@name@_relay", "@name@_operator";
+
 -- Stored answers are for those who asked: not for relays and operators, and for consumers one key at a time.
 GRANT EXECUTE ON FUNCTION
   @schema@.idempotency_claim(text, text, text, text, bytea, text, double precision, double precision),
@@ -71,6 +74,7 @@ GRANT EXECUTE ON FUNCTION
   @schema@.idempotency_release(text, text, text, text, text), @schema@.idempotency_purge(timestamptz, integer)
   TO "@name@_consumer";
 REVOKE ALL ON @schema@.idempotency_keys FROM "@name@_relay", "@name@_operator";
+REVOKE ALL ON @schema@.idempotency_kept FROM "@name@_relay";
 
 -- Sagas hold the application's data: not for relays.
 GRANT SELECT, INSERT, UPDATE, DELETE ON @schema@.sagas, @schema@.saga_steps, @schema@.saga_signals TO "@name@_consumer";

@@ -1,0 +1,124 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+)
+
+var _ desk.Gauges = (*Store)(nil)
+
+// Gauges implements [desk.Gauges]. All its figures are exact.
+func (s *Store) Gauges(ctx context.Context) (*desk.Standing, error) {
+	g := &desk.Standing{Feeds: []desk.FeedStanding{}, Consumers: []desk.ConsumerStanding{}}
+	err := s.locked(ctx, func(now time.Time) error {
+		g.At, g.Enqueued = now, s.written
+		for _, name := range slices.Sorted(maps.Keys(s.ledgers)) {
+			l := s.ledgers[name]
+			l.alive(now)
+			f := desk.FeedStanding{
+				Name: name, Paused: l.paused, Settled: l.settled, Aside: l.aside.count(), Pending: desk.Estimate{Exact: true},
+				Members: l.present(), Lanes: []desk.Lane{},
+			}
+			for i := range s.shards {
+				lane := s.lane(l, i, now)
+				f.Lanes = append(f.Lanes, lane)
+				f.Pending.N += lane.Pending.N
+				if !lane.Oldest.IsZero() {
+					f.Oldest = earlier(f.Oldest, lane.Oldest)
+				}
+			}
+			g.Feeds = append(g.Feeds, f)
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.inboxes)) {
+			r := s.inboxes[name]
+			g.Consumers = append(g.Consumers, desk.ConsumerStanding{Name: name, Created: r.created, Last: r.last, Aside: r.aside.count()})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// lane returns how a shard of a feed stands. The caller holds the lock.
+func (s *Store) lane(l *ledger, shard int, now time.Time) desk.Lane {
+	lease, sh := &l.leases[shard], &s.shards[shard]
+	lane := desk.Lane{
+		Shard: shard, Base: shard, At: l.created, Crashes: lease.crashes,
+		Pending: desk.Estimate{N: int64(sh.end() - lease.settled), Exact: true},
+	}
+	if !lease.at.IsZero() {
+		lane.At = lease.at
+	}
+	if lease.holder != nil && now.Before(lease.until) {
+		lane.Holder, lane.Until = lease.holder.shown, lease.until
+	}
+	if lease.settled > sh.base {
+		lane.Last = sh.at(lease.settled - 1).seq
+	}
+	for position := lease.settled; position < sh.end(); position++ { // in the order of commits
+		lane.Oldest = earlier(lane.Oldest, sh.at(position).at)
+	}
+	return lane
+}
+
+// present returns the members, by name.
+func (l *ledger) present() []desk.Member {
+	members := []desk.Member{}
+	for f, until := range l.members {
+		m := desk.Member{ID: strconv.Itoa(f.id), Name: f.shown, Since: f.since, Heard: f.heard, Until: until, Shards: []int{}}
+		for i := range l.leases {
+			if l.leases[i].holder == f {
+				m.Shards = append(m.Shards, i)
+			}
+		}
+		members = append(members, m)
+	}
+	slices.SortFunc(members, func(a, b desk.Member) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return members
+}
+
+func (a aside) count() desk.AsideCount {
+	c := desk.AsideCount{Exact: true}
+	keys := make(map[string]bool)
+	for _, d := range a {
+		switch d.Status {
+		case postrider.StatusScheduled:
+			c.Scheduled++
+		case postrider.StatusRetry:
+			c.Retry++
+		case postrider.StatusWaiting:
+			c.Waiting++
+		case postrider.StatusDead:
+			c.Dead++
+		case postrider.StatusParked:
+			c.Parked++
+		}
+		if key := d.OrderKey(); blocks(d, key) {
+			keys[key] = true
+		}
+	}
+	c.Blocked = len(keys)
+	return c
+}
+
+// Vitals implements [desk.Gauges]. There is no database, and so not much to say.
+func (s *Store) Vitals(ctx context.Context) (*desk.Vitals, error) {
+	v := &desk.Vitals{Server: "memory", Tables: []desk.TableSize{}, Slots: []desk.Slot{}}
+	err := s.locked(ctx, func(now time.Time) error {
+		v.At, v.DedupKeys = now, int64(len(s.keys))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}

@@ -1,0 +1,122 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+)
+
+var _ desk.Log = (*Store)(nil)
+
+// Messages implements [desk.Log]. It searches all of the log.
+func (s *Store) Messages(ctx context.Context, feed string, filter desk.Filter, before int64, limit int) (desk.LogPage, error) {
+	var page desk.LogPage
+	filter.Feed, filter.Error = feed, ""
+	err := s.locked(ctx, func(time.Time) error {
+		l := s.ledgers[feed]
+		if l == nil {
+			return nil
+		}
+		for i := range s.shards {
+			for j := range s.shards[i].entries {
+				e := &s.shards[i].entries[j]
+				if before > 0 && e.seq >= before {
+					continue
+				}
+				if d := l.stand(feed, i, s.shards[i].base+j, e); filter.Matches(&d) {
+					page.Items = append(page.Items, desk.Logged{
+						Message: clone(d.Message), Feed: feed, Seq: d.Seq, Shard: d.Shard, Status: d.Status, Attempts: d.Attempts,
+						EnqueuedAt: d.EnqueuedAt, AvailableAt: d.AvailableAt, LastError: d.LastError,
+					})
+				}
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(page.Items, func(a, b desk.Logged) int { return cmp.Compare(b.Seq, a.Seq) })
+	if len(page.Items) > limit {
+		page.Items = page.Items[:limit]
+		page.Next, page.Until = page.Items[limit-1].Seq, page.Items[limit-1].EnqueuedAt
+	}
+	return page, err
+}
+
+// stand returns how far the feed has come with a message of the log.
+func (l *ledger) stand(feed string, shard, position int, e *entry) postrider.Deferred {
+	if d := l.aside.get(e.seq); d != nil {
+		return *d
+	}
+	d := postrider.Deferred{
+		Message: e.Message, Feed: feed, Seq: e.seq, Shard: shard, Status: postrider.StatusPending, EnqueuedAt: e.at,
+	}
+	if position < l.leases[shard].settled {
+		d.Status = postrider.StatusPublished
+	}
+	return d
+}
+
+// Journey implements [desk.Log]. It does not know when a message was settled.
+func (s *Store) Journey(ctx context.Context, id postrider.ID) (*desk.Journey, error) {
+	j := &desk.Journey{Message: postrider.Message{ID: id}, Feeds: []desk.Leg{}, Receipts: []desk.Receipt{}, Records: []desk.Entry{}}
+	err := s.locked(ctx, func(time.Time) error {
+		s.followLog(j)
+		for _, d := range s.choose(desk.Filter{ID: id}) {
+			j.Feeds = slices.DeleteFunc(j.Feeds, func(l desk.Leg) bool { return l.Feed == d.Feed })
+			j.Feeds = append(j.Feeds, legOf(d))
+			if !j.InLog {
+				j.Message, j.Seq, j.Shard, j.EnqueuedAt = clone(d.Message), d.Seq, d.Shard, d.EnqueuedAt
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.inboxes)) {
+			r := s.inboxes[name]
+			if e := r.ids[id]; e != nil && e.open == nil && !r.aside.holds(id) {
+				j.Receipts = append(j.Receipts, desk.Receipt{Consumer: name, At: e.at})
+			}
+		}
+		for _, e := range s.records {
+			if e.Target["id"] == id.String() || e.Before["id"] == id.String() {
+				j.Records = append(j.Records, e)
+			}
+		}
+		return nil
+	})
+	if err == nil && !j.InLog && len(j.Feeds)+len(j.Receipts)+len(j.Records) == 0 {
+		err = fmt.Errorf("memory: message %s: %w", id, desk.ErrNoMessage)
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(j.Feeds, func(a, b desk.Leg) int { return cmp.Compare(a.Feed, b.Feed) })
+	return j, nil
+}
+
+// followLog adds what the log has of a message. The caller holds the lock.
+func (s *Store) followLog(j *desk.Journey) {
+	for i := range s.shards {
+		for k := range s.shards[i].entries {
+			e := &s.shards[i].entries[k]
+			if e.ID != j.Message.ID {
+				continue
+			}
+			j.Message, j.InLog, j.Seq, j.Shard, j.EnqueuedAt = clone(e.Message), true, e.seq, i, e.at
+			for name, l := range s.ledgers {
+				d := l.stand(name, i, s.shards[i].base+k, e)
+				j.Feeds = append(j.Feeds, legOf(&d))
+			}
+			return
+		}
+	}
+}
+
+func legOf(d *postrider.Deferred) desk.Leg {
+	return desk.Leg{
+		Feed: d.Feed, Status: d.Status, Blocking: d.Blocking, Attempts: d.Attempts, LastError: d.LastError, DeferredAt: d.DeferredAt,
+		TriedAt: d.TriedAt, AvailableAt: d.AvailableAt,
+	}
+}
