@@ -19,8 +19,9 @@ const countAside = 10_000
 func (d *Desk) Gauges(ctx context.Context) (*desk.Standing, error) {
 	s := &desk.Standing{Feeds: []desk.FeedStanding{}, Consumers: []desk.ConsumerStanding{}}
 	err := d.look(ctx, func(tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, d.cfg.in(`SELECT clock_timestamp(), CASE WHEN is_called THEN last_value ELSE 0 END, NOT @schema@.at_home()
-			FROM @schema@.message_seq`), pgx.QueryExecModeExec).Scan(&s.At, &s.Enqueued, &s.Foreign)
+		err := tx.QueryRow(ctx, d.cfg.in(`SELECT clock_timestamp(), NOT @schema@.at_home(),
+			  CASE WHEN m.is_called THEN m.last_value ELSE 0 END - CASE WHEN c.is_called THEN c.last_value ELSE 0 END
+			FROM @schema@.message_seq m, @schema@.canary_count c`), pgx.QueryExecModeExec).Scan(&s.At, &s.Foreign, &s.Enqueued)
 		if err != nil {
 			return err
 		}

@@ -52,12 +52,19 @@ func TestGaugesOfSlices(t *testing.T) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
 		h.deliverAll("f")
 		h.exec("SELECT @.split('f', 1::smallint, 'loud')")
+		before, err := h.desk().Gauges(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
 		h.exec("SELECT @.canary('1 s')")
 		h.exec(`INSERT INTO @.messages (type, key, tenant_id) SELECT 't', k, t FROM (
 			  SELECT 'k' || i FROM generate_series(1, 100) i WHERE @.shard_of('k' || i) = 1 LIMIT 10) k(k), unnest('{loud,quiet}'::text[]) t`)
 		s, err := h.desk().Gauges(t.Context())
 		if err != nil {
 			t.Fatal(err)
+		}
+		if n := s.Enqueued - before.Enqueued; n != 20 {
+			t.Errorf("20 messages and 2 canaries count as %d", n)
 		}
 		f := s.Feeds[0]
 		want := []desk.Lane{{Shard: 0, Base: 0}, {Shard: 1, Base: 1}, {Shard: 2, Base: 1, Tenant: "loud"}}

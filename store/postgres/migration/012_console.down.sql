@@ -1,3 +1,6 @@
+DROP TRIGGER count_canary ON @schema@.canaries;
+DROP FUNCTION @schema@.count_canary();
+DROP SEQUENCE @schema@.canary_count;
 DROP VIEW @schema@.idempotency_kept;
 DROP FUNCTION @schema@.oldest_transactions();
 DROP FUNCTION @schema@.place_at(timestamptz);

@@ -31,6 +31,21 @@ BEGIN
 END
 $$;
 
+-- How many canaries there were: they draw numbers of the log, and are no messages of anybody.
+CREATE SEQUENCE @schema@.canary_count AS bigint CACHE 1;
+
+CREATE FUNCTION @schema@.count_canary() RETURNS trigger
+  LANGUAGE plpgsql
+  SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  PERFORM nextval('@schema@.canary_count');
+  RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER count_canary AFTER INSERT ON @schema@.canaries FOR EACH ROW EXECUTE FUNCTION @schema@.count_canary();
+
 -- How each lane stands: a shard of a feed, or a slice of one. What is not settled lies behind the cursor's place, or belongs to
 -- a transaction that was in flight at one of its snapshots; see settled. Behind the place up to most messages are looked at,
 -- and from these the rest is guessed. pending is without canaries.

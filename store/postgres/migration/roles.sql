@@ -64,7 +64,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON @schema@.patrols, @schema@.patrol_again 
 GRANT EXECUTE ON FUNCTION @schema@.resend_for(text, text, text, json) TO "@name@_relay", "@name@_operator";
 GRANT EXECUTE ON FUNCTION @schema@.record_patrol(text, text, text, bigint, bigint) TO "@name@_consumer", "@name@_operator";
 
-GRANT SELECT ON SEQUENCE @schema@.message_seq TO "@name@_relay", "@name@_operator";
+GRANT SELECT ON SEQUENCE @schema@.message_seq, @schema@.canary_count TO "@name@_relay", "@name@_operator";
 GRANT EXECUTE ON FUNCTION @schema@.oldest_transactions() TO "@name@_relay", "@name@_operator";
 
 -- Stored answers are for those who asked: not for relays and operators, and for consumers one key at a time.
