@@ -1,16 +1,14 @@
 package console
 
 import (
-	"context"
+	"fmt"
 	"log/slog"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/postrider/postrider/console/auth"
-	"github.com/postrider/postrider/desk"
-	"github.com/postrider/postrider/idempotency"
-	"github.com/postrider/postrider/reconcile"
-	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/saga"
+	"github.com/postrider/postrider/console/source"
 )
 
 // Config is what a console shows, and to whom.
@@ -29,8 +27,10 @@ type Config struct {
 	Redact []string
 	// TraceURL leads to a trace in another program, with "{trace_id}" in it. Defaults to no link.
 	TraceURL string
-	// Sample is the time between two looks at the database. Defaults to 2 s.
+	// Sample is the time between two looks at the database, at least 1 s. Defaults to 2 s.
 	Sample time.Duration
+	// Scrub takes secrets out of the texts of errors. Defaults to what takes passwords out of addresses.
+	Scrub func(text string) string
 	// Version is that of the program, for people.
 	Version string
 	// Logger is told of what operators do and of what fails. Defaults to [slog.Default].
@@ -38,43 +38,60 @@ type Config struct {
 }
 
 // Database is one database. Parts that are nil have no pages.
-type Database struct {
-	Name    string
-	Letters desk.Letters
-	Feeds   desk.Feeds
-	Records desk.Records
-	Log     desk.Log
-	Gauges  desk.Gauges
-	Replays desk.Replays
-	Keys    idempotency.Desk
-	Sagas   saga.Desk
-	Patrols Patrols
-	// RunPatrol runs a job now. Nil where this process has none.
-	RunPatrol func(ctx context.Context, job string) (reconcile.Counts, error)
-	// Doctor looks for what is wrong. Nil where nobody can.
-	Doctor func(ctx context.Context) ([]Finding, error)
-}
+type Database = source.Database
 
 // Patrols are the patrol jobs of a database.
-type Patrols interface {
-	Jobs(ctx context.Context) ([]reconcile.State, error)
-}
+type Patrols = source.Patrols
 
 // Finding is what a doctor has found.
-type Finding struct {
-	Check    string `json:"check"`
-	Severity string `json:"severity" enum:"problem,warning,info,ok"`
-	Subject  string `json:"subject,omitempty"`
-	Finding  string `json:"finding"`
-	Why      string `json:"why,omitempty"`
-	Fix      string `json:"fix,omitempty"`
-}
+type Finding = source.Finding
 
 // Relay is a relay of this process.
-type Relay struct {
-	Database string // as in [Database]
-	Feed     string
-	Name     string // as in relay.Config
-	To       string // where it leads, for people, without secrets
-	Stats    relay.Stats
+type Relay = source.Relay
+
+const defaultSample = 2 * time.Second
+
+// withDefaults returns the configuration with its defaults, and everything that is wrong with it.
+func (c Config) withDefaults() (Config, []error) {
+	var wrong []error
+	errorf := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf("console: "+format, args...)) }
+	if len(c.Databases) == 0 {
+		errorf("there is no database to show")
+	}
+	names := make(map[string]bool)
+	for _, d := range c.Databases {
+		if d.Name == "" {
+			errorf("a database has no name")
+		} else if names[d.Name] {
+			errorf("two databases are called %q", d.Name)
+		}
+		names[d.Name] = true
+	}
+	c.Prefix = "/" + strings.Trim(c.Prefix, "/")
+	if clean, err := url.Parse(c.Prefix); err != nil || clean.Path != c.Prefix || clean.RawQuery != "" || strings.Contains(c.Prefix, "//") ||
+		strings.ContainsAny(c.Prefix, `{}"'<>\`+" \t\r\n") {
+		errorf("prefix %q is not a path such as /postrider", c.Prefix)
+	}
+	if c.TraceURL != "" {
+		to, err := url.Parse(c.TraceURL)
+		if err != nil || to.Scheme != "https" && to.Scheme != "http" || to.Host == "" || !strings.Contains(c.TraceURL, "{trace_id}") {
+			errorf("trace URL: want an http or https address with {trace_id} in it")
+		}
+	}
+	if c.Sample == 0 {
+		c.Sample = defaultSample
+	}
+	if c.Sample < time.Second {
+		errorf("sample is %s: want at least 1 s", c.Sample)
+	}
+	if c.Scrub == nil {
+		c.Scrub = scrub
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Access.Payloads == "" {
+		c.Access.Payloads = auth.Operator
+	}
+	return c, wrong
 }

@@ -42,8 +42,20 @@ export interface Aside {
 /** Something that is wrong now. The console says it in the user's language by kind and params; text is English. */
 export interface Problem {
   kind:
-    | "foreign" | "no_feed" | "paused" | "no_relay" | "stalled" | "late" | "dead" | "blocked" | "failing"
-    | "consumer_dead" | "consumer_blocked" | "saga_stuck" | "patrol_failed" | "unreachable";
+    | "foreign"
+    | "no_feed"
+    | "paused"
+    | "no_relay"
+    | "stalled"
+    | "late"
+    | "dead"
+    | "blocked"
+    | "failing"
+    | "consumer_dead"
+    | "consumer_blocked"
+    | "saga_stuck"
+    | "patrol_failed"
+    | "unreachable";
   severity: "problem" | "warning";
   feed?: string;
   consumer?: string;
@@ -238,7 +250,18 @@ export interface Leg {
 
 export interface Step {
   at?: string;
-  kind: "occurred" | "enqueued" | "scheduled" | "attempt" | "set_aside" | "dead" | "parked" | "published" | "received" | "acted" | "due";
+  kind:
+    | "occurred"
+    | "enqueued"
+    | "scheduled"
+    | "attempt"
+    | "set_aside"
+    | "dead"
+    | "parked"
+    | "published"
+    | "received"
+    | "acted"
+    | "due";
   where?: string; // feed or consumer
   text: string;
   detail?: string;
@@ -393,7 +416,14 @@ export interface Vitals {
 /** GET /doctor → Checkup (kept for 10 s) */
 export interface Checkup {
   at: string;
-  findings: { check: string; severity: "problem" | "warning" | "info" | "ok"; subject?: string; finding: string; why?: string; fix?: string }[];
+  findings: {
+    check: string;
+    severity: "problem" | "warning" | "info" | "ok";
+    subject?: string;
+    finding: string;
+    why?: string;
+    fix?: string;
+  }[];
 }
 
 /** GET /audit?feed= → Page<AuditEntry>, newest first */
