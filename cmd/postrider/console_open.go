@@ -120,7 +120,7 @@ func shownDatabase(d logDatabase, pool *pgxpool.Pool) (console.Database, error) 
 	sagas, err2 := postgres.NewSagas(pool, d.db.store())
 	patrols, err3 := postgres.NewPatrols(pool, d.db.store())
 	return console.Database{
-		Name: d.name, Letters: letters, Feeds: letters, Records: letters, Log: letters, Gauges: letters, Replays: letters,
+		Name: d.name, Schema: d.db.schema, Letters: letters, Feeds: letters, Records: letters, Log: letters, Gauges: letters, Replays: letters,
 		Keys: keys, Sagas: sagas, Patrols: patrols,
 		Doctor: func(ctx context.Context) ([]console.Finding, error) { return examine(ctx, d, pool) },
 	}, errors.Join(err, err1, err2, err3)

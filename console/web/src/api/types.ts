@@ -22,6 +22,7 @@ export interface Me {
 export interface Page<T> {
   items: T[];
   cursor?: string;
+  until?: string; // a search ended here before it found enough: nothing older was looked at, cursor goes on from there
 }
 
 export interface Estimate {

@@ -1,0 +1,118 @@
+package api
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/inbox"
+)
+
+// command is a command line of the CLI that works on the same schema. The words are quoted where a shell needs it.
+func (d *database) command(command string, words ...string) string {
+	line := "postrider " + command
+	for _, w := range words {
+		line += " " + shellWord(w)
+	}
+	if d != nil && d.Schema != "" && d.Schema != "postrider" {
+		line += " --schema " + shellWord(d.Schema)
+	}
+	return line
+}
+
+// commandOn is a command on something that is named by its users: the name comes last where it could be taken for a flag.
+func (d *database) commandOn(command, name string, flags ...string) string {
+	if strings.HasPrefix(name, "-") {
+		return d.command(command, flags...) + " -- " + shellWord(name)
+	}
+	return d.command(command, append([]string{name}, flags...)...)
+}
+
+func shellWord(w string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@=,+%", r)
+	}
+	if w != "" && !strings.ContainsFunc(w, func(r rune) bool { return !plain(r) }) {
+		return w
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+}
+
+// consumerOf returns the name of the consumer that a feed belongs to; empty if it is a feed of relays.
+func consumerOf(feed string) string {
+	name, ok := strings.CutPrefix(feed, inbox.Feed(""))
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// whose is the flag that chooses a feed or a consumer.
+func whose(feed string) []string {
+	switch name := consumerOf(feed); {
+	case name != "":
+		return []string{"--consumer", name}
+	case feed != "":
+		return []string{"--feed", feed}
+	}
+	return nil
+}
+
+// chosenBy are the flags of a filter, but its ID.
+func chosenBy(f *desk.Filter) []string {
+	flags := whose(f.Feed)
+	add := func(flag, value string) {
+		if value != "" {
+			flags = append(flags, flag, value)
+		}
+	}
+	add("--status", joined(f.Statuses))
+	add("--type", f.Type)
+	add("--topic", f.Topic)
+	add("--key", f.Key)
+	add("--tenant", f.Tenant)
+	add("--since", moment(f.Since))
+	add("--until", moment(f.Until))
+	add("--error", f.Error)
+	return flags
+}
+
+func joined(statuses []postrider.Status) string {
+	words := make([]string, len(statuses))
+	for i, s := range statuses {
+		words[i] = string(s)
+	}
+	return strings.Join(words, ",")
+}
+
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// because are the flags of a command that is recorded and would ask.
+func because(why string) []string {
+	if why == "" {
+		return []string{"--yes"}
+	}
+	return []string{"--reason", why, "--yes"}
+}
+
+// reason is the flag of a command that is recorded and does not ask.
+func reason(why string) []string {
+	if why == "" {
+		return nil
+	}
+	return []string{"--reason", why}
+}
+
+func atRate(rate int) []string {
+	if rate <= 0 {
+		return nil
+	}
+	return []string{"--rate", strconv.Itoa(rate)}
+}

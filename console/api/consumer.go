@@ -1,0 +1,33 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/postrider/postrider/desk"
+)
+
+// Consumer is how a program with an inbox stands.
+type Consumer struct {
+	Name     string          `json:"name"`
+	Created  time.Time       `json:"created"`
+	Last     time.Time       `json:"last,omitzero"`
+	Aside    desk.AsideCount `json:"aside"`
+	Problems []Problem       `json:"problems"`
+}
+
+func (s *Server) consumers(ctx context.Context, d *database, _ *DB) ([]Consumer, error) {
+	l, err := d.standing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Consumer, len(l.Standing.Consumers))
+	for i := range all {
+		all[i] = d.consumerOf(&l.Standing.Consumers[i])
+	}
+	return all, nil
+}
+
+func (d *database) consumerOf(c *desk.ConsumerStanding) Consumer {
+	return Consumer{c.Name, c.Created.UTC(), c.Last.UTC(), c.Aside, d.problemsOfConsumer(c)}
+}

@@ -1,0 +1,85 @@
+package api
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/postrider/postrider/desk"
+)
+
+// Vitals is how a database is. Durations are seconds.
+type Vitals struct {
+	Name              string      `json:"name"`
+	At                time.Time   `json:"at"`
+	Server            string      `json:"server"`
+	Schema            string      `json:"schema"`
+	Version           int         `json:"version"`
+	Size              int64       `json:"size"`
+	Tables            []TableSize `json:"tables"`
+	Capacity          Capacity    `json:"capacity"`
+	OldestTransaction float64     `json:"oldest_transaction"`
+	OldestSnapshot    float64     `json:"oldest_snapshot"`
+	Connections       int         `json:"connections"`
+	MaxConnections    int         `json:"max_connections"`
+	Slots             []desk.Slot `json:"slots"`
+	DedupKeys         int64       `json:"dedup_keys"`
+	IdempotencyKeys   int64       `json:"idempotency_keys"`
+	Error             string      `json:"error,omitempty" doc:"it could not be asked"`
+}
+
+// TableSize is what a table takes.
+type TableSize struct {
+	Name       string    `json:"name"`
+	Bytes      int64     `json:"bytes"`
+	Rows       int64     `json:"rows"`
+	DeadRows   int64     `json:"dead_rows"`
+	LastVacuum time.Time `json:"last_vacuum,omitzero"`
+}
+
+// Capacity is the ring that the log is written into.
+type Capacity struct {
+	Slots  int     `json:"slots"`
+	Used   int     `json:"used"`
+	Period float64 `json:"period"`
+}
+
+// vitals are those of all databases. One that does not answer does not hide the others.
+func (s *Server) vitals(ctx context.Context, _ *database, _ *DB) ([]Vitals, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeLimit/2)
+	defer cancel()
+	all := make([]Vitals, len(s.databases))
+	var asked sync.WaitGroup
+	for i, d := range s.databases {
+		asked.Go(func() {
+			v, err := Vitals{}, error(nil)
+			if d.Gauges != nil {
+				v, err = d.vitals.get(ctx, d.askVitals)
+			}
+			if err != nil {
+				v.Error, v.At = s.failure(ctx, d, err).Detail, time.Now().UTC()
+			}
+			v.Name, v.Tables, v.Slots = d.Name, append([]TableSize{}, v.Tables...), append([]desk.Slot{}, v.Slots...)
+			all[i] = v
+		})
+	}
+	asked.Wait()
+	return all, nil
+}
+
+func (d *database) askVitals(ctx context.Context) (Vitals, error) {
+	v, err := d.Gauges.Vitals(ctx)
+	if err != nil {
+		return Vitals{}, err
+	}
+	out := Vitals{
+		At: v.At.UTC(), Server: v.Server, Schema: v.Schema, Version: v.Version, Size: v.Size, Slots: v.Slots,
+		Capacity:          Capacity{v.Capacity.Slots, v.Capacity.Used, v.Capacity.Period.Seconds()},
+		OldestTransaction: v.OldestTransaction.Seconds(), OldestSnapshot: v.OldestSnapshot.Seconds(),
+		Connections: v.Connections, MaxConnections: v.MaxConnections, DedupKeys: v.DedupKeys, IdempotencyKeys: v.IdempotencyKeys,
+	}
+	for _, t := range v.Tables {
+		out.Tables = append(out.Tables, TableSize{t.Name, t.Bytes, t.Rows, t.DeadRows, t.LastVacuum.UTC()})
+	}
+	return out, nil
+}

@@ -1,0 +1,158 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/console/auth"
+	"github.com/postrider/postrider/console/live"
+	"github.com/postrider/postrider/console/redact"
+	"github.com/postrider/postrider/console/source"
+	"github.com/postrider/postrider/desk"
+)
+
+func server(t *testing.T, db source.Database) *Server {
+	rules, err := redact.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(Config{
+		Databases: []source.Database{db}, Payloads: auth.Operator, Redact: rules, Sample: 2 * time.Second, Meter: new(live.Meter),
+		Scrub: strings.ToLower, Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
+func ask(s *Server, path string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("GET", "/api/v1"+path, nil)
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r.WithContext(auth.With(r.Context(), auth.Identity{Name: "ann", Role: auth.Viewer, Via: "local"})))
+	return w
+}
+
+// hanging never answers.
+type hanging struct{ desk.Letters }
+
+func (hanging) List(ctx context.Context, _ desk.Filter, _ *postrider.Deferred, _ int) ([]postrider.Deferred, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestTimeLimit gives up on a database that does not answer.
+func TestTimeLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := server(t, source.Database{Name: "main", Letters: hanging{}})
+		begun := time.Now()
+		w := ask(s, "/dead")
+		var f Failure
+		if err := json.Unmarshal(w.Body.Bytes(), &f); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); w.Code != http.StatusServiceUnavailable || took != timeLimit || f.Next == "" || f.Type != "about:blank" {
+			t.Errorf("%d after %v: %+v", w.Code, took, f)
+		}
+		if kind := w.Header().Get("Content-Type"); kind != "application/problem+json" {
+			t.Errorf("it is %s", kind)
+		}
+	})
+}
+
+// TestDoctor asks once for many, and again after a while.
+func TestDoctor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		s := server(t, source.Database{Name: "main", Doctor: func(context.Context) ([]source.Finding, error) {
+			asked++
+			time.Sleep(time.Second)
+			return nil, nil
+		}})
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				if w := ask(s, "/doctor"); w.Code != 200 || !strings.Contains(w.Body.String(), `"findings":[]`) {
+					t.Errorf("%d %s", w.Code, w.Body)
+				}
+			})
+		}
+		all.Wait()
+		if asked != 1 {
+			t.Errorf("asked %d times by 10 at the same moment", asked)
+		}
+		time.Sleep(11 * time.Second)
+		if ask(s, "/doctor"); asked != 2 {
+			t.Errorf("asked %d times 11 s later", asked)
+		}
+	})
+}
+
+// TestTimeline puts all that is known in order of time.
+func TestTimeline(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(1_800_000_000+int64(s), 0).UTC() }
+	steps := timeline(&Journey{
+		Message: Message{OccurredAt: at(0)}, EnqueuedAt: at(1),
+		Feeds: []Leg{
+			{Feed: "default", Status: postrider.StatusDead, Attempts: 3, DeferredAt: at(2), TriedAt: at(5), LastError: "no"},
+			{Feed: "audit", Status: postrider.StatusPublished, Settled: at(3)},
+			{Feed: "inbox/billing", Status: postrider.StatusRetry, Attempts: 1, DeferredAt: at(6), TriedAt: at(7), AvailableAt: at(9)},
+			{Feed: "late", Status: postrider.StatusPublished},
+		},
+		Receipts: []Receipt{{"mail", at(4)}},
+		Records:  []AuditEntry{{At: at(8), Who: "ann", Action: "retry", Feed: "default"}},
+	})
+	var got []string
+	for i, s := range steps {
+		got = append(got, s.Kind+"@"+s.Where)
+		if i > 0 && !s.At.IsZero() && s.At.Before(steps[i-1].At) {
+			t.Errorf("%v comes after %v", s, steps[i-1])
+		}
+	}
+	want := "occurred@ enqueued@ set_aside@default published@audit received@mail attempt@default dead@default set_aside@billing " +
+		"attempt@billing acted@default due@billing published@late"
+	if strings.Join(got, " ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
+	}
+}
+
+// TestTrace reads the trace of a message.
+func TestTrace(t *testing.T) {
+	for header, want := range map[string]string{
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01": "0af7651916cd43dd8448eb211c80319c",
+		"00-00000000000000000000000000000000-b7ad6b7169203331-01": "",
+		"00-<script>-b7ad6b7169203331-01":                         "",
+		"":                                                        "",
+	} {
+		if got := traceOf(map[string]string{"Traceparent": header}); got != want {
+			t.Errorf("%q: %q", header, got)
+		}
+	}
+}
+
+// TestCommand quotes what a shell would take for something else.
+func TestCommand(t *testing.T) {
+	d := &database{Database: &source.Database{Schema: "shop"}}
+	for _, c := range [][2]string{
+		{d.commandOn("keys retry", "-k", "--feed", "a b"), "postrider keys retry --feed 'a b' --schema shop -- -k"},
+		{d.commandOn("keys retry", "$(rm -rf /)", whose("inbox/bill's")...), `postrider keys retry '$(rm -rf /)' --consumer 'bill'\''s' --schema shop`},
+		{(&database{Database: &source.Database{}}).command("dead ls", ""), "postrider dead ls ''"},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("%s\nwant %s", c[0], c[1])
+		}
+	}
+}
+
+// TestCut keeps errors short, and scrubbed.
+func TestCut(t *testing.T) {
+	s := server(t, source.Database{Name: "main"})
+	if text := s.shown(strings.Repeat("Ä", longest)); len(text) > longest+len("…") || !strings.HasPrefix(text, "ä") {
+		t.Errorf("%d bytes, beginning with %q", len(text), text[:2])
+	}
+}

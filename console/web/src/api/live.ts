@@ -1,0 +1,97 @@
+// What moves: one stream of samples and overviews for the whole console, paused by hand or while nobody looks.
+import { effect, signal } from "@preact/signals";
+import { database } from "../lib/router";
+import { apiURL, get, me, signedOut } from "./client";
+import { follow } from "./sse";
+import type { Overview, Sample } from "./types";
+
+export type Live = "connecting" | "live" | "reconnecting" | "polling" | "paused";
+
+export const live = signal<Live>("connecting");
+/** Paused by the user. */
+export const paused = signal(false);
+/** What is wrong now, as last heard. */
+export const overview = signal<Overview | null>(null);
+/** The newest sample. */
+export const sample = signal<Sample | null>(null);
+/** Moves whenever lists should be asked for again. */
+export const pulse = signal(0);
+/** The last rates of each feed, for its spark line. */
+export const history = signal<Map<string, number[]>>(new Map());
+
+const every = 5_000;
+const kept = 40;
+
+/** Takes an overview that arrived, from the stream or by asking. */
+export function take(o: Overview): void {
+  overview.value = o;
+}
+
+function remember(o: Overview): void {
+  const next = new Map<string, number[]>();
+  for (const f of o.feeds) next.set(f.name, [...(history.peek().get(f.name) ?? []), f.rate ?? 0].slice(-kept));
+  history.value = next;
+}
+
+/** Begins to follow the daemon; again for every database. */
+export function startLive(): void {
+  const hidden = signal(document.hidden);
+  document.addEventListener("visibilitychange", () => {
+    hidden.value = document.hidden;
+    if (!document.hidden && !paused.peek()) pulse.value++;
+  });
+
+  let timer: ReturnType<typeof setInterval> | undefined;
+  let stop: (() => void) | undefined;
+  let at = "";
+  let failed = false;
+  // Asks while there is no stream. If that fails too the daemon is away, and we only wait for it.
+  const poll = () =>
+    get<Overview>("overview").then(
+      (o) => {
+        take(o);
+        if (failed) live.value = "polling";
+      },
+      () => {
+        if (failed) live.value = "reconnecting";
+      },
+    );
+  effect(() => {
+    const off = paused.value || hidden.value || me.value === null || signedOut.value;
+    const db = database.value;
+    stop?.();
+    clearInterval(timer);
+    stop = undefined;
+    if (db !== at) {
+      at = db;
+      overview.value = null;
+      sample.value = null;
+      history.value = new Map();
+    }
+    if (off) {
+      live.value = "paused";
+      return;
+    }
+    stop = follow({
+      url: () => apiURL("events"),
+      onState: (s) => {
+        failed = s === "failed";
+        if (s === "failed") poll();
+        else live.value = s;
+      },
+      onStatus: (status) => {
+        if (status === 401) signedOut.value = true;
+      },
+      onEvent: (e) => {
+        if (e.type === "sample") sample.value = JSON.parse(e.data) as Sample;
+        else if (e.type === "overview") take(JSON.parse(e.data) as Overview);
+      },
+    });
+    timer = setInterval(() => {
+      pulse.value++;
+      if (failed || overview.peek() === null) poll();
+      const o = overview.peek();
+      if (o) remember(o);
+    }, every);
+  });
+}

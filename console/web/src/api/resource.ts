@@ -1,0 +1,106 @@
+// Data of a page: asked for when it is needed, again when something changed, and let go of when the page is left.
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { database } from "../lib/router";
+import { ApiError, get, type Query } from "./client";
+import { pulse } from "./live";
+import type { Page } from "./types";
+
+export interface Resource<T> {
+  data: T | undefined;
+  error: ApiError | undefined;
+  loading: boolean; // for the first time: show a skeleton
+  reload: () => void;
+}
+
+function asError(e: unknown): ApiError {
+  return e instanceof ApiError ? e : new ApiError(0, "failed", e instanceof Error ? e.message : String(e));
+}
+
+/**
+ * GETs a path; null asks nothing. It asks again when path, query or database change, and every few seconds while the
+ * console is live, unless still is set. What was there stays while it is asked again, and when that fails.
+ */
+export function useResource<T>(path: string | null, query: Query = {}, still = false): Resource<T> {
+  const key = path === null ? null : JSON.stringify([path, query, database.value]);
+  const [state, set] = useState<{ key: string | null; data?: T; error?: ApiError }>({ key: null });
+  const [n, again] = useState(0);
+  const beat = still ? 0 : pulse.value;
+  const busy = useRef<string | null>(null);
+
+  useEffect(() => {
+    if (key === null || path === null) return;
+    // A slow answer is waited for; only another question replaces it.
+    if (busy.current === key) return;
+    busy.current = key;
+    const abort = new AbortController();
+    aborts.current?.abort();
+    aborts.current = abort;
+    get<T>(path, query, abort.signal).then(
+      (data) => {
+        if (abort.signal.aborted) return;
+        busy.current = null;
+        set({ key, data });
+      },
+      (e: unknown) => {
+        if (abort.signal.aborted) return;
+        busy.current = null;
+        set((old) => ({ key, data: old.key === key ? old.data : undefined, error: asError(e) }));
+      },
+    );
+  }, [key, beat, n]);
+
+  const aborts = useRef<AbortController | null>(null);
+  useEffect(() => () => aborts.current?.abort(), []);
+
+  const fresh = state.key === key;
+  const reload = useCallback(() => {
+    busy.current = null;
+    again((x) => x + 1);
+  }, []);
+  return {
+    data: fresh ? state.data : undefined,
+    error: fresh ? state.error : undefined,
+    loading: key !== null && !(fresh && (state.data !== undefined || state.error !== undefined)),
+    reload,
+  };
+}
+
+export interface Paged<T> extends Resource<T[]> {
+  more: (() => void) | undefined; // loads the next page behind what is there
+  busy: boolean;
+}
+
+/** GETs a list by pages. The first page stays up to date while it is the only one; still as in useResource. */
+export function usePages<T>(path: string, query: Query = {}, still = false): Paged<T> {
+  const key = JSON.stringify([path, query, database.value]);
+  const [rest, setRest] = useState<{ key: string; items: T[]; cursor?: string } | null>(null);
+  const [busy, setBusy] = useState(false);
+  const extended = rest?.key === key;
+  const first = useResource<Page<T>>(path, query, still || extended);
+  const cursor = extended ? rest.cursor : first.data?.cursor;
+
+  const more = cursor
+    ? () => {
+        setBusy(true);
+        get<Page<T>>(path, { ...query, cursor }).then(
+          (p) => {
+            setBusy(false);
+            setRest((old) => ({ key, items: [...(old?.key === key ? old.items : []), ...p.items], cursor: p.cursor }));
+          },
+          () => setBusy(false),
+        );
+      }
+    : undefined;
+
+  return {
+    data: first.data ? (extended ? [...first.data.items, ...rest.items] : first.data.items) : undefined,
+    error: first.error,
+    loading: first.loading,
+    busy,
+    more,
+    reload: () => {
+      setRest(null);
+      first.reload();
+    },
+  };
+}

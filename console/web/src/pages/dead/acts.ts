@@ -1,0 +1,38 @@
+// What can be done to a message that is set aside, and by whom.
+import { send } from "../../api/client";
+import type { Done, Filter, Role, Status } from "../../api/types";
+import type { IconName } from "../../ui";
+
+export type Act = "retry" | "skip" | "park" | "discard";
+
+/** Of each act: its icon, the least role, and the statuses it can be done to. */
+export const acts: Record<Act, { icon: IconName; role: Role; from: Status[] }> = {
+  retry: { icon: "retry", role: "operator", from: ["dead", "parked", "retry"] },
+  skip: { icon: "skip", role: "operator", from: ["dead", "retry"] },
+  park: { icon: "park", role: "operator", from: ["dead", "retry"] },
+  discard: { icon: "trash", role: "admin", from: ["dead", "parked"] },
+};
+
+/** Does something to all that match; with dryRun it only says to which. */
+export function act(what: Act, filter: Filter, why: string, dryRun: boolean, rate?: number): Promise<Done> {
+  return send<Done>("POST", "dead/act", {
+    act: what,
+    filter,
+    limit: 0,
+    dry_run: dryRun,
+    why,
+    ...(rate ? { rate } : {}),
+  });
+}
+
+/** Does something to each of some messages, one after the other. */
+export async function actOnEach(what: Act, which: { feed: string; id: string }[], why: string): Promise<Done> {
+  let count = 0;
+  let command = "";
+  for (const w of which) {
+    const done = await act(what, { feed: w.feed, id: w.id }, why, false);
+    count += done.count;
+    command = done.command;
+  }
+  return { count, dry_run: false, command };
+}

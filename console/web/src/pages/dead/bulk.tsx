@@ -1,0 +1,91 @@
+// One decision for many dead letters: first what it would do, then why, then it is done.
+import { useState } from "preact/hooks";
+import { may } from "../../api/client";
+import type { DeadRow, Done, Filter } from "../../api/types";
+import { t } from "../../i18n";
+import { shellWord } from "../../lib/format";
+import { ActionDialog, Field, Icon } from "../../ui";
+import { type Act, act, actOnEach, acts } from "./acts";
+
+/** From this many on, discarding wants the number typed. */
+const many = 2;
+
+const verbs: Record<Act, string> = {
+  retry: "dead replay",
+  discard: "dead discard",
+  skip: "keys skip",
+  park: "keys park",
+};
+
+/** The command for messages that were chosen one by one. Only keys can be skipped or parked there. */
+function commandFor(what: Act, rows: DeadRow[], why: string): string {
+  const which = what === "retry" || what === "discard" ? rows.map((r) => r.id) : rows.flatMap((r) => r.key ?? []);
+  const words = [...new Set(which)].map(shellWord);
+  return ["postrider", verbs[what], ...words, ...(why ? ["--reason", shellWord(why)] : [])].join(" ");
+}
+
+export function BulkDialog(p: {
+  filter: Filter;
+  rows?: DeadRow[];
+  onClose: () => void;
+  onDone: (d: Done | undefined) => void;
+}) {
+  const [what, setWhat] = useState<Act>("retry");
+  const [rate, setRate] = useState("");
+  const perSecond = Math.max(0, Math.floor(Number(rate) || 0));
+  const rows = p.rows?.filter((r) => acts[what].from.includes(r.status));
+
+  // A filter may name states to which the act cannot be done: it is asked only for the others.
+  const filter: Filter = p.filter.statuses
+    ? { ...p.filter, statuses: p.filter.statuses.filter((s) => acts[what].from.includes(s)) }
+    : p.filter;
+  const none = filter.statuses?.length === 0;
+
+  const run = async (why: string, dry: boolean): Promise<Done> => {
+    if (none) return { count: 0, dry_run: dry, command: "" };
+    if (!rows) return act(what, filter, why, dry, what === "retry" ? perSecond : undefined);
+    if (dry) return { count: rows.length, dry_run: true, sample: rows.slice(0, 5), command: "" };
+    return actOnEach(what, rows, why);
+  };
+  return (
+    <ActionDialog
+      title={t("dead.bulk")}
+      button={t(`action.${what}`)}
+      size="medium"
+      danger={what === "discard"}
+      dryRun
+      version={`${what} ${perSecond}`}
+      typeFrom={what === "discard" ? many : undefined}
+      run={run}
+      command={rows ? (why) => commandFor(what, rows, why) : undefined}
+      onDone={p.onDone}
+      onClose={p.onClose}
+    >
+      <fieldset class="choices">
+        <legend>{t("action.choose")}</legend>
+        {(Object.keys(acts) as Act[])
+          .filter((a) => may(acts[a].role))
+          .map((a) => (
+            <label key={a} class={a === what ? "choice chosen" : "choice"}>
+              <input type="radio" name="act" checked={a === what} onChange={() => setWhat(a)} />
+              <Icon name={acts[a].icon} />
+              <span>
+                <strong>{t(`action.${a}`)}</strong>
+                <span class="muted">{t(`action.${a}.help`)}</span>
+              </span>
+            </label>
+          ))}
+      </fieldset>
+      {what === "retry" && !p.rows && (
+        <Field
+          label={t("dead.rate")}
+          help={t("dead.rate.help")}
+          type="number"
+          value={rate}
+          onInput={setRate}
+          placeholder="0"
+        />
+      )}
+    </ActionDialog>
+  );
+}

@@ -1,0 +1,141 @@
+import { segments } from "../../api/client";
+import { useResource } from "../../api/resource";
+import type { FeedDetail, Relay } from "../../api/types";
+import { t } from "../../i18n";
+import { now } from "../../lib/format";
+import { to } from "../../lib/router";
+import { Age, Card, Facts, Guess, Link, Num, Page, Rate, Stat, Table, Text, Time } from "../../ui";
+import { Health, Loaded, ranges, Troubles } from "../system";
+import { PauseFeed, RemoveFeed, RewindFeed } from "./actions";
+import { Lanes } from "./lanes";
+
+/** A feed: its lanes, who holds them, and how far it has come. */
+export function FeedPage({ name }: { name: string }) {
+  const feed = useResource<FeedDetail>(`feeds/${segments(name)}`);
+  const f = feed.data;
+  return (
+    <Page
+      title={name}
+      lead={
+        <span class="row">
+          <Link to="/feeds">{t("nav.feeds")}</Link>
+          {f && <Health paused={f.paused} problems={f.problems} />}
+          {f?.to && (
+            <span class="mono">
+              → <Text value={f.to} />
+            </span>
+          )}
+        </span>
+      }
+      actions={
+        f && (
+          <>
+            <PauseFeed feed={f} onDone={feed.reload} />
+            <RewindFeed name={name} onDone={feed.reload} />
+            <RemoveFeed name={name} />
+          </>
+        )
+      }
+    >
+      <Loaded of={feed} icon="feeds" title="" rows={10}>
+        {(f) => (
+          <>
+            <Troubles of={f.problems} />
+            <div class="stats">
+              <Stat label={t("col.pending")} to={to("/messages", { feed: name, status: "pending" })}>
+                <Guess value={f.pending} />
+              </Stat>
+              <Stat label={t("col.oldest")}>
+                <Age at={f.oldest} />
+              </Stat>
+              <Stat label={t("col.rate")}>
+                <Rate n={f.rate} />
+              </Stat>
+              <Stat label={t("col.relays")} tone={f.relays === 0 ? "bad" : undefined}>
+                <Num n={f.relays} />
+              </Stat>
+              <Stat
+                label={t("col.dead")}
+                tone={f.aside.dead > 0 ? "bad" : undefined}
+                to={f.aside.dead > 0 ? to("/dead", { feed: name }) : undefined}
+              >
+                <Num n={f.aside.dead} />
+              </Stat>
+              <Stat
+                label={t("col.blocked")}
+                tone={f.aside.blocked > 0 ? "bad" : undefined}
+                to={f.aside.blocked > 0 ? to("/keys", { feed: name }) : undefined}
+              >
+                <Num n={f.aside.blocked} />
+              </Stat>
+            </div>
+            <Lanes lanes={f.lanes} members={f.members} paused={f.paused} />
+            <div class="sys-split">
+              <Card title={t("feeds.members")} flush>
+                <Members rows={f.members} />
+              </Card>
+              <Card title={t("feeds.state")}>
+                <Facts
+                  items={[
+                    [t("feeds.settled"), f.settled && <Time at={f.settled} />],
+                    [t("feeds.canary"), f.canary && <Time at={f.canary} />],
+                    [t("status.scheduled"), f.aside.scheduled > 0 && <Num n={f.aside.scheduled} />],
+                    [t("status.retry"), f.aside.retry > 0 && <Num n={f.aside.retry} />],
+                    [t("status.waiting"), f.aside.waiting > 0 && <Num n={f.aside.waiting} />],
+                    [t("status.parked"), f.aside.parked > 0 && <Num n={f.aside.parked} />],
+                    [
+                      t("nav.audit"),
+                      <Link to={to("/audit", { feed: name })} key="a">
+                        {t("feeds.history")}
+                      </Link>,
+                    ],
+                  ]}
+                />
+              </Card>
+            </div>
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+function Members({ rows }: { rows: Relay[] }) {
+  if (rows.length === 0) return <p class="sys-note bad-text">{t("feeds.nomembers")}</p>;
+  return (
+    <Table
+      label={t("feeds.members")}
+      rows={rows}
+      id={(m) => m.id}
+      columns={[
+        {
+          name: t("col.name"),
+          cell: (m) => <RelayName of={m} />,
+        },
+        { name: t("relays.shards"), cell: (m) => <span class="sys-wrap">{ranges(m.shards) || "–"}</span> },
+        { name: t("relays.heard"), num: true, cell: (m) => <Heard of={m} /> },
+        { name: t("relays.uptime"), num: true, hide: "narrow", cell: (m) => <Age at={m.since} /> },
+      ]}
+    />
+  );
+}
+
+/** The name of a relay, and whether it is one of this process. */
+export function RelayName({ of }: { of: Relay }) {
+  return (
+    <div class="two sys-name">
+      <Text value={of.name} mono />
+      {of.here && <span class="sys-here">{t("relays.here")}</span>}
+    </div>
+  );
+}
+
+/** When a relay was last heard; in colour when its lease is over. */
+export function Heard({ of }: { of: Relay }) {
+  const over = Date.parse(of.until) < now.value;
+  return (
+    <span class={over ? "bad-text" : undefined} title={over ? t("relays.silent") : undefined}>
+      <Time at={of.heard} />
+    </span>
+  );
+}

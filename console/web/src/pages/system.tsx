@@ -1,0 +1,166 @@
+// What the pages of the system share.
+import { signal } from "@preact/signals";
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { get, may } from "../api/client";
+import type { Resource } from "../api/resource";
+import type { Problem as Trouble, Vitals } from "../api/types";
+import { t, translate } from "../i18n";
+import { duration, shellWord } from "../lib/format";
+import { database } from "../lib/router";
+import { Badge, type Column, Command, Empty, Icon, type IconName, Link, Problem, Skeleton } from "../ui";
+
+/** Shows what was asked for: grey bars, an error, a word on there being nothing, or the data. */
+export function Loaded<T>(p: {
+  of: Resource<T>;
+  icon: IconName;
+  title: string; // when there is nothing
+  help?: ComponentChildren;
+  tone?: "ok";
+  rows?: number;
+  children: (data: T) => JSX.Element;
+}) {
+  const { data, error, loading, reload } = p.of;
+  const nothing = Array.isArray(data) && data.length === 0;
+  return (
+    <>
+      {error && (
+        <div class="sys-error">
+          <Problem error={error} retry={reload} />
+        </div>
+      )}
+      {loading && <Skeleton rows={p.rows ?? 6} />}
+      {nothing && (
+        <Empty icon={p.icon} title={p.title} tone={p.tone}>
+          {p.help}
+        </Empty>
+      )}
+      {data !== undefined && !nothing && p.children(data)}
+    </>
+  );
+}
+
+/** Something that is wrong, in the user's language. */
+export function troubleText(p: Trouble): string {
+  const { seconds } = p.params;
+  const params = {
+    ...p.params,
+    feed: p.feed ?? "",
+    consumer: p.consumer ?? "",
+    ...(typeof seconds === "number" ? { age: duration(seconds) } : {}),
+  };
+  return translate(`problem.${p.kind}`, params) ?? p.text;
+}
+
+/** All that is wrong with something, each with a link to where it is put right. */
+export function Troubles({ of }: { of: Trouble[] }) {
+  if (of.length === 0) return null;
+  return (
+    <ul class="sys-troubles">
+      {of.map((p) => (
+        <li class={p.severity === "problem" ? "notice bad small" : "notice warn small"} key={p.kind}>
+          <Icon name={p.severity === "problem" ? "dead" : "info"} size={14} />
+          <span class="spacer">{troubleText(p)}</span>
+          {p.page.startsWith("/feeds/") ? (
+            p.kind !== "paused" && <Command text={p.command} />
+          ) : (
+            <Link to={p.page}>{t("overview.help.any")}</Link>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The worst of what is wrong, as a label. */
+export function Health({ paused, problems }: { paused?: boolean; problems: Trouble[] }) {
+  const bad = problems.filter((p) => p.kind !== "paused");
+  const title = bad.map(troubleText).join("\n");
+  return (
+    <span class="sys-health" title={title || undefined}>
+      {paused && <Badge icon="pause">{t("feed.paused")}</Badge>}
+      {bad.length > 0 ? (
+        <Badge tone={bad.some((p) => p.severity === "problem") ? "bad" : "warn"} icon="dead">
+          {t("feed.problem")}
+        </Badge>
+      ) : (
+        !paused && (
+          <Badge tone="ok" icon="check">
+            {t("feed.ok")}
+          </Badge>
+        )
+      )}
+    </span>
+  );
+}
+
+const schemas = signal<Record<string, string>>({});
+
+/** A function that builds a command line for the schema of this database. Words are quoted where they must be. */
+export function useCommand(): (command: string, words: (string | false | undefined)[], why?: string) => string {
+  const db = database.value;
+  useEffect(() => {
+    if (db in schemas.peek()) return;
+    get<Vitals[]>("databases").then(
+      (all) => {
+        const one = db ? all.find((v) => v.name === db) : all[0];
+        schemas.value = { ...schemas.peek(), [db]: one?.schema ?? "" };
+      },
+      () => {}, // the command is right for most without it
+    );
+  }, [db]);
+  const schema = schemas.value[db];
+  return (command, words, why) =>
+    [
+      `postrider ${command}`,
+      ...words.filter((w) => w !== false && w !== undefined).map((w) => shellWord(w as string)),
+      ...(why ? ["--reason", shellWord(why)] : []),
+      ...(schema && schema !== "postrider" ? ["--schema", shellWord(schema)] : []),
+    ].join(" ");
+}
+
+/** A column with buttons; nobody else than operators sees it. */
+export function forOperators<T>(column: Column<T>): Column<T>[] {
+  return may("operator") ? [column] : [];
+}
+
+/** Drops the answer of an action that is not about messages, so that nobody is told how many there were. */
+export async function plain(p: Promise<unknown>): Promise<undefined> {
+  await p;
+  return undefined;
+}
+
+/** A value once it has stood still for a moment. */
+export function useSettled<T>(value: T, ms = 350): T {
+  const [settled, set] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => set(value), ms);
+    return () => clearTimeout(timer);
+  }, [value, ms]);
+  return settled;
+}
+
+/**
+ * For dry runs of what is still being typed: waits a moment, and then only the last call goes on. The others never end;
+ * whoever asked for them no longer wants to know.
+ */
+export function useLast(ms = 350): () => Promise<void> {
+  const n = useRef(0);
+  return async () => {
+    const mine = ++n.current;
+    await new Promise((r) => setTimeout(r, ms));
+    if (mine !== n.current) await new Promise(() => {});
+  };
+}
+
+/** Numbers as ranges: 0–3, 7. */
+export function ranges(numbers: number[]): string {
+  const all = [...numbers].sort((a, b) => a - b);
+  const out: string[] = [];
+  for (let i = 0; i < all.length; i++) {
+    const from = all[i]!;
+    while (all[i + 1] === all[i]! + 1) i++;
+    out.push(all[i] === from ? String(from) : `${from}–${all[i]}`);
+  }
+  return out.join(", ");
+}
