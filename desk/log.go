@@ -10,7 +10,8 @@ import (
 // Log is what was enqueued, and how far each message has come.
 type Log interface {
 	// Messages returns up to limit messages of the log that match, newest first, with where they stand on their way to a
-	// feed; those before a place in the log, if that is not 0. Payloads may be left out, unless the filter has an ID.
+	// feed; those before a place in the log, if that is not 0. Canaries are left out unless the filter names their type.
+	// Payloads may be left out, unless the filter has an ID.
 	//
 	// It answers soon however long the log is: a page may be short, even empty, and still have a Next to go on from.
 	Messages(ctx context.Context, feed string, filter Filter, before int64, limit int) (LogPage, error)

@@ -75,9 +75,12 @@ func deferredWhere(f *desk.Filter) *where {
 	return &w
 }
 
-// logWhere is a filter as a condition on the log, d.
+// logWhere is a filter as a condition on the log, d. Canaries are nobody's messages.
 func logWhere(f *desk.Filter) *where {
 	var w where
+	if f.Type != postrider.CanaryType && f.ID.IsZero() {
+		w.add("d.type <> %s", postrider.CanaryType)
+	}
 	w.common(f, "coalesce(d.key, d.aggregate_type || '/' || d.aggregate_id)")
 	return &w
 }
