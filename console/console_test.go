@@ -1,11 +1,13 @@
 package console_test
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +58,17 @@ func TestPages(t *testing.T) {
 	}
 	if answer, _ := get("/ops"); answer.StatusCode != http.StatusPermanentRedirect || answer.Header.Get("Location") != "/ops/" {
 		t.Errorf("the prefix alone: %d %v", answer.StatusCode, answer.Header)
+	}
+	_, text := get("/ops/")
+	script := "/ops/" + regexp.MustCompile(`assets/[^"]+\.js`).FindString(text)
+	_, plain := get(script, "Accept-Encoding", "identity")
+	answer, packed := get(script, "Accept-Encoding", "gzip")
+	unpacked := must(io.ReadAll(must(gzip.NewReader(strings.NewReader(packed)))))
+	if answer.Header.Get("Content-Encoding") != "gzip" || string(unpacked) != plain || !strings.Contains(answer.Header.Get("Cache-Control"), "immutable") {
+		t.Errorf("the script: %v", answer.Header)
+	}
+	if len(packed) > 120_000 {
+		t.Errorf("the script has %d bytes, packed: want at most 120,000", len(packed))
 	}
 	for _, path := range []string{"/", "/opsx", "/ops/assets/none.js", "/ops/api/none"} {
 		if answer, text := get(path, "Authorization", "Bearer "+tokens[auth.Viewer]); answer.StatusCode != 404 {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -45,7 +46,7 @@ var baseTag = regexp.MustCompile(`(?i)<base\b[^>]*>`)
 func newPages(from fs.FS, prefix string) (*pages, error) {
 	p := &pages{files: make(map[string]file)}
 	err := fs.WalkDir(from, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasSuffix(name, ".gz") {
+		if err != nil || entry.IsDir() {
 			return err
 		}
 		content, err := fs.ReadFile(from, name)
@@ -59,7 +60,7 @@ func newPages(from fs.FS, prefix string) (*pages, error) {
 		if strings.HasPrefix(name, "assets/") {
 			f.cache = forEver
 		}
-		if packed, err := fs.ReadFile(from, name+".gz"); err == nil {
+		if packed := pack(content); len(packed) < len(content) {
 			v := newVariant(packed)
 			f.gzip = &v
 		}
@@ -77,6 +78,15 @@ func newPages(from fs.FS, prefix string) (*pages, error) {
 	p.index = index
 	delete(p.files, "index.html")
 	return p, nil
+}
+
+// pack compresses a file, once for all who ask.
+func pack(content []byte) []byte {
+	var packed bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level is one
+	_, _ = w.Write(content)                                    // a buffer takes everything
+	_ = w.Close()
+	return packed.Bytes()
 }
 
 // withBase puts the address into a page that its relative addresses are relative to.

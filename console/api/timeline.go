@@ -33,7 +33,11 @@ func timeline(j *Journey) []Step {
 		add(m.DeliverAfter, "scheduled", "", "not to be delivered before", "")
 	}
 	for i := range j.Feeds {
-		steps = append(steps, stepsOf(&j.Feeds[i])...)
+		leg := j.Feeds[i]
+		if slices.ContainsFunc(j.Records, func(e AuditEntry) bool { return e.Feed == leg.Feed && e.At.After(leg.Settled) }) {
+			leg.Settled = time.Time{} // the relay passed it, and an operator had it sent later: when is not known
+		}
+		steps = append(steps, stepsOf(&leg)...)
 	}
 	for _, r := range j.Receipts {
 		add(r.At, "received", r.Consumer, "handled by "+r.Consumer, "")

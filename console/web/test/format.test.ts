@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bytes, duration, num, parseTime, rate, relative, shellWord, short } from "../src/lib/format";
+import { bytes, duration, globals, num, parseTime, rate, relative, shellWord, short } from "../src/lib/format";
 
 test("durations have at most two units", () => {
   expect([0, 0.0002, 0.021, 1.24, 42, 200, 3600, 5400, 90000, 86400 * 400].map(duration)).toEqual([
@@ -36,6 +36,14 @@ test("parseTime takes times and durations", () => {
   expect(parseTime(" 1.5d ", now)).toBe("2026-11-14T00:00:00.000Z");
   expect(parseTime("2026-01-31T12:00:00Z", now)).toBe("2026-01-31T12:00:00.000Z");
   expect(parseTime("yesterday-ish", now)).toBe("");
+});
+
+test("globals are what a command says about the database", () => {
+  expect(globals("postrider messages show 1 --schema ui_demo")).toBe(" --schema ui_demo");
+  expect(globals("postrider dead ls --feed a --dsn 'host=x user=y' --schema b --yes")).toBe(
+    " --dsn 'host=x user=y' --schema b",
+  );
+  expect(globals("postrider doctor")).toBe("");
 });
 
 test("shell words are quoted where they must be", () => {

@@ -148,7 +148,7 @@ export const system = {
   "sagas.started": "Started",
   "sagas.finished": "Finished",
   "sagas.took": "Duration",
-  "sagas.givenup": "The saga was given up, and undoes what was done",
+  "sagas.givenup": "The saga was given up",
   "sagas.steps": "Steps",
   "sagas.nosteps": "It has no steps.",
   "sagas.clickstep": "Choose a step for details",

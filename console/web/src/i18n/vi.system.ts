@@ -145,7 +145,7 @@ export const system: SystemTexts = {
   "sagas.started": "Bắt đầu",
   "sagas.finished": "Kết thúc",
   "sagas.took": "Thời lượng",
-  "sagas.givenup": "Saga đã bị từ bỏ và đang hoàn tác những gì đã làm",
+  "sagas.givenup": "Saga đã bị từ bỏ",
   "sagas.steps": "Các bước",
   "sagas.nosteps": "Saga này không có bước nào.",
   "sagas.clickstep": "Chọn một bước để xem chi tiết",

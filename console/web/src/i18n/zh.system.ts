@@ -137,7 +137,7 @@ export const system: SystemTexts = {
   "sagas.started": "开始",
   "sagas.finished": "结束",
   "sagas.took": "耗时",
-  "sagas.givenup": "此 Saga 已放弃，正在撤销已完成的工作",
+  "sagas.givenup": "此 Saga 已放弃",
   "sagas.steps": "步骤",
   "sagas.nosteps": "它没有步骤。",
   "sagas.clickstep": "选择步骤查看详情",

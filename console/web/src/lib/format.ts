@@ -122,6 +122,11 @@ export function parseTime(text: string, from: number): string {
   return Number.isNaN(at) ? "" : new Date(at).toISOString();
 }
 
+/** The flags of a command that say which database is meant, for another command about it: " --schema x", or "". */
+export function globals(command: string): string {
+  return (command.match(/ --(?:dsn|schema)[ =](?:'[^']*'|\S+)/g) ?? []).join("");
+}
+
 /** A word for a shell: quoted only where it must be. */
 export function shellWord(word: string): string {
   return /^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

@@ -21,17 +21,22 @@ export function ConsumersPage() {
               columns={[
                 {
                   name: t("col.name"),
-                  grow: true,
                   cell: (c) => (
-                    <Link to={to("/dead", { consumer: c.name })}>
-                      <Text value={c.name} />
-                    </Link>
+                    <div class="two sys-name">
+                      <Link to={to("/dead", { consumer: c.name })}>
+                        <Text value={c.name} />
+                      </Link>
+                      <span class="sys-narrow">
+                        <Time at={c.last} />
+                      </span>
+                    </div>
                   ),
                 },
                 { name: t("col.status"), cell: (c) => <Health problems={c.problems} /> },
                 {
                   name: t("col.last"),
                   num: true,
+                  hide: "narrow",
                   cell: (c) => <Time at={c.last} />,
                   sort: (a, b) => (b.last ?? "").localeCompare(a.last ?? ""),
                 },

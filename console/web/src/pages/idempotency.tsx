@@ -76,14 +76,24 @@ export function IdempotencyPage() {
                   {
                     name: t("idempotency.key"),
                     cell: (k) => (
-                      <span class="row sys-key">
-                        <ShortID value={k.key} />
-                        <Copy text={k.key} />
-                      </span>
+                      <div class="two">
+                        <span class="row sys-key">
+                          <ShortID value={k.key} />
+                          <Copy text={k.key} />
+                        </span>
+                        <span class="sys-narrow">
+                          <Text value={k.route} mono />
+                        </span>
+                      </div>
                     ),
                   },
                   { name: t("col.status"), cell: (k) => <State of={k} /> },
-                  { name: t("idempotency.route"), grow: true, cell: (k) => <Text value={k.route} mono /> },
+                  {
+                    name: t("idempotency.route"),
+                    grow: true,
+                    hide: "narrow",
+                    cell: (k) => <Text value={k.route} mono />,
+                  },
                   { name: t("idempotency.tenant"), hide: "narrow", cell: (k) => k.tenant && <Text value={k.tenant} /> },
                   {
                     name: t("idempotency.principal"),

@@ -129,7 +129,7 @@ function Canvas(p: Parameters<typeof Chart>[0]) {
         },
         legend: { show: false },
         scales: {
-          x: { range: (_, min, max) => [latest.current.span ? max - latest.current.span : min, max] },
+          x: { range: (_, min, max) => [from(min, max, latest.current.span), max] },
           y: { range: (_, _min, max) => [0, max > 0 ? max * 1.15 : 1] },
         },
         axes: [
@@ -175,6 +175,11 @@ function Canvas(p: Parameters<typeof Chart>[0]) {
   useEffect(() => plot.current?.setData(data(p)), [p.t, p.lines]);
 
   return <div class="canvas" ref={box} role="img" aria-label={`${p.title}. ${t("chart.hint")}`} />;
+}
+
+/** Where the time axis begins: with the first value, but at least two minutes and at most span before the last. */
+export function from(min: number, max: number, span = Number.POSITIVE_INFINITY): number {
+  return Math.max(max - span, Math.min(min, max - 120));
 }
 
 function data(p: Parameters<typeof Chart>[0]): uPlot.AlignedData {

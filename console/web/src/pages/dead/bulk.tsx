@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { may } from "../../api/client";
 import type { DeadRow, Done, Filter } from "../../api/types";
 import { t } from "../../i18n";
-import { shellWord } from "../../lib/format";
+import { globals, shellWord } from "../../lib/format";
 import { ActionDialog, Field, Icon } from "../../ui";
 import { type Act, act, actOnEach, acts } from "./acts";
 
@@ -18,10 +18,10 @@ const verbs: Record<Act, string> = {
 };
 
 /** The command for messages that were chosen one by one. Only keys can be skipped or parked there. */
-function commandFor(what: Act, rows: DeadRow[], why: string): string {
+function commandFor(what: Act, rows: DeadRow[], why: string, like: string): string {
   const which = what === "retry" || what === "discard" ? rows.map((r) => r.id) : rows.flatMap((r) => r.key ?? []);
   const words = [...new Set(which)].map(shellWord);
-  return ["postrider", verbs[what], ...words, ...(why ? ["--reason", shellWord(why)] : [])].join(" ");
+  return ["postrider", verbs[what], ...words, ...(why ? ["--reason", shellWord(why)] : [])].join(" ") + globals(like);
 }
 
 export function BulkDialog(p: {
@@ -31,6 +31,7 @@ export function BulkDialog(p: {
   onDone: (d: Done | undefined) => void;
 }) {
   const [what, setWhat] = useState<Act>("retry");
+  const [like, setLike] = useState("");
   const [rate, setRate] = useState("");
   const perSecond = Math.max(0, Math.floor(Number(rate) || 0));
   const rows = p.rows?.filter((r) => acts[what].from.includes(r.status));
@@ -44,6 +45,7 @@ export function BulkDialog(p: {
   const run = async (why: string, dry: boolean): Promise<Done> => {
     if (none) return { count: 0, dry_run: dry, command: "" };
     if (!rows) return act(what, filter, why, dry, what === "retry" ? perSecond : undefined);
+    if (dry && rows[0]) setLike((await act("retry", { feed: rows[0].feed, id: rows[0].id }, "", true)).command);
     if (dry) return { count: rows.length, dry_run: true, sample: rows.slice(0, 5), command: "" };
     return actOnEach(what, rows, why);
   };
@@ -57,7 +59,7 @@ export function BulkDialog(p: {
       version={`${what} ${perSecond}`}
       typeFrom={what === "discard" ? many : undefined}
       run={run}
-      command={rows ? (why) => commandFor(what, rows, why) : undefined}
+      command={rows ? (why) => commandFor(what, rows, why, like) : undefined}
       onDone={p.onDone}
       onClose={p.onClose}
     >

@@ -4,7 +4,7 @@ import { segments, send } from "../../api/client";
 import type { Done, Message } from "../../api/types";
 import { t } from "../../i18n";
 import { diff } from "../../lib/diff";
-import { shellWord } from "../../lib/format";
+import { globals, shellWord } from "../../lib/format";
 import { isJSON } from "../../lib/json";
 import { ActionDialog, Field, Icon, Text } from "../../ui";
 import { headerLines, parseHeaders } from "./headers";
@@ -31,7 +31,13 @@ function Changes({ before, after }: { before: string; after: string }) {
   );
 }
 
-export function EditDialog(p: { feed: string; message: Message; onClose: () => void; onDone: () => void }) {
+export function EditDialog(p: {
+  feed: string;
+  message: Message;
+  like: string; // a command about the same database
+  onClose: () => void;
+  onDone: () => void;
+}) {
   const m = p.message;
   const whole =
     !m.payload.hidden && m.payload.redacted.length === 0 && !m.payload.truncated && m.payload.kind !== "binary";
@@ -74,7 +80,7 @@ export function EditDialog(p: { feed: string; message: Message; onClose: () => v
       ...(changed.includes("topic") ? ["--topic", shellWord(form.topic)] : []),
       ...(changed.includes("payload") ? ["--payload", "FILE"] : []),
       ...(why ? ["--reason", shellWord(why)] : []),
-    ].join(" ");
+    ].join(" ") + globals(p.like);
 
   return (
     <ActionDialog

@@ -188,20 +188,22 @@ function LaneTable({ lanes }: { lanes: Lane[] }) {
       columns={[
         {
           name: t("lanes.column"),
-          cell: (l) =>
-            l.tenant ? (
-              <span class="muted">
-                {l.base} · <Text value={l.tenant} />
+          cell: (l) => (
+            <div class="two">
+              {l.tenant ? (
+                <span class="muted">
+                  {l.base} · <Text value={l.tenant} />
+                </span>
+              ) : (
+                <span class="num">{l.shard}</span>
+              )}
+              <span class="sys-narrow">
+                <Holder of={l} />
               </span>
-            ) : (
-              <span class="num">{l.shard}</span>
-            ),
+            </div>
+          ),
         },
-        {
-          name: t("lanes.holder"),
-          grow: true,
-          cell: (l) => (l.holder ? <Text value={l.holder} mono /> : <span class="bad-text">{t("lanes.nobody")}</span>),
-        },
+        { name: t("lanes.holder"), grow: true, hide: "narrow", cell: (l) => <Holder of={l} /> },
         {
           name: t("col.pending"),
           num: true,
@@ -220,4 +222,8 @@ function LaneTable({ lanes }: { lanes: Lane[] }) {
       ]}
     />
   );
+}
+
+function Holder({ of }: { of: Lane }) {
+  return of.holder ? <Text value={of.holder} mono /> : <span class="bad-text">{t("lanes.nobody")}</span>;
 }

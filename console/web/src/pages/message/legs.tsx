@@ -38,7 +38,15 @@ function LegActions({ leg, j, onDone }: { leg: Leg; j: Journey; onDone: () => vo
           {t("action.edit")}
         </button>
       )}
-      {edit && <EditDialog feed={leg.feed} message={j.message} onClose={() => setEdit(false)} onDone={onDone} />}
+      {edit && (
+        <EditDialog
+          feed={leg.feed}
+          message={j.message}
+          like={j.command}
+          onClose={() => setEdit(false)}
+          onDone={onDone}
+        />
+      )}
       {leg.status === "published" && j.in_log && (
         <Action
           quiet

@@ -64,7 +64,7 @@ export function SagaPage({ name, id }: { name: string; id: string }) {
         {(s) => (
           <>
             {s.cause && (
-              <div class={s.status === "stuck" ? "notice bad" : "notice warn"}>
+              <div class={`notice ${s.status === "stuck" ? "bad" : s.finished ? "" : "warn"}`}>
                 <Icon name="dead" />
                 <div class="notice-body">
                   <strong>{t("sagas.givenup")}</strong>
