@@ -39,12 +39,13 @@ type Letters interface {
 	// that follows lie behind the last of the page before. Payloads may be left out, unless the filter has an ID.
 	List(ctx context.Context, filter Filter, after *postrider.Deferred, limit int) ([]postrider.Deferred, error)
 
-	// Count returns how many match, by status.
-	Count(ctx context.Context, filter Filter) (map[postrider.Status]int, error)
+	// Count returns how many match, by status: of each no more than limit are counted, so that it is quick however many there
+	// are. 0 counts all.
+	Count(ctx context.Context, filter Filter, limit int) (map[postrider.Status]int, error)
 
 	// Groups returns the errors that most of the messages that match have in common, most frequent first, at most limit. It
-	// looks at the newest sample of them only, so that it is quick however many there are; Sampled of the answer says at how
-	// many. Texts that differ in numbers and IDs alone count as one.
+	// looks at a sample of them only, the newest where it can, so that it is quick however many there are; Sampled of the
+	// answer says at how many. Texts that differ in numbers and IDs alone count as one.
 	Groups(ctx context.Context, filter Filter, sample, limit int) (Groups, error)
 
 	// Blocked returns up to limit keys with messages that wait, those that have been blocked for longest first. An empty

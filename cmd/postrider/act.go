@@ -76,7 +76,7 @@ var questions = map[desk.Act]func(messages string) string{
 
 // countLetters returns how many messages match, and some of them.
 func countLetters(ctx context.Context, d *postgres.Desk, filter desk.Filter, samples int) (n int, sample []listed, err error) {
-	byStatus, err := d.Count(ctx, filter)
+	byStatus, err := d.Count(ctx, filter, 0)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -40,7 +40,7 @@ func (a *app) look(ctx context.Context, pool *pgxpool.Pool, d *postgres.Desk, in
 	for _, f := range feeds {
 		one := top.Feed{Feed: f}
 		if f.Deferred > 0 {
-			counts, err := d.Count(ctx, desk.Filter{Feed: f.Name, Statuses: []postrider.Status{postrider.StatusRetry}})
+			counts, err := d.Count(ctx, desk.Filter{Feed: f.Name, Statuses: []postrider.Status{postrider.StatusRetry}}, 0)
 			if err != nil {
 				return s, err
 			}

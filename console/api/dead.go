@@ -102,6 +102,9 @@ func (s *Server) dead(ctx context.Context, d *database, in *Dead) (*Page[DeadRow
 	return page, nil
 }
 
+// countedDead is how many messages of a status are counted for a list. Whoever acts on them learns the whole number.
+const countedDead = 10_000
+
 func (s *Server) deadCount(ctx context.Context, d *database, in *DeadFilter) (map[string]int, error) {
 	letters, err := has(d.Letters, "dead letters")
 	if err != nil {
@@ -111,7 +114,7 @@ func (s *Server) deadCount(ctx context.Context, d *database, in *DeadFilter) (ma
 	if err != nil {
 		return nil, err
 	}
-	counts, err := letters.Count(ctx, filter)
+	counts, err := letters.Count(ctx, filter, countedDead)
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ func statusesFor(act desk.Act, f *desk.Filter) ([]postrider.Status, error) {
 
 // wouldAct returns to how many messages something would be done and to some of which, and how many match.
 func (s *Server) wouldAct(ctx context.Context, letters desk.Letters, filter desk.Filter, limit int) (done *Done, total int, err error) {
-	counts, err := letters.Count(ctx, filter)
+	counts, err := letters.Count(ctx, filter, 0)
 	if err != nil {
 		return nil, 0, err
 	}

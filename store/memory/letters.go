@@ -33,11 +33,13 @@ func (s *Store) List(ctx context.Context, filter desk.Filter, after *postrider.D
 }
 
 // Count implements [desk.Letters].
-func (s *Store) Count(ctx context.Context, filter desk.Filter) (map[postrider.Status]int, error) {
+func (s *Store) Count(ctx context.Context, filter desk.Filter, limit int) (map[postrider.Status]int, error) {
 	counts := make(map[postrider.Status]int)
 	err := s.locked(ctx, func(time.Time) error {
 		for _, d := range s.choose(filter) {
-			counts[d.Status]++
+			if limit == 0 || counts[d.Status] < limit {
+				counts[d.Status]++
+			}
 		}
 		return nil
 	})

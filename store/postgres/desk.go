@@ -80,25 +80,6 @@ func (d *Desk) list(ctx context.Context, sql string, args []any) ([]postrider.De
 	return list, nil
 }
 
-// Count implements [desk.Letters].
-func (d *Desk) Count(ctx context.Context, filter desk.Filter) (map[postrider.Status]int, error) {
-	w := deferredWhere(&filter)
-	rows, err := d.query(ctx, "SELECT d.status, count(*) FROM @schema@.deferred d"+w.String()+" GROUP BY 1", w.args...)
-	if err != nil {
-		return nil, fmt.Errorf("postgres: count: %w", err)
-	}
-	counts := make(map[postrider.Status]int)
-	var status string
-	var n int
-	if _, err = pgx.ForEachRow(rows, []any{&status, &n}, func() error {
-		counts[postrider.Status(status)] = n
-		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("postgres: count: %w", explain(err))
-	}
-	return counts, nil
-}
-
 // Blocked implements [desk.Letters].
 func (d *Desk) Blocked(ctx context.Context, feed string, limit int) ([]desk.BlockedKey, error) {
 	rows, err := d.query(ctx, `SELECT `+briefColumns+`, k.since, k.waiting FROM (

@@ -52,7 +52,7 @@ func TestDeskAtLength(t *testing.T) {
 			{"Journey", func() (any, error) { j, err := d.Journey(t.Context(), old); return j.Seq, err }},
 			{"List of dead letters", func() (any, error) { l, err := d.List(t.Context(), dead, nil, 100); return len(l), err }},
 			{"Groups", func() (any, error) { g, err := d.Groups(t.Context(), dead, 2000, 20); return len(g.Groups), err }},
-			{"Count", func() (any, error) { return d.Count(t.Context(), dead) }},
+			{"Count", func() (any, error) { return d.Count(t.Context(), dead, 0) }},
 			{"Feeds", func() (any, error) { f, err := d.Feeds(t.Context()); return len(f), err }},
 		} {
 			for range 3 {

@@ -118,9 +118,11 @@ func testDeskList(t *testing.T, h Harness) {
 	if d := all[0]; d.Status != postrider.StatusDead || d.Attempts != 3 || d.LastError != "refused" || !d.AvailableAt.IsZero() {
 		t.Errorf("got %+v", d)
 	}
-	counts, err := h.Desk.Count(t.Context(), desk.Filter{})
-	if want := map[postrider.Status]int{postrider.StatusDead: 2, postrider.StatusWaiting: 12}; err != nil || !maps.Equal(counts, want) {
-		t.Errorf("counted %v, and %v; want %v", counts, err, want)
+	for limit, waiting := range map[int]int{0: 12, 100: 12, 5: 5} {
+		counts, err := h.Desk.Count(t.Context(), desk.Filter{}, limit)
+		if want := map[postrider.Status]int{postrider.StatusDead: 2, postrider.StatusWaiting: waiting}; err != nil || !maps.Equal(counts, want) {
+			t.Errorf("counted %v up to %d, and %v; want %v", counts, limit, err, want)
+		}
 	}
 }
 
@@ -169,13 +171,23 @@ func testDeskFilter(t *testing.T, h Harness) {
 		}
 		t.Run(name, func(t *testing.T) {
 			expectAside(t, list(t, h, c.filter), want...)
-			counts, err := h.Desk.Count(t.Context(), c.filter)
-			n := 0
-			for _, count := range counts {
-				n += count
+			for _, limit := range []int{0, 100} {
+				counts, err := h.Desk.Count(t.Context(), c.filter, limit)
+				n := 0
+				for _, count := range counts {
+					n += count
+				}
+				if err != nil || n != len(want) {
+					t.Errorf("counted %v up to %d, and %v; want %d", counts, limit, err, len(want))
+				}
 			}
-			if err != nil || n != len(want) {
-				t.Errorf("counted %v, and %v; want %d", counts, err, len(want))
+			groups, err := h.Desk.Groups(t.Context(), c.filter, 100, 10)
+			n := 0
+			for _, g := range groups.Groups {
+				n += g.Count
+			}
+			if err != nil || n != len(want) || groups.Sampled != n || !groups.All {
+				t.Errorf("grouped %+v, and %v; want %d", groups, err, len(want))
 			}
 		})
 	}

@@ -278,7 +278,7 @@ export interface Done {
 }
 
 /** GET /dead?feed=&consumer=&status=dead,parked&type=&topic=&key=&tenant=&since=&until=&error= → Page<DeadRow>, oldest first
- *  GET /dead/count?… → Record<Status, number>
+ *  GET /dead/count?… → Record<Status, number>, each counted up to 10,000
  *  POST /dead/act {act: "retry"|"discard"|"park"|"skip", filter: Filter, limit, dry_run, why, rate?} → Done; retry of many becomes a replay job
  *  PUT /dead/{feed}/{id} {type, topic, routing_key, content_type, headers, payload (text), why} → Done */
 export interface DeadRow {
