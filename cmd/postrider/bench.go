@@ -67,8 +67,9 @@ var scenarios = []scenario{
 	{
 		name:  "telemetry",
 		short: "what metrics and traces cost",
-		long: "Producers at full load beside a relay, in turn without telemetry and with metrics, gauges, a scrape each second\n" +
-			"and spans of one transaction in a hundred. The rates are medians.",
+		long: "Producers at full load beside a relay, in turn without telemetry, with that of a daemon (metrics, gauges, a scrape\n" +
+			"each second) and with that of producers too (one transaction in a hundred is traced, and each message carries\n" +
+			"its context). The rates are medians.",
 		run:      measured(bench.Telemetry),
 		defaults: bench.Options{Phase: 5 * time.Second, Rounds: 9},
 	},

@@ -90,6 +90,9 @@ func (a *app) openConsole(ctx context.Context, c config.Console, databases []log
 			return nil, err
 		}
 		settings.MaxConns = consoleConnections
+		if params := settings.ConnConfig.RuntimeParams; params["application_name"] == "postrider" {
+			params["application_name"] = "postrider console" // so that its load can be told apart
+		}
 		pool, err := d.db.openWith(ctx, settings)
 		if err != nil {
 			return nil, err
