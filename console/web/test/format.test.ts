@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bytes, duration, globals, num, parseTime, rate, relative, shellWord, short } from "../src/lib/format";
+import { bytes, counted, duration, globals, num, parseTime, rate, relative, shellWord, short } from "../src/lib/format";
 
 test("durations have at most two units", () => {
   expect([0, 0.0002, 0.021, 1.24, 42, 200, 3600, 5400, 90000, 86400 * 400].map(duration)).toEqual([
@@ -22,6 +22,16 @@ test("numbers", () => {
   expect(short(48_210)).toBe("48.2k");
   expect([rate(0), rate(0.123), rate(12.34), rate(552.4)]).toEqual(["0", "0.12", "12.3", "552"]);
   expect([bytes(0), bytes(1023), bytes(1536), bytes(5 * 1024 ** 3)]).toEqual(["0 B", "1,023 B", "1.5 KiB", "5 GiB"]);
+});
+
+test("counts that ended early say so", () => {
+  expect([counted(0), counted(9_999), counted(10_000), counted(10_000, 12), counted(7_000, 7_000)]).toEqual([
+    "0",
+    "9,999",
+    "10,000+",
+    "10,012+",
+    "14,000",
+  ]);
 });
 
 test("relative", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { isJSON, tokens } from "../src/lib/json";
+import { indented, isJSON, tokens } from "../src/lib/json";
 
 const kinds = (text: string) =>
   tokens(text)
@@ -66,6 +66,23 @@ describe("tokens", () => {
     tokens(text);
     expect(performance.now() - begin).toBeLessThan(2000);
   });
+});
+
+test("indented changes nothing but space", () => {
+  const text = '{"n":9007199254740993,"price": 1234567890123456789.10,"none":{},"list":[ ],"of":[1,{"a":"b, c: {}"}]}';
+  expect(indented(text)).toBe(`{
+  "n": 9007199254740993,
+  "price": 1234567890123456789.10,
+  "none": {},
+  "list": [],
+  "of": [
+    1,
+    {
+      "a": "b, c: {}"
+    }
+  ]
+}`);
+  expect(indented('{"a":1}', "  ")).toBe('{\n    "a": 1\n  }');
 });
 
 test("isJSON", () => {

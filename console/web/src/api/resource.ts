@@ -66,6 +66,7 @@ export function useResource<T>(path: string | null, query: Query = {}, still = f
 }
 
 export interface Paged<T> extends Resource<T[]> {
+  until: string | undefined; // a search ended here, and more goes on with it
   more: (() => void) | undefined; // loads the next page behind what is there
   busy: boolean;
 }
@@ -73,33 +74,41 @@ export interface Paged<T> extends Resource<T[]> {
 /** GETs a list by pages. The first page stays up to date while it is the only one; still as in useResource. */
 export function usePages<T>(path: string, query: Query = {}, still = false): Paged<T> {
   const key = JSON.stringify([path, query, database.value]);
-  const [rest, setRest] = useState<{ key: string; items: T[]; cursor?: string } | null>(null);
+  const [rest, setRest] = useState<{ key: string; items: T[]; cursor?: string; until?: string } | null>(null);
+  const [failed, setFailed] = useState<{ key: string; error: ApiError } | null>(null);
   const [busy, setBusy] = useState(false);
   const extended = rest?.key === key;
   const first = useResource<Page<T>>(path, query, still || extended);
-  const cursor = extended ? rest.cursor : first.data?.cursor;
+  const end = extended ? rest : first.data;
+  const cursor = end?.cursor;
 
   const more = cursor
     ? () => {
         setBusy(true);
+        setFailed(null);
         get<Page<T>>(path, { ...query, cursor }).then(
           (p) => {
             setBusy(false);
-            setRest((old) => ({ key, items: [...(old?.key === key ? old.items : []), ...p.items], cursor: p.cursor }));
+            setRest((old) => ({ ...p, key, items: [...(old?.key === key ? old.items : []), ...p.items] }));
           },
-          () => setBusy(false),
+          (e: unknown) => {
+            setBusy(false);
+            setFailed({ key, error: asError(e) });
+          },
         );
       }
     : undefined;
 
   return {
     data: first.data ? (extended ? [...first.data.items, ...rest.items] : first.data.items) : undefined,
-    error: first.error,
+    until: cursor ? end?.until : undefined,
+    error: first.error ?? (failed?.key === key ? failed.error : undefined),
     loading: first.loading,
     busy,
     more,
     reload: () => {
       setRest(null);
+      setFailed(null);
       first.reload();
     },
   };

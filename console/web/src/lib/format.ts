@@ -29,6 +29,14 @@ export function num(n: number): string {
   return formatter({ maximumFractionDigits: 0 }).format(n);
 }
 
+/** Counts of messages that are set aside end here: there may be more. */
+export const most = 10_000;
+
+/** A count, or the sum of some, each of which may have ended early: 10,000+. */
+export function counted(...counts: number[]): string {
+  return num(counts.reduce((a, b) => a + b, 0)) + (counts.some((n) => n >= most) ? "+" : "");
+}
+
 /** A short number: 1.2K, 3.4M. */
 export function short(n: number): string {
   return Math.abs(n) < 10_000 ? num(n) : formatter({ notation: "compact", maximumFractionDigits: 1 }).format(n);
@@ -95,6 +103,19 @@ export function absolute(at: number): string {
     fractionalSecondDigits: 3,
     hour12: false,
     timeZoneName: "short",
+  }).format(at);
+}
+
+/** A time to the second, for sentences. */
+export function moment(at: number): string {
+  return new Intl.DateTimeFormat(locale.value, {
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    hour12: false,
   }).format(at);
 }
 

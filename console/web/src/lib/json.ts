@@ -1,4 +1,4 @@
-// Colours for JSON, from its text. It is never parsed: numbers such as 12345678901234567890 and 1.10 stay as they were written.
+// Colours and lines for JSON, from its text. It is never parsed: numbers such as 12345678901234567890 and 1.10 stay as they were written.
 
 export type Kind = "key" | "string" | "number" | "word" | "mark" | "space" | "other";
 
@@ -26,6 +26,27 @@ export function tokens(text: string): Token[] {
     }
     out.push({ kind, text: m[0] });
   }
+  return out;
+}
+
+/** JSON with a line for each value, all but the first behind a margin. Only space between tokens is changed. */
+export function indented(text: string, margin = ""): string {
+  const all = tokens(text).filter((x) => x.kind !== "space");
+  let depth = 0;
+  let out = "";
+  const line = () => `\n${margin}${"  ".repeat(depth)}`;
+  all.forEach(({ kind, text }, i) => {
+    if (kind !== "mark") out += text;
+    else if (text === ",") out += text + line();
+    else if (text === ":") out += ": ";
+    else {
+      const open = text === "{" || text === "[";
+      const other = all[open ? i + 1 : i - 1];
+      const empty = other?.kind === "mark" && other.text === { "{": "}", "[": "]", "}": "{", "]": "[" }[text];
+      depth = Math.max(0, depth + (open ? 1 : -1));
+      out += open ? text + (empty ? "" : line()) : (empty ? "" : line()) + text;
+    }
+  });
   return out;
 }
 

@@ -6,7 +6,7 @@ import { duration } from "./format";
 /** A problem as a sentence: ours if we know the kind and all it needs is there, else the daemon's. */
 export function sentence(p: Problem): string {
   const params: Params = { ...p.params, feed: p.feed ?? p.params.feed, consumer: p.consumer ?? p.params.consumer };
-  if (typeof p.params.seconds === "number") params.age = duration(p.params.seconds);
+  if (typeof p.params.seconds === "number") params.age = duration(p.params.seconds).replaceAll(" ", "\u00a0");
   const own = translate(`problem.${p.kind}`, params);
   if (own !== null) return own;
   const who = p.feed ?? p.consumer;

@@ -58,7 +58,7 @@ export function ConsumersPage() {
                       <Num n={0} dim />
                     ) : (
                       <Link to={to("/keys", { feed: `inbox/${c.name}` })} class="bad-text">
-                        <Num n={c.aside.blocked} />
+                        <Num n={c.aside.blocked} capped />
                       </Link>
                     ),
                 },
@@ -84,8 +84,7 @@ function Aside({ c, status }: { c: Consumer; status: "retry" | "waiting" | "sche
   if (n === 0) return <Num n={0} dim />;
   return (
     <Link to={to("/dead", { consumer: c.name, status })} class={status === "dead" ? "bad-text" : undefined}>
-      {!c.aside.exact && n >= 10_000 && "≥ "}
-      <Num n={n} />
+      <Num n={n} capped />
     </Link>
   );
 }

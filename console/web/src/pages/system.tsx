@@ -6,7 +6,7 @@ import { get, may } from "../api/client";
 import type { Resource } from "../api/resource";
 import type { Problem as Trouble, Vitals } from "../api/types";
 import { t, translate } from "../i18n";
-import { duration, shellWord } from "../lib/format";
+import { duration, parseTime, shellWord } from "../lib/format";
 import { database } from "../lib/router";
 import { Badge, type Column, Command, Empty, Icon, type IconName, Link, Problem, Skeleton } from "../ui";
 
@@ -150,6 +150,23 @@ export function useLast(ms = 350): () => Promise<void> {
     const mine = ++n.current;
     await new Promise((r) => setTimeout(r, ms));
     if (mine !== n.current) await new Promise(() => {});
+  };
+}
+
+/**
+ * Times of a form, such as 1h. They become moments when a dry run is asked for, and stay those: what is done, and what the
+ * command says, is what was tried out.
+ */
+export function useMoments(): { resolve: (...texts: string[]) => void; resolved: (text: string) => string } {
+  const [known, set] = useState<Record<string, string>>({});
+  const current = useRef(known);
+  return {
+    resolve: (...texts) => {
+      const at = Date.now();
+      current.current = Object.fromEntries(texts.map((text) => [text, parseTime(text, at)]));
+      set(current.current);
+    },
+    resolved: (text) => current.current[text] ?? "",
   };
 }
 

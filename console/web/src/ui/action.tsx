@@ -134,9 +134,6 @@ export function ActionDialog(p: ActionProps & { onClose: () => void }) {
   );
 }
 
-/** How many of a sample are shown. */
-const shown = 4;
-
 /** What would be done. */
 function Plan({ plan }: { plan: Done }) {
   if (plan.count === 0) return <p class="notice">{t("action.nothing")}</p>;
@@ -147,7 +144,7 @@ function Plan({ plan }: { plan: Done }) {
       </p>
       {plan.sample && plan.sample.length > 0 && (
         <ul>
-          {plan.sample.slice(0, shown).map((r) => (
+          {plan.sample.map((r) => (
             <li key={`${r.feed} ${r.id}`}>
               <Status value={r.status} />
               <Link to={`/messages/${encodeURIComponent(r.id)}`} class="mono">
@@ -156,8 +153,8 @@ function Plan({ plan }: { plan: Done }) {
               <span class="muted cut">{r.key && <Text value={r.key} />}</span>
             </li>
           ))}
-          {plan.count > shown && (
-            <li class="muted">{t("action.andmore", { n: plan.count - Math.min(shown, plan.sample.length) })}</li>
+          {plan.count > plan.sample.length && (
+            <li class="muted">{t("action.andmore", { n: plan.count - plan.sample.length })}</li>
           )}
         </ul>
       )}

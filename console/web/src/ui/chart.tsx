@@ -22,6 +22,7 @@ export function Chart(p: {
   lines: Line[];
   format: (v: number) => string;
   group?: string;
+  whole?: boolean; // counts: no parts of one on the axis
   span?: number; // seconds that are shown, up to the last
   height?: number;
 }) {
@@ -120,7 +121,7 @@ function Canvas(p: Parameters<typeof Chart>[0]) {
       {
         width: el.clientWidth || 400,
         height,
-        padding: [10, 8, 0, 0],
+        padding: [10, 26, 0, 0],
         cursor: {
           y: false,
           points: { size: 7 },
@@ -130,18 +131,25 @@ function Canvas(p: Parameters<typeof Chart>[0]) {
         legend: { show: false },
         scales: {
           x: { range: (_, min, max) => [from(min, max, latest.current.span), max] },
-          y: { range: (_, _min, max) => [0, max > 0 ? max * 1.15 : 1] },
+          y: { range: (_, _min, max) => top(max, latest.current.whole) },
         },
         axes: [
           {
             ...axis,
             grid: { show: false },
-            size: 26,
-            gap: 6,
+            size: 22,
+            gap: 5,
             space: 70,
-            values: (_, ticks) => ticks.map((x) => clock(x * 1000, x * 1000).slice(0, 5)),
+            values: (_, ticks, _axis, _space, step) =>
+              ticks.map((x) => clock(x * 1000, x * 1000).slice(0, step < 60 ? undefined : 5)),
           },
-          { ...axis, size: 58, space: 32, values: (_, ticks) => ticks.map((v) => latest.current.format(v)) },
+          {
+            ...axis,
+            size: 58,
+            space: 32,
+            ...(p.whole ? { incrs: wholes } : {}),
+            values: (_, ticks) => once(ticks.map((v) => latest.current.format(v))),
+          },
         ],
         series: [
           {},
@@ -175,6 +183,19 @@ function Canvas(p: Parameters<typeof Chart>[0]) {
   useEffect(() => plot.current?.setData(data(p)), [p.t, p.lines]);
 
   return <div class="canvas" ref={box} role="img" aria-label={`${p.title}. ${t("chart.hint")}`} />;
+}
+
+/** Steps of an axis of counts: 1, 2, 5, 10, 20 … */
+const wholes = Array.from({ length: 12 }, (_, i) => [1, 2, 5].map((n) => n * 10 ** i)).flat();
+
+/** The values that are shown: from nought, with some room above the largest. */
+export function top(max: number, whole = false): [number, number] {
+  return [0, Math.max(whole ? 4 : 0, max > 0 ? max * 1.15 : 1)];
+}
+
+/** Labels, each once: ticks that look the same where numbers are rounded say nothing. */
+export function once(labels: string[]): string[] {
+  return labels.map((l, i) => (l === labels[i - 1] ? "" : l));
 }
 
 /** Where the time axis begins: with the first value, but at least two minutes and at most span before the last. */

@@ -31,7 +31,7 @@ export function Empty(p: { icon?: IconName; title: string; tone?: "ok"; children
   );
 }
 
-/** An error of the daemon, with what helps and another try. */
+/** An error of the daemon, with what helps and another try, unless the question itself was wrong. */
 export function Problem({ error, retry }: { error: ApiError; retry?: () => void }) {
   const title = error.status === 0 ? t("error.unreachable") : error.status === 403 ? t("error.forbidden") : error.title;
   return (
@@ -54,7 +54,7 @@ export function Problem({ error, retry }: { error: ApiError; retry?: () => void 
             </p>
           ))}
       </div>
-      {retry && (
+      {retry && error.status !== 422 && error.status !== 400 && (
         <button type="button" class="button" onClick={retry}>
           <Icon name="retry" />
           {t("error.retry")}

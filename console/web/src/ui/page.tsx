@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { t } from "../i18n";
+import { moment } from "../lib/format";
 import { href, path } from "../lib/router";
 
 /** A page: its title (also the window's), a line below it, buttons at the right, and the content. */
@@ -136,14 +137,15 @@ export function Tabs<T extends string>(p: {
   );
 }
 
-/** The button below a list that loads more of it. */
-export function Pager(p: { shown: number; more?: () => void; busy?: boolean }) {
+/** The button below a list that loads more of it; until is the time to which a search has come so far. */
+export function Pager(p: { shown: number; more?: () => void; busy?: boolean; until?: string }) {
   return (
     <div class="pager">
-      <span class="muted">{t("list.shown", { n: p.shown })}</span>
+      {p.shown > 0 && <span class="muted">{t("list.shown", { n: p.shown })}</span>}
+      {p.until && <span>{t("list.until", { time: moment(Date.parse(p.until)) })}</span>}
       {p.more && (
         <button type="button" class="button" disabled={p.busy} onClick={p.more}>
-          {p.busy ? t("load.loading") : t("list.more")}
+          {p.busy ? t("load.loading") : t(p.until ? "list.further" : "list.more")}
         </button>
       )}
     </div>

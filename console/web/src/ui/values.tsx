@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { Estimate, Status as StatusName } from "../api/types";
 import { known, t } from "../i18n";
-import { absolute, clock, duration, now, num, rate, relative, short } from "../lib/format";
+import { absolute, clock, counted, duration, now, num, rate, relative, short } from "../lib/format";
 import { Icon, type IconName } from "./icon";
 
 /** A time: how long ago, and in full when pointed at. exact: the time of day instead. */
@@ -27,12 +27,22 @@ export function Age({ at }: { at?: string }) {
   );
 }
 
-/** A number; zero may be dimmed so that others stand out. */
-export function Num({ n, dim, compact }: { n: number | null | undefined; dim?: boolean; compact?: boolean }) {
+/** A number; zero may be dimmed so that others stand out. capped: counted only so far, see counted. */
+export function Num({
+  n,
+  dim,
+  compact,
+  capped,
+}: {
+  n: number | null | undefined;
+  dim?: boolean;
+  compact?: boolean;
+  capped?: boolean;
+}) {
   if (n === null || n === undefined) return <span class="muted">–</span>;
   return (
     <span class={dim && n === 0 ? "num faint" : "num"} title={compact ? num(n) : undefined}>
-      {compact ? short(n) : num(n)}
+      {compact ? short(n) : capped ? counted(n) : num(n)}
     </span>
   );
 }

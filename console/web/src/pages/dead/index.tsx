@@ -4,7 +4,7 @@ import { may, type Query, segments } from "../../api/client";
 import { usePages, useResource } from "../../api/resource";
 import type { DeadRow, Feed, Filter, Groups, Replay, Status as StatusName } from "../../api/types";
 import { t } from "../../i18n";
-import { num } from "../../lib/format";
+import { counted } from "../../lib/format";
 import { query, setQuery } from "../../lib/router";
 import {
   Card,
@@ -69,8 +69,16 @@ const columns = (): Column<DeadRow>[] => [
       </div>
     ),
   },
-  { name: t("col.key"), hide: "narrow", cell: (r) => r.key && <Text value={r.key} /> },
-  { name: t("col.feed"), hide: "medium", cell: (r) => <Text value={r.feed} /> },
+  {
+    name: `${t("col.key")} · ${t("col.feed")}`,
+    hide: "narrow",
+    cell: (r) => (
+      <div class="two whole">
+        <span>{r.key ? <Text value={r.key} /> : <span class="faint">–</span>}</span>
+        <Text value={r.feed} />
+      </div>
+    ),
+  },
   { name: t("col.attempts"), num: true, hide: "medium", cell: (r) => <Num n={r.attempts} /> },
   { name: t("col.setaside"), num: true, cell: (r) => <Time at={r.deferred_at} /> },
 ];
@@ -149,25 +157,24 @@ export function DeadPage() {
   const id = (r: DeadRow) => `${r.feed} ${r.id}`;
   const rows = list.data ?? [];
   const chosen = rows.filter((r) => selected.has(id(r)));
-  const total = counts.data ? (counts.data.dead ?? 0) + (counts.data.parked ?? 0) : undefined;
+  const waiting = counts.data && [counts.data.dead ?? 0, counts.data.parked ?? 0];
   const reload = () => {
     setSelected(new Set());
     list.reload();
     counts.reload();
     groups.reload();
   };
-  const none = list.data?.length === 0;
+  const none = list.data?.length === 0 && !list.more;
   return (
     <Page
       title={t("dead.title")}
       lead={t("dead.lead")}
       actions={
         may("operator") &&
-        total !== undefined &&
-        total > 0 && (
+        waiting?.some((n) => n > 0) && (
           <button type="button" class="button" onClick={() => setBulk("all")}>
             {t("dead.act.all")}
-            <span class="count num">{num(total)}</span>
+            <span class="count num">{counted(...waiting)}</span>
           </button>
         )
       }

@@ -3,10 +3,10 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiError, segments, send } from "../../api/client";
 import type { Done, Feed } from "../../api/types";
 import { t } from "../../i18n";
-import { num, parseTime } from "../../lib/format";
+import { num } from "../../lib/format";
 import { navigate } from "../../lib/router";
 import { Action, Check, Field, Icon, Tabs } from "../../ui";
-import { plain, useCommand, useLast } from "../system";
+import { plain, useCommand, useLast, useMoments } from "../system";
 
 // Rewinding, adding and removing are for those who look after the whole.
 const admin = { role: "admin" } as const;
@@ -36,14 +36,15 @@ export function RewindFeed({ name, onDone }: { name: string; onDone: () => void 
   const [time, setTime] = useState("1h");
   const [id, setID] = useState("");
   const last = useLast();
+  const { resolve, resolved } = useMoments();
   const run = async (why: string, dryRun: boolean) => {
     if (dryRun) await last();
-    const when = parseTime(time, Date.now());
+    if (dryRun) resolve(time);
+    const when = resolved(time);
     if (by === "time" && !when) throw new ApiError(400, t("feeds.rewind.badtime"), "");
     if (by === "message" && !id.trim()) throw new ApiError(400, t("feeds.rewind.noid"), "");
     const where = by === "time" ? { time: when } : { id: id.trim() };
-    // The daemon wants a reason even to try it out.
-    return send<Done>("POST", `feeds/${segments(name)}/rewind`, { ...where, why: why || "dry run", dry_run: dryRun });
+    return send<Done>("POST", `feeds/${segments(name)}/rewind`, { ...where, why, dry_run: dryRun });
   };
   return (
     <Action
@@ -61,7 +62,7 @@ export function RewindFeed({ name, onDone }: { name: string; onDone: () => void 
       command={(why) =>
         command(
           "feeds rewind",
-          [name, ...(by === "time" ? ["--to", time.trim()] : ["--message", id.trim() || "ID"])],
+          [name, ...(by === "time" ? ["--to", resolved(time) || time.trim()] : ["--message", id.trim() || "ID"])],
           why,
         )
       }
@@ -147,7 +148,7 @@ export function RemoveFeed({ name }: { name: string }) {
 function Lost({ name }: { name: string }) {
   const [n, set] = useState<number>();
   useEffect(() => {
-    send<Done>("DELETE", `feeds/${segments(name)}`, { why: "dry run", dry_run: true }).then(
+    send<Done>("DELETE", `feeds/${segments(name)}`, { dry_run: true }).then(
       (d) => set(d.count),
       () => {}, // what is wrong is said when it is done
     );

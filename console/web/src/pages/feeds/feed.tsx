@@ -59,14 +59,14 @@ export function FeedPage({ name }: { name: string }) {
                 tone={f.aside.dead > 0 ? "bad" : undefined}
                 to={f.aside.dead > 0 ? to("/dead", { feed: name }) : undefined}
               >
-                <Num n={f.aside.dead} />
+                <Num n={f.aside.dead} capped />
               </Stat>
               <Stat
                 label={t("col.blocked")}
                 tone={f.aside.blocked > 0 ? "bad" : undefined}
                 to={f.aside.blocked > 0 ? to("/keys", { feed: name }) : undefined}
               >
-                <Num n={f.aside.blocked} />
+                <Num n={f.aside.blocked} capped />
               </Stat>
             </div>
             <Lanes lanes={f.lanes} members={f.members} paused={f.paused} />
@@ -79,10 +79,10 @@ export function FeedPage({ name }: { name: string }) {
                   items={[
                     [t("feeds.settled"), f.settled && <Time at={f.settled} />],
                     [t("feeds.canary"), f.canary && <Time at={f.canary} />],
-                    [t("status.scheduled"), f.aside.scheduled > 0 && <Num n={f.aside.scheduled} />],
-                    [t("status.retry"), f.aside.retry > 0 && <Num n={f.aside.retry} />],
-                    [t("status.waiting"), f.aside.waiting > 0 && <Num n={f.aside.waiting} />],
-                    [t("status.parked"), f.aside.parked > 0 && <Num n={f.aside.parked} />],
+                    [t("status.scheduled"), f.aside.scheduled > 0 && <Num n={f.aside.scheduled} capped />],
+                    [t("status.retry"), f.aside.retry > 0 && <Num n={f.aside.retry} capped />],
+                    [t("status.waiting"), f.aside.waiting > 0 && <Num n={f.aside.waiting} capped />],
+                    [t("status.parked"), f.aside.parked > 0 && <Num n={f.aside.parked} capped />],
                     [
                       t("nav.audit"),
                       <Link to={to("/audit", { feed: name })} key="a">

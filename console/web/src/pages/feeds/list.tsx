@@ -100,7 +100,7 @@ function Some({ n, to }: { n: number; to: string }) {
   if (n === 0) return <Num n={0} dim />;
   return (
     <Link to={to} class="bad-text">
-      <Num n={n} />
+      <Num n={n} capped />
     </Link>
   );
 }

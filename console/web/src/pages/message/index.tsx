@@ -1,11 +1,13 @@
 // The whole way of one message.
+import { useState } from "preact/hooks";
 import { me, segments } from "../../api/client";
 import { useResource } from "../../api/resource";
-import type { Journey } from "../../api/types";
+import type { AuditEntry, Journey } from "../../api/types";
 import { t } from "../../i18n";
 import { bytes, num } from "../../lib/format";
 import { to } from "../../lib/router";
 import { Card, Command, Copy, Facts, Icon, Link, Page, Payload, Problem, Skeleton, Status, Text, Time } from "../../ui";
+import { Entry } from "../record";
 import { Legs } from "./legs";
 import { Timeline } from "./timeline";
 
@@ -85,6 +87,26 @@ function Details({ j }: { j: Journey }) {
   );
 }
 
+/** The log keeps what was enqueued: says so where something else was delivered. */
+function Edited({ records }: { records: AuditEntry[] }) {
+  const [open, setOpen] = useState(false);
+  const edits = records.filter((r) => r.action === "edit");
+  if (edits.length === 0) return null;
+  const last = edits.reduce((a, b) => (b.n > a.n ? b : a));
+  return (
+    <div class="notice small edited">
+      <Icon name="edit" size={14} />
+      <span>
+        {t("message.edited")}{" "}
+        <button type="button" class="text-link" onClick={() => setOpen(true)}>
+          {t("message.record")}
+        </button>
+      </span>
+      {open && <Entry of={last} onClose={() => setOpen(false)} />}
+    </div>
+  );
+}
+
 export function MessagePage({ id }: { id: string }) {
   const journey = useResource<Journey>(`messages/${segments(id)}`);
   const j = journey.data;
@@ -137,6 +159,7 @@ export function MessagePage({ id }: { id: string }) {
             </div>
             <div class="stack">
               <Card title={t("message.payload")}>
+                {j.in_log && <Edited records={j.records} />}
                 <Payload value={j.message.payload} />
               </Card>
               <Headers headers={j.message.headers} />

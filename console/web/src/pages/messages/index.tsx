@@ -1,5 +1,5 @@
 // The log: search, or watch what comes.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Query } from "../../api/client";
 import { usePages, useResource } from "../../api/resource";
 import type { Feed, LogRow, Status as StatusName } from "../../api/types";
@@ -24,10 +24,10 @@ function asked(tail: boolean): Query {
   return q;
 }
 
-/** Durations such as 2h are times when they are asked, not when the address was written: rounded, so that the list stays. */
-function times(q: Query): Query {
-  const at = Math.floor(now.peek() / 60_000) * 60_000;
-  for (const f of ["since", "until"] as const) if (q[f]) q[f] = parseTime(String(q[f]), at) || undefined;
+/** Durations such as 2h are times when they are asked, not when the address was written. */
+function times(wanted: Query): Query {
+  const q = { ...wanted };
+  for (const f of ["since", "until"] as const) if (q[f]) q[f] = parseTime(String(q[f]), Date.now()) || undefined;
   return q;
 }
 
@@ -121,7 +121,8 @@ function SearchForm({ feeds, tail }: { feeds: Feed[]; tail: boolean }) {
 }
 
 function Found() {
-  const q = times(asked(false));
+  const wanted = asked(false);
+  const q = useMemo(() => times(wanted), [JSON.stringify(wanted)]);
   const some = Object.keys(q).length > 0;
   const list = usePages<LogRow>("messages", q);
   return (
@@ -129,16 +130,14 @@ function Found() {
       {list.error && <Problem error={list.error} retry={list.reload} />}
       <Card flush>
         {list.loading && <Skeleton rows={12} />}
-        {list.data?.length === 0 && (
+        {list.data?.length === 0 && !list.more && (
           <Empty icon="messages" title={some ? t("messages.none") : t("messages.empty")}>
             {some ? t("messages.none.help") : t("messages.empty.help")}
           </Empty>
         )}
-        {list.data && list.data.length > 0 && (
-          <>
-            <MessagesTable rows={list.data} />
-            <Pager shown={list.data.length} more={list.more} busy={list.busy} />
-          </>
+        {list.data && list.data.length > 0 && <MessagesTable rows={list.data} />}
+        {list.data && (list.data.length > 0 || list.more) && (
+          <Pager shown={list.data.length} more={list.more} busy={list.busy} until={list.until} />
         )}
       </Card>
     </>

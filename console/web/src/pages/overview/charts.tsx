@@ -69,6 +69,7 @@ export function Charts() {
           />
           <Chart
             title={t("overview.pending")}
+            whole
             group="overview"
             span={span}
             t={data.t}

@@ -6,7 +6,7 @@ import { t } from "../../i18n";
 import { parseTime } from "../../lib/format";
 import { navigate } from "../../lib/router";
 import { Action, Check, Field, Select } from "../../ui";
-import { useLast } from "../system";
+import { useLast, useMoments } from "../system";
 
 const empty = { feed: "", type: "", topic: "", key: "", tenant: "", since: "1h", until: "", rate: "100" };
 type Draft = typeof empty;
@@ -17,18 +17,22 @@ export function StartReplay({ onDone }: { onDone: () => void }) {
   const [draft, setDraft] = useState<Draft>(empty);
   const [force, setForce] = useState(false);
   const last = useLast();
+  const { resolve, resolved } = useMoments();
   const names = (feeds.data ?? []).map((f) => f.name);
   const feed = draft.feed || (names.includes("default") ? "default" : (names[0] ?? ""));
   const set = (k: keyof Draft) => (v: string) => setDraft({ ...draft, [k]: v });
   const bad = (k: "since" | "until") =>
     draft[k] && !parseTime(draft[k], Date.now()) ? t("messages.time.bad") : undefined;
   const run = async (why: string, dryRun: boolean) => {
-    if (dryRun) await last();
+    if (dryRun) {
+      await last();
+      resolve(draft.since, draft.until);
+    }
     if (bad("since") || bad("until")) throw new ApiError(400, t("messages.time.bad"), "");
     const rate = Number(draft.rate || 0);
     if (!Number.isInteger(rate) || rate < 0) throw new ApiError(400, t("replays.badrate"), "");
     const text = (k: keyof Draft) => draft[k].trim() || undefined;
-    const when = (k: "since" | "until") => (draft[k] ? parseTime(draft[k], Date.now()) : undefined);
+    const when = (k: "since" | "until") => resolved(draft[k]) || undefined;
     const filter = {
       feed,
       type: text("type"),
