@@ -39,7 +39,9 @@ export function counted(...counts: number[]): string {
 
 /** A short number: 1.2K, 3.4M. */
 export function short(n: number): string {
-  return Math.abs(n) < 10_000 ? num(n) : formatter({ notation: "compact", maximumFractionDigits: 1 }).format(n);
+  if (Math.abs(n) < 10_000) return num(n);
+  const text = formatter({ notation: "compact", maximumFractionDigits: 1 }).format(n);
+  return text.replace(/m$/, "M"); // British English writes 10m, which reads as minutes here
 }
 
 /** A rate: one digit after the point below 10, none above 100. */
