@@ -66,7 +66,7 @@ func (r *refuser) fail(m *postrider.Message) (error, bool) {
 
 // asideCounts returns what is set aside, by status.
 func asideCounts(w *world) map[postrider.Status]int {
-	counts, err := w.store.Count(w.t.Context(), desk.Filter{})
+	counts, err := w.store.Count(w.t.Context(), desk.Filter{}, 0)
 	if err != nil {
 		w.t.Error(err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,12 +45,17 @@ func inspect(ctx context.Context, log *slog.Logger, d openDestination) {
 }
 
 func report(log *slog.Logger, found postrider.Inspection) {
-	settings := make([]string, len(found.Settings))
-	for i, s := range found.Settings {
-		settings[i] = s.Name + "=" + s.Value
+	var settings []string
+	for _, s := range found.Settings { // several names may lead to the same thing
+		if text := s.Name + "=" + s.Value; !slices.Contains(settings, text) {
+			settings = append(settings, text)
+		}
 	}
 	log.Info("relay: confirmed means", "meaning", found.Confirmed, "settings", strings.Join(settings, ", "))
-	for _, w := range found.Warnings {
+	for i, w := range found.Warnings {
+		if slices.Contains(found.Warnings[:i], w) {
+			continue
+		}
 		log.Warn("relay: the destination needs attention", "danger", w.Danger, "remedy", w.Remedy)
 	}
 }

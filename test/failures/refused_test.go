@@ -101,7 +101,7 @@ func TestRefused(t *testing.T) {
 	close(over)
 	fleet.Wait()
 	w.check(t, perKey)
-	counts, err := s.desk.Count(t.Context(), desk.Filter{})
+	counts, err := s.desk.Count(t.Context(), desk.Filter{}, 0)
 	if err != nil || len(counts) != 1 || counts[postrider.StatusDead] != 5 {
 		t.Errorf("set aside are %v, %v; want the 5 that were skipped", counts, err)
 	}

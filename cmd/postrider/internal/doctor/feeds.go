@@ -182,7 +182,7 @@ func askRoutes(ctx context.Context, p *patient) ([]Finding, error) {
 		}
 		shown := lost[:min(len(lost), 10)]
 		found = append(found, Finding{Severity: Warning,
-			Finding: fmt.Sprintf("the feed %s has no route for messages of %d types that are in the log: %s", plan.Name, len(lost), strings.Join(shown, ", ")),
+			Finding: fmt.Sprintf("the feed %s has no route for messages that are in the log: of %s", plan.Name, strings.Join(shown, ", ")),
 			Why:     "They are refused, and the later messages of their keys wait behind them.",
 			Fix:     fmt.Sprintf("add to feeds.%s.routes: {types: [%s]}; with drop: true if nobody wants them", plan.Name, strings.Join(shown, ", "))})
 	}

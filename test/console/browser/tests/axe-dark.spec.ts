@@ -1,0 +1,3 @@
+import { examine } from "../axe.ts";
+
+examine("dark");

@@ -1,0 +1,142 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// pictures is whether docs/console is renewed. Nothing else is done then, so that they show an ordinary day.
+var pictures = os.Getenv("UPDATE_SCREENSHOTS") == "1"
+
+// TestConsole lets a browser use the console of a business at work. UPDATE_SCREENSHOTS=1 renews docs/console.
+// BROWSER_TESTS has arguments for Playwright, such as the name of a file.
+func TestConsole(t *testing.T) {
+	install(t)
+	s := newShop(t)
+	s.seed()
+	ctx, cancel := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	t.Cleanup(func() { cancel(); work.Wait() })
+	background := func(f func() error) {
+		work.Go(func() {
+			if err := f(); err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	s.seedSagas(ctx, background)
+	s.seedKeys(ctx)
+	s.consume(ctx, background)
+
+	common := file{Shop: s.db.dsn, Billing: s.billing.dsn, NATS: s.nats, Stream: s.stream, Partner: s.partner.URL + "/hooks/{name}"}
+	first, second := common, common
+	first.Health, first.Console = freeAddress(t), freeAddress(t)
+	second.Health, second.Console, second.Prefix = freeAddress(t), freeAddress(t), prefix
+	firstFile := first.write(t, "postrider.yaml")
+	start(t, "relay", "--config", firstFile)
+	behind := start(t, "relay", "--config", second.write(t, "postrider.yaml"))
+	answers(t, "http://"+first.Health+"/readyz", http.StatusOK)
+	answers(t, "http://"+second.Health+"/readyz", http.StatusOK)
+	background(func() error { s.produce(ctx); return nil })
+	s.scene.Console, s.scene.Proxy = "http://"+first.Console+"/", proxied(t, second.Console)+prefix+"/"
+	s.scene.Control = s.control(t, behind)
+	s.settle(first.Console)
+	for _, act := range []string{"pause", "resume"} {
+		run(t, "feeds", act, "ledger", "--dsn", s.billing.dsn, "--reason", "bảo trì máy chủ")
+	}
+	s.browse()
+}
+
+// settle waits until everything that fails has failed.
+func (s *shop) settle(console string) {
+	s.t.Helper()
+	eventually(s.t, "dead letters", func() error {
+		var n struct{ Dead int }
+		if err := getJSON("http://"+console+"/api/v1/dead/count?db=shop", tokens["wei"], &n); err != nil {
+			return err
+		}
+		if want := 60; n.Dead < want {
+			return fmt.Errorf("%d dead letters, want %d", n.Dead, want)
+		}
+		return nil
+	})
+	eventually(s.t, "sagas", func() error {
+		n := map[string]int{}
+		if err := getJSON("http://"+console+"/api/v1/sagas/count?db=shop", tokens["wei"], &n); err != nil {
+			return err
+		}
+		if n["completed"] != 8 || n["stuck"] != 3 || n["waiting"] != 3 || n["running"] != 2 || n["compensated"] != 1 {
+			return fmt.Errorf("%v", n)
+		}
+		return nil
+	})
+}
+
+func getJSON(url, token string, into any) error {
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return errors.New(resp.Status)
+	}
+	return json.NewDecoder(resp.Body).Decode(into)
+}
+
+// install brings the test programs of the browser if they are missing.
+func install(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("npm"); err != nil {
+		t.Fatal("npm is missing: the tests of the console run in a browser, and Playwright needs it")
+	}
+	if _, err := os.Stat("browser/node_modules/@playwright/test"); err == nil {
+		return
+	}
+	cmd := exec.Command("npm", "ci", "--no-fund", "--no-audit")
+	cmd.Dir = "browser"
+	cmd.Env = append(os.Environ(), "PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("npm ci: %v\n%s", err, out)
+	}
+}
+
+// browse runs the tests of the browser.
+func (s *shop) browse() {
+	s.t.Helper()
+	text, err := json.Marshal(s.scene)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	scene := filepath.Join(s.t.TempDir(), "scene.json")
+	if err := os.WriteFile(scene, text, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	args := []string{"playwright", "test"}
+	if pictures {
+		args = append(args, "screenshots")
+	}
+	if more := os.Getenv("BROWSER_TESTS"); more != "" {
+		args = append(args, more)
+	}
+	cmd := exec.CommandContext(s.t.Context(), "npx", args...)
+	cmd.Dir = "browser"
+	cmd.Env = append(os.Environ(), "CONSOLE_SCENE="+scene, "CONSOLE_OUTPUT="+s.t.TempDir())
+	cmd.Stdout, cmd.Stderr = s.t.Output(), s.t.Output()
+	if err := cmd.Run(); err != nil {
+		s.t.Errorf("the tests of the browser: %v", err)
+	}
+}

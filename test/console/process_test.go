@@ -1,0 +1,197 @@
+package console
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary builds the command once for all tests.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "postrider-console-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "postrider")
+	build := exec.Command("go", "build", "-o", path, ".")
+	build.Dir = "../../cmd/postrider"
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the command: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := binary(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// process is a command that runs until it is stopped, and can be started again with the same arguments.
+type process struct {
+	t    *testing.T
+	args []string
+
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	done chan struct{}
+	said buffer
+}
+
+// buffer is what a process has said, for several readers and writers.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// start runs the command until the test ends.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, args: args}
+	t.Cleanup(func() {
+		p.kill(syscall.SIGKILL)
+		if t.Failed() {
+			t.Logf("postrider %s said:\n%s", strings.Join(args, " "), lastLines(p.said.String(), 30))
+		}
+	})
+	if err := p.launch(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *process) launch() error {
+	path, err := binary()
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cmd, p.done = exec.Command(path, p.args...), make(chan struct{})
+	p.cmd.Stdout, p.cmd.Stderr = &p.said, &p.said
+	p.cmd.Env = environment()
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	go func(cmd *exec.Cmd, done chan struct{}) {
+		_ = cmd.Wait()
+		close(done)
+	}(p.cmd, p.done)
+	return nil
+}
+
+// kill ends the process, and returns when it has ended.
+func (p *process) kill(how syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil || p.cmd.Process == nil {
+		return
+	}
+	_ = p.cmd.Process.Signal(how)
+	<-p.done
+}
+
+// run runs the command to its end, and returns what it has said.
+func run(t *testing.T, args ...string) string {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Env = environment()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("postrider %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// environment is that of the test without what would change the command's configuration.
+func environment() []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "POSTRIDER_") && !strings.HasPrefix(v, "OUTBOX_") && !strings.HasPrefix(v, "INTEV_") && !strings.HasPrefix(v, "OTEL_") {
+			env = append(env, v)
+		}
+	}
+	return append(env, "TZ=UTC")
+}
+
+// freeAddress is an address of this machine where nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// eventually waits until ok, and fails the test if that takes too long.
+func eventually(t *testing.T, what string, ok func() error) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ok()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: still not after 30 s: %v", what, err)
+		}
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		}
+	}
+}
+
+// answers waits until an address answers with a status.
+func answers(t *testing.T, url string, status int) {
+	t.Helper()
+	eventually(t, url, func() error {
+		resp, err := http.Get(url)
+		if err != nil {
+			return errors.New("nobody answers")
+		}
+		resp.Body.Close()
+		if resp.StatusCode != status {
+			return fmt.Errorf("answers %s", resp.Status)
+		}
+		return nil
+	})
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
