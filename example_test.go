@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/postrider/postrider"
@@ -108,4 +109,38 @@ func ExampleOutbox() {
 		}
 	}
 	// Output: order.placed order/42
+}
+
+// census counts what is enqueued. An observer of one's own embeds what it does not care for.
+type census struct {
+	postrider.Observer
+	n map[string]int
+}
+
+func (c census) Enqueue(ctx context.Context, msgs []postrider.Message) (context.Context, func([]int, error)) {
+	return ctx, func(repeats []int, err error) {
+		if err != nil {
+			return
+		}
+		for i := range msgs {
+			if !slices.Contains(repeats, i) {
+				c.n[msgs[i].Type]++
+			}
+		}
+	}
+}
+
+// Packages telemetry/prometheus and telemetry/otel have observers that are ready to use.
+func ExampleObserveOutbox() {
+	count := census{postrider.Observers(), make(map[string]int)}
+	store := memory.New(memory.Config{})
+	outbox := postrider.ObserveOutbox(memory.Outbox[*sql.Tx](store), count)
+	for _, id := range []string{"42", "43"} {
+		if err := (&orders{outbox}).place(context.Background(), nil, id); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	fmt.Println(count.n)
+	// Output: map[order.placed:2]
 }
