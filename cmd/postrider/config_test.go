@@ -161,6 +161,7 @@ func TestConfigurationPage(t *testing.T) {
 	variables := map[string]string{
 		"DATABASE_URL": "postgres://relay@localhost/app", "RABBITMQ_URL": "amqp://localhost", "NATS_URL": "nats://localhost",
 		"KAFKA_PASSWORD": "x", "HEALTH_TOKEN": "x",
+		"ANN_TOKEN": strings.Repeat("x", 24), "OIDC_SECRET": "x", "SESSION_KEY": strings.Repeat("x", 32),
 	}
 	lookup := func(name string) (string, bool) { value, ok := variables[name]; return value, ok }
 	secret := writeConfig(t, "secret")
