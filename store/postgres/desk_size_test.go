@@ -60,7 +60,7 @@ func (a *archive) grow(size int) {
 // everything.
 func TestDeskCost(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, dsn string) {
-		a := newArchive(t, dsn, 60_000, 5)
+		a := newArchive(t, dsn, 120_000, 5)
 		var before map[string]int
 		for _, size := range []int{a.size / 2, a.size} {
 			a.grow(size)
