@@ -55,7 +55,7 @@ type Messages struct {
 }
 
 // searched is for how long the log is searched before what was found is shown. A call of the store may take as long again.
-const searched = 100 * time.Millisecond
+const searched = 50 * time.Millisecond
 
 func (s *Server) messages(ctx context.Context, d *database, in *Messages) (*Page[LogRow], error) {
 	log, err := has(d.Log, "log")

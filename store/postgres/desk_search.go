@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	searchFor  = 150 * time.Millisecond // how long the log is searched for one page
+	searchFor  = 100 * time.Millisecond // how long the log is searched for one page
 	searchStep = 20_000                 // how many numbers are looked at in a first step
 	searchTick = 25 * time.Millisecond  // a step that takes longer is not followed by a larger one
 	timeSlack  = time.Minute            // by how much numbers and times of the log may differ in their order
