@@ -261,3 +261,12 @@ func ExampleWindowError() {
 	// billing 1h0m0s 2h0m0s
 	// <nil> 1 late handled
 }
+
+// What a consumer has set aside lies in a feed of its own, whose name tells whose it is.
+func ExampleConsumerOf() {
+	fmt.Println(inbox.ConsumerOf(inbox.Feed("billing")))
+	fmt.Println(inbox.ConsumerOf("default") == "")
+	// Output:
+	// billing
+	// true
+}

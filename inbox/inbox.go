@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	"github.com/postrider/postrider"
@@ -57,7 +58,18 @@ func New[Tx any](store Store[Tx], name string, cfg Config) (*Inbox[Tx], error) {
 func (in *Inbox[Tx]) Name() string { return in.name }
 
 // Feed returns the name under which operators find what a consumer has set aside.
-func Feed(consumer string) string { return "inbox/" + consumer }
+func Feed(consumer string) string { return feedPrefix + consumer }
+
+// ConsumerOf returns the name of the consumer that a [Feed] belongs to; empty if it is a feed of relays.
+func ConsumerOf(feed string) string {
+	name, ok := strings.CutPrefix(feed, feedPrefix)
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+const feedPrefix = "inbox/"
 
 // Handle registers the handler for a type of message. The type "*" stands for all that have no handler of their own.
 func (in *Inbox[Tx]) Handle(messageType string, handle Handler[Tx]) {

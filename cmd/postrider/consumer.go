@@ -44,18 +44,9 @@ func (w *whose) Set(value string) error {
 func (w *whose) String() string { return "" }
 func (w *whose) Type() string   { return "string" }
 
-// consumerOf returns the name of the consumer that a feed belongs to; empty if it is a feed of relays.
-func consumerOf(feed string) string {
-	name, ok := strings.CutPrefix(feed, inbox.Feed(""))
-	if !ok {
-		return ""
-	}
-	return name
-}
-
 // refuseConsumer keeps names that belong to consumers from being used for feeds of the log.
 func refuseConsumer(feed string) error {
-	if name := consumerOf(feed); name != "" {
+	if name := inbox.ConsumerOf(feed); name != "" {
 		return usagef("a feed cannot be called %s: that is where the consumer %s keeps what it has set aside", feed, shellWord(name))
 	}
 	return nil
@@ -63,7 +54,7 @@ func refuseConsumer(feed string) error {
 
 // flagFor is the flag that chooses a feed or a consumer, for the next command to type.
 func flagFor(feed string) string {
-	if name := consumerOf(feed); name != "" {
+	if name := inbox.ConsumerOf(feed); name != "" {
 		return "--consumer " + shellWord(name)
 	}
 	return "--feed " + shellWord(feed)

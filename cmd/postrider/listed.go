@@ -13,6 +13,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/inbox"
 )
 
 // listed is a message on its way to one feed, in the lists of "messages" and "dead".
@@ -39,14 +40,14 @@ type listed struct {
 
 func listDeferred(d *postrider.Deferred) listed {
 	return listed{
-		d.ID, d.Feed, consumerOf(d.Feed), d.Seq, d.Shard, d.Status, d.Type, d.Topic, d.OrderKey(), d.TenantID, d.Attempts, d.Blocking, d.LastError,
+		d.ID, d.Feed, inbox.ConsumerOf(d.Feed), d.Seq, d.Shard, d.Status, d.Type, d.Topic, d.OrderKey(), d.TenantID, d.Attempts, d.Blocking, d.LastError,
 		d.EnqueuedAt, d.DeferredAt, d.TriedAt, d.AvailableAt, d.Job,
 	}
 }
 
 func listLogged(e *desk.Logged) listed {
 	return listed{
-		ID: e.ID, Feed: e.Feed, Consumer: consumerOf(e.Feed), Seq: e.Seq, Shard: e.Shard, Status: e.Status, Type: e.Type, Topic: e.Topic, Key: e.OrderKey(),
+		ID: e.ID, Feed: e.Feed, Consumer: inbox.ConsumerOf(e.Feed), Seq: e.Seq, Shard: e.Shard, Status: e.Status, Type: e.Type, Topic: e.Topic, Key: e.OrderKey(),
 		Tenant: e.TenantID, Attempts: e.Attempts, Error: e.LastError, Enqueued: e.EnqueuedAt, Available: e.AvailableAt,
 	}
 }

@@ -40,18 +40,9 @@ func shellWord(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
-// consumerOf returns the name of the consumer that a feed belongs to; empty if it is a feed of relays.
-func consumerOf(feed string) string {
-	name, ok := strings.CutPrefix(feed, inbox.Feed(""))
-	if !ok {
-		return ""
-	}
-	return name
-}
-
 // whose is the flag that chooses a feed or a consumer.
 func whose(feed string) []string {
-	switch name := consumerOf(feed); {
+	switch name := inbox.ConsumerOf(feed); {
 	case name != "":
 		return []string{"--consumer", name}
 	case feed != "":

@@ -118,11 +118,7 @@ func (s *Server) deadCount(ctx context.Context, d *database, in *DeadFilter) (ma
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]int, len(counts))
-	for status, n := range counts {
-		out[string(status)] = n
-	}
-	return out, nil
+	return byName(counts), nil
 }
 
 // Groups are messages that are set aside, by error.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/inbox"
 )
 
 // NewFeed asks for a feed.
@@ -23,7 +24,7 @@ func (s *Server) addFeed(ctx context.Context, d *database, in *NewFeed) (*Done, 
 	if err != nil {
 		return nil, err
 	}
-	if c := consumerOf(in.Body.Name); c != "" {
+	if c := inbox.ConsumerOf(in.Body.Name); c != "" {
 		return nil, invalid("a feed cannot be called %s: that is where the consumer %s keeps what it has set aside", in.Body.Name, c)
 	}
 	if err := feeds.AddFeed(ctx, by(ctx, in.Body.Why), in.Body.Name, in.Body.Oldest); err != nil {

@@ -76,11 +76,7 @@ func (s *Server) sagaCount(ctx context.Context, d *database, in *SagaFilter) (ma
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]int, len(counts))
-	for status, n := range counts {
-		out[string(status)] = n
-	}
-	return out, nil
+	return byName(counts), nil
 }
 
 // Saga is all there is to know of a saga.

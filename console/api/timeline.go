@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/inbox"
 )
 
 // Step is one thing that has happened to a message, or will.
@@ -66,7 +67,7 @@ func boolRank(b bool) int {
 func stepsOf(l *Leg) []Step {
 	var steps []Step
 	where, carried := l.Feed, "relay"
-	if name := consumerOf(l.Feed); name != "" {
+	if name := inbox.ConsumerOf(l.Feed); name != "" {
 		where, carried = name, "consumer"
 	}
 	add := func(at time.Time, kind, text, detail string) {
