@@ -48,6 +48,20 @@ func TestReplay(t *testing.T) {
 	s.want(ask("POST /orders/1?a=b", "another", "Idempotency-Key", "k2"), 201, 2, 0)
 }
 
+// TestMultipart: whoever sends a form again may build it again, with another boundary. It is the same request.
+func TestMultipart(t *testing.T) {
+	s := open(t)
+	s.plain("POST /forms", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(201) })
+	form := func(boundary, value string) *http.Request {
+		body := "--" + boundary + "\r\nContent-Disposition: form-data; name=a\r\n\r\n" + value + "\r\n--" + boundary + "--\r\n"
+		return ask("POST /forms", body, "Content-Type", "multipart/form-data; boundary="+boundary)
+	}
+	s.want(form("one", "1"), 201, 1, 0)
+	s.want(form("two", "1"), 201, 1, 0)
+	s.want(form("two", "2"), 422, 1, 0)
+	s.want(ask("POST /forms", "--one", "Content-Type", "multipart/form-data"), 422, 1, 0)
+}
+
 // TestOverTheWire: through a real server too, both answers are equal in all that matters.
 func TestOverTheWire(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{

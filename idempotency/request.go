@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"strings"
 )
@@ -114,9 +115,24 @@ func shorten(route string) string {
 }
 
 func fingerprint(r *http.Request, body []byte) Fingerprint {
-	sum := sha256.Sum256(body)
+	sum := contentSum(r.Header.Get("Content-Type"), body)
 	h := sha256.New()
 	io.WriteString(h, r.Method+" "+r.URL.EscapedPath()+"?"+r.URL.RawQuery+"\n") // none of them has a line break
 	h.Write(sum[:])
 	return Fingerprint(h.Sum(nil))
+}
+
+// contentSum is a SHA-256 of a body. The boundary of a multipart body is left out: clients make up another one each time they
+// build the same body.
+func contentSum(contentType string, body []byte) [sha256.Size]byte {
+	kind, params, _ := mime.ParseMediaType(contentType)
+	if !strings.HasPrefix(kind, "multipart/") || params["boundary"] == "" {
+		return sha256.Sum256(body)
+	}
+	h := sha256.New()
+	for part := range bytes.SplitSeq(body, []byte("--"+params["boundary"])) {
+		sum := sha256.Sum256(part)
+		h.Write(sum[:])
+	}
+	return [sha256.Size]byte(h.Sum(nil))
 }

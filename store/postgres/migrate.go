@@ -115,7 +115,7 @@ func (m *Migrator) Status(ctx context.Context) ([]Migration, error) {
 	return all, nil
 }
 
-// Roles creates the producer and relay roles if they are missing and grants them what they need. It takes the right to
+// Roles creates the roles of producers, relays, consumers and operators if they are missing and grants them what they need. It takes the right to
 // create roles.
 func (m *Migrator) Roles(ctx context.Context) error {
 	err := m.locked(ctx, func(tx pgx.Tx) error { return m.run(ctx, tx, m.script.Roles()) })

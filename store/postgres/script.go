@@ -42,7 +42,7 @@ func (s Script) All() string {
 	return b.String()
 }
 
-// Roles returns the statements that create the producer and relay roles and grant them what they need.
+// Roles returns the statements that create the roles of producers, relays, consumers and operators and grant them what they need.
 func (s Script) Roles() string {
 	return strings.ReplaceAll(s.cfg.in(read("roles")), "@name@", s.cfg.Schema)
 }
