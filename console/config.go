@@ -9,6 +9,7 @@ import (
 
 	"github.com/postrider/postrider/console/auth"
 	"github.com/postrider/postrider/console/source"
+	"github.com/postrider/postrider/internal/phrase"
 )
 
 // Config is what a console shows, and to whom.
@@ -85,7 +86,7 @@ func (c Config) withDefaults() (Config, []error) {
 		errorf("sample is %s: want at least 1 s", c.Sample)
 	}
 	if c.Scrub == nil {
-		c.Scrub = scrub
+		c.Scrub = phrase.WithoutPasswords
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/store/postgres"
 )
 
@@ -33,7 +34,7 @@ func (a *app) act(ctx context.Context, d *postgres.Desk, c change, act desk.Act,
 			return a.notSetAside(filter.ID)
 		}
 		if counts[i] == 0 && filter.Head && filter.Key != "" {
-			text := fmt.Sprintf("no message of key %s blocks it", shellWord(filter.Key))
+			text := fmt.Sprintf("no message of key %s blocks it", phrase.ShellWord(filter.Key))
 			return hintedError{wordedError{desk.ErrNoMessage, text}, "for the list: " + a.next("keys blocked")}
 		}
 		plan.Count += counts[i]
@@ -48,7 +49,7 @@ func (a *app) act(ctx context.Context, d *postgres.Desk, c change, act desk.Act,
 	if !c.yes {
 		a.showSample(plan.Count, plan.Sample)
 	}
-	if err := a.confirm(c.danger, questions[act](quantity(plan.Count, "message", "messages"))); err != nil {
+	if err := a.confirm(c.danger, questions[act](phrase.Quantity(plan.Count, "message", "messages"))); err != nil {
 		return err
 	}
 	plan.Count = 0
@@ -59,7 +60,7 @@ func (a *app) act(ctx context.Context, d *postgres.Desk, c change, act desk.Act,
 		n, err := d.Act(ctx, c.by(), act, filter, counts[i]) // not those that have come since the user was asked
 		plan.Count += n
 		if err != nil {
-			a.notef("done to %s before this:", quantity(plan.Count, "message", "messages"))
+			a.notef("done to %s before this:", phrase.Quantity(plan.Count, "message", "messages"))
 			return err
 		}
 	}
@@ -108,13 +109,13 @@ func (a *app) reportAct(r acted) error {
 		return a.json(r)
 	}
 	if r.Done {
-		_, err := fmt.Fprintf(a.out, "%s: %s\n", r.Action, quantity(r.Count, "message", "messages"))
+		_, err := fmt.Fprintf(a.out, "%s: %s\n", r.Action, phrase.Quantity(r.Count, "message", "messages"))
 		return err
 	}
 	if r.Count == 0 {
 		return nil
 	}
-	if _, err := fmt.Fprintf(a.out, "would %s %s\n", r.Action, quantity(r.Count, "message", "messages")); err != nil {
+	if _, err := fmt.Fprintf(a.out, "would %s %s\n", r.Action, phrase.Quantity(r.Count, "message", "messages")); err != nil {
 		return err
 	}
 	return a.list(r.Sample, false)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/internal/phrase"
 )
 
 // whose is the value of --feed, or of --consumer: what a consumer has set aside lies in a feed of its own.
@@ -47,7 +48,7 @@ func (w *whose) Type() string   { return "string" }
 // refuseConsumer keeps names that belong to consumers from being used for feeds of the log.
 func refuseConsumer(feed string) error {
 	if name := inbox.ConsumerOf(feed); name != "" {
-		return usagef("a feed cannot be called %s: that is where the consumer %s keeps what it has set aside", feed, shellWord(name))
+		return usagef("a feed cannot be called %s: that is where the consumer %s keeps what it has set aside", feed, phrase.ShellWord(name))
 	}
 	return nil
 }
@@ -55,9 +56,9 @@ func refuseConsumer(feed string) error {
 // flagFor is the flag that chooses a feed or a consumer, for the next command to type.
 func flagFor(feed string) string {
 	if name := inbox.ConsumerOf(feed); name != "" {
-		return "--consumer " + shellWord(name)
+		return "--consumer " + phrase.ShellWord(name)
 	}
-	return "--feed " + shellWord(feed)
+	return "--feed " + phrase.ShellWord(feed)
 }
 
 // consumerStatus is what "status" says of a consumer.
@@ -90,10 +91,10 @@ func (a *app) consumers(ctx context.Context, pool *pgxpool.Pool) ([]consumerStat
 		c := &all[i]
 		c.Problems = []problem{}
 		if c.Dead > 0 {
-			c.Problems = append(c.Problems, problem{"dead", quantity(c.Dead, "dead letter", "dead letters"), a.next("dead ls --consumer", c.Name)})
+			c.Problems = append(c.Problems, problem{"dead", phrase.Quantity(c.Dead, "dead letter", "dead letters"), a.next("dead ls --consumer", c.Name)})
 		}
 		if c.Blocked > 0 {
-			c.Problems = append(c.Problems, problem{"blocked", quantity(c.Blocked, "key is blocked", "keys are blocked"), a.next("keys blocked --consumer", c.Name)})
+			c.Problems = append(c.Problems, problem{"blocked", phrase.Quantity(c.Blocked, "key is blocked", "keys are blocked"), a.next("keys blocked --consumer", c.Name)})
 		}
 		c.Healthy = len(c.Problems) == 0
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/store/postgres"
 )
 
@@ -182,7 +183,7 @@ func differences(old, edited *postrider.Message) []string {
 		changes = append(changes, fmt.Sprintf("headers %q to %q", old.Headers, edited.Headers))
 	}
 	if !bytes.Equal(old.Payload, edited.Payload) {
-		changes = append(changes, fmt.Sprintf("payload of %s to %d", quantity(len(old.Payload), "byte", "bytes"), len(edited.Payload)))
+		changes = append(changes, fmt.Sprintf("payload of %s to %d", phrase.Quantity(len(old.Payload), "byte", "bytes"), len(edited.Payload)))
 	}
 	return changes
 }

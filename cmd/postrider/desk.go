@@ -14,6 +14,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/store/postgres"
 )
 
@@ -73,22 +74,12 @@ func (e wordedError) Unwrap() error { return e.error }
 func (a *app) next(command string, words ...string) string {
 	line := "postrider " + command
 	for _, w := range words {
-		line += " " + shellWord(w)
+		line += " " + phrase.ShellWord(w)
 	}
 	if a.db.schema != "postrider" {
 		line += " --schema " + a.db.schema
 	}
 	return line
-}
-
-func shellWord(w string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@=,+%", r)
-	}
-	if w != "" && !strings.ContainsFunc(w, func(r rune) bool { return !plain(r) }) {
-		return w
-	}
-	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
 // change holds the flags of a command that is recorded.
@@ -138,7 +129,7 @@ func (a *app) theFeed(ctx context.Context, d *postgres.Desk, name string) (strin
 	}
 	switch {
 	case name != "" && !slices.Contains(names, name):
-		return "", wordedError{desk.ErrNoFeed, "there is no feed " + shellWord(name)}
+		return "", wordedError{desk.ErrNoFeed, "there is no feed " + phrase.ShellWord(name)}
 	case name != "":
 		return name, nil
 	case len(names) == 0:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/store/postgres"
 )
 
@@ -100,7 +101,7 @@ func (a *app) feedsRemoveCommand() *cobra.Command {
 			}
 			aside := f.Deferred + f.Dead + f.Parked
 			plan := feedChange{Feed: f.Name, Action: "rm", Count: f.Pending + aside}
-			what := fmt.Sprintf("feed %s, with %s to deliver and %d set aside", cell(f.Name, true), quantity(f.Pending, "message", "messages"), aside)
+			what := fmt.Sprintf("feed %s, with %s to deliver and %d set aside", cell(f.Name, true), phrase.Quantity(f.Pending, "message", "messages"), aside)
 			if c.dryRun {
 				return a.reportFeed(plan, "would forget "+what)
 			}
@@ -128,7 +129,7 @@ func (a *app) feedNamed(ctx context.Context, d *postgres.Desk, name string) (des
 			return f, nil
 		}
 	}
-	return desk.Feed{}, wordedError{desk.ErrNoFeed, "there is no feed " + shellWord(name)}
+	return desk.Feed{}, wordedError{desk.ErrNoFeed, "there is no feed " + phrase.ShellWord(name)}
 }
 
 func (a *app) feedsRewindCommand() *cobra.Command {
@@ -196,12 +197,12 @@ func (a *app) rewind(ctx context.Context, d *postgres.Desk, c change, feed strin
 	if !c.yes {
 		a.showSample(plan.Count, plan.Sample)
 	}
-	if err := a.confirm(c.danger, "Have feed "+shellWord(feed)+" send "+what+" again?"); err != nil {
+	if err := a.confirm(c.danger, "Have feed "+phrase.ShellWord(feed)+" send "+what+" again?"); err != nil {
 		return err
 	}
 	if plan.Count, err = d.Rewind(ctx, c.by(), feed, to); err != nil {
 		return err
 	}
 	plan.Done, plan.More, plan.Sample = true, false, nil
-	return a.reportFeed(plan, "feed "+cell(feed, true)+" will send "+quantity(plan.Count, "message", "messages")+" again")
+	return a.reportFeed(plan, "feed "+cell(feed, true)+" will send "+phrase.Quantity(plan.Count, "message", "messages")+" again")
 }

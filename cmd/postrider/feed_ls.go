@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/store/postgres"
 )
 
@@ -65,7 +66,7 @@ func (a *app) listFeeds(feeds []desk.Feed, wide bool) error {
 		}
 		due := "-"
 		if !f.NextRetry.IsZero() {
-			due = age(max(0, f.NextRetry.Sub(now)))
+			due = phrase.Age(max(0, f.NextRetry.Sub(now)))
 		}
 		rows[i] = []string{
 			cell(f.Name, wide), state, strconv.Itoa(f.Members), strconv.Itoa(f.Pending), ago(f.Oldest, now), strconv.Itoa(f.Deferred),

@@ -14,6 +14,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/internal/phrase"
 )
 
 // listed is a message on its way to one feed, in the lists of "messages" and "dead".
@@ -160,7 +161,7 @@ func (m *shown) rows() [][]string {
 		add("header", name+": "+m.Headers[name])
 	}
 	add("content type", m.ContentType)
-	add("payload", quantity(m.Size, "byte", "bytes"))
+	add("payload", phrase.Quantity(m.Size, "byte", "bytes"))
 	return rows
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/reconcile"
 	"github.com/postrider/postrider/store/postgres"
 )
@@ -149,7 +150,7 @@ func (a *app) listPatrols(states []patrolState, wide bool) error {
 		}
 		next := "-"
 		if !s.Next.IsZero() {
-			next = age(max(0, s.Next.Sub(now)))
+			next = phrase.Age(max(0, s.Next.Sub(now)))
 		}
 		rows[i] = []string{
 			cell(s.Job, wide), state, cell(s.Schedule, wide), ago(s.Last.Started, now), cell(cmp.Or(s.Last.Holder, "-"), wide),
@@ -222,7 +223,7 @@ func (a *app) runPatrol(ctx context.Context, file, name string, o reconcile.Opti
 	}
 	if _, ok := f.Patrols[name]; !ok {
 		names := slices.Sorted(maps.Keys(f.Patrols))
-		return hintedError{usagef("%s has no patrol %s", path, shellWord(name)), "it has: " + cmp.Or(strings.Join(names, ", "), "none")}
+		return hintedError{usagef("%s has no patrol %s", path, phrase.ShellWord(name)), "it has: " + cmp.Or(strings.Join(names, ", "), "none")}
 	}
 	p, err := a.openPatrols(ctx, f, []string{name}, actor(), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -244,7 +245,7 @@ func (a *app) runPatrol(ctx context.Context, file, name string, o reconcile.Opti
 	}
 	var notYet *reconcile.NotYetError
 	if errors.As(err, &notYet) {
-		return hintedError{err, fmt.Sprintf("wait for it, or for %s if it has died; to see it: %s", age(notYet.Wait), a.next("reconcile ls"))}
+		return hintedError{err, fmt.Sprintf("wait for it, or for %s if it has died; to see it: %s", phrase.Age(notYet.Wait), a.next("reconcile ls"))}
 	}
 	if err != nil {
 		return (&filedDatabase{f, database}).explain(err)
@@ -256,9 +257,9 @@ func (a *app) reportPatrol(r patrolled) error {
 	if a.asJSON {
 		return a.json(r)
 	}
-	words := fmt.Sprintf("found %d, sent %s", r.Found, quantity(int(r.Fixed), "message", "messages"))
+	words := fmt.Sprintf("found %d, sent %s", r.Found, phrase.Quantity(int(r.Fixed), "message", "messages"))
 	if !r.Done {
-		words = fmt.Sprintf("found %s; nothing was sent", quantity(int(r.Found), "message", "messages"))
+		words = fmt.Sprintf("found %s; nothing was sent", phrase.Quantity(int(r.Found), "message", "messages"))
 	}
 	if _, err := fmt.Fprintf(a.out, "%s: %s\n", r.Job, words); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/store/postgres"
 )
 
@@ -161,7 +162,7 @@ func atLeast(n int, more bool) string {
 	if more {
 		return fmt.Sprintf("more than %d messages", n)
 	}
-	return quantity(n, "message", "messages")
+	return phrase.Quantity(n, "message", "messages")
 }
 
 func (a *app) reportReplays(r replaying) error {
@@ -200,7 +201,7 @@ func (a *app) runReplay(ctx context.Context, d *postgres.Desk, job desk.Job) (de
 	case ended.State != "done":
 		return ended, hintedError{fmt.Errorf("somebody has set replay %d to %s", job.ID, ended.State), "for its state: " + a.next("replay show", strconv.FormatInt(job.ID, 10))}
 	}
-	a.notef("replay %d: %s handed to the relays in %s; what became of them: %s", job.ID, quantity(ended.Sent-job.Sent, "message", "messages"),
+	a.notef("replay %d: %s handed to the relays in %s; what became of them: %s", job.ID, phrase.Quantity(ended.Sent-job.Sent, "message", "messages"),
 		time.Since(start).Round(10*time.Millisecond), a.next("replay show", strconv.FormatInt(job.ID, 10)))
 	return d.Job(ctx, job.ID)
 }
@@ -216,7 +217,7 @@ func bar(j desk.Job, before int, elapsed time.Duration) string {
 	line := fmt.Sprintf("replay %d [%s%s] %3.0f%% %d of %d", j.ID, strings.Repeat("#", full), strings.Repeat(".", width-full), 100*part, j.Sent, j.Total)
 	if sent := j.Sent - before; sent > 0 && elapsed > 0 {
 		rate := float64(sent) / elapsed.Seconds()
-		line += fmt.Sprintf(", %.0f/s, %s left", rate, age(time.Duration(float64(max(0, j.Total-j.Sent))/rate*float64(time.Second))))
+		line += fmt.Sprintf(", %.0f/s, %s left", rate, phrase.Age(time.Duration(float64(max(0, j.Total-j.Sent))/rate*float64(time.Second))))
 	}
 	return line
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/saga"
 	"github.com/postrider/postrider/store/postgres"
 )
@@ -186,5 +187,5 @@ func sagaColour(status string) int {
 
 // noSaga says that there is none of an ID.
 func (a *app) noSaga(id string) error {
-	return hintedError{wordedError{saga.ErrNotFound, "there is no saga " + shellWord(id)}, "for the list: " + a.next("saga ls")}
+	return hintedError{wordedError{saga.ErrNotFound, "there is no saga " + phrase.ShellWord(id)}, "for the list: " + a.next("saga ls")}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/saga"
 	"github.com/postrider/postrider/store/postgres"
 )
@@ -81,9 +82,9 @@ func (a *app) chooseSagas(ctx context.Context, s *postgres.Sagas[pgx.Tx], filter
 		case len(found) == 0:
 			return nil, a.noSaga(id)
 		case len(found) > 1:
-			return nil, hintedError{usagef("%d sagas have the ID %s", len(found), shellWord(id)), "add --name with one of those in: " + a.next("saga show", id)}
+			return nil, hintedError{usagef("%d sagas have the ID %s", len(found), phrase.ShellWord(id)), "add --name with one of those in: " + a.next("saga show", id)}
 		case !slices.Contains(filter.Statuses, found[0].Status):
-			return nil, hintedError{fmt.Errorf("saga %s is %s: there is nothing to do", shellWord(id), found[0].Status), "to see it: " + a.next("saga show", id)}
+			return nil, hintedError{fmt.Errorf("saga %s is %s: there is nothing to do", phrase.ShellWord(id), found[0].Status), "to see it: " + a.next("saga show", id)}
 		}
 		all = append(all, found[0])
 	}
@@ -109,14 +110,14 @@ func (a *app) actOnSagas(ctx context.Context, s *postgres.Sagas[pgx.Tx], c chang
 			a.say(fmt.Sprintf("  %s  %s  %s  %s\n", cell(i.Name, false), cell(i.ID, false), i.Status, cell(i.Cause, false)))
 		}
 	}
-	if err := a.confirm(c.danger, sagaQuestions[act](quantity(plan.Count, "saga", "sagas"))); err != nil {
+	if err := a.confirm(c.danger, sagaQuestions[act](phrase.Quantity(plan.Count, "saga", "sagas"))); err != nil {
 		return err
 	}
 	plan.Count = 0
 	for _, i := range found {
 		done, err := s.Act(ctx, c.by(), act, i.Name, i.ID, step)
 		if err != nil {
-			a.notef("done to %s before this:", quantity(plan.Count, "saga", "sagas"))
+			a.notef("done to %s before this:", phrase.Quantity(plan.Count, "saga", "sagas"))
 			return err
 		}
 		if done {
@@ -125,7 +126,7 @@ func (a *app) actOnSagas(ctx context.Context, s *postgres.Sagas[pgx.Tx], c chang
 	}
 	plan.Done = true
 	if left := len(found) - plan.Count; left > 0 {
-		a.notef("%s left alone: nothing has failed there, or it is running at this moment", quantity(left, "saga was", "sagas were"))
+		a.notef("%s left alone: nothing has failed there, or it is running at this moment", phrase.Quantity(left, "saga was", "sagas were"))
 	}
 	return a.reportSagas(plan)
 }
@@ -135,13 +136,13 @@ func (a *app) reportSagas(r sagaActed) error {
 		return a.json(r)
 	}
 	if r.Done {
-		_, err := fmt.Fprintf(a.out, "%s: %s\n", r.Action, quantity(r.Count, "saga", "sagas"))
+		_, err := fmt.Fprintf(a.out, "%s: %s\n", r.Action, phrase.Quantity(r.Count, "saga", "sagas"))
 		return err
 	}
 	if r.Count == 0 {
 		return nil
 	}
-	if _, err := fmt.Fprintf(a.out, "would %s %s\n", r.Action, quantity(r.Count, "saga", "sagas")); err != nil {
+	if _, err := fmt.Fprintf(a.out, "would %s %s\n", r.Action, phrase.Quantity(r.Count, "saga", "sagas")); err != nil {
 		return err
 	}
 	return a.listSagas(r.Sample, false)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/saga"
 	"github.com/postrider/postrider/store/postgres"
 )
@@ -118,7 +119,7 @@ func sagaHead(i *saga.Instance) [][]string {
 	add("started", moment(i.Started))
 	if i.Finished.IsZero() {
 		add("deadline", moment(i.Deadline))
-		add("changed", age(i.Now.Sub(i.Updated))+" ago")
+		add("changed", phrase.Age(i.Now.Sub(i.Updated))+" ago")
 	} else {
 		add("finished", moment(i.Finished)+" after "+brief(i.Finished.Sub(i.Started)))
 	}
@@ -178,5 +179,5 @@ func brief(d time.Duration) string {
 	if d < time.Minute && d > -time.Minute {
 		return d.Round(time.Millisecond).String()
 	}
-	return age(d)
+	return phrase.Age(d)
 }

@@ -3,23 +3,17 @@ package main
 import (
 	"net/url"
 	"os"
-	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
-)
 
-// The driver takes passwords out of its own messages; these are for everything else that may quote an address.
-var (
-	urlPassword = regexp.MustCompile(`(://[^:@/\s]*:)[^\s"]*@`)
-	kvPassword  = regexp.MustCompile(`(?i)(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'"` + "`" + `]+)`)
+	"github.com/postrider/postrider/internal/phrase"
 )
 
 // scrub takes passwords out of a text that may quote the address it came from.
 func (d *database) scrub(text string) string {
 	address := d.address()
-	text = urlPassword.ReplaceAllString(text, "${1}xxxxx@")
-	text = kvPassword.ReplaceAllString(text, "${1}xxxxx")
+	text = phrase.WithoutPasswords(text)
 	secrets := []string{os.Getenv("PGPASSWORD")}
 	if u, err := url.Parse(address); err == nil && u.User != nil {
 		password, _ := u.User.Password()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/store/postgres"
 )
 
@@ -96,7 +97,7 @@ func (a *app) status(ctx context.Context, pool *pgxpool.Pool, d *postgres.Desk, 
 		return err
 	}
 	if n > 0 {
-		return fmt.Errorf("%s attention", quantity(n, "thing needs", "things need"))
+		return fmt.Errorf("%s attention", phrase.Quantity(n, "thing needs", "things need"))
 	}
 	return nil
 }
@@ -112,17 +113,17 @@ func (a *app) problemsOf(f desk.Feed, limits limits, now time.Time) []problem {
 		add("no_relay", "no relay serves it", "relay --to ADDRESS --feed")
 	}
 	if wait := now.Sub(f.Canary); !f.Canary.IsZero() && !f.Paused && wait > limits.canary {
-		all = append(all, problem{"stalled", fmt.Sprintf("it stands still, or is that far behind: no canary has come through for %s", age(wait)), a.next("doctor")})
+		all = append(all, problem{"stalled", fmt.Sprintf("it stands still, or is that far behind: no canary has come through for %s", phrase.Age(wait)), a.next("doctor")})
 	}
 	if wait := now.Sub(f.Oldest); !f.Oldest.IsZero() && wait > limits.late {
-		add("late", fmt.Sprintf("%s to deliver, the oldest for %s", quantity(f.Pending, "message", "messages"), age(wait)),
+		add("late", fmt.Sprintf("%s to deliver, the oldest for %s", phrase.Quantity(f.Pending, "message", "messages"), phrase.Age(wait)),
 			"messages ls --status pending --feed")
 	}
 	if f.Dead > 0 {
-		add("dead", quantity(f.Dead, "dead letter", "dead letters"), "dead ls --feed")
+		add("dead", phrase.Quantity(f.Dead, "dead letter", "dead letters"), "dead ls --feed")
 	}
 	if f.Blocked > 0 {
-		add("blocked", quantity(f.Blocked, "key is blocked", "keys are blocked"), "keys blocked --feed")
+		add("blocked", phrase.Quantity(f.Blocked, "key is blocked", "keys are blocked"), "keys blocked --feed")
 	}
 	return all
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/postrider/postrider/internal/phrase"
 )
 
 // wantsColour reports whether s.out shows colours, and whoever reads it wants them.
@@ -78,24 +80,7 @@ func ago(t, now time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return age(now.Sub(t))
-}
-
-// age is a duration in its two largest units.
-func age(d time.Duration) string {
-	if d < 0 {
-		return "-" + age(-d)
-	}
-	s := int(d / time.Second)
-	switch {
-	case s < 60:
-		return fmt.Sprintf("%ds", s)
-	case s < 60*60:
-		return fmt.Sprintf("%dm%ds", s/60, s%60)
-	case s < 24*60*60:
-		return fmt.Sprintf("%dh%dm", s/3600, s/60%60)
-	}
-	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
+	return phrase.Age(now.Sub(t))
 }
 
 // moment is a time in full, or "" if it is not set.
@@ -104,12 +89,4 @@ func moment(t time.Time) string {
 		return ""
 	}
 	return t.Format(time.RFC3339Nano)
-}
-
-// quantity is a number and what it counts.
-func quantity(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

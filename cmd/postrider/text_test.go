@@ -5,20 +5,6 @@ import (
 	"time"
 )
 
-func TestAge(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		900 * time.Millisecond:         "0s",
-		3*time.Minute + 12*time.Second: "3m12s",
-		5*time.Hour + 59*time.Minute:   "5h59m",
-		49 * time.Hour:                 "2d1h",
-		-3 * time.Second:               "-3s",
-	} {
-		if got := age(d); got != want {
-			t.Errorf("%s: %s, want %s", d, got, want)
-		}
-	}
-}
-
 func TestCell(t *testing.T) {
 	long := "0123456789012345678901234567890123456789x"
 	for text, want := range map[string]string{
@@ -51,14 +37,6 @@ func TestParseTime(t *testing.T) {
 	for _, text := range []string{"-2h", "soon", "2026-01-31", "-1d"} {
 		if got, err := parseTime(text, now); err == nil {
 			t.Errorf("%q: %s", text, got)
-		}
-	}
-}
-
-func TestShellWord(t *testing.T) {
-	for word, want := range map[string]string{"order/42": "order/42", "a b": "'a b'", "it's": `'it'\''s'`, "": "''", "$(x)": "'$(x)'"} {
-		if got := shellWord(word); got != want {
-			t.Errorf("%q: %s, want %s", word, got, want)
 		}
 	}
 }

@@ -8,16 +8,17 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/internal/phrase"
 )
 
 // command is a command line of the CLI that works on the same schema. The words are quoted where a shell needs it.
 func (d *database) command(command string, words ...string) string {
 	line := "postrider " + command
 	for _, w := range words {
-		line += " " + shellWord(w)
+		line += " " + phrase.ShellWord(w)
 	}
 	if d != nil && d.Schema != "" && d.Schema != "postrider" {
-		line += " --schema " + shellWord(d.Schema)
+		line += " --schema " + phrase.ShellWord(d.Schema)
 	}
 	return line
 }
@@ -25,19 +26,9 @@ func (d *database) command(command string, words ...string) string {
 // commandOn is a command on something that is named by its users: the name comes last where it could be taken for a flag.
 func (d *database) commandOn(command, name string, flags ...string) string {
 	if strings.HasPrefix(name, "-") {
-		return d.command(command, flags...) + " -- " + shellWord(name)
+		return d.command(command, flags...) + " -- " + phrase.ShellWord(name)
 	}
 	return d.command(command, append([]string{name}, flags...)...)
-}
-
-func shellWord(w string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@=,+%", r)
-	}
-	if w != "" && !strings.ContainsFunc(w, func(r rune) bool { return !plain(r) }) {
-		return w
-	}
-	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
 // whose is the flag that chooses a feed or a consumer.

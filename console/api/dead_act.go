@@ -7,6 +7,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/internal/phrase"
 )
 
 const (
@@ -59,7 +60,7 @@ func (s *Server) deadAct(ctx context.Context, d *database, in *DeadAct) (*Done, 
 		return done, nil
 	}
 	if act == desk.Discard || done.Count > 1 {
-		if err := needWhy(in.Body.Why, string(act)+" "+quantity(done.Count, "message", "messages")); err != nil {
+		if err := needWhy(in.Body.Why, string(act)+" "+phrase.Quantity(done.Count, "message", "messages")); err != nil {
 			return nil, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postrider/postrider/console/live"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/saga"
 )
 
@@ -59,7 +60,7 @@ func (d *database) slowProblems(ctx context.Context) ([]Problem, error) {
 		}
 		if n := counts[saga.Stuck]; n > 0 {
 			all = append(all, Problem{
-				Kind: "saga_stuck", Severity: problem, Text: quantity(n, "saga is stuck", "sagas are stuck"), Params: params{"n": n},
+				Kind: "saga_stuck", Severity: problem, Text: phrase.Quantity(n, "saga is stuck", "sagas are stuck"), Params: params{"n": n},
 				Command: d.command("saga ls --status stuck"), Page: "/sagas?status=stuck",
 			})
 		}
@@ -97,19 +98,19 @@ func (d *database) problemsOf(l *live.Look, f *desk.FeedStanding) []Problem {
 		add(problem, "no_relay", "no relay serves it", params{}, detail, d.command("relay --to ADDRESS --feed", f.Name))
 	}
 	if wait := now.Sub(f.Canary); !f.Canary.IsZero() && !f.Paused && wait > stalledAfter {
-		add(problem, "stalled", fmt.Sprintf("it stands still, or is that far behind: no canary has come through for %s", age(wait)),
+		add(problem, "stalled", fmt.Sprintf("it stands still, or is that far behind: no canary has come through for %s", phrase.Age(wait)),
 			params{"seconds": int(wait.Seconds())}, detail, d.command("doctor"))
 	}
 	if wait := now.Sub(f.Oldest); !f.Oldest.IsZero() && wait > lateAfter {
-		add(problem, "late", fmt.Sprintf("%s to deliver, the oldest for %s", quantity(int(f.Pending.N), "message", "messages"), age(wait)),
+		add(problem, "late", fmt.Sprintf("%s to deliver, the oldest for %s", phrase.Quantity(int(f.Pending.N), "message", "messages"), phrase.Age(wait)),
 			params{"n": f.Pending.N, "seconds": int(wait.Seconds())}, "/messages"+feed+"&status=pending",
 			d.command("messages ls --status pending --feed", f.Name))
 	}
 	if n := f.Aside.Dead; n > 0 {
-		add(problem, "dead", quantity(n, "dead letter", "dead letters"), params{"n": n}, "/dead"+feed, d.command("dead ls --feed", f.Name))
+		add(problem, "dead", phrase.Quantity(n, "dead letter", "dead letters"), params{"n": n}, "/dead"+feed, d.command("dead ls --feed", f.Name))
 	}
 	if n := f.Aside.Blocked; n > 0 {
-		add(problem, "blocked", quantity(n, "key is blocked", "keys are blocked"), params{"n": n}, "/keys"+feed,
+		add(problem, "blocked", phrase.Quantity(n, "key is blocked", "keys are blocked"), params{"n": n}, "/keys"+feed,
 			d.command("keys blocked --feed", f.Name))
 	}
 	failing := 0
@@ -119,7 +120,7 @@ func (d *database) problemsOf(l *live.Look, f *desk.FeedStanding) []Problem {
 		}
 	}
 	if failing > 0 {
-		add(problem, "failing", quantity(failing, "lane confirms nothing", "lanes confirm nothing")+": the destination does not accept messages",
+		add(problem, "failing", phrase.Quantity(failing, "lane confirms nothing", "lanes confirm nothing")+": the destination does not accept messages",
 			params{"n": failing}, detail, d.command("doctor"))
 	}
 	return all
@@ -131,13 +132,13 @@ func (d *database) problemsOfConsumer(c *desk.ConsumerStanding) []Problem {
 	who := "?consumer=" + url.QueryEscape(c.Name)
 	if n := c.Aside.Dead; n > 0 {
 		all = append(all, Problem{
-			Kind: "consumer_dead", Severity: problem, Consumer: c.Name, Text: quantity(n, "dead letter", "dead letters"), Params: params{"n": n},
+			Kind: "consumer_dead", Severity: problem, Consumer: c.Name, Text: phrase.Quantity(n, "dead letter", "dead letters"), Params: params{"n": n},
 			Page: "/dead" + who, Command: d.command("dead ls --consumer", c.Name),
 		})
 	}
 	if n := c.Aside.Blocked; n > 0 {
 		all = append(all, Problem{
-			Kind: "consumer_blocked", Severity: problem, Consumer: c.Name, Text: quantity(n, "key is blocked", "keys are blocked"),
+			Kind: "consumer_blocked", Severity: problem, Consumer: c.Name, Text: phrase.Quantity(n, "key is blocked", "keys are blocked"),
 			Params: params{"n": n}, Page: "/keys" + who, Command: d.command("keys blocked --consumer", c.Name),
 		})
 	}

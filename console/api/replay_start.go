@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/internal/phrase"
 )
 
 // NewReplay says which messages are to be sent again.
@@ -61,7 +62,7 @@ func (s *Server) startReplay(ctx context.Context, d *database, in *NewReplay) (*
 		return done, nil
 	}
 	if done.Count > 1 {
-		if err := needWhy(b.Why, "send "+quantity(done.Count, "message", "messages")+" again"); err != nil {
+		if err := needWhy(b.Why, "send "+phrase.Quantity(done.Count, "message", "messages")+" again"); err != nil {
 			return nil, err
 		}
 	}

@@ -1,32 +1,6 @@
 package api
 
-import (
-	"fmt"
-	"strings"
-	"time"
-)
-
-// quantity is a number and what it counts.
-func quantity(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-// age is a duration in its two largest units.
-func age(d time.Duration) string {
-	s := int(max(0, d) / time.Second)
-	switch {
-	case s < 60:
-		return fmt.Sprintf("%ds", s)
-	case s < 60*60:
-		return fmt.Sprintf("%dm%ds", s/60, s%60)
-	case s < 24*60*60:
-		return fmt.Sprintf("%dh%dm", s/3600, s/60%60)
-	}
-	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
-}
+import "strings"
 
 // longest is how much of an error is shown.
 const longest = 4 << 10

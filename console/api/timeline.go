@@ -7,6 +7,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/internal/phrase"
 )
 
 // Step is one thing that has happened to a message, or will.
@@ -77,7 +78,7 @@ func stepsOf(l *Leg) []Step {
 		add(l.DeferredAt, "set_aside", "set aside by the "+carried, "")
 	}
 	if l.Attempts > 0 && !l.TriedAt.IsZero() {
-		add(l.TriedAt, "attempt", quantity(l.Attempts, "attempt", "attempts")+" so far, the last one here", l.LastError)
+		add(l.TriedAt, "attempt", phrase.Quantity(l.Attempts, "attempt", "attempts")+" so far, the last one here", l.LastError)
 	}
 	last := l.TriedAt
 	if last.Before(l.DeferredAt) {

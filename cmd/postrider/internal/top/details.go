@@ -3,6 +3,8 @@ package top
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/postrider/postrider/internal/phrase"
 )
 
 // blocked lists the blocked keys of all feeds.
@@ -21,7 +23,7 @@ func (s *State) blocked() []line {
 	for i := range s.Blocked {
 		k := &s.Blocked[i]
 		rows[i] = []span{
-			{text: clean(k.Feed)}, {text: named(k.Key)}, {text: age(s.At.Sub(k.Since))}, {text: strconv.Itoa(k.Waiting)},
+			{text: clean(k.Feed)}, {text: named(k.Key)}, {text: phrase.Age(max(0, s.At.Sub(k.Since)))}, {text: strconv.Itoa(k.Waiting)},
 			{text: clean(k.Head.LastError)},
 		}
 	}
@@ -42,10 +44,10 @@ func (s *State) details() []line {
 		b := &s.Blocked[k]
 		next := "never"
 		if !b.Head.AvailableAt.IsZero() {
-			next = "in " + age(b.Head.AvailableAt.Sub(s.At))
+			next = "in " + phrase.Age(max(0, b.Head.AvailableAt.Sub(s.At)))
 		}
 		keys[k] = []span{
-			{text: named(b.Key)}, {text: age(s.At.Sub(b.Since))}, {text: strconv.Itoa(b.Head.Attempts)}, {text: b.Head.ID.String()},
+			{text: named(b.Key)}, {text: phrase.Age(max(0, s.At.Sub(b.Since)))}, {text: strconv.Itoa(b.Head.Attempts)}, {text: b.Head.ID.String()},
 			{text: strconv.Itoa(b.Waiting)}, {text: next},
 		}
 		whyKeys[k] = b.Head.LastError
@@ -53,7 +55,7 @@ func (s *State) details() []line {
 	for d := range s.Dead {
 		l := &s.Dead[d]
 		letters[d] = []span{
-			{text: named(l.OrderKey())}, {text: age(s.At.Sub(l.DeferredAt))}, {text: strconv.Itoa(l.Attempts)}, {text: l.ID.String()},
+			{text: named(l.OrderKey())}, {text: phrase.Age(max(0, s.At.Sub(l.DeferredAt)))}, {text: strconv.Itoa(l.Attempts)}, {text: l.ID.String()},
 			{text: clean(l.Type)},
 		}
 		whyLetters[d] = l.LastError

@@ -3,6 +3,8 @@ package top
 import (
 	"strconv"
 	"time"
+
+	"github.com/postrider/postrider/internal/phrase"
 )
 
 // feeds is the table of the feeds, of which it shows so many rows that the selected one is among them. It is marked where one
@@ -60,7 +62,7 @@ func (s *State) feed(f *Feed) []span {
 		pending += "+"
 	}
 	return []span{
-		{text: clean(f.Name)}, standing, {text: strconv.Itoa(f.Members)}, {text: pending}, {text: age(f.Lag(s.At))},
+		{text: clean(f.Name)}, standing, {text: strconv.Itoa(f.Members)}, {text: pending}, {text: phrase.Age(max(0, f.Lag(s.At)))},
 		{text: rate(r.in)}, {text: rate(r.out)}, alarm(f.Retrying, yellow), alarm(f.Dead, red), alarm(f.Blocked, red),
 	}
 }

@@ -3,6 +3,8 @@ package top
 import (
 	"fmt"
 	"time"
+
+	"github.com/postrider/postrider/internal/phrase"
 )
 
 // Frame draws the screen: at most height lines, none wider than width. Without a height it draws all there is, with nothing
@@ -50,7 +52,7 @@ func (s *State) header(width int, now time.Time) line {
 	right, style := now.UTC().Format("2006-01-02 15:04:05Z"), ""
 	switch {
 	case s.Err != "":
-		right, style = fmt.Sprintf("no answer for %s: %s", age(now.Sub(s.At)), clean(s.Err)), red
+		right, style = fmt.Sprintf("no answer for %s: %s", phrase.Age(now.Sub(s.At)), clean(s.Err)), red
 	case s.Held:
 		right, style = "held since "+s.At.UTC().Format("15:04:05Z"), yellow
 	}

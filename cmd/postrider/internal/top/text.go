@@ -114,20 +114,6 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// age is a duration in its two largest units.
-func age(d time.Duration) string {
-	s := int(max(0, d) / time.Second)
-	switch {
-	case s < 60:
-		return fmt.Sprintf("%ds", s)
-	case s < 60*60:
-		return fmt.Sprintf("%dm%ds", s/60, s%60)
-	case s < 24*60*60:
-		return fmt.Sprintf("%dh%dm", s/3600, s/60%60)
-	}
-	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
-}
-
 func rate(r float64) string {
 	switch {
 	case r < 0:
