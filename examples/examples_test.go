@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -28,20 +30,52 @@ func TestExamples(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := newDatabase(t, "example_"+name)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // the first run compiles
-			defer cancel()
-			cmd := exec.CommandContext(ctx, "go", "run", "./"+name)
-			cmd.Env = append(os.Environ(), "DATABASE_URL="+address)
-			var out, messages bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &out, &messages
-			if err := cmd.Run(); err != nil {
-				t.Fatalf("%v\n%s", err, messages.String())
-			}
-			if got := strings.TrimSpace(out.String()); got != strings.Join(want, "\n") {
+			if got := runExample(t, name, address); got != strings.Join(want, "\n") {
 				t.Errorf("printed\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 			}
 		})
 	}
+}
+
+// TestQuickstart runs the one example that finds the log laid out, as "postrider dev" does it.
+func TestQuickstart(t *testing.T) {
+	address := newDatabase(t, "example_quickstart")
+	pool, err := pgxpool.New(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	migrator, err := postgres.NewMigrator(pool, postgres.Config{}, postgres.Layout{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := migrator.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := runExample(t, "quickstart", address), "order 1 is placed; its message is on the way"; got != want {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+	var written string
+	const both = `SELECT o.item || ' ' || m.type || ' ' || convert_from(m.payload, 'UTF8')
+		FROM orders o JOIN postrider.messages m ON m.aggregate_type = 'order' AND m.aggregate_id = o.id::text`
+	if err := pool.QueryRow(t.Context(), both).Scan(&written); err != nil || written != `saddle order.placed {"id":1,"item":"saddle"}` {
+		t.Errorf("%q, %v", written, err)
+	}
+}
+
+// runExample returns what an example prints.
+func runExample(t *testing.T, name, address string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // the first run compiles
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "run", "./"+name)
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+address)
+	var out, messages bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &messages
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, messages.String())
+	}
+	return strings.TrimSpace(out.String())
 }
 
 // newDatabase makes a database for one example, which uses the default schema as a user's would, and returns its address.

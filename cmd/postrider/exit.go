@@ -15,12 +15,12 @@ import (
 
 // Exit codes are part of the interface: scripts branch on them.
 const (
-	exitOK          = 0
-	exitFailure     = 1
-	exitUsage       = 2
-	exitSchema      = 5
-	exitUnreachable = 6
-	exitInterrupted = 130
+	exitOK          = 0   // Done, and nothing needs attention.
+	exitFailure     = 1   // It failed, or something needs attention, as `status`, `doctor` and `healthcheck` say.
+	exitUsage       = 2   // A mistake in the command line, the file or a variable; with `doctor` also: it has found a problem.
+	exitSchema      = 5   // The schema is missing, or has another version: `postrider migrate status`.
+	exitUnreachable = 6   // The database cannot be reached, or the connection was lost.
+	exitInterrupted = 130 // Interrupted by a signal.
 )
 
 // usageError is a mistake in the command line.
@@ -78,7 +78,7 @@ func exitCode(ctx context.Context, err error) int {
 func isUnreachable(err error) bool {
 	var connect *pgconn.ConnectError
 	var network *net.OpError
-	return errors.As(err, &connect) || errors.As(err, &network) || hasState(err, "57P01", "57P02", "57P03")
+	return errors.As(err, &connect) || errors.As(err, &network) && network.Op != "listen" || hasState(err, "57P01", "57P02", "57P03")
 }
 
 // hasState reports whether the server answered with one of the SQLSTATEs.

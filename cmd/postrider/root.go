@@ -53,9 +53,11 @@ func newRoot(s streams) (*cobra.Command, *app) {
 	root.PersistentFlags().BoolVar(&a.asJSON, "json", false, "print JSON for programs instead of text for people")
 	a.db.addFlags(root)
 	root.SetUsageTemplate(usageTemplate)
-	addGroup(root, "carry", "Set up and carry:", a.migrateCommand(), a.relayCommand(), a.configCommand(), a.brokersCommand())
+	addGroup(root, "carry", "Set up and carry:", a.devCommand(), a.migrateCommand(), a.relayCommand(), a.enqueueCommand(), a.configCommand(),
+		a.brokersCommand())
 	addGroup(root, "operate", "Look after it:", a.statusCommand(), a.messagesCommand(), a.deadCommand(), a.keysCommand(), a.feedsCommand(),
-		a.replayCommand(), a.sagaCommand(), a.reconcileCommand(), a.auditCommand(), a.topCommand(), a.consoleCommand(), a.doctorCommand(), a.rebaseCommand())
+		a.replayCommand(), a.sagaCommand(), a.reconcileCommand(), a.auditCommand(), a.topCommand(), a.consoleCommand(), a.doctorCommand(), a.healthcheckCommand(),
+		a.rebaseCommand())
 	addGroup(root, "other", "Other:", a.benchCommand(), a.versionCommand(), a.manCommand())
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")

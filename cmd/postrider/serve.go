@@ -94,8 +94,8 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 	if err := watched.attach(s); err != nil {
 		return err
 	}
+	h := &health{Health: s.health, metrics: watched.handler(), service: s, scrub: a.scrub, ctx: ctx, pulses: make([]pulse, len(s.feeds))}
 	if s.health.Listen != "" {
-		h := &health{Health: s.health, metrics: watched.handler(), service: s, scrub: a.scrub, ctx: ctx, pulses: make([]pulse, len(s.feeds))}
 		stopHealth, err := httpListener{"health", h.Listen, 10 * time.Second, h.handler()}.start(ctx, s.log)
 		if err != nil {
 			return err
@@ -125,6 +125,7 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 	if s.patrol != nil {
 		helpers.Go(func() { s.patrol.run(ctx) })
 	}
+	helpers.Go(func() { manager{h.live, h.summary, s.log}.tell(ctx) })
 	return s.run(ctx, stop, &helpers)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/postrider/postrider/store/postgres"
 )
+
+// version and commit are set by the linker in releases.
+var version, commit string
 
 // build is which program this is.
 type build struct {
@@ -42,6 +46,7 @@ func currentBuild() build {
 			b.Modified = s.Value == "true"
 		}
 	}
+	b.Version, b.Commit = cmp.Or(version, b.Version), cmp.Or(commit, b.Commit)
 	return b
 }
 
