@@ -77,7 +77,7 @@ http_ok() { answers "$1" "GET $2 HTTP/1.0\\r\\nHost: 127.0.0.1\\r\\n\\r\\n" 'HTT
 
 # Java servers are made of jars, which Maven fetches from wherever it is set up to.
 java_install() {
-  command -v java >/dev/null || apt_install default-jre-headless
+  command -v javac >/dev/null || apt_install default-jdk-headless
   command -v mvn >/dev/null || apt_install maven
 }
 

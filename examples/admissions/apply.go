@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"net/http"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/idempotency"
+)
+
+// apply takes an application. The application, its documents, the messages about them and the answer under the request's
+// idempotency key are one transaction: whoever gets no answer sends the request again, and gets that of the first.
+func (s *service) apply(ctx context.Context, tx pgx.Tx, r *http.Request) (idempotency.Answer, error) {
+	f, wrong := readForm(r)
+	if len(wrong) > 0 {
+		return refusal(wrong)
+	}
+	var id string
+	err := tx.QueryRow(ctx, `
+		INSERT INTO admissions.applications (name, email, programme)
+		SELECT $1, $2, id FROM admissions.programmes WHERE id = $3 RETURNING id::text`,
+		f.name, f.email, f.programme).Scan(&id)
+	if err == pgx.ErrNoRows {
+		return refusal([]fieldError{{"programme", "There is no such programme."}})
+	}
+	if err != nil {
+		return idempotency.Answer{}, err
+	}
+
+	var messages []postrider.Message
+	for _, d := range f.documents {
+		sum := sha256.Sum256(d.content)
+		uploaded := about{Application: id}
+		err := tx.QueryRow(ctx, `
+			INSERT INTO admissions.documents (application, name, content_type, sha256, content)
+			VALUES ($1, $2, $3, $4, $5) RETURNING id::text`,
+			id, d.name, d.contentType, sum[:], d.content).Scan(&uploaded.Document)
+		if err != nil {
+			return idempotency.Answer{}, err
+		}
+		messages = append(messages, postrider.Event(documentUploaded, "application", id, uploaded))
+	}
+	messages = append(messages, postrider.Event(applicationSubmitted, "application", id, about{Application: id}))
+	if err := s.outbox.Enqueue(ctx, tx, messages...); err != nil {
+		return idempotency.Answer{}, err
+	}
+
+	a, err := loadApplication(ctx, tx, id)
+	if err != nil {
+		return idempotency.Answer{}, err
+	}
+	answer, err := idempotency.JSON(http.StatusAccepted, struct {
+		ID        string `json:"id"`
+		Status    string `json:"status"`
+		Progress  int    `json:"progress"`
+		StatusURL string `json:"statusUrl"`
+		PayURL    string `json:"payUrl"`
+	}{id, a.Status(), a.Progress(), s.set.url + "/applications/" + id, s.payURL(id)})
+	return answer.With("Location", s.set.url+"/applications/"+id), err
+}
+
+// refusal is an RFC 9457 problem with all that is wrong. It is not kept under the key: the corrected form may use it.
+func refusal(wrong []fieldError) (idempotency.Answer, error) {
+	body, err := json.Marshal(struct {
+		Type   string       `json:"type"`
+		Title  string       `json:"title"`
+		Status int          `json:"status"`
+		Errors []fieldError `json:"errors"`
+	}{"about:blank", "The application has mistakes", http.StatusBadRequest, wrong})
+	answer := idempotency.Answer{Status: http.StatusBadRequest, Body: body}
+	return answer.With("Content-Type", "application/problem+json"), err
+}
+
+// keepAccepted has answers kept only of applications that were taken.
+func keepAccepted(status int) bool { return status == http.StatusAccepted }

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"crypto/rand"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestApply is what the service does before it answers.
+func TestApply(t *testing.T) {
+	o := openOffice(t)
+	for name, test := range map[string]func(*office){"one transaction": oneTransaction, "twice": twice, "mistakes": mistakes} {
+		t.Run(name, func(t *testing.T) { test(o.in(t)) })
+	}
+}
+
+// oneTransaction: when the commit fails there is no application, no document, no message and no used key.
+func oneTransaction(o *office) {
+	ctx, key, before := o.t.Context(), rand.Text(), o.rows()
+	_, err := o.pool.Exec(ctx, `
+		CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''not now''; END';
+		CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON admissions.applications DEFERRABLE INITIALLY DEFERRED
+		FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	must(o.t, err)
+	if answer, body := o.apply(key, "law"); answer.StatusCode != http.StatusInternalServerError {
+		o.t.Fatalf("%s: %s", answer.Status, body)
+	}
+	o.wantMore(before, 0)
+
+	_, err = o.pool.Exec(ctx, "DROP TRIGGER refuse ON admissions.applications")
+	must(o.t, err)
+	if answer, body := o.apply(key, "law"); answer.StatusCode != http.StatusAccepted {
+		o.t.Fatalf("%s: %s", answer.Status, body)
+	}
+	o.wantMore(before, 1)
+}
+
+// twice: however often and however simultaneously a request comes, it is one application and one answer.
+func twice(o *office) {
+	key, before := rand.Text(), o.rows()
+	answers := make([]string, 8)
+	var wg sync.WaitGroup
+	for i := range answers {
+		wg.Go(func() {
+			answer, body := o.apply(key, "law")
+			for answer.StatusCode == http.StatusConflict { // the first is being served
+				answer, body = o.apply(key, "law")
+			}
+			answers[i] = answer.Status + answer.Header.Get("Location") + body
+		})
+	}
+	wg.Wait()
+	for _, a := range answers {
+		if a != answers[0] || !strings.HasPrefix(a, "202") {
+			o.t.Errorf("answers differ, or were not taken:\n%s\n%s", answers[0], a)
+		}
+	}
+	o.wantMore(before, 1)
+
+	if answer, body := o.apply(key, "computing"); answer.StatusCode != http.StatusUnprocessableEntity {
+		o.t.Errorf("the key with another form: %s: %s", answer.Status, body)
+	}
+	if answer, body := o.send("/applications", nil); answer.StatusCode != http.StatusBadRequest {
+		o.t.Errorf("without a key: %s: %s", answer.Status, body)
+	}
+}
+
+// mistakes are told all at once, and the corrected form may have the same key.
+func mistakes(o *office) {
+	key, before := rand.Text(), o.rows()
+	form := "--b\r\nContent-Disposition: form-data; name=email\r\n\r\nann\r\n" +
+		"--b\r\nContent-Disposition: form-data; name=document; filename=a.exe\r\n\r\n\x7fELF\x00\r\n--b--\r\n"
+	answer, body := o.send("/applications", strings.NewReader(form),
+		"Content-Type", "multipart/form-data; boundary=b", "Idempotency-Key", key)
+	if answer.StatusCode != http.StatusBadRequest || answer.Header.Get("Content-Type") != "application/problem+json" {
+		o.t.Errorf("%s, %s", answer.Status, answer.Header.Get("Content-Type"))
+	}
+	for _, field := range []string{"name", "email", "programme", "document"} {
+		if !strings.Contains(body, `"field":"`+field+`"`) {
+			o.t.Errorf("nothing about %s in %s", field, body)
+		}
+	}
+	o.wantMore(before, 0)
+	if answer, body := o.apply(key, "law"); answer.StatusCode != http.StatusAccepted {
+		o.t.Errorf("%s: %s", answer.Status, body)
+	}
+}
+
+// leaves is what one application leaves in the database.
+var leaves = map[string]int{
+	"admissions.applications": 1, "admissions.documents": 2, "postrider.messages": 3, "postrider.idempotency_kept": 1,
+}
+
+// rows counts what is there.
+func (o *office) rows() map[string]int {
+	o.t.Helper()
+	rows := make(map[string]int)
+	for table := range leaves {
+		rows[table] = o.count("SELECT count(*) FROM " + table)
+	}
+	return rows
+}
+
+// wantMore expects all that so many applications leave.
+func (o *office) wantMore(before map[string]int, applications int) {
+	o.t.Helper()
+	for table, n := range o.rows() {
+		if more := n - before[table]; more != applications*leaves[table] {
+			o.t.Errorf("%s has %d more rows, want %d", table, more, applications*leaves[table])
+		}
+	}
+}

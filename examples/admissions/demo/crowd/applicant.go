@@ -1,0 +1,154 @@
+package crowd
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/postrider/postrider/examples/admissions/demo/verdict"
+)
+
+// pause is how long somebody waits before he looks again.
+const pause = 500 * time.Millisecond
+
+// errFinal is an answer that asking again does not change.
+var errFinal = errors.New("refused")
+
+type applicant struct {
+	crowd                  *Crowd
+	programme, name, email string
+
+	status status
+}
+
+// status is what the service says about an application.
+type status struct {
+	ID        string
+	Status    string
+	Progress  int
+	StatusURL string
+	PayURL    string
+}
+
+// apply goes the whole way, from the form to the payment.
+func (a *applicant) apply(ctx context.Context) error {
+	form, header, err := a.form()
+	if err != nil {
+		return err
+	}
+	// The same bytes and the same key in all attempts: the service sees that they are one application.
+	header.Set("Idempotency-Key", rand.Text())
+	err = a.patiently(ctx, func() error {
+		return a.ask(ctx, http.MethodPost, a.crowd.pages+"/applications", http.StatusAccepted, form, header)
+	})
+	if err != nil {
+		return fmt.Errorf("sending the form: %w", err)
+	}
+	a.crowd.mu.Lock()
+	a.crowd.promises = append(a.crowd.promises, verdict.Promise{Email: a.email, Application: a.status.ID})
+	a.crowd.mu.Unlock()
+	a.crowd.accepted.Add(1)
+	if err := a.patiently(ctx, func() error { return a.look(ctx) }); err != nil {
+		return fmt.Errorf("waiting for the payment: %w", err)
+	}
+	if err := a.patiently(ctx, func() error { return a.pay(ctx) }); err != nil {
+		return fmt.Errorf("paying: %w", err)
+	}
+	a.crowd.paid.Add(1)
+	return nil
+}
+
+// patiently tries until it works, or until there is no hope.
+func (a *applicant) patiently(ctx context.Context, try func() error) error {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	var last error
+	for {
+		err := try()
+		if err == nil || errors.Is(err, errFinal) {
+			return err
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w; at last: %w", ctx.Err(), cmp.Or(last, err))
+		}
+	}
+}
+
+// form is what a browser would send: the fields, and one document.
+func (a *applicant) form() ([]byte, http.Header, error) {
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	for name, value := range map[string]string{"name": a.name, "email": a.email, "programme": a.programme} {
+		if err := form.WriteField(name, value); err != nil {
+			return nil, nil, err
+		}
+	}
+	file, err := form.CreateFormFile("document", "certificate.txt")
+	if err != nil {
+		return nil, nil, err
+	}
+	fmt.Fprintf(file, "Certificate of %s\nfor the programme %s\n", a.name, a.programme)
+	err = form.Close()
+	return body.Bytes(), http.Header{"Content-Type": {form.FormDataContentType()}}, err
+}
+
+// look asks how the application stands, and fails as long as there is nothing to pay.
+func (a *applicant) look(ctx context.Context) error {
+	if err := a.ask(ctx, http.MethodGet, a.crowd.pages+"/applications/"+a.status.ID+"/status", http.StatusOK, nil, nil); err != nil {
+		return err
+	}
+	if a.status.Progress < 75 {
+		return fmt.Errorf("application %s is %s, %d %%", a.status.ID, a.status.Status, a.status.Progress)
+	}
+	return nil
+}
+
+// pay presses the button at the payment provider.
+func (a *applicant) pay(ctx context.Context) error {
+	return a.ask(ctx, http.MethodPost, a.status.PayURL, http.StatusSeeOther, nil, nil)
+}
+
+// ask sends a request, and reads the new status if the answer is one.
+func (a *applicant) ask(ctx context.Context, method, address string, want int, body []byte, header http.Header) error {
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	maps.Copy(req.Header, header)
+	resp, err := a.crowd.client.Do(req)
+	if err != nil {
+		a.crowd.retries.Add(1)
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		a.crowd.retries.Add(1)
+		return err
+	}
+	switch {
+	case resp.StatusCode != want && resp.StatusCode < 500 && resp.StatusCode != http.StatusConflict && resp.StatusCode != http.StatusTooManyRequests:
+		return fmt.Errorf("%w: %s %s: %s: %s", errFinal, method, address, resp.Status, text)
+	case resp.StatusCode != want:
+		a.crowd.retries.Add(1)
+		return fmt.Errorf("%s %s: %s", method, address, resp.Status)
+	case strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json"):
+		return json.Unmarshal(text, &a.status)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package tour
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/postrider/postrider/examples/admissions/demo/stage"
+)
+
+// alchemists is how many apply for the programme that has no fee.
+const alchemists = 5
+
+// consumer is the one that refuses them.
+const consumer = "create_payment"
+
+// DeadLetter is a mistake that no attempt mends: a programme has no fee. An operator finds it, mends it, and sends again.
+var DeadLetter = Incident{Before: applyForAlchemy, Happen: deadLetter}
+
+func applyForAlchemy(ctx context.Context, t *Tour) error {
+	if _, err := t.db.Exec(ctx, `DELETE FROM admissions.fees WHERE programme = 'alchemy'`); err != nil {
+		return err
+	}
+	t.say("There is a programme called alchemy, and nobody has set a fee for it. %d people apply for it.", alchemists)
+	t.crowd.Apply(ctx, "alchemy", alchemists)
+	return nil
+}
+
+// letter is an element of what "postrider dead ls --json" prints.
+type letter struct {
+	ID, Error string
+}
+
+func deadLetter(ctx context.Context, t *Tour) error {
+	var letters []letter
+	patient, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	err := stage.Until(patient, func() error {
+		said, err := t.stage.Command(ctx, t.stage.Postrider, "dead", "ls", "--consumer", consumer, "--status", "dead", "--json")
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(said), &letters); err != nil {
+			return fmt.Errorf("%w: %s", err, said)
+		}
+		if len(letters) < alchemists {
+			return fmt.Errorf("%d of %d dead letters", len(letters), alchemists)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	t.say("The worker refuses to make a payment for them, and no attempt would change that: dead letters. Everybody else goes on.")
+	t.show(ctx, "dead", "ls", "--consumer", consumer)
+	t.say("The operator looks at one of them:")
+	t.show(ctx, "dead", "show", letters[0].ID)
+	t.say("The operator sets the fee, as the error says: INSERT INTO admissions.fees VALUES ('alchemy', 12000)")
+	if _, err := t.db.Exec(ctx, `INSERT INTO admissions.fees (programme, cents) VALUES ('alchemy', 12000)`); err != nil {
+		return err
+	}
+	t.say("And sends all of them again:")
+	t.show(ctx, "dead", "replay", "--all", "--consumer", consumer, "--reason", "fee of alchemy is set", "--yes")
+	return nil
+}

@@ -1,0 +1,47 @@
+package tour
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postrider/postrider/examples/admissions/demo/stage"
+	"github.com/postrider/postrider/examples/admissions/demo/verdict"
+)
+
+// Deploy restarts everything cleanly, one process after the other, while mails go out: as a deployment does.
+var Deploy = Incident{Happen: deploy}
+
+func deploy(ctx context.Context, t *Tour) error {
+	err := t.until(ctx, func(c verdict.Counts) error {
+		if c.Mailed < t.people/20 {
+			return fmt.Errorf("%d of %d mails are out", c.Mailed, t.people)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	then, err := verdict.Count(ctx, t.db, "@"+t.crowd.Domain)
+	if err != nil {
+		return err
+	}
+	if then.Mailed >= t.people {
+		return errTooLate
+	}
+	ours := slices.DeleteFunc(t.stage.All(), func(name string) bool { return name == stage.Network || name == stage.Paydesk })
+	t.say("A new version is deployed while mails go out, %d until now: %s are stopped and started, one after the other.", then.Mailed, strings.Join(ours, ", "))
+	for _, name := range slices.Backward(ours) {
+		if err := t.stage.End(ctx, name); err != nil {
+			return err
+		}
+		if err := t.stage.Start(name); err != nil {
+			return err
+		}
+	}
+	ready, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return t.stage.Ready(ready)
+}

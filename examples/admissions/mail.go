@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/mail"
+	"net/smtp"
+	"net/url"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/inbox"
+)
+
+var sender = mail.Address{Name: "Admissions", Address: "admissions@university.example"}
+
+// post sends mail.
+type post struct {
+	host, port string
+	auth       smtp.Auth
+	statusURL  string // before the ID of an application
+}
+
+func newPost(set settings) (*post, error) {
+	address, err := url.Parse(set.smtpURL)
+	if err != nil || address.Scheme != "smtp" || address.Hostname() == "" {
+		return nil, errors.New("SMTP_URL is not like smtp://user:password@host:25")
+	}
+	p := &post{host: address.Hostname(), port: address.Port(), statusURL: set.url + "/applications/"}
+	if p.port == "" {
+		p.port = "25"
+	}
+	if password, ok := address.User.Password(); ok {
+		p.auth = smtp.PlainAuth("", address.User.Username(), password, p.host)
+	}
+	return p, nil
+}
+
+// confirm is the job send_email. A mail cannot be part of a transaction: if the process dies between the server's answer
+// and the commit, the job is done again. So sending is the very last thing before the commit, and a second copy would have
+// the same Message-ID, by which mail servers and readers drop it.
+func (p *post) confirm(ctx context.Context, tx pgx.Tx, m about) error {
+	tag, err := tx.Exec(ctx, "UPDATE admissions.applications SET mailed_at = now() WHERE id = $1 AND mailed_at IS NULL", m.Application)
+	if err != nil || tag.RowsAffected() == 0 {
+		return err // mailed before
+	}
+	a, err := loadApplication(ctx, tx, m.Application)
+	if err != nil {
+		return err
+	}
+	job, _ := inbox.Message(ctx)
+	return p.send(ctx, mail.Address{Name: a.Name, Address: a.Email}, job.ID.String(), fmt.Sprintf(
+		"Dear %s,\r\n\r\nwe have your application for %s and your payment. Thank you.\r\n\r\n%s%s\r\n",
+		a.Name, a.Programme, p.statusURL, a.ID))
+}
+
+func (p *post) send(ctx context.Context, to mail.Address, id, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(p.host, p.port))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return err
+	}
+	client, err := smtp.NewClient(conn, p.host)
+	if err != nil {
+		return err
+	}
+	if ok, _ := client.Extension("STARTTLS"); ok {
+		if err := client.StartTLS(&tls.Config{ServerName: p.host}); err != nil {
+			return err
+		}
+	}
+	if p.auth != nil { // sends no password over a connection that is neither encrypted nor local
+		if err := client.Auth(p.auth); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(client.Mail(sender.Address), client.Rcpt(to.Address)); err != nil {
+		return err
+	}
+	body, err := client.Data()
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "From: %s\r\nTo: %s\r\nSubject: Your application is complete\r\n", sender.String(), to.String())
+	fmt.Fprintf(&b, "Date: %s\r\nMessage-ID: <%s@admissions>\r\n", time.Now().Format(time.RFC1123Z), id)
+	fmt.Fprintf(&b, "MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n%s", text)
+	if _, err := body.Write(b.Bytes()); err != nil {
+		return err
+	}
+	if err := body.Close(); err != nil { // the server has the mail, or says why not
+		return err
+	}
+	_ = client.Quit()
+	return nil
+}

@@ -1,0 +1,71 @@
+// Command admissions is a university's admissions service. An applicant hands in documents, pays a fee and gets a
+// confirmation, and no crash, outage or repetition on the way loses the application or does a step twice.
+//
+//	admissions migrate    lays out the tables and the queues
+//	admissions serve      the API and the pages
+//	admissions work       the workers: verify, payment, mail, or those that are named
+//	admissions paydesk    stands for a payment provider, another company
+//
+// Between them runs "postrider relay --config postrider.yaml". README.md tells the whole way.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/examples/admissions/paydesk"
+)
+
+const usage = "usage: admissions migrate | serve | work [verify] [payment] [mail] | paydesk"
+
+func main() {
+	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil)))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		slog.Error("admissions ends", "err", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New(usage)
+	}
+	set, err := settingsFromEnvironment()
+	if err != nil {
+		return err
+	}
+	pool, err := pgxpool.New(ctx, set.database)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	switch command, names := args[0], args[1:]; command {
+	case "migrate":
+		return migrate(ctx, pool, set)
+	case "serve":
+		return serve(ctx, pool, set)
+	case "work":
+		return work(ctx, pool, set, names)
+	case "paydesk":
+		desk, err := paydesk.New(pool, paydesk.Config{
+			Secret:     set.paymentSecret,
+			WebhookURL: set.url + "/webhooks/payments",
+			ReturnURL:  set.url + "/applications/",
+		})
+		if err != nil {
+			return err
+		}
+		return together(ctx, desk.Run, func(ctx context.Context) error { return listen(ctx, set.paydeskListen, desk) })
+	default:
+		return fmt.Errorf("there is no command %q; %s", command, usage)
+	}
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/examples/admissions/paydesk"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+//go:embed schema.sql
+var schema string
+
+// migrate lays out the tables and makes the queues. What is there already is left as it is.
+func migrate(ctx context.Context, pool *pgxpool.Pool, set settings) error {
+	if err := layOutTables(ctx, pool); err != nil {
+		return err
+	}
+	q, err := openQueue(set)
+	if err != nil {
+		return err
+	}
+	if err := q.create(ctx, jobVerify, jobPayment, jobMail); err != nil {
+		return fmt.Errorf("make the queues: %w", err)
+	}
+	slog.Info("tables and queues are there")
+	return nil
+}
+
+// layOutTables lays out Postrider's tables, the service's and, because this is an example, those of the payment provider.
+func layOutTables(ctx context.Context, pool *pgxpool.Pool) error {
+	migrator, err := postgres.NewMigrator(pool, postgres.Config{}, postgres.Layout{})
+	if err != nil {
+		return err
+	}
+	if _, err := migrator.Up(ctx); err != nil {
+		return err
+	}
+	for _, sql := range []string{schema, paydesk.Schema} {
+		if _, err := pool.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("lay out the tables: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/examples/admissions/paydesk"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+// office is the whole service in one process, with a database of its own. A relay takes the place of the queue: it hands
+// messages to the workers directly.
+type office struct {
+	t       *testing.T
+	set     settings
+	pool    *pgxpool.Pool
+	mailbox *mailbox
+}
+
+func openOffice(t *testing.T) *office {
+	t.Helper()
+	slog.SetDefault(slog.New(slog.NewTextHandler(t.Output(), nil)))
+	o := &office{t: t, pool: newDatabase(t), mailbox: openMailbox(t)}
+	serviceAt, deskAt := httptest.NewUnstartedServer(nil), httptest.NewUnstartedServer(nil)
+	o.set = settings{
+		url: "http://" + serviceAt.Listener.Addr().String(), paydeskURL: "http://" + deskAt.Listener.Addr().String(),
+		smtpURL: o.mailbox.url, paymentSecret: "whsec_" + base64.StdEncoding.EncodeToString([]byte(rand.Text())),
+	}
+	must(t, layOutTables(t.Context(), o.pool))
+	service, err := newService(o.pool, o.set)
+	must(t, err)
+	desk, err := paydesk.New(o.pool, paydesk.Config{Secret: o.set.paymentSecret, WebhookURL: o.set.url + "/webhooks/payments"})
+	must(t, err)
+	serviceAt.Config.Handler, deskAt.Config.Handler = service.handler, desk
+	serviceAt.Start()
+	t.Cleanup(serviceAt.Close)
+	deskAt.Start()
+	t.Cleanup(deskAt.Close)
+	o.run(desk.Run, service.webhook.Run)
+	return o
+}
+
+// in returns the office as a part of a test sees it.
+func (o *office) in(t *testing.T) *office {
+	part := *o
+	part.t = t
+	return &part
+}
+
+// work starts the workers.
+func (o *office) work() {
+	o.t.Helper()
+	workers, err := newWorkers(o.pool, o.set)
+	must(o.t, err)
+	store, err := postgres.New(o.pool, postgres.Config{})
+	must(o.t, err)
+	carrier, err := relay.New(store, postrider.PublisherFunc(byType(workers)), relay.Config{})
+	must(o.t, err)
+	o.run(carrier.Run)
+	for _, w := range workers {
+		o.run(func(ctx context.Context) error { return w.inbox.Run(ctx) })
+		if w.also != nil {
+			o.run(w.also)
+		}
+	}
+}
+
+// run runs parts of the office until the test ends.
+func (o *office) run(parts ...func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- together(ctx, parts...) }()
+	o.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			o.t.Error(err)
+		}
+	})
+}
+
+// apply sends an application with two documents, and returns the answer and its body.
+func (o *office) apply(key, programme string) (*http.Response, string) {
+	o.t.Helper()
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	for _, field := range [][2]string{{"name", "Ann Example"}, {"email", "ann@example.com"}, {"programme", programme}} {
+		must(o.t, w.WriteField(field[0], field[1]))
+	}
+	for i := range 2 {
+		part, err := w.CreateFormFile("document", fmt.Sprintf("%d.txt", i))
+		must(o.t, err)
+		fmt.Fprintf(part, "Certificate %d\n", i)
+	}
+	must(o.t, w.Close())
+	return o.send("/applications", &body, "Content-Type", w.FormDataContentType(), "Idempotency-Key", key)
+}
+
+// send sends a request with header fields, in pairs.
+func (o *office) send(path string, body io.Reader, fields ...string) (*http.Response, string) {
+	o.t.Helper()
+	r, err := http.NewRequestWithContext(o.t.Context(), http.MethodPost, o.set.url+path, body)
+	must(o.t, err)
+	for i := 0; i < len(fields); i += 2 {
+		r.Header.Set(fields[i], fields[i+1])
+	}
+	answer, err := http.DefaultClient.Do(r)
+	must(o.t, err)
+	defer answer.Body.Close()
+	content, err := io.ReadAll(answer.Body)
+	must(o.t, err)
+	return answer, string(content)
+}
+
+// admit applies, and returns the ID of the application.
+func (o *office) admit(programme string) string {
+	o.t.Helper()
+	answer, body := o.apply(rand.Text(), programme)
+	var a struct{ ID string }
+	if answer.StatusCode != http.StatusAccepted || json.Unmarshal([]byte(body), &a) != nil {
+		o.t.Fatalf("%s: %s", answer.Status, body)
+	}
+	return a.ID
+}
+
+// decide presses a button at the pay desk.
+func (o *office) decide(id, action string) {
+	o.t.Helper()
+	answer, err := http.PostForm(o.set.paydeskURL+"/pay/"+id, url.Values{"action": {action}})
+	must(o.t, err)
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		o.t.Fatal(answer.Status)
+	}
+}
+
+// await waits until an application has come so far.
+func (o *office) await(id, status string, progress int) {
+	o.t.Helper()
+	o.eventually(func() string {
+		a, err := loadApplication(o.t.Context(), o.pool, id)
+		must(o.t, err)
+		if a.Status() == status && a.Progress() == progress {
+			return ""
+		}
+		return fmt.Sprintf("the application is %s at %d %%, want %s at %d %%", a.Status(), a.Progress(), status, progress)
+	})
+}
+
+// eventually waits until a function has nothing to complain about.
+func (o *office) eventually(complaint func() string) {
+	o.t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if c := complaint(); c == "" {
+			return
+		} else if time.Now().After(end) {
+			o.t.Fatal(c)
+		}
+	}
+}
+
+// count returns the one number that a query asks for.
+func (o *office) count(query string, args ...any) (n int) {
+	o.t.Helper()
+	must(o.t, o.pool.QueryRow(o.t.Context(), query, args...).Scan(&n))
+	return n
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newDatabase makes a database for one test: the schemas of the example have fixed names.
+func newDatabase(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	address := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15")
+	server := pgtest.Pool(t, address)
+	name := "admissions_" + strings.ToLower(rand.Text())
+	_, err := server.Exec(t.Context(), "CREATE DATABASE "+name)
+	must(t, err)
+	t.Cleanup(func() {
+		if _, err := server.Exec(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	u, err := url.Parse(address)
+	must(t, err)
+	u.Path = "/" + name
+	return pgtest.Pool(t, u.String())
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/saga"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// admission is the saga from a submitted application to a paid one. It ends with a seat and a payment, or with neither:
+//
+//	application   nothing to do              undone by: decline it
+//	seat          take one of the programme  undone by: give it back
+//	payment       ask the provider for one   undone by: cancel it
+//	paid          wait for the webhook
+type admission struct {
+	saga    *saga.Saga[pgx.Tx, admissionData]
+	outbox  *postgres.Outbox
+	paydesk paydeskClient
+}
+
+// admissionData is what the steps tell each other.
+type admissionData struct {
+	Application string
+	Programme   string
+	Cents       int
+	Seat        bool
+}
+
+// patience is for a provider that is down: it should come back before an applicant is turned away.
+var patience = saga.Retry{Attempts: 1000, First: time.Second, Most: 30 * time.Second}
+
+func newAdmission(pool *pgxpool.Pool, set settings) (*admission, error) {
+	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
+	if err != nil {
+		return nil, err
+	}
+	store, err := postgres.NewSagas(pool, postgres.Config{})
+	if err != nil {
+		return nil, err
+	}
+	a := &admission{outbox: outbox, paydesk: paydeskClient{url: set.paydeskURL, secret: set.paymentSecret}}
+	a.saga, err = saga.New(store, "admission",
+		saga.Step("application", a.open, a.decline),
+		saga.Step("seat", a.takeSeat, a.giveSeatBack),
+		saga.Step("payment", a.createPayment, a.cancelPayment).Timeout(10*time.Second).Retry(patience).UndoFailed(),
+		saga.Wait("paid", a.complete, nil).Within(7*24*time.Hour))
+	return a, err
+}
+
+// start is the job create_payment. A programme without a fee is a mistake of ours that no retry mends: the job becomes a
+// dead letter, and is replayed when somebody has set the fee.
+func (a *admission) start(ctx context.Context, tx pgx.Tx, m about) error {
+	data := admissionData{Application: m.Application}
+	var cents *int
+	err := tx.QueryRow(ctx, `
+		SELECT a.programme, f.cents FROM admissions.applications a LEFT JOIN admissions.fees f USING (programme)
+		WHERE a.id = $1`, m.Application).Scan(&data.Programme, &cents)
+	if err != nil {
+		return err
+	}
+	if cents == nil {
+		return postrider.Permanent(fmt.Errorf("no fee is set for programme %s", data.Programme))
+	}
+	data.Cents = *cents
+	err = a.saga.Start(ctx, tx, m.Application, data)
+	if errors.Is(err, saga.ErrExists) {
+		return nil // the message is older than what the inbox remembers
+	}
+	return err
+}
+
+// open has nothing to do. The step is there for its compensation, which thus runs last.
+func (a *admission) open(context.Context, pgx.Tx, *admissionData) error { return nil }
+
+func (a *admission) decline(ctx context.Context, tx pgx.Tx, data *admissionData) error {
+	reason := "The payment was declined or did not arrive in time."
+	if !data.Seat {
+		reason = "There is no seat left in this programme."
+	}
+	_, err := tx.Exec(ctx, "UPDATE admissions.applications SET declined_at = now(), declined_for = $2 WHERE id = $1",
+		data.Application, reason)
+	return err
+}
+
+func (a *admission) takeSeat(ctx context.Context, tx pgx.Tx, data *admissionData) error {
+	tag, err := tx.Exec(ctx, "UPDATE admissions.programmes SET taken = taken + 1 WHERE id = $1 AND taken < seats", data.Programme)
+	if err == nil && tag.RowsAffected() == 0 {
+		return postrider.Permanent(errors.New("no seat is left"))
+	}
+	data.Seat = true
+	return err
+}
+
+func (a *admission) giveSeatBack(ctx context.Context, tx pgx.Tx, data *admissionData) error {
+	_, err := tx.Exec(ctx, "UPDATE admissions.programmes SET taken = taken - 1 WHERE id = $1", data.Programme)
+	return err
+}
+
+// createPayment asks the provider for a payment. If its answer is lost, the next attempt gets the same payment by the key.
+func (a *admission) createPayment(ctx context.Context, tx pgx.Tx, data *admissionData) error {
+	payment, err := a.paydesk.create(ctx, saga.Key(ctx), data.Application, data.Cents)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "UPDATE admissions.applications SET payment_id = $2, payment_at = now() WHERE id = $1",
+		data.Application, payment)
+	return err
+}
+
+// cancelPayment also runs when createPayment has failed: the provider may have made the payment all the same. So it names
+// the application, and not the payment, whose name may have been lost with the answer.
+func (a *admission) cancelPayment(ctx context.Context, _ pgx.Tx, data *admissionData) error {
+	return a.paydesk.cancel(ctx, data.Application)
+}
+
+// complete acts on the provider's webhook. That it is paid, and the message that says so, are one transaction.
+func (a *admission) complete(ctx context.Context, tx pgx.Tx, data *admissionData, news paymentNews) error {
+	if news.Type != paymentSucceeded {
+		return postrider.Permanent(errors.New(news.Type)) // undoes all of the above
+	}
+	_, err := tx.Exec(ctx, "UPDATE admissions.applications SET paid_at = now() WHERE id = $1", data.Application)
+	if err != nil {
+		return err
+	}
+	return a.outbox.Enqueue(ctx, tx,
+		postrider.UniqueEvent(paymentCompleted, "application", data.Application, about{Application: data.Application}))
+}

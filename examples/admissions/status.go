@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// application is one as the applicant may see it.
+type application struct {
+	ID          string
+	Name        string
+	Email       string
+	Programme   string // its title
+	SubmittedAt *time.Time
+	VerifiedAt  *time.Time // all of its documents
+	PaymentAt   *time.Time // the payment is there and can be paid
+	PaidAt      *time.Time
+	MailedAt    *time.Time
+	DeclinedAt  *time.Time
+	DeclinedFor string
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+func loadApplication(ctx context.Context, db querier, id string) (a application, err error) {
+	err = db.QueryRow(ctx, `
+		SELECT a.id::text, a.name, a.email, p.title, a.submitted_at,
+		       (SELECT max(verified_at) FROM admissions.documents WHERE application = a.id HAVING bool_and(verified_at IS NOT NULL)),
+		       a.payment_at, a.paid_at, a.mailed_at, a.declined_at, coalesce(a.declined_for, '')
+		FROM admissions.applications a JOIN admissions.programmes p ON p.id = a.programme
+		WHERE a.id = $1`, id).
+		Scan(&a.ID, &a.Name, &a.Email, &a.Programme, &a.SubmittedAt, &a.VerifiedAt, &a.PaymentAt, &a.PaidAt, &a.MailedAt,
+			&a.DeclinedAt, &a.DeclinedFor)
+	return a, err
+}
+
+// step is one of those that make an application complete.
+type step struct {
+	Name  string     `json:"name"`
+	Label string     `json:"-"`
+	Done  bool       `json:"done"`
+	At    *time.Time `json:"at"`
+}
+
+func (a application) Steps() []step {
+	steps := []step{
+		{Name: "submitted", Label: "Application received", At: a.SubmittedAt},
+		{Name: "documents_verified", Label: "Documents verified", At: a.VerifiedAt},
+		{Name: "payment_created", Label: "Payment prepared", At: a.PaymentAt},
+		{Name: "confirmation_sent", Label: "Paid and confirmed by e-mail", At: a.MailedAt},
+	}
+	for i := range steps {
+		steps[i].Done = steps[i].At != nil
+	}
+	return steps
+}
+
+// Progress is in percent. The workers do not wait for each other, so steps may be done in another order.
+func (a application) Progress() (percent int) {
+	for _, s := range a.Steps() {
+		if s.Done {
+			percent += 25
+		}
+	}
+	return percent
+}
+
+// Status is the one word for where an application stands.
+func (a application) Status() string {
+	switch {
+	case a.DeclinedAt != nil:
+		return "declined"
+	case a.Progress() == 100:
+		return "completed"
+	case a.PaidAt != nil:
+		return "paid"
+	case a.PaymentAt != nil:
+		return "payment_due"
+	case a.VerifiedAt != nil:
+		return "verified"
+	default:
+		return "submitted"
+	}
+}
+
+// Payable is whether the applicant has to do something.
+func (a application) Payable() bool { return a.Status() == "payment_due" }
+
+// Final is whether nothing will happen any more.
+func (a application) Final() bool { return a.Status() == "completed" || a.Status() == "declined" }

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider"
+)
+
+// verifyDocument is the job verify_document. That the document is verified and that the job is done are one transaction.
+func verifyDocument(ctx context.Context, tx pgx.Tx, m about) error {
+	var d document
+	var sum []byte
+	err := tx.QueryRow(ctx, "SELECT name, content_type, sha256, content FROM admissions.documents WHERE id = $1 AND application = $2",
+		m.Document, m.Application).Scan(&d.name, &d.contentType, &sum, &d.content)
+	if err != nil {
+		return err
+	}
+	if err := check(d, sum); err != nil {
+		return postrider.Permanent(fmt.Errorf("document %s: %w", m.Document, err)) // it will not get better
+	}
+	_, err = tx.Exec(ctx, "UPDATE admissions.documents SET verified_at = now() WHERE id = $1", m.Document)
+	return err
+}
+
+// check stands for whatever a university looks at.
+func check(d document, sum []byte) error {
+	switch {
+	case len(d.content) == 0 || len(d.content) > maxDocument:
+		return fmt.Errorf("has %d bytes", len(d.content))
+	case sha256.Sum256(d.content) != [32]byte(sum):
+		return errors.New("is not what was uploaded: its SHA-256 differs")
+	case http.DetectContentType(d.content) != d.contentType:
+		return fmt.Errorf("is not %s", d.contentType)
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/webhook/signature"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// TestWork is what the workers do.
+func TestWork(t *testing.T) {
+	o := openOffice(t)
+	o.work()
+	for name, test := range map[string]func(*office){
+		"paid": paid, "declined": declined, "last seat": lastSeat, "missing fee": missingFee, "webhook": webhookTwice,
+	} {
+		t.Run(name, func(t *testing.T) { test(o.in(t)) })
+	}
+}
+
+// paid: from the form to the mail, which is sent once although the pay desk tells everything twice.
+func paid(o *office) {
+	taken := o.seats("computing")
+	id := o.admit("computing")
+	o.await(id, "payment_due", 75)
+	o.decide(id, "pay")
+	o.await(id, "completed", 100)
+	o.eventually(func() string {
+		if n := o.count("SELECT count(*) FROM paydesk.webhooks"); n > 0 {
+			return "a webhook was not sent for the second time"
+		}
+		return ""
+	})
+	mails := o.mailbox.about(id)
+	if len(mails) != 1 || !strings.Contains(mails[0], "To: \"Ann Example\" <ann@example.com>") || !strings.Contains(mails[0], "@admissions>") {
+		o.t.Errorf("mails: %q", mails)
+	}
+	if n := o.seats("computing") - taken; n != 1 {
+		o.t.Errorf("%d seats were taken, want 1", n)
+	}
+}
+
+// declined: what the saga has done is undone, and nobody is mailed.
+func declined(o *office) {
+	taken := o.seats("computing")
+	id := o.admit("computing")
+	o.await(id, "payment_due", 75)
+	o.decide(id, "decline")
+	o.await(id, "declined", 75)
+	if n := o.seats("computing") - taken; n != 0 {
+		o.t.Errorf("%d seats were kept, want none", n)
+	}
+	if mails := o.mailbox.about(id); len(mails) > 0 {
+		o.t.Errorf("mails: %q", mails)
+	}
+}
+
+// lastSeat: of three who apply for two seats at the same time, one is declined and owes nothing.
+func lastSeat(o *office) {
+	for range 3 {
+		o.admit("medicine")
+	}
+	o.eventually(func() string {
+		const of = "SELECT count(*) FROM admissions.applications WHERE programme = 'medicine' AND "
+		due := o.count(of + "payment_at IS NOT NULL AND declined_at IS NULL")
+		declined := o.count(of + "payment_at IS NULL AND declined_for LIKE '%no seat%'")
+		if due == 2 && declined == 1 {
+			return ""
+		}
+		return fmt.Sprintf("%d may pay and %d are declined, want 2 and 1", due, declined)
+	})
+}
+
+// missingFee: a job that fails for good is a dead letter. When somebody has mended the reason and retries it, it goes on.
+func missingFee(o *office) {
+	ctx := o.t.Context()
+	operator, err := postgres.NewDesk(o.pool, postgres.Config{})
+	must(o.t, err)
+	dead := desk.Filter{Feed: inbox.Feed(jobPayment), Statuses: []postrider.Status{postrider.StatusDead}}
+	id := o.admit("alchemy")
+	o.eventually(func() string {
+		letters, err := operator.List(ctx, dead, nil, 10)
+		must(o.t, err)
+		if len(letters) == 1 && letters[0].LastError == "no fee is set for programme alchemy" {
+			return ""
+		}
+		return fmt.Sprintf("dead letters: %+v", letters)
+	})
+	o.await(id, "verified", 50)
+
+	_, err = o.pool.Exec(ctx, "INSERT INTO admissions.fees (programme, cents) VALUES ('alchemy', 4000)")
+	must(o.t, err)
+	n, err := operator.Act(ctx, desk.By{Who: "ann", Why: "fee set"}, desk.Retry, dead, 10)
+	if n != 1 || err != nil {
+		o.t.Fatal(n, err)
+	}
+	o.await(id, "payment_due", 75)
+}
+
+// webhookTwice: without a signature nothing happens, and a repetition has no effect.
+func webhookTwice(o *office) {
+	id := o.admit("law")
+	o.await(id, "payment_due", 75)
+	body := `{"type":"payment.succeeded","payment":"pay_1","application":"` + id + `"}`
+	if answer, _ := o.send("/webhooks/payments", strings.NewReader(body)); answer.StatusCode != http.StatusUnauthorized {
+		o.t.Errorf("without a signature: %s", answer.Status)
+	}
+	signer, err := signature.NewSigner(o.set.paymentSecret)
+	must(o.t, err)
+	for range 3 {
+		header := http.Header{}
+		signer.Sign(header, "msg_1", time.Now(), []byte(body))
+		var fields []string
+		for name := range header {
+			fields = append(fields, name, header.Get(name))
+		}
+		if answer, text := o.send("/webhooks/payments", strings.NewReader(body), fields...); answer.StatusCode != http.StatusNoContent {
+			o.t.Errorf("with a signature: %s: %s", answer.Status, text)
+		}
+	}
+	o.await(id, "completed", 100)
+	if n := o.count("SELECT count(*) FROM postrider.messages WHERE type = 'payment_completed' AND aggregate_id = $1", id); n != 1 {
+		o.t.Errorf("%d messages payment_completed, want 1", n)
+	}
+}
+
+// seats are those that are taken.
+func (o *office) seats(programme string) int {
+	o.t.Helper()
+	return o.count("SELECT taken FROM admissions.programmes WHERE id = $1", programme)
+}

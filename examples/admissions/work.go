@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/saga"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// worker does one kind of job. Its inbox has each job done once, tried again when it fails, and kept as a dead letter when
+// that does not help.
+type worker struct {
+	name  string // on the command line
+	takes string // the type of messages
+	inbox *inbox.Inbox[pgx.Tx]
+	also  func(context.Context) error // runs beside it, if not nil
+}
+
+// retries are the pauses before a job that has failed is tried again: enough of them for a mail server that is away for half
+// an hour. What cannot get better is marked with postrider.Permanent, and not tried again.
+var retries = []time.Duration{
+	time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute,
+}
+
+// work runs the workers of the names, or all, until ctx ends.
+func work(ctx context.Context, pool *pgxpool.Pool, set settings, names []string) error {
+	q, err := openQueue(set)
+	if err != nil {
+		return err
+	}
+	workers, err := newWorkers(pool, set)
+	if err != nil {
+		return err
+	}
+	if workers, err = choose(workers, names); err != nil {
+		return err
+	}
+	parts, err := q.deliver(workers)
+	if err != nil {
+		return err
+	}
+	for _, w := range workers {
+		if w.also != nil {
+			parts = append(parts, w.also)
+		}
+		slog.Info("worker starts", "worker", w.name, "job", w.inbox.Name())
+	}
+	return together(ctx, parts...)
+}
+
+func newWorkers(pool *pgxpool.Pool, set settings) ([]worker, error) {
+	store, err := postgres.NewInbox(pool, postgres.Config{})
+	if err != nil {
+		return nil, err
+	}
+	admission, err := newAdmission(pool, set)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := saga.NewRunner(saga.Config{}, admission.saga)
+	if err != nil {
+		return nil, err
+	}
+	post, err := newPost(set)
+	if err != nil {
+		return nil, err
+	}
+	open := func(name, job, takes string) worker {
+		in, wrong := inbox.New(store, job, inbox.Config{Retries: retries})
+		err = errors.Join(err, wrong)
+		return worker{name: name, takes: takes, inbox: in}
+	}
+	verify := open("verify", jobVerify, documentUploaded)
+	payment := open("payment", jobPayment, applicationSubmitted)
+	mail := open("mail", jobMail, paymentCompleted)
+	if err != nil {
+		return nil, err
+	}
+	inbox.On(verify.inbox, verify.takes, verifyDocument)
+	inbox.On(payment.inbox, payment.takes, admission.start)
+	inbox.On(mail.inbox, mail.takes, post.confirm)
+	payment.also = steps.Run
+	return []worker{verify, payment, mail}, nil
+}
+
+// choose returns the workers of the names, or all if there are none.
+func choose(all []worker, names []string) (chosen []worker, err error) {
+	if len(names) == 0 {
+		return all, nil
+	}
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(w worker) bool { return w.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no worker %q; %s", name, usage)
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
