@@ -1,15 +1,20 @@
 .DEFAULT_GOAL := help
-.PHONY: help build test check check-long lint fmt bench services services-down clean
+.PHONY: help build build-all test check check-long lint reference fmt bench docs docs-serve services services-down clean demo demo-crash demo-dead-letter demo-partition demo-deploy demo-stop dist chart
+
+# Of the demo: rabbitmq, nats or asynq.
+QUEUE ?= rabbitmq
 
 # One go command a module: ./... does not cross module borders.
 MODULES = $(shell go list -m -f '{{.Dir}}')
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## Build all modules, and the command into bin/
+build: ## Build the command into bin/
+	@go build -o bin/postrider ./cmd/postrider
+
+build-all: build ## Build all modules, and the command
 	@set -e; for m in $(MODULES); do (cd $$m && go build ./...); done
-	@if [ -d cmd/postrider ]; then go build -o bin/postrider ./cmd/postrider; fi
 
 test: ## Test all modules against the servers that run (see services)
 	@set -e; env="$$(dev/services env)"; eval "$$env"; for m in $(MODULES); do (cd $$m && go test ./...); done
@@ -23,6 +28,11 @@ check-long: ## check with all server versions and the long tests
 lint: ## golangci-lint and shellcheck
 	@dev/lint
 
+reference: ## Write docs/reference anew from the code; needs postgres15
+	@set -e; env="$$(dev/services env)"; eval "$$env"; \
+	(cd cmd/postrider && go test -run 'Reference$$' -update .); \
+	for m in console store/postgres; do (cd $$m && go test -run '^TestReference$$' -update .); done
+
 fmt: ## Format all Go files
 	@find . \( -name .services -o -name node_modules \) -prune -o -name '*.go' -print0 | xargs -0r gofmt -w
 
@@ -30,11 +40,44 @@ bench: ## Go benchmarks of all modules against the servers that run
 	@set -e; env="$$(dev/services env)"; eval "$$env"; \
 	for m in $(MODULES); do (cd $$m && go test -run '^$$' -bench . -benchmem ./...); done
 
+docs: ## Build the documentation site into dist/docs
+	@dev/services install hugo
+	@rm -rf dist/docs && hugo --source docs/site --destination ../../dist/docs
+	@echo "open dist/docs/index.html"
+
+docs-serve: ## Serve the documentation site on loopback; it follows what you write
+	@dev/services install hugo
+	@hugo server --source docs/site --bind 127.0.0.1
+
+dist: ## Build the release into dist/: archives, deb, rpm, bills of materials, checksums
+	@dev/dist
+
+chart: ## Render the Helm chart again, and check it; builds helm first, which takes minutes once
+	@cp deploy/prometheus/postrider.rules.yml deploy/grafana/dashboard.json deploy/helm/postrider/files/
+	@GOWORK=off go -C dev/tools/kube build -o $(CURDIR)/bin/helm helm.sh/helm/v4/cmd/helm
+	@go -C test test -count=1 -run 'Chart|Objects' ./deploy -update
+
 services: ## Start the servers the tests need
 	@dev/services up postgres15 postgres18 pgbouncer postgres15@crash postgres18@crash postgres15@e2e postgres18@e2e
 
 services-down: ## Stop all servers; the data stays
 	@dev/services down
+
+demo: ## Run the admissions service with real servers; QUEUE=nats or QUEUE=asynq for another queue
+	@dev/services up postgres18 smtp $(subst asynq,redis,$(QUEUE))
+	@go build -o bin/postrider ./cmd/postrider
+	@go build -o bin/admissions ./examples/admissions
+	@go build -o bin/admissions-demo ./examples/admissions/demo
+	@env="$$(dev/services env)"; eval "$$env"; bin/admissions-demo up $(QUEUE)
+
+demo-crash: ## Kill the relay and the workers of the demo under load, and check
+demo-dead-letter: ## Let messages of the demo fail for good, mend them by hand, and check
+demo-partition: ## Cut the demo off from its queue under load, and check
+demo-deploy: ## Restart the demo cleanly under load, and check
+demo-stop: ## End the demo; the data stays
+demo-crash demo-dead-letter demo-partition demo-deploy demo-stop:
+	@test -x bin/admissions-demo || { echo "start it first: make demo" >&2; exit 1; }
+	@env="$$(dev/services env)"; eval "$$env"; bin/admissions-demo $(@:demo-%=%)
 
 clean: ## Delete build output, and the servers with their data
 	@dev/services wipe

@@ -4,18 +4,24 @@ go 1.26.0
 
 require (
 	github.com/cloudevents/sdk-go/v2 v2.16.2
+	github.com/hibiken/asynq v0.26.0
 	github.com/jackc/pgx/v5 v5.11.0
 	github.com/nats-io/nats.go v1.55.0
 	github.com/postrider/postrider v0.0.0
-	github.com/postrider/postrider/broker/asynq v0.0.0-00010101000000-000000000000
+	github.com/postrider/postrider/broker/asynq v0.0.0
 	github.com/postrider/postrider/broker/kafka v0.0.0-00010101000000-000000000000
-	github.com/postrider/postrider/broker/nats v0.0.0-00010101000000-000000000000
+	github.com/postrider/postrider/broker/nats v0.0.0
 	github.com/postrider/postrider/broker/pulsar v0.0.0-00010101000000-000000000000
-	github.com/postrider/postrider/broker/rabbitmq v0.0.0-00010101000000-000000000000
+	github.com/postrider/postrider/broker/rabbitmq v0.0.0
 	github.com/postrider/postrider/broker/redis v0.0.0
+	github.com/postrider/postrider/config v0.0.0
+	github.com/postrider/postrider/console v0.0.0
+	github.com/postrider/postrider/examples/admissions v0.0.0
 	github.com/postrider/postrider/store/postgres v0.0.0
 	github.com/postrider/postrider/telemetry/otel v0.0.0
 	github.com/postrider/postrider/telemetry/prometheus v0.0.0
+	github.com/rabbitmq/amqp091-go v1.16.0
+	github.com/redis/go-redis/v9 v9.23.0
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.47.0
@@ -23,6 +29,7 @@ require (
 	go.opentelemetry.io/otel/trace v1.47.0
 	go.opentelemetry.io/proto/otlp v1.11.1
 	go.yaml.in/yaml/v3 v3.0.5
+	golang.org/x/net v0.59.0
 	google.golang.org/protobuf v1.36.12
 )
 
@@ -36,8 +43,10 @@ require (
 	github.com/bits-and-blooms/bitset v1.12.0 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/coreos/go-oidc/v3 v3.21.0 // indirect
+	github.com/danielgtaylor/huma/v2 v2.37.2 // indirect
 	github.com/emirpasic/gods v1.18.1 // indirect
-	github.com/fxamacker/cbor/v2 v2.7.0 // indirect
+	github.com/fxamacker/cbor/v2 v2.9.0 // indirect
 	github.com/go-jose/go-jose/v4 v4.1.4 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
@@ -49,7 +58,6 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.31.0 // indirect
 	github.com/hamba/avro/v2 v2.29.0 // indirect
-	github.com/hibiken/asynq v0.26.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.2 // indirect
@@ -67,8 +75,6 @@ require (
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
-	github.com/rabbitmq/amqp091-go v1.16.0 // indirect
-	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/sirupsen/logrus v1.9.3 // indirect
 	github.com/spaolacci/murmur3 v1.1.0 // indirect
@@ -86,7 +92,6 @@ require (
 	go.uber.org/zap v1.27.0 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/mod v0.41.0 // indirect
-	golang.org/x/net v0.59.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/sync v0.23.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
@@ -114,6 +119,9 @@ replace (
 	github.com/postrider/postrider/broker/pulsar => ../broker/pulsar
 	github.com/postrider/postrider/broker/rabbitmq => ../broker/rabbitmq
 	github.com/postrider/postrider/broker/redis => ../broker/redis
+	github.com/postrider/postrider/config => ../config
+	github.com/postrider/postrider/console => ../console
+	github.com/postrider/postrider/examples/admissions => ../examples/admissions
 	github.com/postrider/postrider/store/postgres => ../store/postgres
 	github.com/postrider/postrider/telemetry/otel => ../telemetry/otel
 	github.com/postrider/postrider/telemetry/prometheus => ../telemetry/prometheus

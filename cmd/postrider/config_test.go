@@ -148,38 +148,3 @@ func TestBrokers(t *testing.T) {
 		t.Errorf("%v\n%s", err, r.out)
 	}
 }
-
-// TestConfigurationPage holds that every YAML block of the page is a file without mistakes. One that begins with
-// "feeds:" is shown without the databases and destinations of the block before it.
-func TestConfigurationPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const around = "databases: {app: {url: host=localhost}}\n" +
-		"destinations: {jobs: {url: \"amqp://localhost\"}, events: {url: \"kafka://localhost\"}, audit: {url: \"nats://localhost\"}}\n"
-	variables := map[string]string{
-		"DATABASE_URL": "postgres://relay@localhost/app", "RABBITMQ_URL": "amqp://localhost", "NATS_URL": "nats://localhost",
-		"KAFKA_PASSWORD": "x", "HEALTH_TOKEN": "x",
-		"ANN_TOKEN": strings.Repeat("x", 24), "OIDC_SECRET": "x", "SESSION_KEY": strings.Repeat("x", 32),
-	}
-	lookup := func(name string) (string, bool) { value, ok := variables[name]; return value, ok }
-	secret := writeConfig(t, "secret")
-	blocks := strings.Split(string(page), "```yaml\n")[1:]
-	if len(blocks) < 5 {
-		t.Fatalf("only %d blocks", len(blocks))
-	}
-	for i, block := range blocks {
-		text, _, _ := strings.Cut(block, "```")
-		text = strings.ReplaceAll(text, "/run/secrets/kafka-password", secret)
-		if strings.HasPrefix(text, "feeds:") {
-			text = around + text
-		}
-		f, err := config.Parse("configuration.md", []byte(text), lookup)
-		if err != nil {
-			t.Errorf("block %d:\n%v\n%s", i, err, text)
-		} else if w := f.Warnings(); len(w) > 0 && !strings.HasPrefix(text, around) {
-			t.Errorf("block %d: %v", i, w)
-		}
-	}
-}

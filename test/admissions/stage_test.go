@@ -1,0 +1,128 @@
+package admissions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/examples/admissions/demo/stage"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+// folder is for the programs.
+var folder string
+
+func TestMain(m *testing.M) {
+	var err error
+	if folder, err = os.MkdirTemp("", "postrider-admissions-"); err != nil {
+		log.Fatal(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(folder)
+	os.Exit(code)
+}
+
+// build builds the programs once for all tests.
+var build = sync.OnceValue(func() error {
+	const module = "github.com/postrider/postrider/"
+	cmd := exec.Command("go", "build", "-o", folder+"/", module+"cmd/postrider", module+"examples/admissions", module+"examples/admissions/demo")
+	cmd.Dir = "../.."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the programs: %w\n%s", err, out)
+	}
+	return nil
+})
+
+// queues are the names of the servers, and the variables that say where they are.
+var queues = map[string]struct{ server, variable string }{
+	"rabbitmq": {"rabbitmq", "POSTRIDER_TEST_RABBITMQ"},
+	"nats":     {"nats", "POSTRIDER_TEST_NATS"},
+	"asynq":    {"redis", "POSTRIDER_TEST_REDIS"},
+}
+
+// newStage runs the service with a queue until the test ends, with a database and queues of its own.
+func newStage(t *testing.T, queue string) *stage.Stage {
+	t.Helper()
+	server := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")
+	smtp, maildir := brokertest.Env(t, "POSTRIDER_TEST_SMTP", "smtp"), brokertest.Env(t, "POSTRIDER_TEST_MAILDIR", "smtp")
+	address, err := url.Parse(brokertest.Env(t, queues[queue].variable, queues[queue].server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if queue == "asynq" {
+		address.Scheme, address.Path = "asynq", "/2" // Redis has numbers instead of names: this one is for these tests
+	}
+	if err := build(); err != nil {
+		t.Fatal(err)
+	}
+	config, err := filepath.Abs("../../examples/admissions/postrider.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	name := fmt.Sprintf("admissions_%s_%d_%d", queue, os.Getpid(), time.Now().UnixMilli())
+	database, err := stage.CreateDatabase(ctx, server, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { after(t, func(ctx context.Context) error { return stage.DropDatabase(ctx, server, name) }) })
+	settings := stage.Settings{
+		Postrider: filepath.Join(folder, "postrider"), Admissions: filepath.Join(folder, "admissions"), Demo: filepath.Join(folder, "demo"),
+		Config: config, Database: database, Queue: address.String(), SMTP: smtp, Maildir: maildir,
+		Prefix: name + "_", Secret: "whsec_T25seSBmb3IgdGVzdHMgYWRtaXNzaW9u",
+	}
+	for _, a := range []*string{&settings.Network, &settings.Pages, &settings.Paydesk, &settings.Health, &settings.Console} {
+		if *a, err = stage.Free("127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prepareQueues(t, queue, settings)
+	s, err := stage.New(t.TempDir(), settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		after(t, func(ctx context.Context) error { return s.End(ctx, s.All()...) })
+		if t.Failed() {
+			logs(t, s)
+		}
+	})
+	if err := s.Up(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// after tidies up when the test's own context has ended.
+func after(t *testing.T, f func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := f(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// logs shows the last words of all processes.
+func logs(t *testing.T, s *stage.Stage) {
+	t.Helper()
+	for _, name := range s.All() {
+		text, err := os.ReadFile(s.Log(name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Error(err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		t.Logf("%s said:\n%s", name, strings.Join(lines[max(0, len(lines)-15):], "\n"))
+	}
+}

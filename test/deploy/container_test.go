@@ -1,0 +1,126 @@
+package deploy_test
+
+import (
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// inside runs the program as the container does: as a user without rights, in a root folder that holds nothing but it and
+// that cannot be written to.
+const inside = `mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec chroot --userspec=65532:65532 "$0" /usr/bin/postrider "$@"`
+
+// container is the root folder of one.
+type container struct {
+	t    *testing.T
+	root string
+}
+
+func newContainer(t *testing.T, config string) container {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root can change the root folder")
+	}
+	c := container{t, filepath.Join(t.TempDir(), "root")}
+	for _, dir := range []string{"etc/postrider", "usr/bin"} {
+		if err := os.MkdirAll(filepath.Join(c.root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.configure(config)
+	if err := os.Link(program(t), filepath.Join(c.root, "usr/bin/postrider")); err != nil {
+		run(t, "cp", program(t), filepath.Join(c.root, "usr/bin/postrider")) // another file system
+	}
+	return c
+}
+
+func (c container) configure(config string) {
+	c.t.Helper()
+	if err := os.WriteFile(filepath.Join(c.root, "etc/postrider/postrider.yaml"), []byte(config), 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c container) args(args ...string) []string {
+	return append([]string{"--mount", "sh", "-c", inside, c.root}, args...)
+}
+
+var containerEnv = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "POSTRIDER_CONFIG=/etc/postrider/postrider.yaml"}
+
+func (c container) run(args ...string) (string, error) {
+	cmd := exec.CommandContext(c.t.Context(), "unshare", c.args(args...)...)
+	cmd.Env = containerEnv
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func TestTheProgramNeedsNothing(t *testing.T) {
+	f, err := elf.Open(program(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if needs, err := f.ImportedLibraries(); err != nil || len(needs) > 0 {
+		t.Errorf("it needs %q, %v", needs, err)
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			t.Error("it needs a dynamic linker")
+		}
+	}
+}
+
+func TestARelayInAnEmptyReadOnlyRoot(t *testing.T) {
+	l := newLog(t)
+	c := newContainer(t, l.config(freeAddress(t)))
+	if out, err := c.run("healthcheck"); err == nil || !strings.Contains(out, "nobody answers") {
+		t.Errorf("before it runs: %v\n%s", err, out)
+	}
+	r := start(t, containerEnv, "unshare", c.args("relay")...)
+	r.until("ready", func() bool { _, err := c.run("healthcheck"); return err == nil })
+	if out, err := c.run("healthcheck", "--live"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	l.enqueue(t)
+	r.until("carried", func() bool { return strings.Contains(r.output(), "order.placed") })
+	if out, err := c.run("man", "/written"); err == nil {
+		t.Errorf("somebody could write\n%s", out)
+	}
+	r.stop()
+}
+
+// TestZonesInAnEmptyRoot: patrols run by the clock of a zone, of which an empty container has no list.
+func TestZonesInAnEmptyRoot(t *testing.T) {
+	c := newContainer(t, `databases: {app: {url: "postgres://nobody@localhost/app"}}
+destinations: {out: {url: "stdout:"}}
+feeds: {default: {}}
+patrols: {held: {feed: default, consumer: billing, cron: "0 8 * * *", zone: Europe/Berlin}}
+`)
+	if out, err := c.run("config", "validate"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+var instruction = regexp.MustCompile(`(?m)^(USER|ENTRYPOINT|CMD|ENV|HEALTHCHECK|COPY .*postrider) .*$`)
+
+// TestBothImagesAreTheSame: whoever builds from the sources gets what a release has.
+func TestBothImagesAreTheSame(t *testing.T) {
+	of := func(file string) string {
+		_, last, _ := strings.Cut(read(t, filepath.Join(root, "deploy/container", file)), "FROM scratch")
+		found := strings.Join(instruction.FindAllString(last, -1), "\n")
+		return regexp.MustCompile(`COPY (--from=build )?\S*postrider `).ReplaceAllString(found, "COPY postrider ")
+	}
+	first, second := of("Containerfile"), of("Containerfile.source")
+	if first != second {
+		t.Errorf("Containerfile:\n%s\nContainerfile.source:\n%s", first, second)
+	}
+	for _, want := range []string{"USER 65532:65532", `ENTRYPOINT ["/usr/bin/postrider"]`, "COPY postrider /usr/bin/postrider"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("no %s in\n%s", want, first)
+		}
+	}
+}

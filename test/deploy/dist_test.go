@@ -1,0 +1,114 @@
+package deploy_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const root = "../.."
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if released != "" {
+		_ = os.RemoveAll(released)
+	}
+	os.Exit(code)
+}
+
+var released string // folder with the archive of this platform, and the program beside it
+
+// dist makes a release of this platform alone, with a version of its own.
+func dist(out string, env ...string) ([]byte, error) {
+	cmd := exec.Command(root+"/dev/dist", "--archives", "--target", runtime.GOOS+"/"+runtime.GOARCH, "--out", out)
+	cmd.Env = append(os.Environ(), "VERSION=v1.2.3", "COMMIT=0123abcd", "SOURCE_DATE_EPOCH=1700000000")
+	cmd.Env = append(cmd.Env, env...)
+	return cmd.CombinedOutput()
+}
+
+var release = sync.OnceValues(func() ([]byte, error) {
+	var err error
+	if released, err = os.MkdirTemp("", "postrider-deploy"); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(released, 0o755); err != nil { // other users run the program
+		return nil, err
+	}
+	if out, err := dist(released); err != nil {
+		return out, err
+	}
+	return exec.Command("tar", "-C", released, "--strip-components=1", "-xzf", filepath.Join(released, archive())).CombinedOutput()
+})
+
+func archive() string { return "postrider_1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH + ".tar.gz" }
+
+// program is the one that a release consists of.
+func program(t *testing.T) string {
+	t.Helper()
+	if out, err := release(); err != nil {
+		t.Fatalf("dev/dist: %v\n%s", err, out)
+	}
+	return filepath.Join(released, "postrider")
+}
+
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestArchive(t *testing.T) {
+	binary := program(t)
+	if text := run(t, binary, "version"); !strings.Contains(text, "v1.2.3") || !strings.Contains(text, "0123abcd") {
+		t.Errorf("version: %s", text)
+	}
+	listed := run(t, "tar", "-tzf", filepath.Join(released, archive()))
+	for _, want := range []string{"/LICENSE\n", "/README.md\n", "/man/postrider-relay.1.gz\n", "/completions/_postrider\n", "/completions/postrider.fish\n"} {
+		if !strings.Contains(listed, want) {
+			t.Errorf("the archive has no %s", want)
+		}
+	}
+	run(t, "bash", "-n", filepath.Join(released, "completions/postrider.bash"))
+	if sums := read(t, filepath.Join(released, "SHA256SUMS")); !strings.Contains(sums, archive()) {
+		t.Errorf("SHA256SUMS: %s", sums)
+	}
+}
+
+// TestSameBytes: whoever builds a release again gets the same one.
+func TestSameBytes(t *testing.T) {
+	binary := program(t)
+	again := t.TempDir()
+	if out, err := dist(again, "TMPDIR="+t.TempDir(), "TZ=Asia/Tokyo"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	first := sha256.Sum256([]byte(read(t, filepath.Join(released, archive()))))
+	second := sha256.Sum256([]byte(read(t, filepath.Join(again, archive()))))
+	if first != second {
+		t.Errorf("%x is not %x, or somebody has changed the sources meanwhile", second, first)
+	}
+	here, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := []byte(read(t, binary)); bytes.Contains(text, []byte(here+"/cmd")) {
+		t.Errorf("the program says that it was built in %s", here)
+	}
+}

@@ -1,0 +1,92 @@
+// Package scratch makes databases that look like a reader's: the tables are in schema postrider, as the pages say.
+package scratch
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+var databases atomic.Int64
+
+// Empty makes an empty database on PostgreSQL 15 that is removed with the test, and returns its address.
+func Empty(t testing.TB) string {
+	t.Helper()
+	server := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15")
+	name := fmt.Sprintf("docs_%d_%d", os.Getpid(), databases.Add(1))
+	run := func(ctx context.Context, sql string) {
+		t.Helper()
+		conn, err := pgx.Connect(ctx, server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(ctx)
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			t.Error(err)
+		}
+	}
+	run(t.Context(), "CREATE DATABASE "+name)
+	t.Cleanup(func() { run(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)") })
+	address, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.Path = "/" + name
+	return address.String()
+}
+
+// Pool makes a database with Postrider's tables and those that the page takes for granted, and connects to it.
+func Pool(t testing.TB, tables ...string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), Empty(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	migrator, err := postgres.NewMigrator(pool, postgres.Config{}, postgres.Layout{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := migrator.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), strings.Join(tables, ";\n"), pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+// Count returns the single number that a query gives.
+func Count(t testing.TB, pool *pgxpool.Pool, query string) int {
+	t.Helper()
+	var n int
+	if err := pool.QueryRow(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Await waits until a query gives a number.
+func Await(t testing.TB, pool *pgxpool.Pool, query string, want int) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		n := Count(t, pool, query)
+		if n == want {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: %d, want %d", query, n, want)
+		}
+	}
+}

@@ -1,0 +1,20 @@
+package brokers
+
+import (
+	"context"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/nats"
+)
+
+// NATS hands messages to handle until ctx ends.
+func NATS(ctx context.Context, handle postrider.Handler) error {
+	//docs:begin consume
+	con, err := nats.NewConsumer(nats.Config{URL: "nats://localhost:4222", Name: "order.placed", Group: "billing"})
+	if err != nil {
+		return err
+	}
+	err = con.Consume(ctx, handle)
+	//docs:end
+	return err
+}

@@ -1,0 +1,28 @@
+package brokers
+
+import (
+	"context"
+	"os"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/redis"
+)
+
+// Redis hands messages to handle until ctx ends.
+func Redis(ctx context.Context, handle postrider.Handler) error {
+	//docs:begin consume
+	con, err := redis.NewConsumer(redis.Config{
+		URL:    "redis://localhost:6379/0",
+		Name:   "order.placed",
+		Group:  "billing",
+		Member: os.Getenv("POD_NAME"), // stable, one per process
+	})
+	//docs:skip
+	if err != nil {
+		return err
+	}
+	//docs:resume
+	err = con.Consume(ctx, handle)
+	//docs:end
+	return err
+}

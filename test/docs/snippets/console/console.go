@@ -1,0 +1,31 @@
+// Package console has what docs/console.md shows.
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+
+	"github.com/postrider/postrider/console"
+	"github.com/postrider/postrider/console/auth"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// Mount adds the console to a program's own pages.
+func Mount(ctx context.Context, mux *http.ServeMux, desk *postgres.Desk, trusted []netip.Prefix) error {
+	//docs:begin mount
+	c, err := console.New(console.Config{
+		Databases: []console.Database{{Name: "shop", Letters: desk, Feeds: desk, Records: desk, Log: desk, Gauges: desk, Replays: desk}},
+		Prefix:    "/postrider",
+		Access:    auth.Config{Proxy: &auth.Proxy{From: trusted, UserHeader: "X-Forwarded-User"}},
+	})
+	//docs:skip
+	if err != nil {
+		return err
+	}
+	//docs:resume
+	go c.Run(ctx)
+	mux.Handle("/postrider/", c)
+	//docs:end
+	return nil
+}

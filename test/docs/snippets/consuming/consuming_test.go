@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/test/docs/scratch"
+)
+
+const charges = "CREATE TABLE charges (order_id text, customer text, cents int)"
+
+// TestDirect charges for an order that a relay hands to the inbox.
+func TestDirect(t *testing.T) {
+	pool := scratch.Pool(t, charges)
+	store, err := postgres.New(pool, postgres.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	received, err := postgres.NewInbox(pool, postgres.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	billing, err := inbox.New(received, "billing", inbox.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inbox.On(billing, "order.placed", charge)
+	if _, err := pool.Exec(t.Context(), `SELECT postrider.enqueue('order.placed', 'order', '42', '{"order": "42", "cents": 700}')`); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- direct(ctx, store, billing) }()
+	scratch.Await(t, pool, "SELECT count(*) FROM charges WHERE order_id = '42'", 1)
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestClaim holds that a message which comes twice is charged once.
+func TestClaim(t *testing.T) {
+	pool := scratch.Pool(t, charges)
+	store, err := postgres.NewInbox(pool, postgres.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := postrider.Message{ID: postrider.NewID()}
+	for range 2 {
+		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			return claim(t.Context(), tx, store, m, OrderPlaced{Order: "42"})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := scratch.Count(t, pool, "SELECT count(*) FROM charges"); n != 1 {
+		t.Errorf("%d charges", n)
+	}
+}
+
+// TestKafka holds that the address on the page is one.
+func TestKafka(t *testing.T) {
+	orders, err := fromKafka()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := orders.Close(); err != nil {
+		t.Error(err)
+	}
+}

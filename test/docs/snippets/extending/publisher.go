@@ -1,0 +1,117 @@
+// Package spool is a broker to copy from: a folder for each name, and a file for each message. One relay and one consumer at a
+// time use a folder.
+package spool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/wire"
+)
+
+// Config is what a publisher or a consumer needs to know. The tags say how a field is called in a configuration file.
+type Config struct {
+	URL      string      // spool:/var/spool/shop
+	Format   wire.Format `option:"format"`
+	Source   string      `option:"source"`
+	Name     string      `option:"name"`
+	InFlight int         `option:"in_flight"`
+	Mode     int         `option:"mode" default:"384" doc:"Permissions of the files, as a decimal number."`
+}
+
+// folder returns where the messages of a name are.
+func (c Config) folder(name string) string {
+	return filepath.Join(strings.TrimPrefix(c.URL, "spool:"), "to "+url.PathEscape(name))
+}
+
+// Publisher writes messages as files.
+type Publisher struct {
+	cfg   Config
+	codec *wire.Codec
+
+	mu   sync.Mutex
+	last int64 // number of the newest file
+}
+
+// NewPublisher returns a publisher. Folders that are missing are found out when messages are sent to them.
+func NewPublisher(cfg Config) (*Publisher, error) {
+	broker.SetDefaults(&cfg)
+	codec, err := wire.NewCodec(cfg.Format, cfg.Source, wire.Dialect{})
+	if err != nil {
+		return nil, fmt.Errorf("spool: %w", err)
+	}
+	return &Publisher{cfg: cfg, codec: codec}, nil
+}
+
+//docs:begin publish
+
+// Publish sends messages one by one: those of one key one after the other, up to the first that fails.
+func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []error {
+	return broker.Each(ctx, msgs, 4, p.send)
+}
+
+// KeepsOrder is true: behind a message that fails, none of its key is tried.
+func (p *Publisher) KeepsOrder() bool { return true }
+
+// Close does nothing: there is nothing to give up.
+func (p *Publisher) Close() error { return nil }
+
+func (p *Publisher) send(_ context.Context, m *postrider.Message) error {
+	var packet wire.Packet
+	p.codec.Encode(m, &packet)
+	text, err := json.Marshal(packet)
+	if err != nil {
+		return postrider.Permanent(err)
+	}
+	folder := p.cfg.folder(packet.Name)
+	err = write(filepath.Join(folder, fmt.Sprintf("%020d", p.next())), text, fs.FileMode(p.cfg.Mode))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return postrider.Permanent(fmt.Errorf("spool: there is no folder %s", folder))
+	case err != nil:
+		return postrider.Unavailable(fmt.Errorf("spool: %w", err)) // a disk that is full is not the message's fault
+	}
+	return nil
+}
+
+//docs:end
+
+// next returns a number above all before it.
+func (p *Publisher) next() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = max(p.last+1, time.Now().UnixNano())
+	return p.last
+}
+
+// write returns when the file, under its name, would survive a crash of the machine.
+func write(path string, text []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(path+".part", os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(path+".part", path); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}

@@ -1,0 +1,53 @@
+// Package memory has what docs/in-memory.md shows.
+package memory
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/memory"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// InMemory wires an outbox that lives in the process.
+func InMemory(ctx context.Context, publisher postrider.Publisher) (postrider.Outbox[pgx.Tx], error) {
+	//docs:begin memory
+	store := memory.New(memory.Config{})
+	outbox := memory.Outbox[pgx.Tx](store) // the line to swap
+	dispatcher, err := relay.New(store, publisher, relay.Config{PollMax: 200 * time.Millisecond, BatchSize: 50})
+	//docs:skip
+	if err != nil {
+		return nil, err
+	}
+	//docs:resume
+	go dispatcher.Run(ctx) // start; stop by ending ctx
+	//docs:end
+	return outbox, nil
+}
+
+// InDatabase wires the database's outbox in its place.
+func InDatabase(ctx context.Context, pool *pgxpool.Pool, publisher postrider.Publisher) (postrider.Outbox[pgx.Tx], error) {
+	//docs:begin database
+	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
+	//docs:skip
+	if err != nil {
+		return nil, err
+	}
+	//docs:resume
+	store, err := postgres.New(pool, postgres.Config{})
+	//docs:end
+	if err != nil {
+		return nil, err
+	}
+	dispatcher, err := relay.New(store, publisher, relay.Config{})
+	if err != nil {
+		return nil, err
+	}
+	go dispatcher.Run(ctx)
+	return outbox, nil
+}

@@ -1,0 +1,100 @@
+// Package producing has what docs/producing/go.md shows.
+package producing
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// Shop is an application with both kinds of outboxes.
+type Shop struct {
+	outbox    postrider.Outbox[pgx.Tx]
+	sqlOutbox postrider.Outbox[*sql.Tx]
+}
+
+// New makes the outboxes. They need no connection of their own.
+func New() (*Shop, error) {
+	//docs:begin outbox
+	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{}) // once, for the whole program
+	//docs:end
+	if err != nil {
+		return nil, err
+	}
+	sqlOutbox, err := postgres.NewSQLOutbox(postgres.OutboxConfig{LockKeys: true})
+	return &Shop{outbox, sqlOutbox}, err
+}
+
+// Place writes an order and its message with pgx.
+func (s *Shop) Place(ctx context.Context, pool *pgxpool.Pool, item string, cents int) error {
+	outbox := s.outbox
+	//docs:begin pgx
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		var id string
+		err := tx.QueryRow(ctx, "INSERT INTO orders (item, cents) VALUES ($1, $2) RETURNING id::text", item, cents).Scan(&id)
+		if err != nil {
+			return err
+		}
+		payload := map[string]any{"id": id, "item": item, "cents": cents}
+		return outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", id, payload))
+	})
+	//docs:end
+}
+
+// PlaceAll writes many messages in one round trip.
+func (s *Shop) PlaceAll(ctx context.Context, tx pgx.Tx, ids []string) error {
+	outbox := s.outbox
+	//docs:begin many
+	msgs := make([]postrider.Message, len(ids))
+	for i, id := range ids {
+		msgs[i] = postrider.Event("order.placed", "order", id, map[string]string{"id": id})
+	}
+	return outbox.Enqueue(ctx, tx, msgs...)
+	//docs:end
+}
+
+// Pay tells of a payment once, however often the bank does.
+func (s *Shop) Pay(ctx context.Context, tx pgx.Tx, order, payment string) error {
+	outbox := s.outbox
+	//docs:begin offer
+	repeats, err := outbox.Offer(ctx, tx, postrider.UniqueEvent("order.paid", "order", order, map[string]string{"payment": payment},
+		func(m *postrider.Message) { m.DedupKey = "payment:" + payment }))
+	if err == nil && len(repeats) > 0 {
+		slog.Info("this payment was known", "payment", payment)
+	}
+	//docs:end
+	return err
+}
+
+// Ship sets more than the usual fields.
+func (s *Shop) Ship(ctx context.Context, tx pgx.Tx, order, tenant, request string) error {
+	outbox := s.outbox
+	//docs:begin options
+	m := postrider.Event("order.shipped", "order", order, map[string]string{"carrier": "pony"}, func(m *postrider.Message) {
+		m.TenantID = tenant
+		m.CorrelationID = request
+		m.Headers = map[string]string{"source": "warehouse"}
+	})
+	//docs:end
+	return outbox.Enqueue(ctx, tx, m)
+}
+
+// Remind fills a message by hand.
+func (s *Shop) Remind(ctx context.Context, tx pgx.Tx, address string, pdf []byte) error {
+	outbox := s.outbox
+	//docs:begin message
+	return outbox.Enqueue(ctx, tx, postrider.Message{
+		Type:        "send_invoice",
+		Topic:       "mails",
+		Key:         address,
+		Payload:     pdf,
+		ContentType: "application/pdf",
+	})
+	//docs:end
+}

@@ -1,0 +1,102 @@
+// Package reconcile has what docs/reconcile.md shows.
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/reconcile"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// Enrollments finds enrollments that were not mailed about.
+func Enrollments(pool *pgxpool.Pool) (*reconcile.Patrol[pgx.Tx], error) {
+	//docs:begin find
+	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
+	//docs:skip
+	if err != nil {
+		return nil, err
+	}
+	//docs:resume
+	tx, err := postgres.NewTransactor(pool, postgres.TransactorConfig{})
+	//docs:skip
+	if err != nil {
+		return nil, err
+	}
+	//docs:resume
+	store, err := postgres.NewPatrols(pool, postgres.Config{})
+	//docs:skip
+	if err != nil {
+		return nil, err
+	}
+	//docs:resume
+	patrol, err := reconcile.New(store, tx, outbox, reconcile.Config{}, reconcile.Job[pgx.Tx]{
+		Name:     "enrollments",
+		Schedule: reconcile.Every(5 * time.Minute), // or reconcile.Cron("*/5 8-18 * * mon-fri", berlin)
+		Window:   24 * time.Hour,                   // look at the rows of the last day …
+		Grace:    10 * time.Minute,                 // … but not at those whose message may still be on its way
+		Find: func(ctx context.Context, tx pgx.Tx, since, until time.Time, limit int) ([]postrider.Message, error) {
+			rows, err := tx.Query(ctx, `SELECT e.id FROM enrollments e
+				WHERE e.created_at >= $1 AND e.created_at < $2
+				  AND NOT EXISTS (SELECT FROM mails m WHERE m.enrollment = e.id) LIMIT $3`, since, until, limit)
+			if err != nil {
+				return nil, err
+			}
+			return pgx.CollectRows(rows, func(row pgx.CollectableRow) (postrider.Message, error) {
+				var id int64
+				err := row.Scan(&id)
+				m := postrider.Event("enrollment.confirmed", "enrollment", strconv.FormatInt(id, 10), id)
+				m.DedupKey = fmt.Sprintf("enrollment:%d", id) // the key that was used when the row was written
+				return m, err
+			})
+		},
+	})
+	//docs:end
+	return patrol, err
+}
+
+// Run is what every process does.
+func Run(ctx context.Context, patrol *reconcile.Patrol[pgx.Tx]) {
+	//docs:begin find
+	go patrol.Run(ctx) // in every process: one of them runs a job at a time
+	//docs:end
+}
+
+func isOrder(m postrider.Message) bool { return strings.HasPrefix(m.Type, "order.") }
+
+// Ready returns the jobs that come with the package.
+func Ready(pool, billingPool *pgxpool.Pool, cfg, billingCfg postgres.Config, publisher reconcile.Holder) ([]reconcile.Job[pgx.Tx], error) {
+	//docs:begin received
+	log, err := postgres.NewPatrolLog(pool, cfg, "orders", "patrol")
+	//docs:skip
+	if err != nil {
+		return nil, err
+	}
+	//docs:resume
+	inbox, err := postgres.NewReceipts(billingPool, billingCfg)
+	//docs:skip
+	if err != nil {
+		return nil, err
+	}
+	//docs:resume
+	received := reconcile.Job[pgx.Tx]{Name: "received", Check: reconcile.Unreceived(log, inbox, "billing", isOrder)}
+	//docs:end
+
+	//docs:begin held
+	held := reconcile.Job[pgx.Tx]{Name: "held", Check: reconcile.Unheld(log, publisher, nil)}
+	//docs:end
+	again := reconcile.Job[pgx.Tx]{
+		Name: "again", Check: held.Check,
+		//docs:begin again
+		Again: reconcile.Again{Max: 3, After: time.Hour},
+		//docs:end
+	}
+	return []reconcile.Job[pgx.Tx]{received, held, again}, nil
+}

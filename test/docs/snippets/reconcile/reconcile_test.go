@@ -1,0 +1,44 @@
+package reconcile
+
+import (
+	"testing"
+
+	"github.com/postrider/postrider/broker/kafka"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/test/docs/scratch"
+)
+
+// TestEnrollments lets the patrol of the page find the enrollment that nobody was mailed about.
+func TestEnrollments(t *testing.T) {
+	pool := scratch.Pool(t, "CREATE TABLE enrollments AS SELECT id::bigint, now() - interval '1 hour' AS created_at FROM generate_series(1, 2) id",
+		"CREATE TABLE mails AS SELECT 1::bigint AS enrollment")
+	patrol, err := Enrollments(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	Run(t.Context(), patrol)
+	const sent = "SELECT count(*) FROM postrider.messages WHERE dedup_key = 'enrollment:2'"
+	scratch.Await(t, pool, sent, 1)
+	if n := scratch.Count(t, pool, "SELECT count(*) FROM postrider.messages"); n != 1 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// TestReady holds that the ready jobs of the page are accepted.
+func TestReady(t *testing.T) {
+	events, err := kafka.NewPublisher(kafka.Config{URL: "kafka://localhost:9092"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Close()
+	pool := scratch.Pool(t)
+	jobs, err := Ready(pool, pool, postgres.Config{}, postgres.Config{}, events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, job := range jobs {
+		if err := job.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package saga
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/saga"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/test/docs/scratch"
+)
+
+// TestBooking books a trip as the page does: ordered, reserved, approved and paid.
+func TestBooking(t *testing.T) {
+	pool := scratch.Pool(t, "CREATE TABLE orders (id text, city text)", "CREATE TABLE done (trip text, what text)",
+		"CREATE TABLE reservations (id bigserial, city text)")
+	transactor, err := postgres.NewTransactor(pool, postgres.TransactorConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outbox, err = postgres.NewOutbox(postgres.OutboxConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	booking, err := Book(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, booking) }()
+
+	if err := Order(ctx, transactor, booking, order{"trip-7", "Lisbon"}); err != nil {
+		t.Fatal(err)
+	}
+	err = transactor.Do(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := Approve(ctx, tx, booking, Trip{ID: "trip-7"})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const paid = "SELECT count(*) FROM done WHERE what IN ('flight', 'car', 'approved by ann', 'charge')"
+	scratch.Await(t, pool, paid, 4)
+	if n := scratch.Count(t, pool, "SELECT count(*) FROM postrider.messages WHERE type = 'hotel.reserved'"); n != 1 {
+		t.Errorf("%d messages", n)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWait holds that the step of the page is one.
+func TestWait(t *testing.T) {
+	store, err := postgres.NewSagas(scratch.Pool(t), postgres.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := saga.New(store, "approve", Wait()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,19 @@
+// Package testing has what docs/testing.md shows; its tests are the blocks of that page.
+package testing
+
+import (
+	"context"
+
+	"github.com/postrider/postrider"
+)
+
+// Order is what the shop sells.
+type Order struct {
+	ID    string `json:"id"`
+	Total int    `json:"total"`
+}
+
+// PlaceOrder is the use case under test.
+func PlaceOrder[Tx any](ctx context.Context, tx Tx, outbox postrider.Outbox[Tx], id string, total int) error {
+	return outbox.Enqueue(ctx, tx, postrider.UniqueEvent("order.placed", "order", id, Order{id, total}))
+}

@@ -1,0 +1,171 @@
+package docs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/postrider/postrider/config"
+
+	_ "github.com/postrider/postrider/broker/asynq" // the brokers that a configuration may name
+	_ "github.com/postrider/postrider/broker/kafka"
+	_ "github.com/postrider/postrider/broker/nats"
+	_ "github.com/postrider/postrider/broker/pulsar"
+	_ "github.com/postrider/postrider/broker/rabbitmq"
+	_ "github.com/postrider/postrider/broker/redis"
+	_ "github.com/postrider/postrider/broker/stdout"
+	_ "github.com/postrider/postrider/broker/webhook"
+)
+
+// ours are the keys of a configuration file.
+var ours = []string{"databases", "destinations", "feeds", "patrols", "connections", "health", "console"}
+
+// others are the keys by which files of other programs are known.
+var others = map[string]string{
+	"services": "Compose", "apiVersion": "Kubernetes", "scrape_configs": "Prometheus", "groups": "rules of Prometheus",
+	"route": "Alertmanager", "receivers": "Alertmanager", "openapi": "OpenAPI",
+}
+
+// yamlFile says whether a block is no YAML, or a configuration file with mistakes.
+func yamlFile(t *testing.T, b block) error {
+	t.Helper()
+	documents := yaml.NewDecoder(strings.NewReader(b.text))
+	for n := 0; ; n++ {
+		var content map[string]any
+		err := documents.Decode(&content)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = document(t, b, content)
+		}
+		if err != nil {
+			return fmt.Errorf("document %d: %w", n+1, err)
+		}
+	}
+}
+
+func document(t *testing.T, b block, content map[string]any) error {
+	t.Helper()
+	if _, told := b.notes["yaml"]; told || len(content) == 0 { // a block may be a comment alone
+		return nil
+	}
+	for key := range content {
+		if _, known := others[key]; known {
+			return embedded(t, content)
+		}
+	}
+	return configuration(t, content)
+}
+
+// embedded judges configuration files inside of a ConfigMap.
+func embedded(t *testing.T, content map[string]any) error {
+	t.Helper()
+	data, _ := content["data"].(map[string]any)
+	for name, value := range data {
+		text, isText := value.(string)
+		if !isText || !strings.HasPrefix(name, "postrider") || !strings.HasSuffix(name, ".yaml") {
+			continue
+		}
+		var inner map[string]any
+		if err := yaml.Unmarshal([]byte(text), &inner); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := configuration(t, inner); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+var secretFile = regexp.MustCompile(`\$\{file:[^}]*\}`)
+
+// configuration judges a file of "postrider relay --config". Pages may leave out sections; what the others refer to is then
+// added. A file that is whole must not lead to warnings either.
+func configuration(t *testing.T, content map[string]any) error {
+	t.Helper()
+	for key := range content {
+		if !slices.Contains(ours, key) {
+			return fmt.Errorf("%q is not a key of a configuration file; what else it is says a comment: <!-- yaml: name -->", key)
+		}
+	}
+	whole := complete(content)
+	text, err := yaml.Marshal(content)
+	if err != nil {
+		return err
+	}
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		return err
+	}
+	text = secretFile.ReplaceAllLiteral(text, []byte("${file:"+secret+"}"))
+	file, err := config.Parse("block", text, variable)
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, text)
+	}
+	if warnings := file.Warnings(); whole && len(warnings) > 0 {
+		return fmt.Errorf("warnings: %v", warnings)
+	}
+	return nil
+}
+
+// complete adds the sections that a page has left out, and says whether there was nothing to add.
+func complete(content map[string]any) bool {
+	names := map[string][]string{"databases": {"app"}, "destinations": {"jobs", "events", "audit"}, "feeds": {"default"}}
+	mentioned(content, map[string]string{"database": "databases", "inbox": "databases", "destination": "destinations", "feed": "feeds"}, names)
+	add := func(section string, entry map[string]any) bool {
+		if _, there := content[section]; there {
+			return false
+		}
+		entries := map[string]any{}
+		for _, name := range names[section] {
+			entries[name] = entry
+		}
+		content[section] = entries
+		return true
+	}
+	databases := add("databases", map[string]any{"url": "host=localhost"})
+	destinations := add("destinations", map[string]any{"url": "nats://localhost"})
+	feeds := add("feeds", map[string]any{"database": names["databases"][0], "destination": names["destinations"][0]})
+	return !databases && !destinations && !feeds
+}
+
+// mentioned collects the names that values of some keys refer to.
+func mentioned(node any, sections map[string]string, names map[string][]string) {
+	switch node := node.(type) {
+	case map[string]any:
+		for key, value := range node {
+			if section, ok := sections[key]; ok {
+				if name, isText := value.(string); isText && !slices.Contains(names[section], name) {
+					names[section] = append(names[section], name)
+				}
+			}
+			mentioned(value, sections, names)
+		}
+	case []any:
+		for _, value := range node {
+			mentioned(value, sections, names)
+		}
+	}
+}
+
+// variable gives variables of the environment that values fit to.
+func variable(name string) (string, bool) {
+	if !strings.HasSuffix(name, "URL") {
+		return strings.Repeat("x", 32), true
+	}
+	for part, scheme := range map[string]string{"DATABASE": "postgres", "POSTGRES": "postgres", "RABBIT": "amqp", "KAFKA": "kafka", "REDIS": "redis"} {
+		if strings.Contains(name, part) {
+			return scheme + "://localhost/", true
+		}
+	}
+	return "nats://localhost", true
+}

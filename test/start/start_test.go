@@ -1,0 +1,173 @@
+// Package start_test does what a new reader does: it types the commands of the documentation, from the clone to the first
+// message, and holds that they work as they stand there.
+package start_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestFiveMinutes types what README.md says. Modules and the standard library are in Go's caches already: what a first
+// download and compilation take on top depends on the network and the machine.
+func TestFiveMinutes(t *testing.T) {
+	reader := newReader(t)
+	took := reader.follow(blocks(t, "README.md", "Five minutes"), `"payload":{"total": 7}`)
+	reader.sees(`"item":"saddle"`)
+	fmt.Printf("README.md: %.1f s from clone to first message, with warm caches\n", took.Seconds())
+	if took > 5*time.Minute {
+		t.Errorf("the first message took %v", took)
+	}
+}
+
+// TestQuickStart types what docs/quick-start.md says, the crash included.
+func TestQuickStart(t *testing.T) {
+	reader := newReader(t)
+	commands := blocks(t, "docs/quick-start.md", "")
+	last := len(commands) - 1
+	took := reader.follow(commands[:last], `"payload":{"total": 7}`)
+	reader.sees(`"item":"saddle"`)
+	if strings.Contains(reader.first.shown(), `{"total": 8}`) {
+		t.Fatal("the message was published before the crash, which then shows nothing")
+	}
+	reader.follow(commands[last:], "")
+	reader.sees(`"payload":{"total": 8}`)
+	fmt.Printf("docs/quick-start.md: %.1f s from clone to first message, with warm caches\n", took.Seconds())
+}
+
+// reader has two terminals: programs that stay run in the first, everything else in the second.
+type reader struct {
+	t      *testing.T
+	origin string
+	env    []string
+	first  *terminal
+	second *terminal
+	dev    *typed // that runs in the first
+}
+
+// newReader gives a reader a repository to clone from: this one, with what is not committed yet.
+func newReader(t *testing.T) *reader {
+	t.Helper()
+	// A fixed place keeps Go's build cache of use: it knows packages by their folders. Servers run as another user where
+	// this test runs as root, so everybody may enter.
+	home := filepath.Join(os.TempDir(), fmt.Sprintf("postrider-start-%d", os.Getuid()))
+	for _, err := range []error{os.RemoveAll(home), os.Mkdir(home, 0o755)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(home); err != nil {
+			t.Error(err)
+		}
+	})
+	r := &reader{t: t, origin: filepath.Join(t.TempDir(), "postrider")}
+	r.env = append(without("DATABASE_URL=", "POSTRIDER_", "PG"), "XDG_CACHE_HOME="+t.TempDir(), "GOCACHE="+goCache(t))
+	publish(t, r.origin)
+	r.first = newTerminal(t, home, r.env)
+	return r
+}
+
+// follow types blocks one after the other, and returns when a text was first seen, counted from the first of them.
+func (r *reader) follow(all []string, text string) (took time.Duration) {
+	r.t.Helper()
+	began := time.Now()
+	for _, block := range all {
+		block = strings.ReplaceAll(block, published, r.origin)
+		if stays(block) {
+			if r.dev != nil && r.dev.running() {
+				r.first.interrupt(r.dev)
+			}
+			r.dev = r.first.enter(block)
+			r.first.until("it is ready", r.dev, func() bool { return strings.Contains(r.dev.err.String(), "In another terminal:") })
+			continue
+		}
+		if r.second == nil {
+			r.second = newTerminal(r.t, r.first.folderNow(), r.env)
+		}
+		r.second.run(block)
+		if strings.Contains(block, "kill -9") {
+			<-r.dev.ended
+		}
+		if took == 0 && text != "" {
+			r.sees(text)
+			took = time.Since(began)
+		}
+	}
+	return took
+}
+
+// sees waits until the first terminal shows a text.
+func (r *reader) sees(text string) {
+	r.t.Helper()
+	r.first.until(text, r.dev, func() bool { return strings.Contains(r.first.shown(), text) })
+}
+
+// goCache is where Go keeps what it has compiled; the reader's own cache is another.
+func goCache(t *testing.T) string {
+	t.Helper()
+	path, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(path))
+}
+
+// publish makes a repository of all files here that are not ignored, committed or not.
+func publish(t *testing.T, origin string) {
+	t.Helper()
+	list, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-co", "--exclude-standard", "-z").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Split(strings.TrimRight(string(list), "\x00"), "\x00") {
+		if err := copyFile(filepath.Join(root, name), filepath.Join(origin, name)); err != nil && !os.IsNotExist(err) { // deleted, or gone meanwhile
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{
+		{"init", "--quiet"}, {"add", "--all"},
+		{"-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false", "commit", "--quiet", "-m", "as it is here"},
+	} {
+		if out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", origin}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %s: %v\n%s", args[0], err, bytes.TrimSpace(out))
+		}
+	}
+}
+
+func copyFile(from, to string) (err error) {
+	info, err := os.Lstat(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	if info.Mode()&os.ModeSymlink != 0 {
+		target, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(target, to)
+	}
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = source.Close() }()
+	target, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	if closed := target.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
