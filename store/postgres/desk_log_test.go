@@ -70,6 +70,30 @@ func TestJourneyByID(t *testing.T) {
 	})
 }
 
+// TestTimesOfAllShards: the place of a time is looked for in a few shards, and messages of others lie before and behind those.
+func TestTimesOfAllShards(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, postgres.Layout{Shards: 8})
+		h.exec("INSERT INTO @.messages (type, key) SELECT 't', 'k' || i FROM generate_series(1, 100) i")
+		h.exec("CREATE TABLE @.picked AS SELECT DISTINCT ON (shard) shard, key FROM @.messages; TRUNCATE @.messages")
+		for _, shard := range []string{"1", "0", "1"} {
+			h.exec("INSERT INTO @.messages (type, key) SELECT 't', key FROM @.picked WHERE shard = " + shard)
+		}
+		h.deliverAll("f")
+		now := time.Now()
+		for name, filter := range map[string]desk.Filter{
+			"since": {Since: now.Add(-time.Hour)},
+			"until": {Until: now.Add(time.Hour)},
+			"both":  {Since: now.Add(-time.Hour), Until: now.Add(time.Hour)},
+		} {
+			page, err := h.desk().Messages(t.Context(), "f", filter, 0, 10)
+			if err != nil || len(page.Items) != 3 {
+				t.Errorf("%s: %d messages, want 3; %v", name, len(page.Items), err)
+			}
+		}
+	})
+}
+
 func (h *house) desk() *postgres.Desk {
 	h.t.Helper()
 	d, err := postgres.NewDesk(h.pool, h.cfg)

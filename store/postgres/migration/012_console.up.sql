@@ -164,25 +164,27 @@ CREATE FUNCTION @schema@.place_at(moment timestamptz, OUT low bigint, OUT high b
 AS $$
 DECLARE
   shards smallint[] := ARRAY(SELECT DISTINCT (i * @schema@.shard_count() / 4)::smallint FROM generate_series(0, 3) i);
+  first  bigint;
   middle bigint;
   probe  record;
 BEGIN
-  SELECT min(l.seq), max(h.seq) + 1 INTO low, high FROM unnest(shards) s(shard)
+  SELECT min(l.seq), max(h.seq) + 1 INTO first, high FROM unnest(shards) s(shard)
     CROSS JOIN LATERAL (SELECT m.seq FROM @schema@.messages m WHERE m.shard = s.shard ORDER BY m.seq LIMIT 1) l
     CROSS JOIN LATERAL (SELECT m.seq FROM @schema@.messages m WHERE m.shard = s.shard ORDER BY m.seq DESC LIMIT 1) h;
-  WHILE low < high LOOP
-    middle := (low + high) / 2;
+  WHILE first < high LOOP
+    middle := (first + high) / 2;
     SELECT m.seq, m.created_at INTO probe FROM unnest(shards) s(shard) CROSS JOIN LATERAL (
       SELECT m.seq, m.created_at FROM @schema@.messages m WHERE m.shard = s.shard AND m.seq >= middle ORDER BY m.seq LIMIT 1) m
       ORDER BY m.seq LIMIT 1;
     IF probe.seq IS NULL OR probe.created_at >= moment THEN
       high := middle;
     ELSE
-      low := probe.seq + 1;
+      low := probe.seq + 1; -- and null as long as none is: in front of the first of these shards may be messages of others
+      first := low;
     END IF;
   END LOOP;
   SELECT min(m.seq) INTO high FROM unnest(shards) s(shard) CROSS JOIN LATERAL (
-    SELECT m.seq FROM @schema@.messages m WHERE m.shard = s.shard AND m.seq >= low ORDER BY m.seq LIMIT 1) m;
+    SELECT m.seq FROM @schema@.messages m WHERE m.shard = s.shard AND m.seq >= first ORDER BY m.seq LIMIT 1) m;
 END
 $$;
 
