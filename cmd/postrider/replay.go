@@ -201,7 +201,7 @@ func (a *app) runReplay(ctx context.Context, d *postgres.Desk, job desk.Job) (de
 	case ended.State != "done":
 		return ended, hintedError{fmt.Errorf("somebody has set replay %d to %s", job.ID, ended.State), "for its state: " + a.next("replay show", strconv.FormatInt(job.ID, 10))}
 	}
-	a.notef("replay %d: %s handed to the relays in %s; what became of them: %s", job.ID, phrase.Quantity(ended.Sent-job.Sent, "message", "messages"),
+	a.notef("replay %d: %s handed over in %s; what became of them: %s", job.ID, phrase.Quantity(ended.Sent-job.Sent, "message", "messages"),
 		time.Since(start).Round(10*time.Millisecond), a.next("replay show", strconv.FormatInt(job.ID, 10)))
 	return d.Job(ctx, job.ID)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/examples/admissions/demo/verdict"
 )
 
-// Crash kills the relay in the middle of relaying, and with it the pages and the workers.
+// Crash kills workers in the middle of their jobs, then the relay in the middle of relaying, and with it the pages and the workers.
 var Crash = Incident{Happen: crash}
 
 func crash(ctx context.Context, t *Tour) error {
@@ -24,6 +24,9 @@ func crash(ctx context.Context, t *Tour) error {
 		return nil
 	})
 	if err != nil {
+		return err
+	}
+	if err := t.killWorkers(ctx); err != nil {
 		return err
 	}
 	if err := t.catchRelay(ctx); err != nil {
@@ -62,6 +65,33 @@ func crash(ctx context.Context, t *Tour) error {
 	ready, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return t.stage.Ready(ready)
+}
+
+// killWorkers kills the workers alone. The relay has recorded what it sent them and does not send it again: only the queue can bring
+// back what was in their hands.
+func (t *Tour) killWorkers(ctx context.Context) error {
+	mail := mailers(t.stage)
+	victims := slices.DeleteFunc(t.stage.Workers(), func(name string) bool { return slices.Contains(mail, name) })
+	if len(victims) == 0 {
+		return nil
+	}
+	if err := t.stage.Kill(ctx, victims...); err != nil {
+		return err
+	}
+	then, err := verdict.Count(ctx, t.db, "@"+t.crowd.Domain)
+	if err != nil {
+		return err
+	}
+	t.say("kill -9 to %s, with jobs in their hands, after %d documents. They are started again at once.", strings.Join(victims, ", "), then.Verified)
+	if err := t.stage.Start(victims...); err != nil {
+		return err
+	}
+	return t.until(ctx, func(c verdict.Counts) error {
+		if c.Verified <= then.Verified {
+			return fmt.Errorf("still %d documents are verified", c.Verified)
+		}
+		return nil
+	})
 }
 
 func mailers(s *stage.Stage) []string {
