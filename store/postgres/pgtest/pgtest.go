@@ -6,6 +6,7 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/store/postgres"
@@ -94,14 +96,22 @@ func Schema(t testing.TB, pool *pgxpool.Pool, layout postgres.Layout) postgres.C
 	return cfg
 }
 
-// Drop removes a schema, waiting for a server that is just coming back.
+// Drop removes a schema, waiting for a server that is just coming back, and for sessions of processes that were killed and have
+// not noticed: they may hold what it needs, in another order.
 func Drop(t testing.TB, pool *pgxpool.Pool, schema string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	_, err := pool.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{schema}.Sanitize()+" CASCADE")
-	if err != nil {
-		t.Errorf("drop schema %s: %v", schema, err)
+	for {
+		_, err := pool.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{schema}.Sanitize()+" CASCADE")
+		var refused *pgconn.PgError
+		if errors.As(err, &refused) && refused.Code == "40P01" && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			t.Errorf("drop schema %s: %v", schema, err)
+		}
+		return
 	}
 }
 

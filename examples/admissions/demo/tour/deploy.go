@@ -2,7 +2,6 @@ package tour
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,13 +14,7 @@ import (
 var Deploy = Incident{Happen: deploy}
 
 func deploy(ctx context.Context, t *Tour) error {
-	err := t.until(ctx, func(c verdict.Counts) error {
-		if c.Mailed < t.people/20 {
-			return fmt.Errorf("%d of %d mails are out", c.Mailed, t.people)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := t.mailsGoOut(ctx); err != nil {
 		return err
 	}
 	then, err := verdict.Count(ctx, t.db, "@"+t.crowd.Domain)

@@ -14,13 +14,7 @@ import (
 var Partition = Incident{Happen: partition}
 
 func partition(ctx context.Context, t *Tour) error {
-	err := t.until(ctx, func(c verdict.Counts) error {
-		if c.Mailed < t.people/20 {
-			return fmt.Errorf("%d of %d mails are out", c.Mailed, t.people)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := t.mailsGoOut(ctx); err != nil {
 		return err
 	}
 	if err := t.stage.Freeze(stage.Network); err != nil {

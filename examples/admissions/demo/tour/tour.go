@@ -150,6 +150,16 @@ func (t *Tour) show(ctx context.Context, args ...string) string {
 	return said
 }
 
+// mailsGoOut waits until the first mails are out.
+func (t *Tour) mailsGoOut(ctx context.Context) error {
+	return t.until(ctx, func(c verdict.Counts) error {
+		if c.Mailed < t.people/20 {
+			return fmt.Errorf("%d of %d mails are out", c.Mailed, t.people)
+		}
+		return nil
+	})
+}
+
 // until waits for the applicants to come so far.
 func (t *Tour) until(ctx context.Context, ok func(verdict.Counts) error) error {
 	return stage.Until(ctx, func() error {
