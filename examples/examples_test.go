@@ -3,15 +3,12 @@ package examples
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/store/postgres"
@@ -29,7 +26,7 @@ func TestExamples(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			address := newDatabase(t, "example_"+name)
+			address := pgtest.Database(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 			if got := runExample(t, name, address); got != strings.Join(want, "\n") {
 				t.Errorf("printed\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 			}
@@ -39,7 +36,7 @@ func TestExamples(t *testing.T) {
 
 // TestQuickstart runs the one example that finds the log laid out, as "postrider dev" does it.
 func TestQuickstart(t *testing.T) {
-	address := newDatabase(t, "example_quickstart")
+	address := pgtest.Database(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	pool, err := pgxpool.New(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
@@ -76,26 +73,4 @@ func runExample(t *testing.T, name, address string) string {
 		t.Fatalf("%v\n%s", err, messages.String())
 	}
 	return strings.TrimSpace(out.String())
-}
-
-// newDatabase makes a database for one example, which uses the default schema as a user's would, and returns its address.
-func newDatabase(t *testing.T, name string) string {
-	t.Helper()
-	server := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15")
-	pool := pgtest.Pool(t, server)
-	database := pgx.Identifier{fmt.Sprintf("%s_%d", name, os.Getpid())}.Sanitize()
-	if _, err := pool.Exec(t.Context(), "CREATE DATABASE "+database); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := pool.Exec(context.Background(), "DROP DATABASE "+database+" WITH (FORCE)"); err != nil {
-			t.Error(err)
-		}
-	})
-	address, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address.Path = "/" + strings.Trim(database, `"`)
-	return address.String()
 }

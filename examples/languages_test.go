@@ -60,7 +60,7 @@ func TestLanguages(t *testing.T) {
 	for _, l := range languages {
 		t.Run(strings.TrimPrefix(l.folder, "orders-"), func(t *testing.T) {
 			t.Parallel()
-			address := newDatabase(t, strings.ReplaceAll(l.folder, "-", "_"))
+			address := pgtest.Database(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 			pool := pgtest.Pool(t, address)
 			migrator, err := postgres.NewMigrator(pool, postgres.Config{}, postgres.Layout{})
 			if err != nil {

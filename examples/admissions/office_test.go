@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
@@ -38,7 +37,7 @@ type office struct {
 func openOffice(t *testing.T) *office {
 	t.Helper()
 	slog.SetDefault(slog.New(slog.NewTextHandler(t.Output(), nil)))
-	o := &office{t: t, pool: newDatabase(t), mailbox: openMailbox(t)}
+	o := &office{t: t, pool: pgtest.Pool(t, pgtest.Database(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))), mailbox: openMailbox(t)}
 	serviceAt, deskAt := httptest.NewUnstartedServer(nil), httptest.NewUnstartedServer(nil)
 	o.set = settings{
 		url: "http://" + serviceAt.Listener.Addr().String(), paydeskURL: "http://" + deskAt.Listener.Addr().String(),
@@ -188,23 +187,4 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// newDatabase makes a database for one test: the schemas of the example have fixed names.
-func newDatabase(t *testing.T) *pgxpool.Pool {
-	t.Helper()
-	address := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15")
-	server := pgtest.Pool(t, address)
-	name := "admissions_" + strings.ToLower(rand.Text())
-	_, err := server.Exec(t.Context(), "CREATE DATABASE "+name)
-	must(t, err)
-	t.Cleanup(func() {
-		if _, err := server.Exec(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
-			t.Error(err)
-		}
-	})
-	u, err := url.Parse(address)
-	must(t, err)
-	u.Path = "/" + name
-	return pgtest.Pool(t, u.String())
 }

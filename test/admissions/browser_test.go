@@ -7,12 +7,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/postrider/postrider/test/playwright"
 )
 
 // TestBrowser lets people apply in a real browser. It keeps pictures of what they see in the folder POSTRIDER_ARTIFACTS, by
 // default browser/artifacts; UPDATE_SCREENSHOTS=1 renews docs/admissions. BROWSER_TESTS has arguments for Playwright.
 func TestBrowser(t *testing.T) {
-	install(t)
+	playwright.Install(t, "browser")
 	s := newStage(t, "rabbitmq")
 	artifacts, err := filepath.Abs(cmp.Or(os.Getenv("POSTRIDER_ARTIFACTS"), "browser/artifacts"))
 	if err != nil {
@@ -39,22 +41,5 @@ func TestBrowser(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	if err := cmd.Run(); err != nil {
 		t.Errorf("the tests of the browser: %v", err)
-	}
-}
-
-// install brings the test programs of the browser if they are missing.
-func install(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("npm"); err != nil {
-		t.Fatal("npm is missing: the pages are tested in a browser, and Playwright needs it")
-	}
-	if _, err := os.Stat("browser/node_modules/@playwright/test"); err == nil {
-		return
-	}
-	cmd := exec.Command("npm", "ci", "--no-fund", "--no-audit")
-	cmd.Dir = "browser"
-	cmd.Env = append(os.Environ(), "PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("npm ci: %v\n%s", err, out)
 	}
 }

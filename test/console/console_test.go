@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/postrider/postrider/test/playwright"
 )
 
 // pictures is whether docs/console is renewed. Nothing else is done then, so that they show an ordinary day.
@@ -19,7 +21,7 @@ var pictures = os.Getenv("UPDATE_SCREENSHOTS") == "1"
 // TestConsole lets a browser use the console of a business at work. UPDATE_SCREENSHOTS=1 renews docs/console.
 // BROWSER_TESTS has arguments for Playwright, such as the name of a file.
 func TestConsole(t *testing.T) {
-	install(t)
+	playwright.Install(t, "browser")
 	s := newShop(t)
 	s.seed()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -95,23 +97,6 @@ func getJSON(url, token string, into any) error {
 		return errors.New(resp.Status)
 	}
 	return json.NewDecoder(resp.Body).Decode(into)
-}
-
-// install brings the test programs of the browser if they are missing.
-func install(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("npm"); err != nil {
-		t.Fatal("npm is missing: the tests of the console run in a browser, and Playwright needs it")
-	}
-	if _, err := os.Stat("browser/node_modules/@playwright/test"); err == nil {
-		return
-	}
-	cmd := exec.Command("npm", "ci", "--no-fund", "--no-audit")
-	cmd.Dir = "browser"
-	cmd.Env = append(os.Environ(), "PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("npm ci: %v\n%s", err, out)
-	}
 }
 
 // browse runs the tests of the browser.

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/postrider/postrider/test/said"
 )
 
 // binary builds the command once for all tests.
@@ -47,25 +48,7 @@ type process struct {
 	mu   sync.Mutex
 	cmd  *exec.Cmd
 	done chan struct{}
-	said buffer
-}
-
-// buffer is what a process has said, for several readers and writers.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
+	said said.Buffer
 }
 
 // start runs the command until the test ends.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/test/playwright"
 )
 
 // fill makes a log of six days, of which every tenth message is a dead letter of the feed "default". That feed has settled all,
@@ -89,7 +91,7 @@ func TestSize(t *testing.T) {
 			t.Errorf("%s takes %v", list, worst)
 		}
 	}
-	install(t)
+	playwright.Install(t, "browser")
 	for range 3 {
 		t.Logf("first page: %s", paint(t, base))
 	}

@@ -86,7 +86,7 @@ func TestARelayInAnEmptyReadOnlyRoot(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	l.enqueue(t)
-	r.until("carried", func() bool { return strings.Contains(r.output(), "order.placed") })
+	r.until("carried", func() bool { return strings.Contains(r.said.String(), "order.placed") })
 	if out, err := c.run("man", "/written"); err == nil {
 		t.Errorf("somebody could write\n%s", out)
 	}

@@ -1,13 +1,11 @@
 package deploy_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/test/said"
 )
 
 // log is a message log with a schema of its own.
@@ -64,27 +63,14 @@ type relay struct {
 	t    *testing.T
 	cmd  *exec.Cmd
 	ends chan error
-	mu   sync.Mutex
-	said bytes.Buffer
-}
-
-func (r *relay) Write(text []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.said.Write(text)
-}
-
-func (r *relay) output() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.said.String()
+	said said.Buffer
 }
 
 func start(t *testing.T, env []string, name string, args ...string) *relay {
 	t.Helper()
 	r := &relay{t: t, ends: make(chan error, 1)}
 	r.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), name, args...)
-	r.cmd.Env, r.cmd.Stdout, r.cmd.Stderr = env, r, r
+	r.cmd.Env, r.cmd.Stdout, r.cmd.Stderr = env, &r.said, &r.said
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -97,15 +83,15 @@ func start(t *testing.T, env []string, name string, args ...string) *relay {
 func (r *relay) stop() {
 	r.t.Helper()
 	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		r.t.Fatalf("%v\n%s", err, r.output())
+		r.t.Fatalf("%v\n%s", err, r.said.String())
 	}
 	select {
 	case err := <-r.ends:
 		if err != nil {
-			r.t.Errorf("%v\n%s", err, r.output())
+			r.t.Errorf("%v\n%s", err, r.said.String())
 		}
 	case <-time.After(30 * time.Second):
-		r.t.Fatalf("it does not stop\n%s", r.output())
+		r.t.Fatalf("it does not stop\n%s", r.said.String())
 	}
 }
 
@@ -113,7 +99,7 @@ func (r *relay) until(what string, ok func() bool) {
 	r.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			r.t.Fatalf("%s: never\n%s", what, r.output())
+			r.t.Fatalf("%s: never\n%s", what, r.said.String())
 		}
 	}
 }

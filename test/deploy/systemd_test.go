@@ -74,7 +74,7 @@ func TestSystemdHearsOfARelay(t *testing.T) {
 		}
 		n, err := socket.Read(text)
 		if err != nil {
-			t.Fatalf("%v\n%s", err, r.output())
+			t.Fatalf("%v\n%s", err, r.said.String())
 		}
 		return string(text[:n])
 	}

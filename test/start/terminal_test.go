@@ -1,16 +1,16 @@
 package start_test
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/postrider/postrider/test/said"
 )
 
 // terminal is a shell in which a reader types one block after the other: folder and variables stay.
@@ -26,27 +26,9 @@ type terminal struct {
 type typed struct {
 	text  string
 	cmd   *exec.Cmd
-	out   output
-	err   output
+	out   said.Buffer
+	err   said.Buffer
 	ended chan struct{}
-}
-
-// output is what a program has printed so far.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
 }
 
 func newTerminal(t *testing.T, folder string, env []string) *terminal {

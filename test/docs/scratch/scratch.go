@@ -2,12 +2,7 @@
 package scratch
 
 import (
-	"context"
-	"fmt"
-	"net/url"
-	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,32 +13,10 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-var databases atomic.Int64
-
 // Empty makes an empty database on PostgreSQL 15 that is removed with the test, and returns its address.
 func Empty(t testing.TB) string {
 	t.Helper()
-	server := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15")
-	name := fmt.Sprintf("docs_%d_%d", os.Getpid(), databases.Add(1))
-	run := func(ctx context.Context, sql string) {
-		t.Helper()
-		conn, err := pgx.Connect(ctx, server)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close(ctx)
-		if _, err := conn.Exec(ctx, sql); err != nil {
-			t.Error(err)
-		}
-	}
-	run(t.Context(), "CREATE DATABASE "+name)
-	t.Cleanup(func() { run(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)") })
-	address, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address.Path = "/" + name
-	return address.String()
+	return pgtest.Database(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 }
 
 // Pool makes a database with Postrider's tables and those that the page takes for granted, and connects to it.

@@ -2,7 +2,6 @@ package crowd
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postrider/postrider/examples/admissions/demo/patience"
 	"github.com/postrider/postrider/examples/admissions/demo/verdict"
 )
 
@@ -70,23 +70,7 @@ func (a *applicant) apply(ctx context.Context) error {
 
 // patiently tries until it works, or until there is no hope.
 func (a *applicant) patiently(ctx context.Context, try func() error) error {
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	var last error
-	for {
-		err := try()
-		if err == nil || errors.Is(err, errFinal) {
-			return err
-		}
-		if ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("%w; at last: %w", ctx.Err(), cmp.Or(last, err))
-		}
-	}
+	return patience.Until(ctx, pause, errFinal, try)
 }
 
 // form is what a browser would send: the fields, and one document.

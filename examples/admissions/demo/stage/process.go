@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/postrider/postrider/examples/admissions/demo/patience"
 )
 
 // Process is a program in the background. Its time of birth tells it from whoever has the same number later.
@@ -72,23 +73,7 @@ func born(pid int) string {
 // errGone is a process that has ended by itself: waiting does not help.
 var errGone = errors.New("is not running")
 
-// Until asks until there is no error. When the time is over it returns the last one that was not about the time.
+// Until asks until there is no error.
 func Until(ctx context.Context, ok func() error) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	var last error
-	for {
-		err := ok()
-		if err == nil || errors.Is(err, errGone) {
-			return err
-		}
-		if ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("%w; at last: %w", ctx.Err(), cmp.Or(last, err))
-		}
-	}
+	return patience.Until(ctx, 20*time.Millisecond, errGone, ok)
 }

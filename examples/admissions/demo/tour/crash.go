@@ -38,7 +38,7 @@ func crash(ctx context.Context, t *Tour) error {
 	if err := t.stage.Kill(ctx, victims...); err != nil {
 		return err
 	}
-	then, err := verdict.Count(ctx, t.db, "@"+t.crowd.Domain)
+	then, err := t.count(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (t *Tour) killWorkers(ctx context.Context) error {
 	if err := t.stage.Kill(ctx, victims...); err != nil {
 		return err
 	}
-	then, err := verdict.Count(ctx, t.db, "@"+t.crowd.Domain)
+	then, err := t.count(ctx)
 	if err != nil {
 		return err
 	}

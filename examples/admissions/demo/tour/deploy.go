@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/examples/admissions/demo/stage"
-	"github.com/postrider/postrider/examples/admissions/demo/verdict"
 )
 
 // Deploy restarts everything cleanly, one process after the other, while mails go out: as a deployment does.
@@ -17,7 +16,7 @@ func deploy(ctx context.Context, t *Tour) error {
 	if err := t.mailsGoOut(ctx); err != nil {
 		return err
 	}
-	then, err := verdict.Count(ctx, t.db, "@"+t.crowd.Domain)
+	then, err := t.count(ctx)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func partition(ctx context.Context, t *Tour) error {
 	if err := t.stage.Freeze(stage.Network); err != nil {
 		return err
 	}
-	then, err := verdict.Count(ctx, t.db, "@"+t.crowd.Domain)
+	then, err := t.count(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func partition(ctx context.Context, t *Tour) error {
 
 // applyMeanwhile shows that applicants do not notice: the database is all that the pages need.
 func (t *Tour) applyMeanwhile(ctx context.Context, more int) error {
-	before, err := verdict.Count(ctx, t.db, "@"+t.crowd.Domain)
+	before, err := t.count(ctx)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/postrider/postrider/examples/admissions/demo/crowd"
 	"github.com/postrider/postrider/examples/admissions/demo/stage"
 	"github.com/postrider/postrider/examples/admissions/demo/verdict"
+	"github.com/postrider/postrider/internal/phrase"
 )
 
 // Incident is something that goes wrong while people apply.
@@ -137,10 +138,7 @@ func (t *Tour) show(ctx context.Context, args ...string) string {
 	said, _ := t.stage.Command(ctx, t.stage.Postrider, args...)
 	typed := "postrider"
 	for _, arg := range args {
-		if strings.Contains(arg, " ") {
-			arg = "'" + arg + "'"
-		}
-		typed += " " + arg
+		typed += " " + phrase.ShellWord(arg)
 	}
 	fmt.Fprintf(t.out, "\n      $ %s\n", typed)
 	for line := range strings.Lines(said) {
@@ -160,10 +158,15 @@ func (t *Tour) mailsGoOut(ctx context.Context) error {
 	})
 }
 
+// count is how far the applicants of the tour have come.
+func (t *Tour) count(ctx context.Context) (verdict.Counts, error) {
+	return verdict.Count(ctx, t.db, "@"+t.crowd.Domain)
+}
+
 // until waits for the applicants to come so far.
 func (t *Tour) until(ctx context.Context, ok func(verdict.Counts) error) error {
 	return stage.Until(ctx, func() error {
-		c, err := verdict.Count(ctx, t.db, "@"+t.crowd.Domain)
+		c, err := t.count(ctx)
 		if err != nil {
 			return err
 		}
