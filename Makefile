@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build build-all test check check-long lint reference fmt bench docs docs-serve services services-down clean demo demo-crash demo-dead-letter demo-partition demo-deploy demo-stop dist chart
+.PHONY: help build build-all test check check-long lint reference fmt bench docs docs-serve services services-down clean orm demo demo-crash demo-dead-letter demo-partition demo-deploy demo-stop dist chart
 
 # Of the demo: rabbitmq, nats or asynq.
 QUEUE ?= rabbitmq
@@ -56,6 +56,11 @@ chart: ## Render the Helm chart again, and check it; builds helm first, which ta
 	@cp deploy/prometheus/postrider.rules.yml deploy/grafana/dashboard.json deploy/helm/postrider/files/
 	@GOWORK=off go -C dev/tools/kube build -o $(CURDIR)/bin/helm helm.sh/helm/v4/cmd/helm
 	@go -C test test -count=1 -run 'Chart|Objects' ./deploy -update
+
+orm: ## Generate the code of ent and sqlc in examples/orm again; builds sqlc first, which takes minutes once
+	@cd examples/orm/ent && GOWORK=off go generate ./...
+	@GOWORK=off go -C dev/tools/sqlc build -o $(CURDIR)/bin/sqlc github.com/sqlc-dev/sqlc/cmd/sqlc
+	@cd examples/orm/sqlc && $(CURDIR)/bin/sqlc generate
 
 services: ## Start the servers the tests need
 	@dev/services up postgres15 postgres18 pgbouncer postgres15@crash postgres18@crash postgres15@e2e postgres18@e2e

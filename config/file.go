@@ -33,12 +33,16 @@ type File struct {
 	source source
 }
 
-// Database is one database with a log of messages.
+// Database is one database with messages.
 type Database struct {
-	// URL is its address: a URL, or key=value pairs. It may hold a password and must never be logged. Required.
+	// URL is its address: a URL, or key=value pairs of PostgreSQL. It may hold a password and must never be logged. Required.
 	URL string
-	// Schema holds the log. Defaults to "postrider".
+	// Schema holds what is ours. Defaults to "postrider" with the log, and to the connection's own with the classic engine.
 	Schema string
+	// Engine is EngineLog or EngineClassic. Defaults to the log in PostgreSQL, and to the classic engine in MySQL and MariaDB.
+	Engine string
+	// Table is where the classic engine finds messages.
+	Table Table
 }
 
 // Destination is one broker.

@@ -33,7 +33,7 @@ func TestEachMistake(t *testing.T) {
 		"open variable":             {"verify_document", "${BATCH", []string{`:24:15: feeds.default.routes[0].name: a ${ is not closed`}},
 		"missing file":              {"testdata/secret", "testdata/none", []string{`:7:15: destinations.jobs.password: ${file:}: stat testdata/none`}},
 		"folder for a file":         {"testdata/secret", "testdata", []string{`:7:15: destinations.jobs.password: ${file:}: testdata is not a regular file`}},
-		"no database":               {"${DATABASE_URL}", "mysql://rider:db-secret@host", []string{`:3:10: databases.app.url: this is not an address such as postgres://`}},
+		"no database":               {"${DATABASE_URL}", "oracle://rider:db-secret@host", []string{`:3:10: databases.app.url: this is not an address such as postgres://`}},
 		"bad schema":                {"${DATABASE_URL}", "${DATABASE_URL}\n    schema: Upper", []string{`:4:13: databases.app.schema: "Upper" is not a name of a schema`}},
 		"bad name":                  {"  default:", "  de fault:", []string{`:14:5: feeds.de fault: "de fault" is not a name`}},
 		"unknown scheme":            {"fake://user:broker-secret@host", "kafko://user:broker-secret@host", []string{`:6:10: destinations.jobs.url: no broker has the scheme "kafko": this program knows`}},

@@ -90,11 +90,7 @@ func (r *reader) file(n *yaml.Node) *File {
 	f := &File{Databases: make(map[string]Database), Destinations: make(map[string]Destination), Feeds: make(map[string]Feed)}
 	r.fields(n, "", map[string]func(*yaml.Node, string){
 		"databases": func(n *yaml.Node, path string) {
-			r.named(n, path, func(name string, n *yaml.Node, path string) {
-				var d Database
-				r.fields(n, path, map[string]func(*yaml.Node, string){"url": r.textInto(&d.URL), "schema": r.textInto(&d.Schema)})
-				f.Databases[name] = d
-			})
+			r.named(n, path, func(name string, n *yaml.Node, path string) { f.Databases[name] = r.database(n, path) })
 		},
 		"destinations": func(n *yaml.Node, path string) {
 			r.named(n, path, func(name string, n *yaml.Node, path string) { f.Destinations[name] = r.destination(n, path) })

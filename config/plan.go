@@ -37,7 +37,7 @@ func (f *File) Feed(name string) (*Plan, error) {
 		return nil, fmt.Errorf("config: feeds.%s: %w", name, err)
 	}
 	p := &Plan{Name: name, DatabaseName: database, Database: f.Databases[database], Table: table, Only: feed.Only, Relay: feed.Relay}
-	if p.Database.Schema == "" {
+	if p.Database.Schema == "" && p.Database.EngineName() == EngineLog {
 		p.Database.Schema = defaultSchema
 	}
 	p.Relay.Feed, p.Relay.Order = name, cmp.Or(feed.Order, relay.Strict)

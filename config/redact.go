@@ -36,8 +36,19 @@ type RedactedHealth struct {
 
 // RedactedDatabase is a [Database] without its password.
 type RedactedDatabase struct {
-	URL    string `json:"url" yaml:"url"`
-	Schema string `json:"schema" yaml:"schema"`
+	URL       string            `json:"url" yaml:"url"`
+	Schema    string            `json:"schema,omitempty" yaml:"schema,omitempty"`
+	Engine    string            `json:"engine" yaml:"engine"`
+	Table     string            `json:"table,omitempty" yaml:"table,omitempty"`
+	Layout    string            `json:"layout,omitempty" yaml:"layout,omitempty"`
+	Columns   map[string]string `json:"columns,omitempty" yaml:"columns,omitempty"`
+	OrderBy   []string          `json:"order_by,omitempty" yaml:"order_by,omitempty,flow"`
+	Status    map[string]any    `json:"status,omitempty" yaml:"status,omitempty"` // a word, or several
+	Delete    bool              `json:"delete,omitempty" yaml:"delete,omitempty"`
+	Default   map[string]string `json:"default,omitempty" yaml:"default,omitempty"`
+	WireID    string            `json:"wire_id,omitempty" yaml:"wire_id,omitempty"`
+	Shards    int               `json:"shards,omitempty" yaml:"shards,omitempty"`
+	Retention string            `json:"retention,omitempty" yaml:"retention,omitempty"`
 }
 
 // RedactedFeed is a [Feed] with its defaults.
@@ -87,10 +98,11 @@ func (f *File) Redacted() Redacted {
 		r.Patrols[name] = f.showPatrol(p)
 	}
 	for name, d := range f.Databases {
-		shown := RedactedDatabase{URL: RedactURL(d.URL), Schema: d.Schema}
-		if d.Schema == "" {
+		shown := RedactedDatabase{URL: RedactURL(d.URL), Schema: d.Schema, Engine: d.EngineName()}
+		if d.Schema == "" && shown.Engine == EngineLog {
 			shown.Schema = defaultSchema
 		}
+		d.Table.show(&shown)
 		r.Databases[name] = shown
 	}
 	for name, d := range f.Destinations {
@@ -199,7 +211,7 @@ func RedactURL(address string) string {
 		switch {
 		case part[3] != "":
 			return part[1] + part[2] + ":" + hiddenText + "@"
-		case strings.HasPrefix(part[1], "postgres"):
+		case strings.HasPrefix(part[1], "postgres"), isMySQL(part[1]):
 			return match
 		}
 		return part[1] + hiddenText + "@" // a name without a password can be a token

@@ -40,10 +40,7 @@ func Schema() []byte {
 	}
 	defs["destination"] = destinationSchema(refs)
 	merge(schema, strictObject(object{
-		"databases": namedBy("Where messages come from, by name.", strictObject(object{
-			"url":    text("Address, as URL or key=value pairs, such as \"${DATABASE_URL}\"."),
-			"schema": with(text("Schema that holds the log."), "default", defaultSchema),
-		}, "url")),
+		"databases":    namedBy("Where messages come from, by name.", databaseSchema()),
 		"destinations": namedBy("Where messages go, by name.", ref("destination")),
 		"feeds":        namedBy("The ways between them, by name.", ref("feed")),
 		"patrols":      with(namedBy("Jobs that look for what is missing and send it again, by name.", ref("patrol")), "minProperties", 0),
@@ -59,6 +56,15 @@ func Schema() []byte {
 		panic(err) // maps, lists and texts
 	}
 	return append(data, '\n')
+}
+
+func databaseSchema() object {
+	properties := tableSchema()
+	merge(properties, object{
+		"url":    text("Address, as URL or key=value pairs, such as \"${DATABASE_URL}\". Schemes: postgres, postgresql, mysql, mariadb."),
+		"schema": with(text("Schema that holds what is ours. With the classic engine, the default is the connection's own."), "default", defaultSchema),
+	})
+	return strictObject(properties, "url")
 }
 
 func feedSchema() object {

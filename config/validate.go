@@ -48,6 +48,7 @@ func (f *File) check() Mistakes {
 		c.named("patrols", name)
 		c.patrol("patrols."+name, f.Patrols[name])
 	}
+	c.oneFeed()
 	if _, err := f.Pools(keys(f.Feeds)); err != nil {
 		c.wrong("connections", "%v", err)
 	}
@@ -79,13 +80,18 @@ func (c *checker) database(path string, d Database) {
 	case d.URL == "":
 		c.wrong(path+".url", "the address is missing")
 	case !strings.Contains(d.URL, "://") && strings.Contains(d.URL, "="): // key=value pairs
+	case err == nil && isMySQL(d.URL):
+		if strings.Trim(u.Path, "/") == "" {
+			c.wrong(path+".url", "the address names no database: add /DATABASE behind the host")
+		}
 	case err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql"):
-		c.wrong(path+".url", "this is not an address such as postgres://user@host/database") // without it: it may hold a password
+		c.wrong(path+".url", "this is not an address such as postgres://user@host/database or mysql://user@host/database") // without it: it may hold a password
 	}
 	if d.Schema != "" && (!schemaForm.MatchString(d.Schema) || strings.HasPrefix(d.Schema, "pg_")) {
 		c.wrong(path+".schema", "%q is not a name of a schema: want lower-case letters, digits and _, at most 48 of them, "+
 			"not starting with a digit or pg_", d.Schema)
 	}
+	c.table(path, d)
 }
 
 func (c *checker) destination(path string, d Destination) {

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/cloudevents/sdk-go/v2 v2.16.2
+	github.com/go-sql-driver/mysql v1.10.1
 	github.com/hibiken/asynq v0.26.0
 	github.com/jackc/pgx/v5 v5.11.0
 	github.com/nats-io/nats.go v1.55.0
@@ -17,6 +18,7 @@ require (
 	github.com/postrider/postrider/config v0.0.0
 	github.com/postrider/postrider/console v0.0.0
 	github.com/postrider/postrider/examples/admissions v0.0.0
+	github.com/postrider/postrider/store/classic v0.0.0
 	github.com/postrider/postrider/store/postgres v0.0.0
 	github.com/postrider/postrider/telemetry/otel v0.0.0
 	github.com/postrider/postrider/telemetry/prometheus v0.0.0
@@ -34,6 +36,7 @@ require (
 )
 
 require (
+	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/AthenZ/athenz v1.12.13 // indirect
 	github.com/DataDog/zstd v1.5.0 // indirect
 	github.com/RoaringBitmap/roaring/v2 v2.8.0 // indirect
@@ -122,6 +125,7 @@ replace (
 	github.com/postrider/postrider/config => ../config
 	github.com/postrider/postrider/console => ../console
 	github.com/postrider/postrider/examples/admissions => ../examples/admissions
+	github.com/postrider/postrider/store/classic => ../store/classic
 	github.com/postrider/postrider/store/postgres => ../store/postgres
 	github.com/postrider/postrider/telemetry/otel => ../telemetry/otel
 	github.com/postrider/postrider/telemetry/prometheus => ../telemetry/prometheus

@@ -6,7 +6,6 @@ import (
 
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/internal/phrase"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // sampleSize is how many of the messages concerned are shown before something is done to them.
@@ -21,7 +20,7 @@ type acted struct {
 }
 
 // act does something to the messages that the filters choose, each of which has to choose at least one if there are several.
-func (a *app) act(ctx context.Context, d *postgres.Desk, c change, act desk.Act, filters []desk.Filter) error {
+func (a *app) act(ctx context.Context, d operator, c change, act desk.Act, filters []desk.Filter) error {
 	plan := acted{Action: act, Sample: []listed{}}
 	counts := make([]int, len(filters))
 	for i, filter := range filters {
@@ -76,7 +75,7 @@ var questions = map[desk.Act]func(messages string) string{
 }
 
 // countLetters returns how many messages match, and some of them.
-func countLetters(ctx context.Context, d *postgres.Desk, filter desk.Filter, samples int) (n int, sample []listed, err error) {
+func countLetters(ctx context.Context, d operator, filter desk.Filter, samples int) (n int, sample []listed, err error) {
 	byStatus, err := d.Count(ctx, filter, 0)
 	if err != nil {
 		return 0, nil, err

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/desk"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 func (a *app) auditCommand() *cobra.Command {
@@ -37,7 +36,7 @@ func (a *app) auditListCommand() *cobra.Command {
 			"  postrider audit ls --consumer billing\n" +
 			"  postrider audit ls --json | jq '.[] | select(.action == \"discard\")'",
 		Args: noArguments,
-		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, _ []string) error {
+		RunE: a.onDesk(func(ctx context.Context, d operator, _ []string) error {
 			if limit <= 0 {
 				return usagef("--limit is %d: want at least 1", limit)
 			}

@@ -74,6 +74,18 @@ var scenarios = []scenario{
 		defaults: bench.Options{Phase: 5 * time.Second, Rounds: 9},
 	},
 	{
+		name:  "engines",
+		short: "the log beside the classic engine",
+		long: "Both engines in turn on the same server, and the classic one also on a MySQL or MariaDB server if --mysql names one:\n" +
+			"producers at full load without a relay, beside one, and beside one and an old open transaction, and then a backlog of\n" +
+			"--messages. The rates are medians, the latencies run from commit to confirmation by the sink.",
+		run:      measured(bench.Engines),
+		defaults: bench.Options{Phase: 20 * time.Second, Rounds: 1, Messages: 200_000},
+		more: func(flags *pflag.FlagSet, o *bench.Options) {
+			flags.StringVar(&o.MySQL, "mysql", "", "address of a MySQL or MariaDB server to measure as well, such as mysql://user@host/database")
+		},
+	},
+	{
 		name:  "consume",
 		short: "what the inbox costs a handler",
 		long: "Handlers that update a row for each message, one in a transaction and in batches: without the inbox and with\n" +

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/config"
@@ -55,9 +54,13 @@ func (a *app) loadConfig(path string, open bool) (*config.File, error) {
 	}
 	var mistakes config.Mistakes
 	for name, d := range f.Databases {
-		a.others = append(a.others, &database{dsn: d.URL, schema: d.Schema})
-		if _, err := pgconn.ParseConfig(d.URL); err != nil {
+		db := fileDatabase(d)
+		a.others = append(a.others, db)
+		if err := db.check(); err != nil {
 			mistakes = append(mistakes, f.Mistake("databases."+name+".url", a.scrub(err.Error())))
+		}
+		for _, text := range db.checkTable() {
+			mistakes = append(mistakes, f.Mistake("databases."+name, text))
 		}
 	}
 	for name, d := range f.Destinations {

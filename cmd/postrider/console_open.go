@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -38,6 +37,9 @@ func (a *app) flagDatabase() logDatabase {
 	if cfg, err := a.db.config(); err == nil && cfg.ConnConfig.Database != "" {
 		name = cfg.ConnConfig.Database
 	}
+	if a.db.isClassic() {
+		return logDatabase{name: a.adoptedName(), db: &a.db}
+	}
 	if a.db.schema != "postrider" { // one database may have several
 		name += "." + a.db.schema
 	}
@@ -53,7 +55,7 @@ func fileDatabases(f *config.File) ([]logDatabase, error) {
 			return nil, err
 		}
 		d := f.Databases[name]
-		all = append(all, logDatabase{name, &database{dsn: d.URL, schema: cmp.Or(d.Schema, "postrider")}, plans, f})
+		all = append(all, logDatabase{name, fileDatabase(d), plans, f})
 	}
 	return all, nil
 }
@@ -61,12 +63,12 @@ func fileDatabases(f *config.File) ([]logDatabase, error) {
 // openConsole is a console and what it needs.
 type openConsole struct {
 	*console.Console
-	pools []*pgxpool.Pool
+	ends []func() // of connections
 }
 
 func (c *openConsole) close() {
-	for _, pool := range c.pools {
-		pool.Close()
+	for _, end := range c.ends {
+		end()
 	}
 }
 
@@ -85,22 +87,9 @@ func (a *app) openConsole(ctx context.Context, c config.Console, databases []log
 		Version: currentBuild().Version, Logger: log, Scrub: a.scrub,
 	}
 	for _, d := range databases {
-		settings, err := d.db.config()
+		shown, err := opened.add(ctx, d)
 		if err != nil {
 			return nil, err
-		}
-		settings.MaxConns = consoleConnections
-		if params := settings.ConnConfig.RuntimeParams; params["application_name"] == "postrider" {
-			params["application_name"] = "postrider console" // so that its load can be told apart
-		}
-		pool, err := d.db.openWith(ctx, settings)
-		if err != nil {
-			return nil, err
-		}
-		opened.pools = append(opened.pools, pool)
-		shown, err := shownDatabase(d, pool)
-		if err != nil {
-			return nil, usageError{err}
 		}
 		if patrols != nil {
 			shown.RunPatrol = patrols.runner(d.name)
@@ -114,6 +103,51 @@ func (a *app) openConsole(ctx context.Context, c config.Console, databases []log
 		return nil, usageError{err}
 	}
 	return opened, nil
+}
+
+// add opens a database for the console.
+func (c *openConsole) add(ctx context.Context, d logDatabase) (console.Database, error) {
+	if d.db.isClassic() {
+		return c.addTable(ctx, d)
+	}
+	settings, err := d.db.config()
+	if err != nil {
+		return console.Database{}, err
+	}
+	settings.MaxConns = consoleConnections
+	if params := settings.ConnConfig.RuntimeParams; params["application_name"] == "postrider" {
+		params["application_name"] = "postrider console" // so that its load can be told apart
+	}
+	pool, err := d.db.openWith(ctx, settings)
+	if err != nil {
+		return console.Database{}, err
+	}
+	c.ends = append(c.ends, pool.Close)
+	shown, err := shownDatabase(d, pool)
+	if err != nil {
+		return shown, usageError{err}
+	}
+	return shown, nil
+}
+
+// addTable opens a database with the classic engine, which has less to show.
+func (c *openConsole) addTable(ctx context.Context, d logDatabase) (console.Database, error) {
+	db, err := d.db.openTable(ctx, consoleConnections)
+	if err != nil {
+		return console.Database{}, err
+	}
+	c.ends = append(c.ends, func() { _ = db.Close() })
+	letters, err := d.db.classicDesk(db)
+	if err != nil {
+		return console.Database{}, usageError{err}
+	}
+	shown := console.Database{
+		Name: d.name, Schema: d.db.schema, Letters: letters, Feeds: letters, Records: letters, Log: letters, Gauges: letters,
+	}
+	if r, ok := letters.(replayer); ok {
+		shown.Replays = r
+	}
+	return shown, nil
 }
 
 // shownDatabase gives the console all that the store offers to operators.

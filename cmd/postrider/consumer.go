@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/phrase"
 )
@@ -88,17 +89,39 @@ func (a *app) consumers(ctx context.Context, pool *pgxpool.Pool) ([]consumerStat
 		return c, err
 	})
 	for i := range all {
-		c := &all[i]
-		c.Problems = []problem{}
-		if c.Dead > 0 {
-			c.Problems = append(c.Problems, problem{"dead", phrase.Quantity(c.Dead, "dead letter", "dead letters"), a.next("dead ls --consumer", c.Name)})
-		}
-		if c.Blocked > 0 {
-			c.Problems = append(c.Problems, problem{"blocked", phrase.Quantity(c.Blocked, "key is blocked", "keys are blocked"), a.next("keys blocked --consumer", c.Name)})
-		}
-		c.Healthy = len(c.Problems) == 0
+		a.judgeConsumer(&all[i])
 	}
 	return all, err
+}
+
+// consumersOf returns all consumers, by name, as the desk counts them.
+func (a *app) consumersOf(ctx context.Context, d desk.Gauges) ([]consumerStatus, error) {
+	all := []consumerStatus{}
+	standing, err := d.Gauges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range standing.Consumers {
+		c := consumerStatus{
+			Name: s.Name, Deferred: s.Aside.Scheduled + s.Aside.Retry + s.Aside.Waiting, Dead: s.Aside.Dead, Parked: s.Aside.Parked,
+			Blocked: s.Aside.Blocked,
+		}
+		a.judgeConsumer(&c)
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// judgeConsumer says what is wrong with a consumer.
+func (a *app) judgeConsumer(c *consumerStatus) {
+	c.Problems = []problem{}
+	if c.Dead > 0 {
+		c.Problems = append(c.Problems, problem{"dead", phrase.Quantity(c.Dead, "dead letter", "dead letters"), a.next("dead ls --consumer", c.Name)})
+	}
+	if c.Blocked > 0 {
+		c.Problems = append(c.Problems, problem{"blocked", phrase.Quantity(c.Blocked, "key is blocked", "keys are blocked"), a.next("keys blocked --consumer", c.Name)})
+	}
+	c.Healthy = len(c.Problems) == 0
 }
 
 // listConsumers prints consumers for people.

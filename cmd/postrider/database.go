@@ -4,15 +4,19 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/config"
 	"github.com/postrider/postrider/store/postgres"
 )
 
@@ -20,14 +24,52 @@ import (
 type database struct {
 	dsn    string
 	schema string
+	engine string         // as config.Database has it
+	table  config.Table   // of the classic engine
+	name   string         // in the configuration file; empty: the other flags say it
+	flags  *pflag.FlagSet // nil if none say it
 }
 
 // addFlags gives cmd, and the commands below it, the flags that lead to the database.
 func (d *database) addFlags(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
-	flags.StringVar(&d.dsn, "dsn", "", "database, as URL or key=value pairs; default: $POSTRIDER_DSN, $DATABASE_URL or\n"+
-		"the PG* variables, which also keep a password out of the process list")
+	flags.StringVar(&d.dsn, "dsn", "", "database, as URL (postgres, mysql, mariadb) or key=value pairs; default: $POSTRIDER_DSN,\n"+
+		"$DATABASE_URL or the PG* variables, which also keep a password out of the process list")
 	flags.StringVar(&d.schema, "schema", "postrider", "schema that holds the log")
+	flags.StringVar(&d.engine, "engine", "", "log, or classic: a table whose rows have a status; default: classic for MySQL and MariaDB, else log")
+	flags.StringVar(&d.name, "database", "", "database of the configuration file ($POSTRIDER_CONFIG, ./"+defaultConfig+") instead of these")
+	d.flags = flags
+}
+
+// choose takes what the flags say about the database from a file, if they name one there.
+func (d *database) choose(load func(path string) (*config.File, error)) error {
+	if d.engine != "" && d.engine != config.EngineLog && d.engine != config.EngineClassic {
+		return usagef("--engine is %q: want %s or %s", d.engine, config.EngineLog, config.EngineClassic)
+	}
+	if d.engine == config.EngineLog && d.isMySQL() {
+		return usagef("--engine log needs PostgreSQL: MySQL and MariaDB have the classic engine")
+	}
+	if d.name == "" {
+		return nil
+	}
+	for _, flag := range []string{"dsn", "schema", "engine"} {
+		if d.flags.Changed(flag) {
+			return usagef("--database and --%s contradict each other: the file says it as databases.%s", flag, d.name)
+		}
+	}
+	path, _ := configPath("")
+	f, err := load(path)
+	if err != nil {
+		return err
+	}
+	chosen, ok := f.Databases[d.name]
+	if !ok {
+		return usagef("%s has no database %q: there are %s", path, d.name, strings.Join(slices.Sorted(maps.Keys(f.Databases)), ", "))
+	}
+	name := d.name
+	*d = *fileDatabase(chosen)
+	d.name = name
+	return nil
 }
 
 // address finds the database's address. An empty one makes the driver use the PG* variables.
@@ -38,6 +80,8 @@ func (d *database) address() string {
 // tryCommand connects to the same database with PostgreSQL's own client.
 func (d *database) tryCommand() string {
 	switch {
+	case d.isMySQL():
+		return "mariadb --host HOST --user USER --password DATABASE -e 'SELECT 1'"
 	case d.dsn != "":
 		return "psql 'ADDRESS' -c 'SELECT 1', with the address from --dsn"
 	case os.Getenv("POSTRIDER_DSN") != "":
@@ -53,8 +97,16 @@ const (
 	connectTimeout = 10 * time.Second
 )
 
-// config reads the address.
+// config reads the address of a log.
 func (d *database) config() (*pgxpool.Config, error) {
+	if err := d.needsLog(); err != nil {
+		return nil, err
+	}
+	return d.pgConfig()
+}
+
+// pgConfig reads the address of a PostgreSQL.
+func (d *database) pgConfig() (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(d.address())
 	if err != nil {
 		return nil, err
@@ -93,7 +145,8 @@ func (d *database) in(sql string) string {
 
 // explain makes an error that only a missing schema can cause say so.
 func (d *database) explain(err error) error {
-	if hasState(err, "42P01", "42883", "3F000") { // undefined table, function, schema
+	own := hasNumber(err, 1146) && strings.Contains(err.Error(), "postrider_") // an undefined table of ours
+	if own || hasState(err, "42P01", "42883", "3F000") {                       // undefined table, function, schema
 		return d.hintMigrate(fmt.Errorf("%w: schema %q: %w", postrider.ErrSchema, d.schema, err))
 	}
 	return err
@@ -101,5 +154,14 @@ func (d *database) explain(err error) error {
 
 // hintMigrate adds the command that repairs a schema that is missing or too old.
 func (d *database) hintMigrate(err error) error {
+	if d.name != "" {
+		return hintedError{err, "to lay it out: postrider migrate up --database " + d.name}
+	}
+	if d.isMySQL() {
+		return hintedError{err, "to lay it out: postrider migrate up"}
+	}
+	if d.isClassic() {
+		return hintedError{err, "to lay it out: postrider migrate up --engine classic"}
+	}
 	return hintedError{err, "to lay it out: postrider migrate up --schema " + d.schema}
 }

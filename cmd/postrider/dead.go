@@ -9,7 +9,6 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 func (a *app) deadCommand() *cobra.Command {
@@ -40,7 +39,7 @@ func (a *app) deadListCommand() *cobra.Command {
 			"  postrider dead ls --consumer billing\n" +
 			"  postrider dead ls --error 'schema mismatch' --status dead --json",
 		Args: noArguments,
-		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, _ []string) error {
+		RunE: a.onDesk(func(ctx context.Context, d operator, _ []string) error {
 			filter, err := f.parse(time.Now(), deferredStatuses, deadStatuses)
 			if err != nil {
 				return err
@@ -61,7 +60,7 @@ func (a *app) deadListCommand() *cobra.Command {
 }
 
 // readLetters returns up to limit messages that match, and whether there are more.
-func readLetters(ctx context.Context, d *postgres.Desk, filter desk.Filter, limit int) (all []listed, more bool, err error) {
+func readLetters(ctx context.Context, d operator, filter desk.Filter, limit int) (all []listed, more bool, err error) {
 	var after *postrider.Deferred
 	for {
 		page := pageSize
@@ -97,7 +96,7 @@ func (a *app) deadShowCommand() *cobra.Command {
 		Example: "  postrider dead show 01890a5d-ac96-774b-bcce-b302099a8057\n" +
 			"  postrider dead show 01890a5d-ac96-774b-bcce-b302099a8057 --json | jq '.[0].payload' > payload.json",
 		Args: named("ID"),
-		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, args []string) error {
+		RunE: a.onDesk(func(ctx context.Context, d operator, args []string) error {
 			ids, err := parseIDs(args)
 			if err != nil {
 				return err

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/desk"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 func (a *app) deadDiscardCommand() *cobra.Command {
@@ -23,7 +22,7 @@ func (a *app) deadDiscardCommand() *cobra.Command {
 			"--json prints an object with: action, done, count, sample.",
 		Example: "  postrider dead discard --all --error 'unknown customer' --dry-run\n" +
 			"  postrider dead discard 01890a5d-ac96-774b-bcce-b302099a8057 --reason 'sent by hand' --yes",
-		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, args []string) error {
+		RunE: a.onDesk(func(ctx context.Context, d operator, args []string) error {
 			filters, err := f.choose(args, all, time.Now(), allowed, allowed)
 			if err != nil {
 				return err

@@ -15,7 +15,6 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/internal/phrase"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // editing is how a message was changed, or would be.
@@ -52,7 +51,7 @@ func (a *app) deadEditCommand() *cobra.Command {
 			if byHand && !a.asks {
 				return usagef("what is to change? Add --payload, --type, --topic or --header")
 			}
-			return a.onDesk(func(ctx context.Context, d *postgres.Desk, args []string) error {
+			return a.onDesk(func(ctx context.Context, d operator, args []string) error {
 				old, err := a.findDead(ctx, d, feed, args[0])
 				if err != nil {
 					return err
@@ -80,7 +79,7 @@ func (a *app) deadEditCommand() *cobra.Command {
 }
 
 // findDead returns the one message that can be edited.
-func (a *app) findDead(ctx context.Context, d *postgres.Desk, feed, arg string) (*postrider.Deferred, error) {
+func (a *app) findDead(ctx context.Context, d operator, feed, arg string) (*postrider.Deferred, error) {
 	ids, err := parseIDs([]string{arg})
 	if err != nil {
 		return nil, err
@@ -138,7 +137,7 @@ func (a *app) applyEdits(e edits, changed func(flag string) bool, m *postrider.M
 	return nil
 }
 
-func (a *app) edit(ctx context.Context, d *postgres.Desk, c change, old *postrider.Deferred, edited postrider.Message) error {
+func (a *app) edit(ctx context.Context, d operator, c change, old *postrider.Deferred, edited postrider.Message) error {
 	if err := edited.Validate(); err != nil {
 		return usageError{err}
 	}

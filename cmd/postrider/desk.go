@@ -13,21 +13,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/config"
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/internal/phrase"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // withDesk opens the operator's side of the store.
-func (a *app) withDesk(ctx context.Context, f func(pool *pgxpool.Pool, d *postgres.Desk) error) error {
-	pool, err := a.db.open(ctx)
+func (a *app) withDesk(ctx context.Context, f func(pool *pgxpool.Pool, d operator) error) error {
+	d, pool, end, err := a.openDesk(ctx)
+	if end != nil {
+		defer end()
+	}
 	if err != nil {
 		return err
-	}
-	defer pool.Close()
-	d, err := postgres.NewDesk(pool, a.db.store())
-	if err != nil {
-		return usageError{err}
 	}
 	if err = f(pool, d); !errors.Is(err, postrider.ErrSchema) {
 		return a.hintDesk(a.db.explain(err))
@@ -39,9 +37,9 @@ func (a *app) withDesk(ctx context.Context, f func(pool *pgxpool.Pool, d *postgr
 }
 
 // onDesk is the RunE of a command that needs nothing but the desk and its arguments.
-func (a *app) onDesk(f func(ctx context.Context, d *postgres.Desk, args []string) error) func(*cobra.Command, []string) error {
+func (a *app) onDesk(f func(ctx context.Context, d operator, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		return a.withDesk(cmd.Context(), func(_ *pgxpool.Pool, d *postgres.Desk) error { return f(cmd.Context(), d, args) })
+		return a.withDesk(cmd.Context(), func(_ *pgxpool.Pool, d operator) error { return f(cmd.Context(), d, args) })
 	}
 }
 
@@ -76,7 +74,13 @@ func (a *app) next(command string, words ...string) string {
 	for _, w := range words {
 		line += " " + phrase.ShellWord(w)
 	}
-	if a.db.schema != "postrider" {
+	switch {
+	case a.db.name != "":
+		line += " --database " + phrase.ShellWord(a.db.name)
+	case a.db.engine == config.EngineClassic && !a.db.isMySQL():
+		line += " --engine classic"
+	}
+	if a.db.schema != "postrider" && a.db.name == "" {
 		line += " --schema " + a.db.schema
 	}
 	return line
@@ -118,7 +122,7 @@ func actor() string {
 }
 
 // theFeed returns the feed that was named or, without a name, the only one there is.
-func (a *app) theFeed(ctx context.Context, d *postgres.Desk, name string) (string, error) {
+func (a *app) theFeed(ctx context.Context, d operator, name string) (string, error) {
 	feeds, err := d.Feeds(ctx)
 	if err != nil {
 		return "", err

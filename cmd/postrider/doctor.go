@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,7 +110,10 @@ func (a *app) examineFile(ctx context.Context, path string) ([]doctor.Finding, e
 			return nil, err
 		}
 		all = append(all, plans...)
-		db := &database{dsn: f.Databases[name].URL, schema: cmp.Or(f.Databases[name].Schema, "postrider")}
+		db := fileDatabase(f.Databases[name])
+		if db.isClassic() {
+			continue // what there is to say about a table, "postrider adopt" says
+		}
 		patient, err := a.patient(ctx, name, db)
 		if err != nil {
 			return nil, err

@@ -145,6 +145,9 @@ func (a *app) readPayload(text string) ([]byte, error) {
 
 // enqueueOne writes a message, and reports whether its fact was known.
 func (a *app) enqueueOne(ctx context.Context, m postrider.Message) (repeat bool, err error) {
+	if a.db.isClassic() {
+		return a.enqueueRow(ctx, m)
+	}
 	pool, err := a.db.open(ctx)
 	if err != nil {
 		return false, err

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"strings"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider"
@@ -78,7 +80,14 @@ func exitCode(ctx context.Context, err error) int {
 func isUnreachable(err error) bool {
 	var connect *pgconn.ConnectError
 	var network *net.OpError
-	return errors.As(err, &connect) || errors.As(err, &network) && network.Op != "listen" || hasState(err, "57P01", "57P02", "57P03")
+	return errors.As(err, &connect) || errors.As(err, &network) && network.Op != "listen" || hasState(err, "57P01", "57P02", "57P03") ||
+		errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn) || hasNumber(err, 1040, 1044, 1045, 1049, 1053)
+}
+
+// hasNumber reports whether a MySQL or MariaDB answered with one of the numbers.
+func hasNumber(err error, numbers ...uint16) bool {
+	var my *mysql.MySQLError
+	return errors.As(err, &my) && slices.Contains(numbers, my.Number)
 }
 
 // hasState reports whether the server answered with one of the SQLSTATEs.

@@ -11,7 +11,6 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/internal/phrase"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // feedChange is what was done to a feed, or would be.
@@ -47,7 +46,7 @@ func (a *app) feedsPauseCommand(paused bool) *cobra.Command {
 		Long:    short + ". Relays notice it within seconds.\n\n--json prints an object with: feed, action, done, count.",
 		Example: "  postrider feeds " + name + " orders --reason 'broker maintenance'",
 		Args:    named("feed"),
-		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, args []string) error {
+		RunE: a.onDesk(func(ctx context.Context, d operator, args []string) error {
 			if err := d.PauseFeed(ctx, c.by(), args[0], paused); err != nil {
 				return err
 			}
@@ -69,7 +68,7 @@ func (a *app) feedsAddCommand() *cobra.Command {
 			"--json prints an object with: feed, action, done, count.",
 		Example: "  postrider feeds add audit --oldest",
 		Args:    named("feed"),
-		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, args []string) error {
+		RunE: a.onDesk(func(ctx context.Context, d operator, args []string) error {
 			if err := refuseConsumer(args[0]); err != nil {
 				return err
 			}
@@ -94,7 +93,7 @@ func (a *app) feedsRemoveCommand() *cobra.Command {
 		Example: "  postrider feeds rm audit --dry-run\n" +
 			"  postrider feeds rm audit --reason 'nobody reads it' --yes",
 		Args: named("feed"),
-		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, args []string) error {
+		RunE: a.onDesk(func(ctx context.Context, d operator, args []string) error {
 			f, err := a.feedNamed(ctx, d, args[0])
 			if err != nil {
 				return err
@@ -119,7 +118,7 @@ func (a *app) feedsRemoveCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) feedNamed(ctx context.Context, d *postgres.Desk, name string) (desk.Feed, error) {
+func (a *app) feedNamed(ctx context.Context, d operator, name string) (desk.Feed, error) {
 	feeds, err := d.Feeds(ctx)
 	if err != nil {
 		return desk.Feed{}, err
@@ -158,7 +157,7 @@ func (a *app) feedsRewindCommand() *cobra.Command {
 					return usagef("--message: %q is not the ID of a message", message)
 				}
 			}
-			return a.onDesk(func(ctx context.Context, d *postgres.Desk, args []string) error {
+			return a.onDesk(func(ctx context.Context, d operator, args []string) error {
 				return a.rewind(ctx, d, c, args[0], point)
 			})(cmd, args)
 		},
@@ -169,7 +168,7 @@ func (a *app) feedsRewindCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) rewind(ctx context.Context, d *postgres.Desk, c change, feed string, to desk.Point) error {
+func (a *app) rewind(ctx context.Context, d operator, c change, feed string, to desk.Point) error {
 	feed, err := a.theFeed(ctx, d, feed)
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/internal/phrase"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 func (a *app) feedsCommand() *cobra.Command {
@@ -35,7 +34,7 @@ func (a *app) feedsListCommand() *cobra.Command {
 			"parked, blocked, next_retry.",
 		Example: "  postrider feeds ls --json | jq '.[] | select(.pending > 1000) | .name'",
 		Args:    noArguments,
-		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, _ []string) error {
+		RunE: a.onDesk(func(ctx context.Context, d operator, _ []string) error {
 			feeds, err := d.Feeds(ctx)
 			if err != nil {
 				return err

@@ -80,7 +80,7 @@ func (a *app) openFeeds(f *config.File, o relayOptions) (*service, error) {
 			continue
 		}
 		plan.Relay.Name, plan.Relay.Logger = o.Name, o.Logger
-		db := &database{dsn: plan.Database.URL, schema: plan.Database.Schema}
+		db := fileDatabase(plan.Database)
 		pool, ok := pools[db.dsn]
 		if !ok {
 			pool = &servedPool{db: db, most: connections[db.dsn]}

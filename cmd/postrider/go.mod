@@ -3,6 +3,7 @@ module github.com/postrider/postrider/cmd/postrider
 go 1.26.0
 
 require (
+	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jackc/pgx/v5 v5.11.0
 	github.com/postrider/postrider v0.0.0
 	github.com/postrider/postrider/broker/asynq v0.0.0
@@ -26,6 +27,7 @@ require (
 )
 
 require (
+	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/AthenZ/athenz v1.12.13 // indirect
 	github.com/DataDog/zstd v1.5.0 // indirect
 	github.com/RoaringBitmap/roaring/v2 v2.8.0 // indirect
@@ -126,6 +128,7 @@ require (
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.2 // indirect
+	github.com/postrider/postrider/store/classic v0.0.0
 	github.com/spf13/cobra v1.10.2
 	golang.org/x/sync v0.23.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
@@ -145,3 +148,5 @@ replace (
 	github.com/postrider/postrider/telemetry/otel => ../../telemetry/otel
 	github.com/postrider/postrider/telemetry/prometheus => ../../telemetry/prometheus
 )
+
+replace github.com/postrider/postrider/store/classic => ../../store/classic

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/desk"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // blockedKey is a key whose messages wait behind one that has failed.
@@ -45,7 +44,7 @@ func (a *app) keysBlockedCommand() *cobra.Command {
 		Example: "  postrider keys blocked --feed orders\n" +
 			"  postrider keys blocked --consumer billing",
 		Args: noArguments,
-		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, _ []string) error {
+		RunE: a.onDesk(func(ctx context.Context, d operator, _ []string) error {
 			if limit <= 0 {
 				return usagef("--limit is %d: want at least 1", limit)
 			}
@@ -96,7 +95,7 @@ func (a *app) keysActCommand(act desk.Act, short string) *cobra.Command {
 			"--json prints an object with: action, done, count, sample.",
 		Example: "  postrider keys " + name + " order/42 --dry-run\n" +
 			"  postrider keys " + name + " --all --feed orders --error 'unknown customer' --yes",
-		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, args []string) error {
+		RunE: a.onDesk(func(ctx context.Context, d operator, args []string) error {
 			head := desk.Filter{Feed: feed, Error: words, Head: true, Statuses: act.From()}
 			switch {
 			case all == (len(args) > 0):

@@ -9,7 +9,6 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // pageSize is how many messages are asked for at once.
@@ -41,7 +40,7 @@ func (a *app) messagesListCommand() *cobra.Command {
 		Example: "  postrider messages ls --status pending\n" +
 			"  postrider messages ls --feed orders --key order/42 --since 2h --wide",
 		Args: noArguments,
-		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, _ []string) error {
+		RunE: a.onDesk(func(ctx context.Context, d operator, _ []string) error {
 			filter, err := f.parse(time.Now(), allStatuses, nil)
 			if err != nil {
 				return err
@@ -83,7 +82,7 @@ func (a *app) noteEnd(n int, more bool, what string) {
 }
 
 // readLog returns up to limit messages that match, and whether there are more.
-func readLog(ctx context.Context, d *postgres.Desk, filter desk.Filter, limit int) (all []listed, more bool, err error) {
+func readLog(ctx context.Context, d operator, filter desk.Filter, limit int) (all []listed, more bool, err error) {
 	var before int64
 	for {
 		page, err := d.Messages(ctx, filter.Feed, filter, before, pageSize)
@@ -103,7 +102,7 @@ func readLog(ctx context.Context, d *postgres.Desk, filter desk.Filter, limit in
 }
 
 // find returns a message of the log, or nil.
-func find(ctx context.Context, d *postgres.Desk, feed string, id postrider.ID) (*desk.Logged, error) {
+func find(ctx context.Context, d operator, feed string, id postrider.ID) (*desk.Logged, error) {
 	var before int64
 	for {
 		page, err := d.Messages(ctx, feed, desk.Filter{Feed: feed, ID: id}, before, 1)
@@ -131,7 +130,7 @@ func (a *app) messagesShowCommand() *cobra.Command {
 		Example: "  postrider messages show 01890a5d-ac96-774b-bcce-b302099a8057\n" +
 			"  postrider messages show 01890a5d-ac96-774b-bcce-b302099a8057 --json | jq '.[0].payload'",
 		Args: named("ID"),
-		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, args []string) error {
+		RunE: a.onDesk(func(ctx context.Context, d operator, args []string) error {
 			ids, err := parseIDs(args)
 			if err != nil {
 				return err

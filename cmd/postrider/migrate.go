@@ -18,7 +18,8 @@ func (a *app) migrateCommand() *cobra.Command {
 		Use:   "migrate",
 		Short: "Lay out the log in a database, bring it up to date, or take it away",
 		Example: "  postrider migrate up\n" +
-			"  postrider migrate print > migrations/042_postrider.sql",
+			"  postrider migrate print > migrations/042_postrider.sql\n" +
+			"  postrider migrate up --dsn mysql://app@localhost/shop",
 	})
 	cmd.AddCommand(a.migrateUpCommand(), a.migrateDownCommand(), a.migrateStatusCommand(), a.migratePrintCommand())
 	return cmd
@@ -53,6 +54,9 @@ func (a *app) migrateStatusCommand() *cobra.Command {
 		Long:  "Lists all migrations that this program knows. Exits with 5 unless all are applied.",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.db.isClassic() {
+				return a.classicStatus(cmd.Context())
+			}
 			return a.withMigrator(cmd.Context(), postgres.Layout{}, func(_ *pgxpool.Pool, m *postgres.Migrator) error {
 				all, err := m.Status(cmd.Context())
 				if err != nil {

@@ -30,6 +30,9 @@ func (a *app) migrateDownCommand() *cobra.Command {
 			"  postrider migrate down --to 0 --yes",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if to >= 0 && a.db.isClassic() {
+				return a.classicDown(cmd.Context(), to, d)
+			}
 			if to < 0 || to > postgres.SchemaVersion() {
 				return usagef("say with --to which version to go back to: 0 to %d, where 0 removes everything", postgres.SchemaVersion())
 			}

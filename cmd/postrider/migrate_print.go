@@ -29,6 +29,9 @@ func (a *app) migratePrintCommand() *cobra.Command {
 			"  postrider migrate print --from 3 > migrations/057_postrider_upgrade.sql",
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
+			if a.db.isClassic() {
+				return a.classicPrint()
+			}
 			if from < 0 || from > postgres.SchemaVersion() {
 				return usagef("--from is %d: want 0 to %d", from, postgres.SchemaVersion())
 			}

@@ -31,6 +31,14 @@ func (a *app) migrateUpCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
+			if a.db.isClassic() {
+				for _, flag := range []string{"shards", "slots", "period", "inbox-window", "roles"} {
+					if cmd.Flags().Changed(flag) {
+						return usagef("--%s is for the log: the classic engine has no such thing", flag)
+					}
+				}
+				return a.classicUp(ctx)
+			}
 			return a.withMigrator(ctx, layout, func(pool *pgxpool.Pool, m *postgres.Migrator) error {
 				applied, err := m.Up(ctx)
 				if err != nil {

@@ -131,8 +131,7 @@ type filedDatabase struct {
 }
 
 func (d *filedDatabase) explain(err error) error {
-	db := d.file.Databases[d.name]
-	return (&database{dsn: db.URL, schema: cmp.Or(db.Schema, "postrider")}).explain(err)
+	return fileDatabase(d.file.Databases[d.name]).explain(err)
 }
 
 func (a *app) listPatrols(states []patrolState, wide bool) error {

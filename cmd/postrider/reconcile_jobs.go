@@ -89,7 +89,7 @@ func (p *patrols) database(ctx context.Context, name string) (*pgxpool.Pool, pos
 	if pool, ok := p.pools[d.URL]; ok {
 		return pool, cfg, nil
 	}
-	settings, err := (&database{dsn: d.URL, schema: d.Schema}).config()
+	settings, err := fileDatabase(d).config()
 	if err != nil {
 		return nil, cfg, err
 	}

@@ -45,7 +45,10 @@ var parts = []struct {
 	title, path, def, intro string
 }{
 	{"The file", "", "", "Three parts are required, the others have defaults."},
-	{"databases", "databases.NAME", "", "Where messages come from."},
+	{"databases", "databases.NAME", "", "Where messages come from. All but `url`, `schema` and `engine` is for tables: [adopt a table](../moving/adopt-a-table.md)."},
+	{"databases: columns", "databases.NAME.columns", "", "What the columns of a table are called. Relays write `status`, `attempts`, `next_attempt`, `last_error`, `claimed_at`, `claimed_by`, `published_at` and `updated_at`."},
+	{"databases: status", "databases.NAME.status", "", "What the words of a table's status are."},
+	{"databases: default", "databases.NAME.default", "", "What is true for all rows of a table without a column for it."},
 	{"destinations", "destinations.NAME", "destination", ""},
 	{"feeds", "feeds.NAME", "feed", "The ways between databases and destinations."},
 	{"feeds: only", "feeds.NAME.only", "match", "A filter. Patrols have it too."},

@@ -59,9 +59,11 @@ func (o *relayOptions) addFlags(flags *pflag.FlagSet) {
 
 // inFile says where a file has what a flag says. These flags go with --to only.
 var inFile = map[string]string{
-	"dsn":    "databases.NAME.url",
-	"schema": "databases.NAME.schema",
-	"lease":  "feeds.NAME.relay.lease", "batch": "feeds.NAME.relay.batch", "read-ahead": "feeds.NAME.relay.read_ahead",
+	"dsn":      "databases.NAME.url",
+	"schema":   "databases.NAME.schema",
+	"engine":   "databases.NAME.engine",
+	"database": "feeds.NAME.database",
+	"lease":    "feeds.NAME.relay.lease", "batch": "feeds.NAME.relay.batch", "read-ahead": "feeds.NAME.relay.read_ahead",
 	"poll-min": "feeds.NAME.relay.poll_min", "poll-max": "feeds.NAME.relay.poll_max",
 	"settle-interval": "feeds.NAME.relay.settle_interval", "balance-interval": "feeds.NAME.relay.balance_interval",
 	"publish-timeout": "feeds.NAME.relay.publish_timeout", "retry-min": "feeds.NAME.relay.retry_min",

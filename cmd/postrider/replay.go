@@ -12,7 +12,6 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/internal/phrase"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // replaying is what a command that starts replays has done, or would do.
@@ -76,7 +75,12 @@ func (a *app) startReplayCommand(dead bool, cmd *cobra.Command) *cobra.Command {
 		if r.Rate < 0 {
 			return usagef("--rate is %d: want 0 for no limit, or more", r.Rate)
 		}
-		return a.onDesk(func(ctx context.Context, d *postgres.Desk, _ []string) error {
+		if dead && a.db.isClassic() {
+			return a.onDesk(func(ctx context.Context, d operator, _ []string) error {
+				return a.retryDead(ctx, d, c, r.Rate, filters)
+			})(cmd, args)
+		}
+		return a.onReplays(func(ctx context.Context, d replayer, _ []string) error {
 			if !dead {
 				feed, err := a.theFeed(ctx, d, f.Feed)
 				if err != nil {
@@ -96,7 +100,7 @@ func (a *app) startReplayCommand(dead bool, cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-func (a *app) startReplays(ctx context.Context, d *postgres.Desk, c change, r desk.Replay, filters []desk.Filter) error {
+func (a *app) startReplays(ctx context.Context, d replayer, c change, r desk.Replay, filters []desk.Filter) error {
 	plan := replaying{Sample: []listed{}, Jobs: []replayJob{}}
 	for _, filter := range filters {
 		n, more, sample, err := countReplay(ctx, d, r.Dead, filter, sampleSize-len(plan.Sample))
@@ -147,7 +151,7 @@ func (a *app) startReplays(ctx context.Context, d *postgres.Desk, c change, r de
 const countedAtMost = 10_000
 
 // countReplay returns how many messages a replay would send, and some of them.
-func countReplay(ctx context.Context, d *postgres.Desk, dead bool, filter desk.Filter, samples int) (n int, more bool, sample []listed, err error) {
+func countReplay(ctx context.Context, d replayer, dead bool, filter desk.Filter, samples int) (n int, more bool, sample []listed, err error) {
 	if dead {
 		n, sample, err = countLetters(ctx, d, filter, samples)
 		return n, false, sample, err
@@ -182,7 +186,7 @@ func (a *app) reportReplays(r replaying) error {
 }
 
 // runReplay hands the messages of a job to the relays. Interrupted, it leaves the job for later.
-func (a *app) runReplay(ctx context.Context, d *postgres.Desk, job desk.Job) (desk.Job, error) {
+func (a *app) runReplay(ctx context.Context, d replayer, job desk.Job) (desk.Job, error) {
 	resume := "to go on: " + a.next("replay resume", strconv.FormatInt(job.ID, 10))
 	start := time.Now()
 	ended, err := d.RunReplay(ctx, job.ID, func(j desk.Job) { a.progress(bar(j, job.Sent, time.Since(start))) })

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/desk"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // replayJob is a replay, in the lists of "replay".
@@ -57,7 +56,7 @@ func (a *app) replayListCommand() *cobra.Command {
 			"created, finished, total, sent, delivered, failed.",
 		Example: "  postrider replay ls --limit 5",
 		Args:    noArguments,
-		RunE: a.onDesk(func(ctx context.Context, d *postgres.Desk, _ []string) error {
+		RunE: a.onReplays(func(ctx context.Context, d replayer, _ []string) error {
 			if limit <= 0 {
 				return usagef("--limit is %d: want at least 1", limit)
 			}
@@ -110,7 +109,7 @@ func (a *app) replayShowCommand() *cobra.Command {
 		Long:    "Shows one replay.\n\n--json prints an object with the fields of \"replay ls\".",
 		Example: "  postrider replay show 7",
 		Args:    named("number of a replay"),
-		RunE: a.onJob(func(_ context.Context, _ *postgres.Desk, job desk.Job) error {
+		RunE: a.onJob(func(_ context.Context, _ replayer, job desk.Job) error {
 			return a.reportJob(job)
 		}),
 	}
@@ -125,7 +124,7 @@ func (a *app) replayResumeCommand() *cobra.Command {
 			"--json prints an object with the fields of \"replay ls\".",
 		Example: "  postrider replay resume 7",
 		Args:    named("number of a replay"),
-		RunE: a.onJob(func(ctx context.Context, d *postgres.Desk, job desk.Job) error {
+		RunE: a.onJob(func(ctx context.Context, d replayer, job desk.Job) error {
 			if err := d.SetReplay(ctx, c.by(), job.ID, "running"); err != nil {
 				return err
 			}
@@ -148,7 +147,7 @@ func (a *app) replaySetCommand(name, state, short string) *cobra.Command {
 		Long:    short + ". The process that runs it ends.\n\n--json prints an object with the fields of \"replay ls\".",
 		Example: "  postrider replay " + name + " 7 --reason 'consumer is overloaded'",
 		Args:    named("number of a replay"),
-		RunE: a.onJob(func(ctx context.Context, d *postgres.Desk, job desk.Job) error {
+		RunE: a.onJob(func(ctx context.Context, d replayer, job desk.Job) error {
 			if err := d.SetReplay(ctx, c.by(), job.ID, state); err != nil {
 				return err
 			}
@@ -168,8 +167,8 @@ func (a *app) replaySetCommand(name, state, short string) *cobra.Command {
 }
 
 // onJob is the RunE of a command on one replay.
-func (a *app) onJob(f func(ctx context.Context, d *postgres.Desk, job desk.Job) error) func(*cobra.Command, []string) error {
-	return a.onDesk(func(ctx context.Context, d *postgres.Desk, args []string) error {
+func (a *app) onJob(f func(ctx context.Context, d replayer, job desk.Job) error) func(*cobra.Command, []string) error {
+	return a.onReplays(func(ctx context.Context, d replayer, args []string) error {
 		id, err := strconv.ParseInt(args[0], 10, 64)
 		if err != nil || id <= 0 {
 			return hintedError{usagef("%q is not the number of a replay", args[0]), "for the list: " + a.next("replay ls")}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/broker/stdout"
+	"github.com/postrider/postrider/config"
 )
 
 // app is what all commands share.
@@ -52,8 +53,11 @@ func newRoot(s streams) (*cobra.Command, *app) {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().BoolVar(&a.asJSON, "json", false, "print JSON for programs instead of text for people")
 	a.db.addFlags(root)
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		return a.db.choose(func(path string) (*config.File, error) { return a.useConfig(path, false) })
+	}
 	root.SetUsageTemplate(usageTemplate)
-	addGroup(root, "carry", "Set up and carry:", a.devCommand(), a.migrateCommand(), a.relayCommand(), a.enqueueCommand(), a.configCommand(),
+	addGroup(root, "carry", "Set up and carry:", a.devCommand(), a.migrateCommand(), a.adoptCommand(), a.relayCommand(), a.enqueueCommand(), a.configCommand(),
 		a.brokersCommand())
 	addGroup(root, "operate", "Look after it:", a.statusCommand(), a.messagesCommand(), a.deadCommand(), a.keysCommand(), a.feedsCommand(),
 		a.replayCommand(), a.sagaCommand(), a.reconcileCommand(), a.auditCommand(), a.topCommand(), a.consoleCommand(), a.doctorCommand(), a.healthcheckCommand(),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,7 +17,6 @@ import (
 	"github.com/postrider/postrider/config"
 	"github.com/postrider/postrider/console"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // service is all that one process of "postrider relay" does.
@@ -36,17 +36,23 @@ type service struct {
 
 // servedPool is the connections to one database. Feeds of the same database share it.
 type servedPool struct {
-	db      *database
-	most    int
-	answers answers
-	*pgxpool.Pool
+	db            *database
+	most          int
+	answers       answers
+	*pgxpool.Pool         // of PostgreSQL
+	sql           *sql.DB // of MySQL and MariaDB
 }
 
 func (p *servedPool) open(ctx context.Context) error {
-	if p.Pool != nil {
+	if p.Pool != nil || p.sql != nil {
 		return nil
 	}
-	cfg, err := p.db.config()
+	if p.db.isMySQL() {
+		var err error
+		p.sql, err = p.db.openTable(ctx, p.most)
+		return err
+	}
+	cfg, err := p.db.pgConfig()
 	if err != nil {
 		return err
 	}
@@ -78,13 +84,13 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 		defer shown.close()
 		watched.observers = append(watched.observers, shown.Observer())
 	}
-	stores := make([]*postgres.Store, len(s.feeds))
+	stores := make([]postrider.Store, len(s.feeds))
 	for i := range s.feeds {
 		feed := &s.feeds[i]
 		if err := feed.pool.open(ctx); err != nil {
 			return err
 		}
-		if stores[i], err = postgres.New(feed.pool.Pool, feed.db.store()); err != nil {
+		if stores[i], err = feed.store(); err != nil {
 			return usageError{err}
 		}
 		if feed.relay, err = relay.New(stores[i], watched.observe(feed.cfg.Feed, feed.pub), feed.cfg); err != nil {
@@ -107,6 +113,7 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 		return err
 	}
 	watched.run(ctx, &helpers)
+	s.listen(ctx, &helpers)
 	if shown != nil {
 		stopConsole, err := shown.listener(s.console).start(ctx, s.log)
 		if err != nil {
@@ -147,7 +154,7 @@ func (s *service) run(ctx context.Context, stop func(), helpers *sync.WaitGroup)
 	ended := make(chan error, len(s.feeds))
 	for i := range s.feeds {
 		feed := &s.feeds[i]
-		s.log.Info("relay: started", "feed", feed.cfg.Feed, "to", s.where(feed), "schema", feed.db.schema)
+		s.log.Info("relay: started", "feed", feed.cfg.Feed, "to", s.where(feed), "schema", feed.db.schemaName())
 		helpers.Go(func() {
 			err := feed.relay.Run(ctx)
 			logStats(s.log, feed.cfg.Feed, feed.relay.Stats())
@@ -168,6 +175,8 @@ func (s *service) close() error {
 	for i := range s.feeds {
 		if pool := s.feeds[i].pool; pool.Pool != nil {
 			pool.Close()
+		} else if pool.sql != nil {
+			errs = append(errs, pool.sql.Close())
 		}
 	}
 	for _, d := range s.destinations {
@@ -184,7 +193,7 @@ func (s *service) close() error {
 // checkSchemas ends a process at the start that finds its tables missing: that is a mistake, and waiting would hide it.
 // Whatever else is wrong the relays themselves wait for, such as a database that does not answer. They are all asked at
 // the same time, so that one of them does not keep the others from starting for long.
-func checkSchemas(ctx context.Context, stores []*postgres.Store, feeds []servedFeed) error {
+func checkSchemas(ctx context.Context, stores []postrider.Store, feeds []servedFeed) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	errs := make([]error, len(feeds))

@@ -11,7 +11,6 @@ import (
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/phrase"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // overall is what "status" says.
@@ -51,7 +50,7 @@ func (a *app) statusCommand() *cobra.Command {
 			"  postrider status --late 10s --json | jq -r '.feeds[].problems[].next'",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withDesk(cmd.Context(), func(pool *pgxpool.Pool, d *postgres.Desk) error {
+			return a.withDesk(cmd.Context(), func(pool *pgxpool.Pool, d operator) error {
 				return a.status(cmd.Context(), pool, d, limits)
 			})
 		},
@@ -64,11 +63,14 @@ func (a *app) statusCommand() *cobra.Command {
 // limits are what may not take longer.
 type limits struct{ late, canary time.Duration }
 
-func (a *app) status(ctx context.Context, pool *pgxpool.Pool, d *postgres.Desk, limits limits) error {
-	h := overall{Schema: a.db.schema, Healthy: true, Problems: []problem{}, Feeds: []feedStatus{}}
-	foreign, err := a.isForeign(ctx, pool)
-	if err != nil {
-		return err
+func (a *app) status(ctx context.Context, pool *pgxpool.Pool, d operator, limits limits) error {
+	h := overall{Schema: a.db.schemaName(), Healthy: true, Problems: []problem{}, Feeds: []feedStatus{}}
+	var foreign bool
+	var err error
+	if pool != nil { // a log has a ledger
+		if foreign, err = a.isForeign(ctx, pool); err != nil {
+			return err
+		}
 	}
 	feeds, err := d.Feeds(ctx)
 	if err != nil {
@@ -86,7 +88,12 @@ func (a *app) status(ctx context.Context, pool *pgxpool.Pool, d *postgres.Desk, 
 		h.Feeds = append(h.Feeds, feedStatus{f, len(problems) == 0, problems})
 		n += len(problems)
 	}
-	if h.Consumers, err = a.consumers(ctx, pool); err != nil {
+	if pool != nil {
+		h.Consumers, err = a.consumers(ctx, pool)
+	} else {
+		h.Consumers, err = a.consumersOf(ctx, d)
+	}
+	if err != nil {
 		return err
 	}
 	for _, c := range h.Consumers {
@@ -147,7 +154,7 @@ func (a *app) reportHealth(h overall) error {
 	if !h.Healthy {
 		verdict = a.paint(red, "needs attention")
 	}
-	if _, err := fmt.Fprintf(a.out, "schema %s: %s\n", h.Schema, verdict); err != nil {
+	if _, err := fmt.Fprintf(a.out, "%s: %s\n", a.db.described(), verdict); err != nil {
 		return err
 	}
 	if len(feeds) > 0 {

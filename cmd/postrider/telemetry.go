@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/telemetry/prometheus"
 )
 
@@ -52,7 +51,7 @@ func (t *telemetry) attach(s *service) error {
 			continue
 		}
 		known[feed.database] = true
-		gauges, err := postgres.NewDesk(feed.pool.Pool, feed.db.store())
+		gauges, err := feed.desk()
 		if err != nil {
 			return usageError{err}
 		}

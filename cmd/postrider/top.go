@@ -11,7 +11,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/postrider/postrider/cmd/postrider/internal/top"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // topOptions are the flags of "postrider top".
@@ -72,9 +71,9 @@ func (a *app) top(ctx context.Context, o topOptions) error {
 			return err
 		}
 	}
-	return a.withDesk(ctx, func(pool *pgxpool.Pool, d *postgres.Desk) error {
+	return a.withDesk(ctx, func(pool *pgxpool.Pool, d operator) error {
 		look := func(ctx context.Context, inside string) (top.Snapshot, error) { return a.look(ctx, pool, d, inside) }
-		state := &top.State{Name: "schema " + a.db.schema}
+		state := &top.State{Name: a.db.described()}
 		// A mistake in the address is told on the screen that the user came from.
 		first, err := look(ctx, "")
 		if err != nil {

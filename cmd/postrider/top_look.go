@@ -10,7 +10,6 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/cmd/postrider/internal/top"
 	"github.com/postrider/postrider/desk"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // lookFunc looks at a store, and into one feed if that is named.
@@ -21,7 +20,7 @@ const (
 	topRows     = 50 // of each list: more than fits on most screens
 )
 
-func (a *app) look(ctx context.Context, pool *pgxpool.Pool, d *postgres.Desk, inside string) (top.Snapshot, error) {
+func (a *app) look(ctx context.Context, pool *pgxpool.Pool, d operator, inside string) (top.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	s := top.Snapshot{Inside: inside}
@@ -29,13 +28,8 @@ func (a *app) look(ctx context.Context, pool *pgxpool.Pool, d *postgres.Desk, in
 	if err != nil {
 		return s, err
 	}
-	// The sequence itself is not for operators to read. Each shard's newest message is the end of an index.
-	err = pool.QueryRow(ctx, a.db.in(`SELECT clock_timestamp(), coalesce(max(m.seq), 0)
-		FROM generate_series(0, @schema@.shard_count() - 1) s
-		LEFT JOIN LATERAL (SELECT m.seq FROM @schema@.messages m WHERE m.shard = s::smallint ORDER BY m.seq DESC LIMIT 1) m ON true`)).
-		Scan(&s.At, &s.Last)
-	if err != nil {
-		return s, fmt.Errorf("postgres: the end of the log: %w", err)
+	if s.At, s.Last, err = a.lookAtEnd(ctx, pool, d); err != nil {
+		return s, err
 	}
 	for _, f := range feeds {
 		one := top.Feed{Feed: f}
@@ -53,4 +47,24 @@ func (a *app) look(ctx context.Context, pool *pgxpool.Pool, d *postgres.Desk, in
 	}
 	s.Dead, err = d.List(ctx, desk.Filter{Feed: inside, Statuses: []postrider.Status{postrider.StatusDead}}, nil, topRows)
 	return s, err
+}
+
+// lookAtEnd returns the time, and the number of the newest message. The pool is nil where there is no log.
+func (a *app) lookAtEnd(ctx context.Context, pool *pgxpool.Pool, d operator) (at time.Time, last int64, err error) {
+	if pool == nil {
+		standing, err := d.Gauges(ctx)
+		if err != nil {
+			return at, 0, err
+		}
+		return standing.At, standing.Enqueued, nil
+	}
+	// The sequence itself is not for operators to read. Each shard's newest message is the end of an index.
+	err = pool.QueryRow(ctx, a.db.in(`SELECT clock_timestamp(), coalesce(max(m.seq), 0)
+		FROM generate_series(0, @schema@.shard_count() - 1) s
+		LEFT JOIN LATERAL (SELECT m.seq FROM @schema@.messages m WHERE m.shard = s::smallint ORDER BY m.seq DESC LIMIT 1) m ON true`)).
+		Scan(&at, &last)
+	if err != nil {
+		err = fmt.Errorf("postgres: the end of the log: %w", err)
+	}
+	return at, last, err
 }

@@ -120,17 +120,24 @@ func testDeskDecisionStands(t *testing.T, h Harness) {
 		"delivered": func(d postrider.Deferred) postrider.Conclusion { return delivered(d)[0] },
 		"failed":    func(d postrider.Deferred) postrider.Conclusion { return failed(d, 0) },
 	} {
-		r := joinAlone(t, h, name, longLease)
+		feed := name
+		if h.OneFeed {
+			feed = "feed"
+		}
+		r := joinAlone(t, h, feed, longLease)
 		r.settle(r.read(100)...)
 		msgs := block(r, h, name, 2, postrider.Deferral{Status: postrider.StatusRetry})
 		due := r.due(10).Messages
-		act(t, h, desk.Park, desk.Filter{Feed: name}, 1)
+		chosen := desk.Filter{Feed: feed, Key: msgs[0].OrderKey()}
+		act(t, h, desk.Park, chosen, 1)
 		if free := r.conclude(end(due[0])); len(free) > 0 {
 			t.Errorf("%s: %q are free, want none", name, free)
 		}
-		got := list(t, h, desk.Filter{Feed: name})
+		got := list(t, h, chosen)
 		expectAside(t, got, msgs...)
 		expectStatus(t, got, postrider.StatusParked, postrider.StatusRetry)
+		r.conclude(delivered(r.due(10).Messages...)...)
+		r.leave()
 	}
 }
 
@@ -154,7 +161,8 @@ func testDeskRecords(t *testing.T, h Harness) {
 	act(t, h, desk.Retry, desk.Filter{ID: m.ID}, 1)
 	act(t, h, desk.Park, desk.Filter{ID: m.ID}, 1)
 	act(t, h, desk.Discard, desk.Filter{Feed: "feed"}, 1)
-	if err := h.Desk.AddFeed(t.Context(), operator, "another", false); err != nil {
+	newer := h.feeds("feed", "another")[1:]
+	if err := h.Desk.AddFeed(t.Context(), operator, "another", false); h.OneFeed != errors.Is(err, desk.ErrRefused) || !h.OneFeed && err != nil {
 		t.Fatalf("AddFeed: %v", err)
 	}
 	if err := h.Desk.PauseFeed(t.Context(), operator, "none", true); !errors.Is(err, desk.ErrNoFeed) {
@@ -198,7 +206,7 @@ func testDeskRecords(t *testing.T, h Harness) {
 		}
 		all = append(all, page...)
 	}
-	if len(all) != 4 || all[0].Feed != "another" || all[1].N != entries[0].N {
-		t.Errorf("got %+v, want the three of the feed and a newer one", all)
+	if len(all) != 3+len(newer) || all[len(newer)].N != entries[0].N || len(newer) > 0 && all[0].Feed != newer[0] {
+		t.Errorf("got %+v, want the three of the feed and newer ones of %v", all, newer)
 	}
 }

@@ -54,6 +54,9 @@ func testSettleRenews(t *testing.T, h Harness) {
 	const lease = 2 * shortLease
 	for attempt := range 5 {
 		feed := fmt.Sprint("feed", attempt)
+		if h.OneFeed {
+			feed = "feed"
+		}
 		holder, rival := joinAlone(t, h, feed, lease), join(t, h, feed, lease)
 		started := time.Now()
 		renewed, late := started, false
@@ -71,6 +74,8 @@ func testSettleRenews(t *testing.T, h Harness) {
 			return
 		}
 		t.Logf("attempt %d: this machine stood still for longer than a lease can bear", attempt)
+		holder.close()
+		rival.close()
 	}
 	t.Fatal("this machine is too busy to renew a lease in time")
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/postrider/postrider"
@@ -15,33 +16,44 @@ func testLargeTransactionInPages(t *testing.T, h Harness) {
 	r.idle()
 }
 
-// testPagingUnderWrites adds to a key while a reader pages through it, in step, and through a second reader that is
-// replaced on the way.
+// testPagingUnderWrites adds to a key while a reader pages through it, in step.
 func testPagingUnderWrites(t *testing.T, h Harness) {
+	r := joinAlone(t, h, "feed", longLease)
+	pageUnderWrites(t, h, func(int) (*reader, []postrider.Batch) { return r, r.read(7) })
+}
+
+// testWanderingUnderWrites does the same with a reader that settles, and is replaced on the way.
+func testWanderingUnderWrites(t *testing.T, h Harness) {
+	r := joinAlone(t, h, "feed", longLease)
+	pageUnderWrites(t, h, func(i int) (*reader, []postrider.Batch) {
+		batches := r.read(7)
+		r.settle(batches...)
+		if i%10 == 9 {
+			r.leave()
+			r = joinAlone(t, h, "feed", longLease)
+		}
+		return r, batches
+	})
+}
+
+// pageUnderWrites calls page after each of many writes, and has its last reader read the rest.
+func pageUnderWrites(t *testing.T, h Harness, page func(i int) (*reader, []postrider.Batch)) {
 	want := series("k", 100)
 	write(t, h, want...)
-	steady, wandering := joinAlone(t, h, "steady", longLease), joinAlone(t, h, "wandering", longLease)
-	var gotSteady, gotWandering []postrider.Batch
+	var got []postrider.Batch
+	var r *reader
 	for i := range 30 {
 		more := append(series("k", 2), one(fmt.Sprint("other", i)))
 		write(t, h, more...)
 		want = append(want, more...)
 
-		gotSteady = append(gotSteady, steady.read(7)...)
-		batches := wandering.read(7)
-		wandering.settle(batches...)
-		gotWandering = append(gotWandering, batches...)
-		if i%10 == 9 {
-			wandering.leave()
-			wandering = joinAlone(t, h, "wandering", longLease)
-		}
+		var batches []postrider.Batch
+		r, batches = page(i)
+		got = append(got, batches...)
 	}
-	gotSteady = append(gotSteady, steady.next(len(want)-len(flatten(gotSteady)), 7)...)
-	gotWandering = append(gotWandering, wandering.next(len(want)-len(flatten(gotWandering)), 7)...)
-	expect(t, gotSteady, want)
-	expect(t, gotWandering, want)
-	steady.idle()
-	wandering.idle()
+	got = append(got, r.next(len(want)-len(flatten(got)), 7)...)
+	expect(t, got, want)
+	r.idle()
 }
 
 func testLimitSetsMore(t *testing.T, h Harness) {
@@ -83,6 +95,10 @@ func testOnlyWantedShards(t *testing.T, h Harness) {
 
 // testFeedsAreIndependent checks that a feed's progress is its own, and that a new feed starts at the oldest message.
 func testFeedsAreIndependent(t *testing.T, h Harness) {
+	if h.OneFeed {
+		refusesAnother(t, h)
+		return
+	}
 	msgs := series("k", 10)
 	write(t, h, msgs...)
 	first := joinAlone(t, h, "first", longLease)
@@ -98,4 +114,20 @@ func testFeedsAreIndependent(t *testing.T, h Harness) {
 	write(t, h, more...)
 	expect(t, first.next(5, 100), more)
 	expect(t, joinAlone(t, h, "second", longLease).next(15, 100), append(msgs, more...))
+}
+
+// refusesAnother checks that a store with one feed names it when it is asked for another.
+func refusesAnother(t *testing.T, h Harness) {
+	t.Helper()
+	r := joinAlone(t, h, "the-first", longLease)
+	for round := range 2 { // also when the first has gone
+		_, err := h.Store.Open(t.Context(), "second", postrider.Member{Lease: longLease})
+		if err == nil || !strings.Contains(err.Error(), `"the-first"`) {
+			t.Errorf("Open of a second feed: %v, want an error that names the first", err)
+		}
+		if round == 0 {
+			r.leave()
+		}
+	}
+	joinAlone(t, h, "the-first", longLease).idle()
 }

@@ -30,6 +30,9 @@ type Harness struct {
 	Begin func(t *testing.T) Tx
 	// Shards is the number of shards that the store was set up with.
 	Shards int
+	// OneFeed is set for a store whose messages carry their state: it serves one feed, refuses to open another, and does not hand
+	// out again what is set aside.
+	OneFeed bool
 	// Desk is the operator's side of the same store. Its tests are skipped when it is nil.
 	Desk interface {
 		desk.Letters
@@ -83,6 +86,7 @@ var logTests = []test{
 
 	{"LargeTransactionInPages", testLargeTransactionInPages},
 	{"PagingUnderWrites", testPagingUnderWrites},
+	{"WanderingUnderWrites", testWanderingUnderWrites},
 	{"LimitSetsMore", testLimitSetsMore},
 	{"OnlyWantedShards", testOnlyWantedShards},
 	{"FeedsAreIndependent", testFeedsAreIndependent},

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -41,7 +40,7 @@ func testHistory(t *testing.T, dsn string) {
 	})
 	done := make(chan struct{})
 	faults := make(chan int)
-	go func() { faults <- trouble(relays, 3, lease, done) }()
+	go func() { faults <- relays.Trouble(lease, done) }()
 	writers.Wait()
 	if n := writers.Errors(); n > 0 {
 		t.Errorf("%d transactions failed", n)
@@ -78,29 +77,6 @@ func (s *scene) openTransaction() (commit func()) {
 	return func() {
 		if err := tx.Commit(s.t.Context()); err != nil {
 			s.t.Error(err)
-		}
-	}
-}
-
-// trouble kills, pauses and restarts relays at random until done, and leaves all of them running.
-func trouble(relays *fleet.Fleet, size int, lease time.Duration, done <-chan struct{}) (faults int) {
-	for {
-		select {
-		case <-done:
-			return faults
-		case <-time.After(rand.N(2 * time.Second)):
-		}
-		faults++
-		place := rand.IntN(size)
-		switch rand.IntN(3) {
-		case 0:
-			relays.Kill(place)
-			relays.Restart(place)
-		case 1:
-			relays.Pause(place, lease+rand.N(lease))
-		case 2:
-			relays.Stop(place)
-			relays.Restart(place)
 		}
 	}
 }

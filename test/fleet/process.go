@@ -3,6 +3,7 @@ package fleet
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -13,10 +14,13 @@ import (
 	"syscall"
 	"time"
 
+	_ "github.com/go-sql-driver/mysql" // for the classic engine
 	"github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/jackc/pgx/v5/stdlib" // likewise
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/test/history"
 )
@@ -27,9 +31,10 @@ const variable = "POSTRIDER_TEST_RELAY_PROCESS"
 type Config struct {
 	DSN      string
 	Schema   string
-	Log      string        // where deliveries are appended
-	Feed     string        // empty: the default
-	Lease    time.Duration // empty: the relay's default, and so for the others
+	Classic  classic.Dialect // of the classic engine; empty: the log
+	Log      string          // where deliveries are appended
+	Feed     string          // empty: the default
+	Lease    time.Duration   // empty: the relay's default, and so for the others
 	Batch    int
 	Ahead    int
 	PollMax  time.Duration
@@ -60,15 +65,11 @@ func Main() {
 func run(cfg Config) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	pool, err := pgxpool.New(ctx, cfg.DSN)
+	store, closeStore, err := open(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	store, err := postgres.New(pool, postgres.Config{Schema: cfg.Schema})
-	if err != nil {
-		return err
-	}
+	defer closeStore()
 	sink, err := history.OpenLog(cfg.Log, cfg.Process)
 	if err != nil {
 		return err
@@ -107,4 +108,25 @@ func run(cfg Config) error {
 		return err
 	}
 	return r.Run(ctx)
+}
+
+func open(ctx context.Context, cfg Config) (_ postrider.Store, closeStore func(), _ error) {
+	if cfg.Classic == "" {
+		pool, err := pgxpool.New(ctx, cfg.DSN)
+		if err != nil {
+			return nil, nil, err
+		}
+		store, err := postgres.New(pool, postgres.Config{Schema: cfg.Schema})
+		return store, pool.Close, err
+	}
+	driver := "pgx"
+	if cfg.Classic == classic.MySQL {
+		driver = "mysql"
+	}
+	db, err := sql.Open(driver, cfg.DSN)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := classic.New(db, classic.Config{Dialect: cfg.Classic, Schema: cfg.Schema})
+	return store, func() { _ = db.Close() }, err
 }

@@ -47,7 +47,16 @@ func Check(ctx context.Context, pool *pgxpool.Pool, cfg postgres.Config, arrived
 	if err != nil {
 		return Verdict{}, err
 	}
-	v := Verdict{Committed: len(truth)}
+	return Compare(truth, arrived), nil
+}
+
+// Compare holds what arrived, in the order in which it did, against what was committed.
+func Compare(committed []Fact, arrived []Delivery) Verdict {
+	v := Verdict{Committed: len(committed)}
+	truth := make(map[postrider.ID]Fact, len(committed))
+	for _, f := range committed {
+		truth[f.ID] = f
+	}
 	first := make(map[postrider.ID]Delivery, len(arrived))
 	next := map[string]int64{}
 	for _, d := range arrived {
@@ -57,7 +66,7 @@ func Check(ctx context.Context, pool *pgxpool.Pool, cfg postgres.Config, arrived
 		}
 		first[d.ID] = d
 		f, ok := truth[d.ID]
-		if !ok || f.key != d.Key || f.n != d.N {
+		if !ok || f.Key != d.Key || f.N != d.N {
 			v.Phantom = append(v.Phantom, fmt.Sprintf("phantom: %+v, committed was %+v", d, f))
 			continue
 		}
@@ -69,23 +78,23 @@ func Check(ctx context.Context, pool *pgxpool.Pool, cfg postgres.Config, arrived
 	v.Delivered = len(first) - len(v.Phantom)
 	for id, f := range truth {
 		if _, ok := first[id]; !ok {
-			v.Lost = append(v.Lost, fmt.Sprintf("lost: %s %d (%s)", f.key, f.n, id))
+			v.Lost = append(v.Lost, fmt.Sprintf("lost: %s %d (%s)", f.Key, f.N, id))
 		}
 	}
-	return v, nil
+	return v
 }
 
-func facts(ctx context.Context, pool *pgxpool.Pool, cfg postgres.Config) (map[postrider.ID]fact, error) {
+func facts(ctx context.Context, pool *pgxpool.Pool, cfg postgres.Config) ([]Fact, error) {
 	rows, err := pool.Query(ctx, "SELECT id, key, n FROM "+cfg.Schema+".facts", pgx.QueryExecModeExec)
 	if err != nil {
 		return nil, err
 	}
-	truth := map[postrider.ID]fact{}
+	var truth []Fact
 	var id [16]byte
-	var f fact
-	_, err = pgx.ForEachRow(rows, []any{&id, &f.key, &f.n}, func() error {
-		f.id = id
-		truth[f.id] = f
+	var f Fact
+	_, err = pgx.ForEachRow(rows, []any{&id, &f.Key, &f.N}, func() error {
+		f.ID = id
+		truth = append(truth, f)
 		return nil
 	})
 	return truth, err

@@ -29,17 +29,18 @@ const (
 // AllShapes are the ways of writing.
 var AllShapes = []Shape{OneByOne, Together, Copy, Values, Select, Function, Prepared}
 
-// fact is one message as the truth has it.
-type fact struct {
-	id  postrider.ID
-	key string
-	n   int64
+// Fact is one message as the truth has it: the n-th of its key.
+type Fact struct {
+	ID  postrider.ID
+	Key string
+	N   int64
 }
 
-func (f fact) payload() string { return fmt.Sprintf("%s %d", f.key, f.n) }
+func (f Fact) payload() string { return fmt.Sprintf("%s %d", f.Key, f.N) }
 
-func (f fact) message() postrider.Message {
-	return postrider.Message{ID: f.id, Type: "fact", Key: f.key, Payload: []byte(f.payload())}
+// Message returns the message that states the fact.
+func (f Fact) Message() postrider.Message {
+	return postrider.Message{ID: f.ID, Type: "fact", Key: f.Key, Payload: []byte(f.payload())}
 }
 
 // insert draws the next numbers of some keys, under their row locks, and writes the messages and facts for them.
@@ -57,25 +58,25 @@ func (w *Writers) insert(ctx context.Context, tx pgx.Tx, shape Shape) error {
 	case Together:
 		msgs := make([]postrider.Message, len(facts))
 		for i, f := range facts {
-			msgs[i] = f.message()
+			msgs[i] = f.Message()
 		}
 		return w.outbox.Enqueue(ctx, tx, msgs...)
 	case Copy:
 		_, err := tx.CopyFrom(ctx, pgx.Identifier{w.cfg.Schema, "messages"}, []string{"id", "type", "key", "payload"},
 			pgx.CopyFromSlice(len(facts), func(i int) ([]any, error) {
-				return []any{[16]byte(facts[i].id), "fact", facts[i].key, []byte(facts[i].payload())}, nil
+				return []any{[16]byte(facts[i].ID), "fact", facts[i].Key, []byte(facts[i].payload())}, nil
 			}))
 		return err
 	case Values:
 		rows := make([]string, len(facts))
 		for i, f := range facts {
-			rows[i] = fmt.Sprintf("('%s', 'fact', '%s', '%s')", f.id, f.key, f.payload())
+			rows[i] = fmt.Sprintf("('%s', 'fact', '%s', '%s')", f.ID, f.Key, f.payload())
 		}
 		return w.exec(ctx, tx, "INSERT INTO @.messages (id, type, key, payload) VALUES "+strings.Join(rows, ", "))
 	case Select:
 		rows := make([]string, len(facts))
 		for i, f := range facts {
-			rows[i] = fmt.Sprintf("('%s'::uuid, '%s', %d)", f.id, f.key, f.n)
+			rows[i] = fmt.Sprintf("('%s'::uuid, '%s', %d)", f.ID, f.Key, f.N)
 		}
 		return w.exec(ctx, tx, `INSERT INTO @.messages (id, type, key, payload)
 			SELECT id, 'fact', key, convert_to(key || ' ' || n, 'UTF8')
@@ -83,7 +84,7 @@ func (w *Writers) insert(ctx context.Context, tx pgx.Tx, shape Shape) error {
 	case Function:
 		for _, f := range facts {
 			err := w.exec(ctx, tx, fmt.Sprintf(
-				"SELECT @.enqueue('fact', payload_bytes => '%s', key => '%s', id => '%s')", f.payload(), f.key, f.id))
+				"SELECT @.enqueue('fact', payload_bytes => '%s', key => '%s', id => '%s')", f.payload(), f.Key, f.ID))
 			if err != nil {
 				return err
 			}
@@ -91,7 +92,7 @@ func (w *Writers) insert(ctx context.Context, tx pgx.Tx, shape Shape) error {
 		return nil
 	default:
 		for _, f := range facts {
-			if err := w.outbox.Enqueue(ctx, tx, f.message()); err != nil {
+			if err := w.outbox.Enqueue(ctx, tx, f.Message()); err != nil {
 				return err
 			}
 			if rand.IntN(4) == 0 {
@@ -103,13 +104,13 @@ func (w *Writers) insert(ctx context.Context, tx pgx.Tx, shape Shape) error {
 }
 
 // number locks one to three keys, in one order for all writers, and draws their next numbers.
-func (w *Writers) number(ctx context.Context, tx pgx.Tx) ([]fact, error) {
+func (w *Writers) number(ctx context.Context, tx pgx.Tx) ([]Fact, error) {
 	keys := make([]string, 1+rand.IntN(3))
 	for i := range keys {
 		keys[i] = fmt.Sprintf("k%d", 1+rand.IntN(w.plan.Keys))
 	}
 	slices.Sort(keys)
-	var facts []fact
+	var facts []Fact
 	for _, key := range slices.Compact(keys) {
 		count := 1 + rand.IntN(max(1, w.plan.Bulk/len(keys)))
 		var n int64
@@ -119,16 +120,16 @@ func (w *Writers) number(ctx context.Context, tx pgx.Tx) ([]fact, error) {
 			return nil, err
 		}
 		for i := range count {
-			facts = append(facts, fact{postrider.NewID(), key, n - int64(count) + 1 + int64(i)})
+			facts = append(facts, Fact{postrider.NewID(), key, n - int64(count) + 1 + int64(i)})
 		}
 	}
 	return facts, nil
 }
 
-func (w *Writers) record(ctx context.Context, tx pgx.Tx, facts []fact) error {
+func (w *Writers) record(ctx context.Context, tx pgx.Tx, facts []Fact) error {
 	rows := make([]string, len(facts))
 	for i, f := range facts {
-		rows[i] = fmt.Sprintf("('%s', '%s', %d)", f.id, f.key, f.n)
+		rows[i] = fmt.Sprintf("('%s', '%s', %d)", f.ID, f.Key, f.N)
 	}
 	return w.exec(ctx, tx, "INSERT INTO @.facts VALUES "+strings.Join(rows, ", "))
 }

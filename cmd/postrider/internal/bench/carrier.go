@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // carrier is a relay at work, with connections of its own.
 type carrier struct {
-	pool  *pgxpool.Pool
+	close func()
 	relay *relay.Relay
 	stop  context.CancelFunc
 	ended chan error
@@ -26,22 +23,17 @@ const relayConnections = 4
 
 // carry starts a relay for the feed and waits until it holds all shards. The caller stops it with halt.
 func (l *Lab) carry(ctx context.Context, feed string, to postrider.Publisher) (*carrier, error) {
-	pool, err := l.pool(ctx, relayConnections)
+	store, closeStore, err := l.engine.open(ctx)
 	if err != nil {
-		return nil, err
-	}
-	store, err := postgres.New(pool, l.storeConfig())
-	if err != nil {
-		pool.Close()
 		return nil, err
 	}
 	r, err := relay.New(store, to, relay.Config{Feed: feed, Logger: l.Logger})
 	if err != nil {
-		pool.Close()
+		closeStore()
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c := &carrier{pool, r, cancel, make(chan error, 1)}
+	c := &carrier{closeStore, r, cancel, make(chan error, 1)}
 	go func() { c.ended <- r.Run(ctx) }()
 	if err := c.ready(ctx, l.Shards); err != nil {
 		return nil, errors.Join(err, c.halt())
@@ -69,6 +61,6 @@ func (c *carrier) ready(ctx context.Context, shards int) error {
 func (c *carrier) halt() error {
 	c.stop()
 	err := <-c.ended
-	c.pool.Close()
+	c.close()
 	return err
 }

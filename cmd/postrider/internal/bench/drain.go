@@ -57,10 +57,15 @@ func Drain(ctx context.Context, l *Lab) (DrainResult, error) {
 // drainTo delivers the backlog to a new feed, from the start of the relay to the last confirmation.
 func (l *Lab) drainTo(ctx context.Context, feed string, to postrider.Publisher) (rate float64, missing int64, err error) {
 	b := newBook()
+	b.reserve(int64(l.Messages))
+	return l.drainBacklog(ctx, feed, witness{to, b}, b)
+}
+
+// drainBacklog delivers to a publisher that enters in the book what it confirms.
+func (l *Lab) drainBacklog(ctx context.Context, feed string, to postrider.Publisher, b *book) (rate float64, missing int64, err error) {
 	total := int64(l.Messages)
-	b.reserve(total)
 	began := b.now()
-	relay, err := l.carry(ctx, feed, witness{to, b})
+	relay, err := l.carry(ctx, feed, to)
 	if err != nil {
 		return 0, 0, err
 	}

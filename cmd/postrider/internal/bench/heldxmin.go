@@ -73,20 +73,32 @@ func (s *side) add(b *book, phase load) {
 
 // heldPhase measures full load while another connection holds a transaction with a snapshot and an ID.
 func (l *Lab) heldPhase(ctx context.Context, p *producers, what string) (phase load, err error) {
+	release, err := l.holdXmin(ctx)
+	if err != nil {
+		return load{}, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	return l.relayedPhase(ctx, p, discarding(p.book), what)
+}
+
+// holdXmin begins a transaction that keeps vacuum from removing anything, and returns how to end it.
+func (l *Lab) holdXmin(ctx context.Context) (release func() error, err error) {
 	conn, err := l.admin.Acquire(ctx)
 	if err != nil {
-		return load{}, err
+		return nil, err
 	}
-	defer conn.Release()
 	old, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err == nil {
+		_, err = old.Exec(ctx, "SELECT pg_current_xact_id()")
+	}
 	if err != nil {
-		return load{}, err
+		conn.Release()
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, old.Rollback(context.WithoutCancel(ctx))) }()
-	if _, err := old.Exec(ctx, "SELECT pg_current_xact_id()"); err != nil {
-		return load{}, err
-	}
-	return l.relayedPhase(ctx, p, discarding(p.book), what)
+	return func() error {
+		defer conn.Release()
+		return old.Rollback(context.WithoutCancel(ctx))
+	}, nil
 }
 
 // deadTuples asks the server's statistics about the log. They arrive late: as long as they miss some of the inserts,

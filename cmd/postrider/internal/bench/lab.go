@@ -28,6 +28,7 @@ type Options struct {
 	Keys     int           // different ordering keys of the backlog; 0 means 5000
 	Topic    string        // of the backlog's messages
 	Received int           // messages that a consumer has received before; 0 leaves that comparison out
+	MySQL    string        // address of a MySQL or MariaDB server to measure as well; empty leaves it out
 
 	Progress func(text string) // told what is being done, and how far it is
 	Logger   *slog.Logger      // for the relay
@@ -63,6 +64,7 @@ type Lab struct {
 	config *pgxpool.Config
 	admin  *pgxpool.Pool
 	schema string
+	engine engine // that is measured now
 }
 
 // cleanupTimeout bounds the removal of a schema, which must also happen when the run was interrupted.
@@ -80,6 +82,7 @@ func Open(ctx context.Context, config *pgxpool.Config, o Options) (*Lab, error) 
 		o.Progress = func(string) {}
 	}
 	lab := &Lab{Options: o, config: config, schema: fmt.Sprintf("postrider_bench_%d", os.Getpid())}
+	lab.engine = logEngine{lab}
 	admin := config.Copy()
 	admin.MaxConns = 2
 	admin.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // nothing that the bench itself says twice

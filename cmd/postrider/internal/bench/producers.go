@@ -9,54 +9,29 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/store/postgres"
 )
-
-// createOrders makes the business table that producers write beside their messages.
-const createOrders = `CREATE TABLE @schema@.orders (
-  id         bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  customer   bigint      NOT NULL,
-  cents      bigint      NOT NULL,
-  created_at timestamptz NOT NULL DEFAULT now()
-)`
 
 // keys is how many different ordering keys there are.
 const keys = 5000
 
 // producers write a business row and a message in one transaction each, as an application does: four round trips.
 type producers struct {
-	lab    *Lab
-	book   *book
-	pool   *pgxpool.Pool
-	outbox postrider.Outbox[pgx.Tx]
-	insert string
-	noise  []byte
+	lab   *Lab
+	book  *book
+	shop  shop
+	noise []byte
 }
 
 func (l *Lab) hire(ctx context.Context, b *book) (*producers, error) {
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: l.storeConfig()})
+	shop, err := l.engine.hire(ctx, l.Writers)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := l.pool(ctx, l.Writers)
-	if err != nil {
-		return nil, err
-	}
-	return &producers{
-		lab:    l,
-		book:   b,
-		pool:   pool,
-		outbox: outbox,
-		insert: l.in("INSERT INTO @schema@.orders (customer, cents) VALUES ($1, $2)"),
-		noise:  noise(2*l.Payload + 1<<16),
-	}, nil
+	return &producers{lab: l, book: b, shop: shop, noise: noise(2*l.Payload + 1<<16)}, nil
 }
 
-func (p *producers) dismiss() { p.pool.Close() }
+func (p *producers) dismiss() { p.shop.close() }
 
 // fullLoad lets every writer commit as fast as it can for the given time. A transaction that has begun is finished:
 // cutting it would leave a dead tuple that nobody but the bench is to blame for.
@@ -125,19 +100,8 @@ func (p *producers) produce(ctx context.Context, payload []byte) error {
 	copy(payload[numberSize:], p.noise[rand.IntN(len(p.noise)-len(payload)):])
 	order := number % keys
 
-	tx, err := p.pool.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback(ctx) //nolint:errcheck // after a commit it does nothing, after an error the first error counts
-	if _, err := tx.Exec(ctx, p.insert, order, number); err != nil {
-		return err
-	}
 	message := postrider.Event("order.placed", "order", strconv.FormatInt(order, 10), payload)
-	if err := p.outbox.Enqueue(ctx, tx, message); err != nil {
-		return err
-	}
-	if err := tx.Commit(ctx); err != nil {
+	if err := p.shop.commit(ctx, order, number, message); err != nil {
 		return err
 	}
 	p.book.commit(number)

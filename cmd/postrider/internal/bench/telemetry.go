@@ -84,9 +84,9 @@ func (l *Lab) telemetryPhase(ctx context.Context, p *producers, how, what string
 		return load{}, 0, err
 	}
 	if how == "all watched" {
-		bare := p.outbox
-		p.outbox = postrider.ObserveOutbox(bare, w.observer)
-		defer func() { p.outbox = bare }()
+		own, bare := p.shop.(*logShop), p.shop
+		p.shop = &logShop{own.pool, postrider.ObserveOutbox(own.outbox, w.observer), own.insert}
+		defer func() { p.shop = bare }()
 	}
 	phase, err = l.relayedPhase(ctx, p, postrider.ObservePublisher(defaultFeed, to, w.observer), what)
 	err = errors.Join(err, w.end())

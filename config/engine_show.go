@@ -1,0 +1,76 @@
+package config
+
+import (
+	"bytes"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// tableSchema is what else a database with the classic engine can have.
+func tableSchema() object {
+	columns, words := make(object), make(object)
+	for _, c := range tableColumns {
+		columns[c.key] = text(c.doc)
+	}
+	for _, word := range statusWords {
+		words[word] = text(wordDocs[word])
+	}
+	words["pending"] = object{
+		"description": "Words of rows that wait; the first is what such a row is given again.",
+		"anyOf":       []any{object{"type": []string{"string", "number", "boolean"}}, object{"type": "array", "minItems": 1, "items": object{"type": "string"}}},
+	}
+	return object{
+		"engine": object{"enum": []string{EngineLog, EngineClassic},
+			"description": "log: a log of our own, in PostgreSQL. classic: a table whose rows have a status. Default: log for postgres://, classic for mysql:// and mariadb://."},
+		"table":   text("Table that messages lie in, for the classic engine. Default: that of the layout, else one of our own."),
+		"layout":  object{"enum": TablePresets(), "description": "A known layout of the table: names of columns and words of the status, which columns and status change."},
+		"columns": with(strictObject(columns), "description", "Names of columns, by what they hold. \"\" means that the table has none."),
+		"order_by": object{"description": "Columns in whose order messages are delivered. Default: that of the layout, else the ID.",
+			"anyOf": []any{object{"type": "string"}, object{"type": "array", "minItems": 1, "items": object{"type": "string"}}}},
+		"status": with(strictObject(words), "description", "Words of the status column, by what they mean."),
+		"delete": with(boolean("Rows are deleted once they are delivered."), "default", false),
+		"default": with(strictObject(object{
+			"type": text("Type of messages."), "topic": text("Topic of messages."), "content_type": text("Content type of payloads."),
+		}), "description", "What is true for all rows of a table without a column for it."),
+		"wire_id":   with(text("ID that the broker sees, with {id} for the row's ID. Default: the message's own ID."), "examples", []string{"outbox-{id}"}),
+		"shards":    with(number("Parts that the keys are divided into, and so the most relays that share the work. At most 256.", 1), "default", 8),
+		"retention": duration("For how long delivered rows are kept. Default: 168h in a table of our own, for ever elsewhere."),
+	}
+}
+
+// show returns a table as a file would have it.
+func (t *Table) show(into *RedactedDatabase) {
+	into.Table, into.Layout, into.Columns, into.OrderBy, into.WireID, into.Shards = t.Name, t.Preset, t.Columns, t.OrderBy, t.WireID, t.Shards
+	into.Delete = t.Delete
+	for meaning, words := range t.Status {
+		if into.Status == nil {
+			into.Status = make(map[string]any)
+		}
+		if into.Status[meaning] = words; len(words) == 1 {
+			into.Status[meaning] = words[0]
+		}
+	}
+	if t.Retention > 0 {
+		into.Retention = t.Retention.String()
+	}
+	for key, value := range map[string]string{"type": t.DefaultType, "topic": t.DefaultTopic, "content_type": t.DefaultContentType} {
+		if value != "" {
+			if into.Default == nil {
+				into.Default = make(map[string]string)
+			}
+			into.Default[key] = value
+		}
+	}
+}
+
+// YAML returns the section of a file that has only this database. Its URL is written as it is: it should hold a variable instead of
+// a password.
+func (d Database) YAML(name string) ([]byte, error) {
+	shown := RedactedDatabase{URL: d.URL, Schema: d.Schema, Engine: d.EngineName()}
+	d.Table.show(&shown)
+	var b bytes.Buffer
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(2)
+	err := encoder.Encode(map[string]map[string]RedactedDatabase{"databases": {name: shown}})
+	return b.Bytes(), err
+}

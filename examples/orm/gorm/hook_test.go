@@ -1,0 +1,79 @@
+package gorm
+
+import (
+	"database/sql"
+	"errors"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/adapter/gormtx"
+	"github.com/postrider/postrider/examples/orm"
+	"github.com/postrider/postrider/examples/orm/internal/ormtest"
+)
+
+// announced is an order that writes its message itself, wherever it is created.
+type announced struct {
+	Order
+	outbox postrider.Outbox[*sql.Tx]
+}
+
+func (announced) TableName() string { return "orders" }
+
+func (o *announced) AfterCreate(tx *gorm.DB) error {
+	sqlTx, err := gormtx.From(tx)
+	if err != nil {
+		return err
+	}
+	return o.outbox.Enqueue(tx.Statement.Context, sqlTx, postrider.Event("order.placed", "order", o.ID, o.Order))
+}
+
+// A hook runs in the transaction of its statement, which is also there if nobody has begun one.
+func TestHook(t *testing.T) {
+	each(t, func(t *testing.T, db *ormtest.Database, shop *Shop) {
+		create := func(tx *gorm.DB, id, item string) error {
+			return tx.WithContext(t.Context()).Create(&announced{Order{id, item}, shop.Outbox}).Error
+		}
+		if err := create(shop.DB, "1", "saddle"); err != nil {
+			t.Error(err)
+		}
+		if err := create(shop.DB, "2", ormtest.Refused); !errors.Is(err, orm.ErrRefused) {
+			t.Error(err)
+		}
+		if err := shop.DB.Transaction(func(tx *gorm.DB) error { return create(tx, "3", "stirrup") }); err != nil {
+			t.Error(err)
+		}
+		// Without a transaction the order cannot be taken back any more; but the message is not written, and it is no secret.
+		err := create(shop.DB.Session(&gorm.Session{SkipDefaultTransaction: true}), "4", "reins")
+		if !errors.Is(err, gormtx.ErrNoTransaction) {
+			t.Error(err)
+		}
+		shop.DB.Delete(&Order{ID: "4"})
+		db.Expect(t, "saddle", "stirrup")
+	})
+}
+
+// A panic rolls back, and so does a transaction that was begun by hand and given up.
+func TestGivenUp(t *testing.T) {
+	each(t, func(t *testing.T, db *ormtest.Database, shop *Shop) {
+		func() {
+			defer func() { _ = recover() }()
+			_ = shop.DB.Transaction(func(tx *gorm.DB) error {
+				if err := shop.place(t.Context(), tx, "reins"); err != nil {
+					t.Error(err)
+				}
+				panic("test")
+			})
+		}()
+		tx := shop.DB.Begin()
+		if err := errors.Join(shop.place(t.Context(), tx, "reins"), tx.Rollback().Error); err != nil {
+			t.Error(err)
+		}
+		tx = shop.DB.Begin()
+		if err := errors.Join(shop.place(t.Context(), tx, "saddle"), tx.Commit().Error); err != nil {
+			t.Error(err)
+		}
+		db.Expect(t, "saddle")
+	})
+}

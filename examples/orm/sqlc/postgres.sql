@@ -1,0 +1,2 @@
+-- name: InsertOrder :exec
+INSERT INTO orders (id, item) VALUES ($1, $2);

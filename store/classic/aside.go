@@ -1,0 +1,138 @@
+package classic
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// chunk is how many rows one statement names.
+const chunk = 200
+
+// asideRow is what is known about a message that was set aside; the message itself lies in its table.
+type asideRow struct {
+	place
+	rowID     string
+	key       string
+	status    postrider.Status
+	blocking  bool
+	attempts  int
+	lastError string
+
+	enqueued, deferred, tried, available time.Time
+}
+
+// place is where a message stands in its feed.
+type place struct {
+	shard int
+	seq   int64
+}
+
+// shardKey is an ordering key, with the shard that it belongs to.
+type shardKey struct {
+	shard int
+	key   string
+}
+
+// blocks reports whether later messages of its key wait for this one.
+func (r *asideRow) blocks() bool { return r.blocking && r.key != "" }
+
+// again reports whether the message will be sent by itself; otherwise it is an operator's affair.
+func (r *asideRow) again() bool {
+	return r.status == postrider.StatusScheduled || r.status == postrider.StatusRetry || r.status == postrider.StatusWaiting
+}
+
+// with completes the row with its message.
+func (r *asideRow) with(m postrider.Message, feed string) postrider.Deferred {
+	return postrider.Deferred{
+		Message: m, Feed: feed, Shard: r.shard, Seq: r.seq, Status: r.status, Blocking: r.blocking, Attempts: r.attempts,
+		LastError: r.lastError, EnqueuedAt: r.enqueued, DeferredAt: r.deferred, TriedAt: r.tried, AvailableAt: r.available,
+	}
+}
+
+// asideColumns are those of {aside}, a, in the order in which asideRows reads them.
+func (d Dialect) asideColumns() string {
+	return "a.row_id, a.shard, a.seq, a.order_key, a.status, a.blocking, a.attempts, a.last_error, " + d.micros("a.enqueued_at") + ", " +
+		d.micros("a.deferred_at") + ", " + d.micros("a.tried_at") + ", " + d.micros("a.available_at")
+}
+
+// asideRows runs a statement that selects asideColumns.
+func (s *stmt) asideRows(ctx context.Context, q querier) ([]asideRow, error) {
+	var rows []asideRow
+	err := s.each(ctx, q, func(scan func(...any) error) error {
+		var r asideRow
+		var key, cause sql.NullString
+		var enqueued, deferred, tried, available sql.NullInt64
+		err := scan(&r.rowID, &r.shard, &r.seq, &key, &r.status, &r.blocking, &r.attempts, &cause, &enqueued, &deferred, &tried, &available)
+		r.key, r.lastError = key.String, cause.String
+		r.enqueued, r.deferred, r.tried, r.available = moment(enqueued), moment(deferred), moment(tried), moment(available)
+		rows = append(rows, r)
+		return err
+	})
+	return rows, err
+}
+
+// moment is a time that was selected as microseconds; null is the zero time.
+func moment(micros sql.NullInt64) time.Time {
+	if !micros.Valid {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros.Int64).UTC()
+}
+
+// heads returns, of each key that is blocked, the first message that blocks it. The shard is no condition, because a key has only
+// one, and the index by shard and seq would be tried for the order.
+func (c *Config) heads(ctx context.Context, q querier, feed string, keys []shardKey) (map[shardKey]asideRow, error) {
+	found := make(map[shardKey]asideRow)
+	for part := range slices.Chunk(keys, 50) {
+		s := c.stmt()
+		for i, k := range part {
+			if i > 0 {
+				s.sql(" UNION ALL ")
+			}
+			s.sql("(SELECT ", c.Dialect.asideColumns(), " FROM {aside} a WHERE a.feed = ").word(feed).sql(" AND a.order_key = ").word(k.key)
+			s.sql(" AND a.blocking = 1 ORDER BY a.seq LIMIT 1)")
+		}
+		rows, err := s.asideRows(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			found[shardKey{r.shard, r.key}] = r
+		}
+	}
+	return found, nil
+}
+
+// promote makes the first message of each key go, now that what it waited for is gone. It returns the keys of which there is none:
+// they are free. The caller has locked the leases of the shards.
+func (t *table) promote(ctx context.Context, tx querier, feed string, keys []shardKey) (free []string, err error) {
+	heads, err := t.cfg.heads(ctx, tx, feed, keys)
+	if err != nil {
+		return nil, err
+	}
+	var waiting []string
+	for _, k := range keys {
+		switch head, ok := heads[k]; {
+		case !ok:
+			free = append(free, k.key)
+		case head.status == postrider.StatusWaiting:
+			waiting = append(waiting, head.rowID)
+		}
+	}
+	for part := range slices.Chunk(waiting, chunk) {
+		s := t.cfg.stmt("UPDATE {aside} SET status = 'retry', attempts = 0, available_at = {now} WHERE feed = ").word(feed)
+		if _, err := s.sql(" AND ").words("row_id", part).exec(ctx, tx); err != nil {
+			return nil, err
+		}
+	}
+	return free, t.mirror(ctx, tx, feed, waiting)
+}
+
+// forget deletes what stands about rows.
+func (c *Config) forget(ctx context.Context, tx querier, feed string, rowIDs []string) error {
+	return c.deleteNamed(ctx, tx, "{aside}", feed, "", rowIDs)
+}

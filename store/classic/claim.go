@@ -1,0 +1,157 @@
+package classic
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+)
+
+// claimReserve is how many rows more are looked at in a table where others may have claimed the first.
+const claimReserve = 500
+
+// candidate is a row that waits, or that somebody has claimed.
+type candidate struct {
+	rowID string
+	shard int
+	key   sql.NullString
+}
+
+// claim fills in the rows that wait, and marks them as claimed, before any of them is sent. What somebody else has locked or
+// claimed not long ago is left to them, and so is all that is behind it in the order of its key.
+func (f *feed) claim(ctx context.Context, asks []*ask) error {
+	byShard := make(map[int]*ask)
+	for _, a := range asks {
+		byShard[a.Shard] = a
+	}
+	var candidates []candidate
+	s := f.t.adopted(f.name, asks, ", "+f.t.key, claimReserve)
+	err := s.each(ctx, f.store.db, func(scan func(...any) error) error {
+		var c candidate
+		if err := scan(&c.rowID, &c.shard, &c.key); err != nil {
+			return err
+		}
+		if a := byShard[c.shard]; a != nil && !a.known[c.rowID] {
+			candidates = append(candidates, c)
+		}
+		return nil
+	})
+	if err != nil || len(candidates) == 0 {
+		return err
+	}
+	shards := make([]int, len(asks))
+	for i, a := range asks {
+		shards[i] = a.Shard
+	}
+	return f.fenced(ctx, shards, func(tx *sql.Tx, held []int) error {
+		free, err := f.lockRows(ctx, tx, candidates)
+		if err != nil {
+			return err
+		}
+		for _, a := range asks {
+			a.rows, a.more = nil, false
+		}
+		var taken []string
+		behind := make(map[string]bool) // keys of which a message is somebody else's
+		for _, c := range candidates {
+			a := byShard[c.shard]
+			switch {
+			case !slices.Contains(held, c.shard) || c.key.Valid && behind[c.key.String]:
+			case !free[c.rowID]:
+				behind[c.key.String] = c.key.Valid
+			case len(a.rows) == a.Limit:
+				a.more = true
+			default:
+				a.rows = append(a.rows, c.rowID)
+				taken = append(taken, c.rowID)
+			}
+		}
+		return f.markClaimed(ctx, tx, taken)
+	})
+}
+
+// lockRows locks those of the rows that nobody else has locked, and returns those that are free, or whose claim is too old to
+// mean anything.
+func (f *feed) lockRows(ctx context.Context, tx *sql.Tx, candidates []candidate) (map[string]bool, error) {
+	t, state := f.t, &f.t.layout.State
+	ids := make([]string, len(candidates))
+	for i, c := range candidates {
+		ids[i] = c.rowID
+	}
+	free := make(map[string]bool, len(ids))
+	s := t.cfg.stmt("SELECT ", t.rowID, ", CASE WHEN ", t.isOneOf(state.Status, []string{state.Processing}))
+	if state.ClaimedAt != "" {
+		s.sql(" AND ", t.quote(state.ClaimedAt), " > ").later(t.now(), -f.member.Lease)
+		if t.signs() {
+			s.sql(" AND (", t.quote(state.ClaimedBy), " IS NULL OR ", t.quote(state.ClaimedBy), " <> ").text(f.signature()).sql(")")
+		}
+	} else {
+		s.sql(" AND 1 = 0") // the shard's lease is all there is to go by
+	}
+	s.sql(" THEN 0 ELSE 1 END FROM ", t.byID, " WHERE ").rows(t, ids).sql(" AND ", t.wait, " FOR UPDATE SKIP LOCKED")
+	err := s.each(ctx, tx, func(scan func(...any) error) error {
+		var id string
+		var ours bool
+		err := scan(&id, &ours)
+		free[id] = ours
+		return err
+	})
+	return free, err
+}
+
+func (f *feed) markClaimed(ctx context.Context, tx *sql.Tx, ids []string) error {
+	t, state := f.t, &f.t.layout.State
+	for part := range slices.Chunk(ids, settleChunk) {
+		s := t.cfg.stmt("UPDATE ", t.byID, " SET ", t.quote(state.Status), " = ", t.cfg.Dialect.literal(state.Processing))
+		for _, column := range []string{state.ClaimedAt, state.UpdatedAt} {
+			if column != "" {
+				s.sql(", ", t.quote(column), " = ", t.now())
+			}
+		}
+		if t.signs() {
+			s.sql(", ", t.quote(state.ClaimedBy), " = ").text(f.signature())
+		}
+		if _, err := s.sql(" WHERE ").rows(t, part).exec(ctx, tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unclaim gives rows back that were claimed and not sent.
+func (t *table) unclaim(ctx context.Context, tx querier, ids []string) error {
+	state := &t.layout.State
+	if state.Processing == "" {
+		return nil
+	}
+	set := []string{t.quote(state.Status) + " = " + t.cfg.Dialect.literal(state.Pending[0])}
+	for _, column := range []string{state.ClaimedAt, state.ClaimedBy} {
+		if column != "" && t.columns[column].nullable {
+			set = append(set, t.quote(column)+" = NULL")
+		}
+	}
+	if state.UpdatedAt != "" {
+		set = append(set, t.quote(state.UpdatedAt)+" = "+t.now())
+	}
+	for part := range slices.Chunk(ids, settleChunk) {
+		s := t.cfg.stmt("UPDATE ", t.byID, " SET ", strings.Join(set, ", "), " WHERE ").rows(t, part)
+		if _, err := s.sql(" AND ", t.isOneOf(state.Status, []string{state.Processing})).exec(ctx, tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// signs reports whether a claim can say whose it is.
+func (t *table) signs() bool {
+	column := t.layout.State.ClaimedBy
+	return column != "" && textual(t.columns[column].kind)
+}
+
+// signature is what a claim of this member says.
+func (f *feed) signature() string {
+	if n := f.t.columns[f.t.layout.State.ClaimedBy].length; n > 0 {
+		return short(f.id, n)
+	}
+	return f.id
+}

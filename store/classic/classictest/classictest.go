@@ -1,0 +1,116 @@
+// Package classictest finds the database servers that tests of the classic engine run against, and gives each test a database of
+// its own.
+//
+// Servers are named by environment variables, which "dev/services env" prints. A test whose server is missing is skipped on a
+// developer's machine and fails when CI=true.
+package classictest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+// Server is a database server, and on it an empty place for one test.
+type Server struct {
+	Dialect classic.Dialect
+	// DB connects to the place: a database of MariaDB, a schema of PostgreSQL.
+	DB *sql.DB
+	// Address is what the driver of the dialect, "mysql" or "pgx", opens to get there.
+	Address string
+}
+
+var places atomic.Int64
+
+// Each runs f for MariaDB and every PostgreSQL server there is.
+func Each(t *testing.T, f func(t *testing.T, open func(testing.TB) Server)) {
+	t.Run("mariadb", func(t *testing.T) { f(t, MariaDB) })
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		f(t, func(t testing.TB) Server { return Postgres(t, dsn) })
+	})
+}
+
+// MariaDB makes a database, and drops it when the test ends.
+func MariaDB(t testing.TB) Server {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(pgtest.Env(t, "POSTRIDER_TEST_MARIADB"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.InterpolateParams = true
+	name := fmt.Sprintf("t%d_%d", os.Getpid(), places.Add(1))
+	administer(t, cfg, "CREATE DATABASE "+name+" CHARACTER SET utf8mb4")
+	t.Cleanup(func() { administer(t, cfg, "DROP DATABASE "+name) })
+	own := cfg.Clone()
+	own.DBName = name
+	return Server{classic.MySQL, open(t, "mysql", own.FormatDSN()), own.FormatDSN()}
+}
+
+// Postgres makes a schema, which connections find first, and drops it when the test ends.
+func Postgres(t testing.TB, dsn string) Server {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := fmt.Sprintf("t%d_%d", os.Getpid(), places.Add(1))
+	db := stdlib.OpenDB(*cfg)
+	t.Cleanup(func() { _ = db.Close() })
+	if _, err := db.ExecContext(context.Background(), "CREATE SCHEMA "+schema); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := db.ExecContext(context.Background(), "DROP SCHEMA "+schema+" CASCADE"); err != nil {
+			t.Error(err)
+		}
+	})
+	address := dsn + "&search_path=" + schema
+	return Server{classic.PostgreSQL, open(t, "pgx", address), address}
+}
+
+func open(t testing.TB, driver, address string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driver, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(40)
+	db.SetMaxIdleConns(40)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func administer(t testing.TB, cfg *mysql.Config, statement string) {
+	t.Helper()
+	db, err := sql.Open("mysql", cfg.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close() //nolint:errcheck // nothing is left to say
+	if _, err := db.ExecContext(context.Background(), statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Migrate lays out Postrider's own tables.
+func Migrate(t testing.TB, s Server, cfg classic.Config) {
+	t.Helper()
+	cfg.Dialect = s.Dialect
+	m, err := classic.NewMigrator(s.DB, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Up(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,63 @@
+package classic
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/postrider/postrider"
+)
+
+// forConsumers completes the configuration of what there is for MySQL alone. Instead is what PostgreSQL has.
+func (c Config) forConsumers(db *sql.DB, instead string) (Config, error) {
+	if db == nil {
+		return c, errors.New("classic: db is nil")
+	}
+	if c.Dialect == PostgreSQL {
+		return c, fmt.Errorf("classic: this is for MySQL and MariaDB; on PostgreSQL use %s of package store/postgres", instead)
+	}
+	return c.withDefaults()
+}
+
+// yielded reports that the server has given a transaction up, as a whole, for the sake of others. A lock that was waited for in vain
+// is not among these: whoever has it will most likely still have it.
+func yielded(err error) bool {
+	number, _ := code(err)
+	return number == 1213 || number == 1020 // a deadlock; a row has changed since it was read
+}
+
+// errEnded means that a transaction is not the one any more that was begun. MySQL ends it after a deadlock, and before it defines a
+// table; what is executed then commits by itself.
+var errEnded = errors.New("classic: the transaction has ended before its time: a deadlock was not reported, or a table was defined in it")
+
+// isNoSavepoint reports that a transaction has lost its savepoint, and so is not the one that was begun.
+func isNoSavepoint(err error) bool {
+	number, _ := code(err)
+	return number == 1305
+}
+
+// explained adds to an error of the server what can be done about it.
+func explained(err error) error {
+	if isMissingTable(err) {
+		return fmt.Errorf("%w: run: postrider migrate up: %w", err, postrider.ErrSchema)
+	}
+	return err
+}
+
+// byIndex makes a statement find rows by an index, and so lock no others. Of a small table the server would rather read all, lock what
+// it reads, and wait for what others have locked.
+func (c *Config) byIndex(name string) string {
+	return " FORCE INDEX (" + c.Dialect.quote(c.Prefix+name) + ")"
+}
+
+// numbered are numbers as a table, o, and the next table is gone to with each of them: see byIndex.
+func numbered(numbers []int64) string {
+	return "JSON_TABLE('[" + joined(numbers) + "]', '$[*]' COLUMNS (n bigint PATH '$')) o STRAIGHT_JOIN"
+}
+
+// deleteNumbered removes rows that this transaction has locked.
+func (c *Config) deleteNumbered(ctx context.Context, tx *sql.Tx, table, column string, numbers []int64) error {
+	_, err := c.stmt("DELETE t FROM ", numbered(numbers), " ", table, " t ON t.", column, " = o.n").exec(ctx, tx)
+	return err
+}

@@ -1,0 +1,210 @@
+package classic
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/postrider/postrider"
+)
+
+// maxCause is how many bytes of an error are kept.
+const maxCause = 2000
+
+// lastDay is the latest time that all databases know.
+var lastDay = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// setting is a message that is to be set aside.
+type setting struct {
+	*postrider.Deferral
+	handed
+	due bool // at once: it waits for nothing
+}
+
+func (s *setting) waits() int {
+	if s.Status == postrider.StatusWaiting {
+		return 1
+	}
+	return 0
+}
+
+// Defer implements [postrider.Deferrer].
+func (f *feed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
+	var shards []int
+	var all []setting
+	seen := make(map[string]bool)
+	for i := range msgs {
+		h, err := f.handedOut(msgs[i].Batch, msgs[i].Index)
+		if err != nil {
+			return fmt.Errorf("classic: defer: %w", err)
+		}
+		switch msgs[i].Status {
+		case postrider.StatusRetry, postrider.StatusDead, postrider.StatusScheduled, postrider.StatusWaiting:
+		default:
+			return fmt.Errorf("classic: defer: a message cannot be set aside as %q", msgs[i].Status)
+		}
+		shards = append(shards, msgs[i].Batch.Shard)
+		if !seen[h.rowID] {
+			seen[h.rowID] = true
+			all = append(all, setting{Deferral: &msgs[i], handed: h})
+		}
+	}
+	err := f.owning(ctx, shards, func(tx *sql.Tx) error { return f.setAside(ctx, tx, slices.Clone(all)) })
+	if err != nil {
+		return fmt.Errorf("classic: defer: %w", err)
+	}
+	f.markAside(msgs)
+	return nil
+}
+
+// setAside writes what is not set aside yet.
+func (f *feed) setAside(ctx context.Context, tx querier, all []setting) error {
+	all, err := f.notYetAside(ctx, tx, all)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(all, func(a, b setting) int { // first what others wait for
+		return cmp.Or(cmp.Compare(a.waits(), b.waits()), cmp.Compare(a.seq, b.seq), cmp.Compare(a.Index, b.Index))
+	})
+	if err := f.distinct(ctx, tx, all); err != nil {
+		return err
+	}
+	if err := f.findDue(ctx, tx, all); err != nil {
+		return err
+	}
+	var rowIDs []string
+	for part := range slices.Chunk(all, chunk) {
+		if err := f.insertAside(ctx, tx, part); err != nil {
+			return err
+		}
+		for _, s := range part {
+			rowIDs = append(rowIDs, s.rowID)
+		}
+	}
+	return f.t.mirror(ctx, tx, f.name, rowIDs)
+}
+
+// notYetAside leaves out what is set aside already.
+func (f *feed) notYetAside(ctx context.Context, tx querier, all []setting) ([]setting, error) {
+	known := make(map[string]bool)
+	for part := range slices.Chunk(all, chunk) {
+		var rowIDs []string
+		for _, s := range part {
+			rowIDs = append(rowIDs, s.rowID)
+		}
+		s := f.cfg().stmt("SELECT row_id FROM {aside} WHERE feed = ").word(f.name).sql(" AND ").words("row_id", rowIDs)
+		err := s.each(ctx, tx, func(scan func(...any) error) error {
+			var rowID string
+			err := scan(&rowID)
+			known[rowID] = true
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(all, func(s setting) bool { return known[s.rowID] }), nil
+}
+
+// findDue finds those that were to wait, and have nothing to wait for.
+func (f *feed) findDue(ctx context.Context, tx querier, all []setting) error {
+	var keys []shardKey
+	for _, s := range all {
+		if k := (shardKey{s.Batch.Shard, s.key}); s.Status == postrider.StatusWaiting && s.key != "" && !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	heads, err := f.cfg().heads(ctx, tx, f.name, keys)
+	if err != nil {
+		return err
+	}
+	first := make(map[shardKey]int64)
+	for k, head := range heads {
+		first[k] = head.seq
+	}
+	for i := range all {
+		s := &all[i]
+		k := shardKey{s.Batch.Shard, s.key}
+		head, blocked := first[k]
+		ahead := blocked && head < s.seq
+		s.due = s.Status == postrider.StatusWaiting && !ahead
+		if s.Blocking && s.key != "" && !ahead {
+			first[k] = s.seq
+		}
+	}
+	return nil
+}
+
+func (f *feed) insertAside(ctx context.Context, tx querier, part []setting) error {
+	q := f.cfg().stmt(`INSERT INTO {aside} (feed, row_id, shard, seq, order_key, status, blocking, attempts, priority, last_error,
+		enqueued_at, deferred_at, tried_at, available_at) VALUES `)
+	for i, s := range part {
+		if i > 0 {
+			q.sql(", ")
+		}
+		q.sql("(").word(f.name).sql(", ").word(s.rowID).sql(", ").number(int64(s.Batch.Shard)).sql(", ").number(s.seq).sql(", ")
+		if s.key == "" {
+			q.sql("NULL")
+		} else {
+			q.word(s.key)
+		}
+		status, blocking, tried, due := s.Status, int64(0), "NULL", "NULL"
+		if s.Blocking {
+			blocking = 1
+		}
+		if s.Status == postrider.StatusRetry || s.Status == postrider.StatusDead {
+			tried = "{now}"
+		}
+		if s.due {
+			status, due = postrider.StatusRetry, "{now}"
+		}
+		q.sql(", ").text(string(status)).sql(", ").number(blocking).sql(", ").number(int64(s.Attempts)).sql(", ").number(int64(s.priority))
+		q.sql(", ").cause(s.Cause).sql(", ").at(s.enqueued).sql(", {now}, ", tried, ", ")
+		switch {
+		case s.Status == postrider.StatusRetry:
+			q.later("{now}", max(s.Delay, 0))
+		case s.Status == postrider.StatusScheduled && s.after.After(lastDay):
+			q.at(lastDay)
+		case s.Status == postrider.StatusScheduled && !s.after.IsZero():
+			q.at(s.after)
+		case s.Status == postrider.StatusScheduled:
+			q.sql("{now}")
+		default:
+			q.sql(due)
+		}
+		q.sql(")")
+	}
+	_, err := q.exec(ctx, tx)
+	return err
+}
+
+// cause adds an error's text, made fit for a column: destinations may say anything.
+func (s *stmt) cause(text string) *stmt {
+	if len(text) > maxCause {
+		text = text[:maxCause]
+	}
+	text = strings.Map(func(r rune) rune {
+		if r == 0 || r == utf8.RuneError {
+			return -1
+		}
+		return r
+	}, text)
+	if text == "" {
+		return s.sql("NULL")
+	}
+	return s.text(text)
+}
+
+// at adds a time of our own tables.
+func (s *stmt) at(at time.Time) *stmt {
+	if s.cfg.Dialect == MySQL {
+		return s.sql("(TIMESTAMP('1970-01-01') + INTERVAL ", strconv.FormatInt(at.UnixMicro(), 10), " MICROSECOND)")
+	}
+	return s.sql("(timestamptz 'epoch' + CAST(").arg(at.UnixMicro()).sql(" AS bigint) * interval '1 microsecond')")
+}

@@ -1,0 +1,186 @@
+package classic
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+)
+
+// actPage is how many messages an act changes in one transaction: relays wait for it. Each has a record of its own.
+const actPage = 1000
+
+// Act implements [desk.Letters].
+func (d *Desk) Act(ctx context.Context, by desk.By, act desk.Act, filter desk.Filter, limit int) (int, error) {
+	if act.From() == nil {
+		return 0, fmt.Errorf("classic: there is no act %q", act)
+	}
+	n, err := d.actOnFeed(ctx, by, act, filter, limit)
+	if err != nil || d.inbox == nil || limit > 0 && n >= limit {
+		return n, d.failed(string(act), err)
+	}
+	if limit > 0 {
+		limit -= n
+	}
+	more, err := d.inbox.Act(ctx, by, act, filter, limit)
+	return n + more, err
+}
+
+// actOnFeed does something to what the feed has set aside, page by page.
+func (d *Desk) actOnFeed(ctx context.Context, by desk.By, act desk.Act, filter desk.Filter, limit int) (int, error) {
+	from := act.From()
+	if len(filter.Statuses) > 0 {
+		from = slices.DeleteFunc(from, func(s postrider.Status) bool { return !slices.Contains(filter.Statuses, s) })
+	}
+	f, err := d.served(ctx, d.db)
+	if err != nil || len(from) == 0 {
+		return 0, err
+	}
+	chosen, total := filter, 0
+	chosen.Statuses = from
+	var after *place
+	for {
+		most := actPage
+		if limit > 0 {
+			most = min(most, limit-total)
+		}
+		var picked []letter
+		err := d.walk(ctx, d.db, f, chosen, after, false, func(l *letter) bool {
+			picked = append(picked, *l)
+			return len(picked) < most
+		})
+		if err != nil || len(picked) == 0 {
+			return total, err
+		}
+		n, err := d.act(ctx, by, act, f, filter, chosen, picked)
+		total += n
+		if err != nil || len(picked) < most || limit > 0 && total >= limit {
+			return total, err
+		}
+		last := &picked[len(picked)-1]
+		after = &place{last.Shard, last.Seq}
+	}
+}
+
+// act does something to messages that still are as they were chosen.
+func (d *Desk) act(ctx context.Context, by desk.By, act desk.Act, f *served, asked, chosen desk.Filter, picked []letter) (n int, err error) {
+	err = d.change(ctx, f.name, picked, func(tx *sql.Tx) error {
+		found, err := d.lettersOf(ctx, tx, f, rowsOf(picked))
+		if err != nil {
+			return err
+		}
+		var letters []letter
+		var before []postrider.Deferred
+		for i := range picked {
+			if l, ok := found[picked[i].rowID]; ok && chosen.Matches(&l.Deferred) {
+				letters, before = append(letters, l), append(before, l.Deferred)
+			}
+		}
+		if n = len(letters); n == 0 {
+			return nil
+		}
+		if err := d.do(ctx, tx, f, act, letters); err != nil {
+			return err
+		}
+		e := desk.Entry{Action: string(act), Feed: f.name, Count: n, Target: describeFilter(asked), Before: describe(before)}
+		if act != desk.Discard {
+			e.After = describe(afterwards(act, before))
+		}
+		return d.cfg.note(ctx, tx, by, e)
+	})
+	return n, err
+}
+
+func rowsOf(letters []letter) []string {
+	rowIDs := make([]string, len(letters))
+	for i := range letters {
+		rowIDs[i] = letters[i].rowID
+	}
+	return rowIDs
+}
+
+// afterwards is what has become of messages.
+func afterwards(act desk.Act, before []postrider.Deferred) []postrider.Deferred {
+	after := slices.Clone(before)
+	for i := range after {
+		switch act {
+		case desk.Retry:
+			after[i].Status, after[i].Attempts = postrider.StatusRetry, 0
+		case desk.Skip:
+			after[i].Status = postrider.StatusDead
+		case desk.Park:
+			after[i].Status = postrider.StatusParked
+		}
+	}
+	return after
+}
+
+// actChanges are what acts set.
+var actChanges = map[desk.Act]string{
+	desk.Retry: "status = 'retry', attempts = 0, available_at = {now}",
+	desk.Skip:  "status = 'dead', blocking = 0, available_at = NULL",
+	desk.Park:  "status = 'parked', blocking = 0, available_at = NULL",
+}
+
+// do changes messages, and has those go on that waited for them. The caller has locked the leases of their shards.
+func (d *Desk) do(ctx context.Context, tx *sql.Tx, f *served, act desk.Act, letters []letter) error {
+	rowIDs := rowsOf(letters)
+	var keys []shardKey
+	for i := range letters {
+		l := &letters[i]
+		if k := (shardKey{l.Shard, l.OrderKey()}); l.Blocking && k.key != "" && !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	var err error
+	if act == desk.Discard {
+		if err = d.cfg.forget(ctx, tx, f.name, rowIDs); err == nil {
+			err = f.t.discard(ctx, tx, rowIDs)
+		}
+	} else {
+		for part := range slices.Chunk(rowIDs, chunk) {
+			s := d.cfg.stmt("UPDATE {aside} SET ", actChanges[act], " WHERE feed = ").word(f.name).sql(" AND ").words("row_id", part)
+			if _, err := s.exec(ctx, tx); err != nil {
+				return err
+			}
+		}
+		err = f.t.mirror(ctx, tx, f.name, rowIDs)
+	}
+	if err != nil || act == desk.Retry {
+		return err
+	}
+	_, err = f.t.promote(ctx, tx, f.name, keys)
+	return err
+}
+
+// discarded is the word of our own table for messages that are never delivered.
+const discarded = "discarded"
+
+// discard makes rows never be delivered. A table that has no word for that is told that they are: the records know better.
+func (t *table) discard(ctx context.Context, tx *sql.Tx, rowIDs []string) error {
+	s := &t.layout.State
+	word := cmp.Or(s.Dead, s.Failed)
+	if t.layout.native {
+		word = discarded
+	}
+	if t.published() == "" || word == "" || word == s.Processing || slices.Contains(s.Pending, word) {
+		return t.publish(ctx, tx, rowIDs)
+	}
+	set := t.quote(s.Status) + " = " + t.cfg.Dialect.literal(word)
+	if t.layout.native { // so that it is purged
+		set += ", " + t.quote(s.PublishedAt) + " = " + t.now()
+	}
+	if s.UpdatedAt != "" {
+		set += ", " + t.quote(s.UpdatedAt) + " = " + t.now()
+	}
+	for part := range slices.Chunk(rowIDs, chunk) {
+		if _, err := t.cfg.stmt("UPDATE ", t.byID, " SET ", set, " WHERE ").rows(t, part).exec(ctx, tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package classic
+
+import (
+	"errors"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// code returns what the server calls an error: MySQL's number, or PostgreSQL's SQLSTATE.
+func code(err error) (number uint16, state string) {
+	var m *mysql.MySQLError
+	if errors.As(err, &m) {
+		return m.Number, string(m.SQLState[:])
+	}
+	var p interface{ SQLState() string } // of pgx and lib/pq
+	if errors.As(err, &p) {
+		return 0, p.SQLState()
+	}
+	return 0, ""
+}
+
+func isMissingTable(err error) bool {
+	number, state := code(err)
+	return number == 1146 || number == 0 && state == "42P01"
+}
+
+// isCollision reports that another transaction was in the way, and a new attempt may succeed: a deadlock, a wait for a lock that was
+// given up, or a serialization failure.
+func isCollision(err error) bool {
+	number, state := code(err)
+	return number == 1213 || number == 1205 || number == 1020 || number == 0 && (state == "40001" || state == "40P01" || state == "55P03")
+}
+
+func isDuplicate(err error) bool {
+	number, state := code(err)
+	return number == 1062 || number == 0 && state == "23505"
+}

@@ -1,0 +1,204 @@
+package classic
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/postrider/postrider/idempotency"
+)
+
+// Idempotency keeps the keys of HTTP requests and the answers to them, in the database that the handlers write to: MySQL or
+// MariaDB. It is safe for concurrent use.
+//
+// ClaimIn adds a new key outside of the caller's transaction, so that others can see it: it needs a second connection for a moment.
+// A pool that is limited must have more connections than there are transactions at the same time. These are READ COMMITTED, as a
+// [Transactor] begins them: at REPEATABLE READ, whoever finds a key busy keeps others from adding keys until its transaction ends.
+type Idempotency struct {
+	db  *sql.DB
+	cfg Config
+}
+
+var _ idempotency.Store[*sql.Tx] = (*Idempotency)(nil)
+
+// NewIdempotency returns a store of keys.
+func NewIdempotency(db *sql.DB, cfg Config) (*Idempotency, error) {
+	cfg, err := cfg.forConsumers(db, "NewSQLIdempotency")
+	if err != nil {
+		return nil, err
+	}
+	return &Idempotency{db, cfg}, nil
+}
+
+// keptKey is a row.
+type keptKey struct {
+	n           int64
+	fingerprint []byte
+	token       string
+	leased      bool // nobody else is given the key
+	expired     bool
+	answer      []byte // nil: not done
+}
+
+// find reads the row of a key; nil if there is none. How it is locked, and by what it is found, comes last.
+func (s *Idempotency) find(ctx context.Context, q querier, where func(*stmt) *stmt) (*keptKey, error) {
+	var k keptKey
+	var token []byte
+	st := where(s.cfg.stmt("SELECT n, fingerprint, token, leased > {now}, expires <= {now}, answer FROM {idempotency} WHERE "))
+	err := st.row(ctx, q).Scan(&k.n, &k.fingerprint, &token, &k.leased, &k.expired, &k.answer)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	k.token = string(token)
+	return &k, err
+}
+
+// byHash finds a key without waiting for anybody.
+func byHash(id idempotency.ID) func(*stmt) *stmt {
+	return func(st *stmt) *stmt { return st.sql("hash = ").word(idHash(id)) }
+}
+
+// byNumber finds a row and locks it.
+func byNumber(n int64, lock string) func(*stmt) *stmt {
+	return func(st *stmt) *stmt { return st.sql("n = ").number(n).sql(lock) }
+}
+
+// idHash stands for the four parts of an ID.
+func idHash(id idempotency.ID) string {
+	h := sha256.New()
+	for _, part := range []string{id.Tenant, id.Principal, id.Route, id.Key} {
+		_ = binary.Write(h, binary.BigEndian, uint32(len(part))) // a hash never fails
+		h.Write([]byte(part))
+	}
+	return string(h.Sum(nil))
+}
+
+// state returns what is known about a claim; it is not known if the key is to be had.
+func (k *keptKey) state(c idempotency.Claim) (outcome idempotency.Outcome, known bool, err error) {
+	switch {
+	case k == nil || k.token == "" || k.expired:
+		return outcome, false, nil
+	case !bytes.Equal(k.fingerprint, c.Fingerprint[:]):
+		outcome.State = idempotency.Mismatch
+	case k.answer != nil:
+		outcome.State = idempotency.Done
+		err = outcome.Answer.UnmarshalBinary(k.answer)
+	case k.token == c.Token:
+		outcome.State = idempotency.Claimed
+	case k.leased:
+		outcome.State = idempotency.Busy
+	default:
+		return outcome, false, nil
+	}
+	return outcome, true, err
+}
+
+// Claim implements [idempotency.Store].
+func (s *Idempotency) Claim(ctx context.Context, c idempotency.Claim) (outcome idempotency.Outcome, err error) {
+	if c.Lease <= 0 {
+		return outcome, fmt.Errorf("classic: a lease of %v would never be held", c.Lease)
+	}
+	k, err := s.find(ctx, s.db, byHash(c.ID))
+	if err == nil && k == nil {
+		if err = s.add(ctx, c, c.Token, c.Lease, c.Retention); err == nil {
+			return idempotency.Outcome{State: idempotency.Claimed}, nil
+		}
+		if isDuplicate(err) {
+			k, err = s.find(ctx, s.db, byHash(c.ID))
+		}
+	}
+	if err != nil {
+		return outcome, fmt.Errorf("classic: claim a key: %w", explained(err))
+	}
+	outcome, known, err := k.state(c)
+	if known || err != nil {
+		return outcome, err
+	}
+	outcome.State = idempotency.Busy
+	if k == nil {
+		return outcome, nil // it was there, and is gone: somebody is at it
+	}
+	err = transact(ctx, s.db, func(tx *sql.Tx) error {
+		outcome = idempotency.Outcome{State: idempotency.Busy}
+		now, err := s.find(ctx, tx, byNumber(k.n, " FOR UPDATE SKIP LOCKED"))
+		if err != nil || now == nil {
+			return err
+		}
+		found, known, err := now.state(c)
+		if known || err != nil {
+			outcome = found
+			return err
+		}
+		outcome.State = idempotency.Claimed
+		return s.take(ctx, tx, now, c)
+	})
+	if err != nil {
+		return idempotency.Outcome{}, fmt.Errorf("classic: claim a key: %w", err)
+	}
+	return outcome, nil
+}
+
+// add makes a key known, in a transaction of its own. It does not wait for those who have locked it: see the table. Several that add
+// the same key may be in each other's way.
+func (s *Idempotency) add(ctx context.Context, c idempotency.Claim, token string, lease, retention time.Duration) error {
+	st := s.cfg.stmt("INSERT INTO {idempotency} (hash, tenant, principal, route, request_key, fingerprint, token, leased, expires) VALUES (").
+		word(idHash(c.ID)).sql(",").word(c.Tenant).sql(",").word(c.Principal).sql(",").word(c.Route).sql(",").word(c.Key).sql(",").
+		word(string(c.Fingerprint[:])).sql(",").word(token).sql(",").later("{now}", lease).sql(",").later("{now}", retention).sql(")")
+	for n := 1; ; n++ {
+		_, err := st.exec(ctx, s.db)
+		if !yielded(err) || n >= attempts || !backOff(ctx, time.Millisecond, 20*time.Millisecond, n) {
+			return err
+		}
+	}
+}
+
+// take gives a row that is locked to a claim with a lease.
+func (s *Idempotency) take(ctx context.Context, tx *sql.Tx, k *keptKey, c idempotency.Claim) error {
+	st := s.cfg.stmt("UPDATE {idempotency} SET answer = NULL, fingerprint = ").word(string(c.Fingerprint[:])).sql(", token = ").word(c.Token).
+		sql(", leased = ").later("{now}", c.Lease)
+	if k.expired || k.token == "" {
+		st.sql(", expires = ").later("{now}", c.Retention)
+	}
+	_, err := st.sql(" WHERE n = ").number(k.n).exec(ctx, tx)
+	return err
+}
+
+// placeholder is for how long a row is kept that is there for nothing but to be locked.
+const placeholder = time.Minute
+
+// ClaimIn implements [idempotency.Store]. The claim is the lock of a row; nothing is written in tx before Complete.
+func (s *Idempotency) ClaimIn(ctx context.Context, tx *sql.Tx, c idempotency.Claim) (outcome idempotency.Outcome, err error) {
+	c.Lease = 0
+	k, err := s.find(ctx, tx, byHash(c.ID))
+	if err == nil && k == nil { // or tx does not see it yet
+		if err = s.add(ctx, c, "", 0, placeholder); err == nil || isDuplicate(err) {
+			k, err = s.find(ctx, s.db, byHash(c.ID))
+		}
+	}
+	if err != nil {
+		return outcome, fmt.Errorf("classic: claim a key: %w", explained(err))
+	}
+	outcome, known, err := k.state(c)
+	if known || err != nil {
+		return outcome, err
+	}
+	busy := idempotency.Outcome{State: idempotency.Busy}
+	if k == nil {
+		return busy, nil
+	}
+	if k, err = s.find(ctx, tx, byNumber(k.n, " FOR UPDATE SKIP LOCKED")); err != nil {
+		return outcome, fmt.Errorf("classic: claim a key: %w", err)
+	}
+	if k == nil {
+		return busy, nil
+	}
+	if outcome, known, err = k.state(c); !known {
+		outcome.State = idempotency.Claimed
+	}
+	return outcome, err
+}

@@ -1,0 +1,79 @@
+package classic_test
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider/idempotency"
+	"github.com/postrider/postrider/idempotency/idempotencytest"
+	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/storetest"
+)
+
+func TestIdempotency(t *testing.T) {
+	t.Parallel()
+	db := newMariaDB(t)
+	store := need(classic.NewIdempotency(db, mysqlConfig))(t)
+	idempotencytest.Run(t, func(t *testing.T) idempotencytest.Harness[*sql.Tx] {
+		mustExec(t, db, "DELETE FROM postrider_idempotency")
+		return idempotencytest.Harness[*sql.Tx]{
+			Store: store,
+			Begin: func(t *testing.T) (*sql.Tx, func() error, func() error) {
+				tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = tx.Rollback() })
+				return tx, tx.Commit, tx.Rollback
+			},
+		}
+	})
+}
+
+func TestIdempotencyDesk(t *testing.T) {
+	t.Parallel()
+	store := need(classic.NewIdempotency(newMariaDB(t), mysqlConfig))(t)
+	storetest.RunKeys(t, store, store)
+}
+
+// A claim inside of a transaction that is given up leaves nothing that anybody would see, or that would stay.
+func TestIdempotencyLeavesNothing(t *testing.T) {
+	t.Parallel()
+	db := newMariaDB(t)
+	store := need(classic.NewIdempotency(db, mysqlConfig))(t)
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := idempotency.Claim{ID: idempotency.ID{Route: "POST /orders", Key: "k"}, Token: "1", Retention: time.Hour}
+	if outcome, err := store.ClaimIn(t.Context(), tx, c); err != nil || outcome.State != idempotency.Claimed {
+		t.Fatal(outcome, err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := store.List(t.Context(), idempotency.Filter{}, nil, 10); err != nil || len(keys) != 0 {
+		t.Errorf("%+v, %v", keys, err)
+	}
+	mustExec(t, db, "UPDATE postrider_idempotency SET expires = UTC_TIMESTAMP(6)") // as it is a minute later
+	if n, err := store.Purge(t.Context()); err != nil || n != 0 {
+		t.Errorf("%d keys were removed, %v; want 0: there was none", n, err)
+	}
+	if n := count(t, db, "SELECT count(*) FROM postrider_idempotency"); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+func TestIdempotencyOnOtherDatabases(t *testing.T) {
+	cfg := classic.Config{Dialect: classic.PostgreSQL}
+	_, errKeys := classic.NewIdempotency(new(sql.DB), cfg)
+	_, errInbox := classic.NewInbox(new(sql.DB), cfg)
+	_, errLetters := classic.NewInboxLetters(new(sql.DB), cfg)
+	for _, err := range []error{errKeys, errInbox, errLetters} {
+		if err == nil || !strings.Contains(err.Error(), "store/postgres") {
+			t.Errorf("got %v, want to be sent to store/postgres", err)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package classic
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/postrider/postrider/inbox"
+)
+
+// Inbox keeps what consumers have received, in the database that their handlers write to: MySQL or MariaDB. It is safe for
+// concurrent use.
+//
+// Its transactions are READ COMMITTED. A handler that keeps a deadlock of its statements to itself, or defines a table, has ended the
+// transaction; that is noticed, and counts as a failure.
+type Inbox struct {
+	db  *sql.DB
+	cfg Config
+
+	mu    sync.Mutex
+	terms map[string]inboxTerms // by consumer
+}
+
+// inboxTerms are how a consumer is recorded.
+type inboxTerms struct {
+	number int64
+	feed   string
+	window time.Duration
+}
+
+var _ inbox.Store[*sql.Tx] = (*Inbox)(nil)
+
+// NewInbox returns an inbox store.
+func NewInbox(db *sql.DB, cfg Config) (*Inbox, error) {
+	cfg, err := cfg.forConsumers(db, "NewSQLInbox")
+	if err != nil {
+		return nil, err
+	}
+	return &Inbox{db: db, cfg: cfg, terms: make(map[string]inboxTerms)}, nil
+}
+
+// Open implements [inbox.Store].
+func (s *Inbox) Open(ctx context.Context, consumer string) (time.Duration, error) {
+	c := inboxTerms{feed: inbox.Feed(consumer)}
+	look := func() error {
+		var micros int64
+		err := s.cfg.stmt("SELECT n, window_us FROM {consumers} WHERE name = ").word(consumer).row(ctx, s.db).Scan(&c.number, &micros)
+		c.window = time.Duration(micros) * time.Microsecond
+		return err
+	}
+	err := look()
+	if errors.Is(err, sql.ErrNoRows) {
+		_, err = s.cfg.stmt("INSERT INTO {consumers} (name, window_us, created_at) VALUES (").word(consumer).sql(",").
+			number(s.cfg.InboxWindow.Microseconds()).sql(",{now})").exec(ctx, s.db)
+		if err == nil || isDuplicate(err) {
+			err = look()
+		}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("classic: open inbox %q: %w", consumer, explained(err))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.terms[consumer] = c
+	return c.window, nil
+}
+
+func (s *Inbox) termsOf(ctx context.Context, consumer string) (inboxTerms, error) {
+	s.mu.Lock()
+	c, ok := s.terms[consumer]
+	s.mu.Unlock()
+	if ok {
+		return c, nil
+	}
+	if _, err := s.Open(ctx, consumer); err != nil {
+		return c, err
+	}
+	return s.termsOf(ctx, consumer)
+}
+
+// margin is for how much longer records are kept than the window lasts: whoever has looked at the clock has that long to make one.
+func (c inboxTerms) margin() time.Duration { return min(time.Minute, c.window/7) }
+
+// inboxSweeps is how many chunks are removed at a time.
+const inboxSweeps = 10
+
+// Maintain implements [inbox.Store].
+func (s *Inbox) Maintain(ctx context.Context) error {
+	for range inboxSweeps {
+		n, err := s.sweep(ctx)
+		if err != nil {
+			return fmt.Errorf("classic: sweep inbox: %w", explained(err))
+		}
+		if n < s.cfg.PurgeChunk {
+			break
+		}
+	}
+	if err := s.sweepTurns(ctx); err != nil {
+		return fmt.Errorf("classic: sweep inbox: %w", explained(err))
+	}
+	return nil
+}
+
+// sweep forgets some of what is out of the window. What is set aside is remembered for another one.
+func (s *Inbox) sweep(ctx context.Context) (n int, err error) {
+	err = transact(ctx, s.db, func(tx *sql.Tx) error {
+		var old []string
+		err := s.cfg.stmt("SELECT consumer, hex(id) FROM {inbox}", s.cfg.byIndex("inbox_old"), " WHERE keep_until < {now} ORDER BY keep_until LIMIT ").
+			number(int64(s.cfg.PurgeChunk)).sql(" FOR UPDATE SKIP LOCKED").
+			each(ctx, tx, func(scan func(...any) error) error {
+				var consumer int64
+				var id string
+				err := scan(&consumer, &id)
+				old = append(old, fmt.Sprintf(`{"c":%d,"id":"%s"}`, consumer, id))
+				return err
+			})
+		if n = len(old); err != nil || n == 0 {
+			return err
+		}
+		// Row by row: a scan of the table would wait for those that others are about to add.
+		these := "JSON_TABLE('[" + strings.Join(old, ",") + "]', '$[*]' COLUMNS (c int PATH '$.c', id char(32) PATH '$.id')) o " +
+			"STRAIGHT_JOIN {inbox} i ON i.consumer = o.c AND i.id = unhex(o.id)"
+		_, err = s.cfg.stmt("UPDATE ", these, " STRAIGHT_JOIN {inbox_aside} a ON a.consumer = i.consumer AND a.message_id = i.id ",
+			"STRAIGHT_JOIN {consumers} c ON c.n = i.consumer SET i.keep_until = {now} + INTERVAL c.window_us MICROSECOND").exec(ctx, tx)
+		if err == nil {
+			_, err = s.cfg.stmt("DELETE i FROM ", these, " WHERE i.keep_until < {now}").exec(ctx, tx)
+		}
+		return err
+	})
+	return n, err
+}
+
+// sweepTurns removes what messages have left that an operator has discarded.
+func (s *Inbox) sweepTurns(ctx context.Context) error {
+	return transact(ctx, s.db, func(tx *sql.Tx) error {
+		left, err := s.seqs(ctx, tx, "SELECT t.seq FROM {inbox_turns} t LEFT JOIN {inbox_aside} a ON a.seq = t.seq WHERE a.seq IS NULL LIMIT 1000")
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		free, err := s.seqs(ctx, tx, "SELECT t.seq FROM "+numbered(left)+" {inbox_turns} t ON t.seq = o.n FOR UPDATE SKIP LOCKED")
+		if err != nil || len(free) == 0 {
+			return err
+		}
+		return s.cfg.deleteNumbered(ctx, tx, "{inbox_turns}", "seq", free)
+	})
+}

@@ -1,0 +1,200 @@
+package classic
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/inbox"
+)
+
+// actsAtOnce is how many messages are decided about in one transaction.
+const actsAtOnce = 100
+
+// Act implements [desk.Letters]. Where there is nothing to do, nothing is recorded.
+func (l *InboxLetters) Act(ctx context.Context, by desk.By, act desk.Act, filter desk.Filter, limit int) (done int, err error) {
+	if act.From() == nil {
+		return 0, fmt.Errorf("classic: there is no act %q", act)
+	}
+	var chosen []int64
+	err = l.walk(ctx, l.db, filter, nil, false, func(d *postrider.Deferred) bool {
+		if slices.Contains(act.From(), d.Status) {
+			chosen = append(chosen, d.Seq)
+		}
+		return limit <= 0 || len(chosen) < limit
+	})
+	for seqs := range slices.Chunk(chosen, actsAtOnce) {
+		if err != nil {
+			break
+		}
+		n := 0
+		err = transact(ctx, l.db, func(tx *sql.Tx) (err error) {
+			n, err = l.act(ctx, tx, by, act, filter, seqs)
+			return err
+		})
+		done += n
+	}
+	if err != nil {
+		return done, fmt.Errorf("classic: %s: %w", act, err)
+	}
+	return done, nil
+}
+
+// asideOf is a message together with where it stands.
+type asideOf struct {
+	postrider.Deferred
+	consumer int64
+	hash     string
+}
+
+// lockAside reads messages again, with their consumers locked.
+func (l *InboxLetters) lockAside(ctx context.Context, tx *sql.Tx, seqs []int64) ([]asideOf, error) {
+	var numbers []int64
+	err := l.cfg.stmt("SELECT DISTINCT consumer FROM {inbox_aside} WHERE seq IN (", joined(seqs), ") ORDER BY consumer").
+		each(ctx, tx, func(scan func(...any) error) error {
+			var n int64
+			err := scan(&n)
+			numbers = append(numbers, n)
+			return err
+		})
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range numbers {
+		if err := l.cfg.lockConsumer(ctx, tx, n); err != nil {
+			return nil, err
+		}
+	}
+	var rows []asideOf
+	err = l.cfg.stmt("SELECT a.consumer, a.key_hash, ", l.cfg.asideFields(true), " FROM {inbox_aside} a JOIN {consumers} c ON c.n = a.consumer ",
+		"WHERE a.seq IN (", joined(seqs), ") ORDER BY c.name, a.seq").each(ctx, tx, func(scan func(...any) error) error {
+		var r asideOf
+		var hash []byte
+		var err error
+		r.Deferred, err = scanAside(func(into ...any) error { return scan(append([]any{&r.consumer, &hash}, into...)...) })
+		r.hash = string(hash)
+		rows = append(rows, r)
+		return err
+	})
+	return rows, err
+}
+
+func (l *InboxLetters) act(ctx context.Context, tx *sql.Tx, by desk.By, act desk.Act, filter desk.Filter, seqs []int64) (int, error) {
+	rows, err := l.lockAside(ctx, tx, seqs)
+	if err != nil {
+		return 0, err
+	}
+	rows = slices.DeleteFunc(rows, func(r asideOf) bool { return !slices.Contains(act.From(), r.Status) })
+	if len(rows) == 0 {
+		return 0, nil
+	}
+	e := desk.Entry{Action: string(act), Feed: filter.Feed, Count: len(rows), Before: describeAside(rows)}
+	text, _ := json.Marshal(filter) // all its fields can be encoded
+	_ = json.Unmarshal(text, &e.Target)
+	if len(rows) == 1 {
+		e.Feed = rows[0].Feed
+	}
+	for i := range rows {
+		if err := l.decide(ctx, tx, act, &rows[i]); err != nil {
+			return 0, err
+		}
+	}
+	if act != desk.Discard {
+		e.After = describeAside(rows)
+	}
+	return len(rows), l.cfg.note(ctx, tx, by, e)
+}
+
+// decide does one act to one message.
+func (l *InboxLetters) decide(ctx context.Context, tx *sql.Tx, act desk.Act, r *asideOf) error {
+	var err error
+	switch act {
+	case desk.Retry:
+		r.Status, r.Attempts = postrider.StatusRetry, 0
+		_, err = l.cfg.stmt(asideAgain).number(r.Seq).exec(ctx, tx)
+		return err
+	case desk.Discard:
+		_, err = l.cfg.stmt("DELETE FROM {inbox_aside} WHERE seq = ").number(r.Seq).exec(ctx, tx)
+	default:
+		r.Status = postrider.StatusDead
+		if act == desk.Park {
+			r.Status = postrider.StatusParked
+		}
+		_, err = l.cfg.stmt("UPDATE {inbox_aside} SET blocking = 0, available_at = NULL, status = ").text(string(r.Status)).
+			sql(" WHERE seq = ").number(r.Seq).exec(ctx, tx)
+	}
+	if err == nil && r.Blocking {
+		r.Blocking = false
+		err = l.cfg.promoteAside(ctx, tx, r.consumer, r.hash)
+	}
+	return err
+}
+
+// Edit implements [desk.Letters].
+func (l *InboxLetters) Edit(ctx context.Context, by desk.By, feed string, id postrider.ID, edited postrider.Message) error {
+	err := transact(ctx, l.db, func(tx *sql.Tx) error {
+		var rows []asideOf
+		var seq int64
+		err := l.cfg.stmt("SELECT a.seq FROM {inbox_aside} a JOIN {consumers} c ON c.n = a.consumer WHERE c.name = ").
+			word(inbox.ConsumerOf(feed)).sql(" AND a.message_id = ").word(string(id[:])).row(ctx, tx).Scan(&seq)
+		if err == nil {
+			rows, err = l.lockAside(ctx, tx, []int64{seq})
+		}
+		if err != nil && err != sql.ErrNoRows {
+			return err
+		}
+		if len(rows) == 0 || rows[0].Status != postrider.StatusDead && rows[0].Status != postrider.StatusParked {
+			return fmt.Errorf("feed %s has no dead or parked message %s: %w", feed, id, desk.ErrNoMessage)
+		}
+		e := desk.Entry{Action: "edit", Feed: feed, Count: 1, Target: map[string]any{"id": id.String()}, Before: describeAside(rows)}
+		m := &rows[0].Message
+		m.Type, m.Topic, m.RoutingKey, m.ContentType = edited.Type, edited.Topic, edited.RoutingKey, edited.ContentType
+		m.Headers, m.Payload = edited.Headers, edited.Payload
+		if err := m.Validate(); err != nil {
+			return err
+		}
+		doc, err := encodeAside(m)
+		if err != nil {
+			return err
+		}
+		_, err = l.cfg.stmt("UPDATE {inbox_aside} SET status = 'retry', attempts = 0, available_at = {now}, message = ").arg(doc).sql(", payload = ").
+			arg(append([]byte{}, m.Payload...)).sql(" WHERE seq = ").number(seq).exec(ctx, tx)
+		if err != nil {
+			return err
+		}
+		rows[0].Status, rows[0].Attempts = postrider.StatusRetry, 0
+		e.After = describeAside(rows)
+		return l.cfg.note(ctx, tx, by, e)
+	})
+	if err != nil {
+		return fmt.Errorf("classic: edit: %w", err)
+	}
+	return nil
+}
+
+// describeAside is what a record says of messages: of one, what matters of it; of several, how many have which status.
+func describeAside(rows []asideOf) map[string]any {
+	if len(rows) > 1 {
+		counts := make(map[string]any)
+		for _, r := range rows {
+			n, _ := counts[string(r.Status)].(int)
+			counts[string(r.Status)] = n + 1
+		}
+		return counts
+	}
+	d := &rows[0].Deferred
+	payload := string(d.Payload)
+	if !utf8.ValidString(payload) {
+		payload = base64.StdEncoding.EncodeToString(d.Payload)
+	}
+	return map[string]any{
+		"id": d.ID.String(), "type": d.Type, "topic": d.Topic, "status": string(d.Status), "attempts": d.Attempts, "last_error": d.LastError,
+		"payload": payload,
+	}
+}

@@ -1,0 +1,222 @@
+package classic
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/inbox"
+)
+
+// The letters say what is to become of a message.
+const (
+	letterFresh    = 'f' // it is the caller's
+	letterRepeated = 'r' // somebody has taken care of it
+	letterWaits    = 'w' // an earlier message of its key is set aside; it is not claimed
+	letterLate     = 'l' // nobody knows whether it was received before; it is not claimed
+)
+
+// errMoved means that a claim has taken so long that what was known about the window may not hold any more.
+var errMoved = errors.New("classic: the inbox's window has moved on")
+
+// Claim implements [inbox.Store]. Where several wait for the end of one transaction, and that is rolled back, the server may end
+// theirs with a deadlock: then it is for the caller to begin anew, as a [Transactor] does.
+func (s *Inbox) Claim(ctx context.Context, tx *sql.Tx, consumer string, id postrider.ID) (bool, error) {
+	c, err := s.termsOf(ctx, consumer)
+	if err != nil {
+		return false, err
+	}
+	begun := time.Now()
+	now, err := s.cfg.clock(ctx, tx)
+	if err != nil {
+		return false, fmt.Errorf("classic: claim: %w", explained(err))
+	}
+	if c.outside(id, now) {
+		return false, inbox.ErrLate
+	}
+	err = s.insert(ctx, tx, c, now, []postrider.ID{id})
+	if isDuplicate(err) {
+		return false, nil
+	}
+	if err == nil && time.Since(begun) > c.margin() {
+		err = errMoved
+	}
+	if err != nil {
+		return false, fmt.Errorf("classic: claim: %w", explained(err))
+	}
+	return true, nil
+}
+
+// clock is the server's time.
+func (c *Config) clock(ctx context.Context, q querier) (time.Time, error) {
+	var micros sql.NullInt64
+	err := c.stmt("SELECT ", c.Dialect.micros("{now}")).row(ctx, q).Scan(&micros)
+	return moment(micros), err
+}
+
+// outside reports whether an ID is from a time of which nothing is remembered.
+func (c inboxTerms) outside(id postrider.ID, now time.Time) bool {
+	made := id.Time()
+	return !made.IsZero() && (now.Sub(made) > c.window || made.Sub(now) > c.window/7)
+}
+
+// keepUntil is when the record of an ID may be forgotten: then the ID is outside of the window as well.
+func (c inboxTerms) keepUntil(id postrider.ID, now time.Time) time.Time {
+	at := now
+	if made := id.Time(); made.After(at) {
+		at = made
+	}
+	at = at.Add(c.window + c.margin())
+	if at.After(endOfTime) {
+		return endOfTime
+	}
+	return at
+}
+
+// endOfTime is the latest that a datetime is used for.
+var endOfTime = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// time adds a time of our own tables; zero is null.
+func (s *stmt) time(t time.Time) *stmt {
+	if t.IsZero() {
+		return s.sql("NULL")
+	}
+	return s.sql("(TIMESTAMP('1970-01-01') + INTERVAL ").number(t.UnixMicro()).sql(" MICROSECOND)")
+}
+
+// insert records messages as received, all or none. It waits for the end of a transaction that has recorded one of them.
+func (s *Inbox) insert(ctx context.Context, q querier, c inboxTerms, now time.Time, ids []postrider.ID) error {
+	st := s.cfg.stmt("INSERT INTO {inbox} (consumer, id, keep_until) VALUES ")
+	for i, id := range ids {
+		if i > 0 {
+			st.sql(",")
+		}
+		st.sql("(").number(c.number).sql(",").word(string(id[:])).sql(",").time(c.keepUntil(id, now)).sql(")")
+	}
+	_, err := st.exec(ctx, q)
+	return err
+}
+
+// claim returns a letter for each message. They stand in one global order, so that two callers cannot wait for each other.
+func (s *Inbox) claim(ctx context.Context, tx *sql.Tx, c inboxTerms, msgs []inboxPlace, late bool) (letters []byte, now time.Time, err error) {
+	begun := time.Now()
+	now, troubled, recorded, err := s.look(ctx, tx, c, msgs)
+	if err != nil {
+		return nil, now, err
+	}
+	var blocked map[string]bool
+	if troubled {
+		if blocked, err = s.blockedKeys(ctx, tx, c, msgs); err != nil {
+			return nil, now, err
+		}
+	}
+	letters = make([]byte, len(msgs))
+	for i := range msgs {
+		switch {
+		case recorded[msgs[i].ID]:
+			letters[i] = letterRepeated
+		case !late && c.outside(msgs[i].ID, now):
+			letters[i] = letterLate
+		case blocked[msgs[i].hash]:
+			letters[i] = letterWaits
+		default:
+			letters[i] = letterFresh
+		}
+	}
+	for {
+		var fresh []postrider.ID
+		for i := range msgs {
+			if letters[i] == letterFresh {
+				fresh = append(fresh, msgs[i].ID)
+			}
+		}
+		if len(fresh) == 0 {
+			break
+		}
+		err := s.insert(ctx, tx, c, now, fresh)
+		if err == nil {
+			break
+		}
+		if !isDuplicate(err) {
+			return nil, now, err
+		}
+		// Somebody was faster. All others are still fresh.
+		if _, _, recorded, err = s.look(ctx, tx, c, msgs); err != nil {
+			return nil, now, err
+		}
+		for i := range msgs {
+			if letters[i] == letterFresh && recorded[msgs[i].ID] {
+				letters[i] = letterRepeated
+			}
+		}
+	}
+	if time.Since(begun) > c.margin() {
+		return nil, now, errMoved
+	}
+	return letters, now, nil
+}
+
+// look returns what is known without waiting for anybody: the time, whether any key is blocked, and which messages are recorded.
+func (s *Inbox) look(ctx context.Context, q querier, c inboxTerms, msgs []inboxPlace) (now time.Time, troubled bool, recorded map[postrider.ID]bool, err error) {
+	ids := make([]string, len(msgs))
+	for i := range msgs {
+		ids[i] = string(msgs[i].ID[:])
+	}
+	n := strconv.FormatInt(c.number, 10)
+	recorded = make(map[postrider.ID]bool)
+	err = s.cfg.stmt("SELECT ", s.cfg.Dialect.micros("{now}"), ", EXISTS (SELECT 1 FROM {inbox_aside} a WHERE a.consumer = ", n,
+		" AND a.blocking = 1), i.id FROM (SELECT 1) one LEFT JOIN {inbox} i ON i.consumer = ", n, " AND ").words("i.id", ids).
+		each(ctx, q, func(scan func(...any) error) error {
+			var micros sql.NullInt64
+			var id []byte
+			if err := scan(&micros, &troubled, &id); err != nil {
+				return err
+			}
+			now = moment(micros)
+			if id != nil {
+				recorded[postrider.ID(id)] = true
+			}
+			return nil
+		})
+	return now, troubled, recorded, err
+}
+
+// blockedKeys returns those of the messages' keys, hashed, that later messages have to wait for.
+func (s *Inbox) blockedKeys(ctx context.Context, q querier, c inboxTerms, msgs []inboxPlace) (map[string]bool, error) {
+	var hashes []string
+	for i := range msgs {
+		if msgs[i].hash != "" {
+			hashes = append(hashes, msgs[i].hash)
+		}
+	}
+	blocked := make(map[string]bool)
+	if len(hashes) == 0 {
+		return blocked, nil
+	}
+	err := s.cfg.stmt("SELECT DISTINCT key_hash FROM {inbox_aside} WHERE consumer = ").number(c.number).sql(" AND blocking = 1 AND ").
+		words("key_hash", hashes).each(ctx, q, func(scan func(...any) error) error {
+		var hash []byte
+		err := scan(&hash)
+		blocked[string(hash)] = true
+		return err
+	})
+	return blocked, err
+}
+
+// keyHash stands for an ordering key; empty if there is none.
+func keyHash(key string) string {
+	if key == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(legible(key)))
+	return string(sum[:])
+}
+
+// legible makes a text of what came from a broker and may hold anything.
+func legible(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

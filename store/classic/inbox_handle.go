@@ -1,0 +1,191 @@
+package classic
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/inbox"
+)
+
+// handleAttempts is how often a transaction is begun that the server gives up for the sake of others.
+const handleAttempts = 5
+
+// inboxPlace is a message that is handled together with others.
+type inboxPlace struct {
+	*postrider.Message
+	index int    // among those that the caller has handed over
+	hash  string // of its key
+}
+
+// Handle implements [inbox.Store].
+func (s *Inbox) Handle(ctx context.Context, consumer string, msgs []postrider.Message, late bool, work inbox.Work[*sql.Tx]) ([]inbox.Verdict, error) {
+	// In one global order, so that two batches cannot wait for each other.
+	sorted := make([]inboxPlace, len(msgs))
+	for i := range msgs {
+		sorted[i] = inboxPlace{&msgs[i], i, keyHash(msgs[i].OrderKey())}
+	}
+	slices.SortStableFunc(sorted, func(a, b inboxPlace) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	// The same message again is a repetition, whatever becomes of the first.
+	sorted = slices.CompactFunc(sorted, func(a, b inboxPlace) bool { return a.ID == b.ID })
+	for n := 1; ; n++ {
+		letters, err := s.handle(ctx, consumer, sorted, late, work)
+		if err == nil {
+			verdicts := slices.Repeat([]inbox.Verdict{inbox.Repeated}, len(msgs))
+			for i, p := range sorted {
+				verdicts[p.index] = verdictOf[letters[i]]
+			}
+			return verdicts, nil
+		}
+		again := errors.Is(err, errFreed) || errors.Is(err, errMoved) || yielded(err)
+		if !again || n >= handleAttempts || !backOff(ctx, time.Millisecond, 20*time.Millisecond, n) {
+			return nil, err
+		}
+	}
+}
+
+// verdictOf is what the letters of the claim mean when all is done.
+var verdictOf = map[byte]inbox.Verdict{
+	letterFresh: inbox.Handled, letterRepeated: inbox.Repeated, letterWaits: inbox.Waiting, letterLate: inbox.Late,
+}
+
+// errFreed means that a message was about to wait for one that is gone meanwhile.
+var errFreed = errors.New("classic: the key is free again")
+
+func (s *Inbox) handle(ctx context.Context, consumer string, msgs []inboxPlace, late bool, work inbox.Work[*sql.Tx]) ([]byte, error) {
+	c, err := s.termsOf(ctx, consumer)
+	if err != nil {
+		return nil, err
+	}
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return nil, fmt.Errorf("classic: begin: %w", err)
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
+	letters, now, err := s.claim(ctx, tx, c, msgs, late)
+	if err != nil {
+		return nil, fmt.Errorf("classic: claim: %w", explained(err))
+	}
+	var fresh []int
+	for i := range msgs {
+		if letters[i] == letterFresh {
+			fresh = append(fresh, msgs[i].index)
+		}
+	}
+	slices.Sort(fresh)
+	inside, end := postrider.ForTransaction(ctx)
+	defer end(false)
+	if len(fresh) > 0 {
+		if err := guarded(ctx, tx, func() error { return work(inside, tx, fresh) }); err != nil {
+			return nil, err
+		}
+	}
+	// The lock on what is set aside comes last, as in Retry: work may take locks of its own.
+	if err := s.shelve(ctx, tx, c, now, msgs, letters); err != nil {
+		return nil, err
+	}
+	if err := tx.Commit(); err != nil {
+		return nil, refused(ctx, err)
+	}
+	end(true)
+	return letters, nil
+}
+
+// guarded does the work, and makes sure that the transaction has not ended by that. Its error is a [*inbox.FailedError] if that of
+// the work.
+func guarded(ctx context.Context, tx *sql.Tx, work func() error) error {
+	if _, err := tx.ExecContext(ctx, "SAVEPOINT postrider"); err != nil {
+		return fmt.Errorf("classic: savepoint: %w", err)
+	}
+	if err := work(); err != nil {
+		return &inbox.FailedError{Err: err}
+	}
+	_, err := tx.ExecContext(ctx, "RELEASE SAVEPOINT postrider")
+	if isNoSavepoint(err) {
+		return &inbox.FailedError{Err: errEnded}
+	}
+	if err != nil {
+		return fmt.Errorf("classic: savepoint: %w", err)
+	}
+	return nil
+}
+
+// shelve sets aside what is not to be handled now. All of it is recorded before what is set aside is locked: whoever has that lock
+// never waits for a record.
+func (s *Inbox) shelve(ctx context.Context, tx *sql.Tx, c inboxTerms, now time.Time, msgs []inboxPlace, letters []byte) error {
+	any := false
+	for i := range msgs {
+		if letters[i] != letterWaits && letters[i] != letterLate {
+			continue
+		}
+		err := s.insert(ctx, tx, c, now, []postrider.ID{msgs[i].ID})
+		if isDuplicate(err) {
+			letters[i] = letterRepeated
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("classic: set aside: %w", err)
+		}
+		any = true
+	}
+	if !any {
+		return nil
+	}
+	if err := s.cfg.lockConsumer(ctx, tx, c.number); err != nil {
+		return fmt.Errorf("classic: set aside: %w", err)
+	}
+	for i := range msgs {
+		back := inbox.Setback{Status: postrider.StatusWaiting, Blocking: true}
+		switch letters[i] {
+		case letterWaits:
+		case letterLate:
+			// Most likely it was handled long ago. So it does not hold up its key.
+			back = inbox.Setback{Status: postrider.StatusDead, Cause: inbox.ErrLate.Error()}
+		default:
+			continue
+		}
+		if err := s.setAside(ctx, tx, c, msgs[i], back); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Defer implements [inbox.Store].
+func (s *Inbox) Defer(ctx context.Context, consumer string, m postrider.Message, back inbox.Setback) error {
+	c, err := s.termsOf(ctx, consumer)
+	if err != nil {
+		return err
+	}
+	return transact(ctx, s.db, func(tx *sql.Tx) error {
+		now, err := s.cfg.clock(ctx, tx)
+		if err != nil {
+			return fmt.Errorf("classic: set aside: %w", err)
+		}
+		err = s.insert(ctx, tx, c, now, []postrider.ID{m.ID})
+		if isDuplicate(err) {
+			return nil
+		}
+		if err == nil {
+			err = s.cfg.lockConsumer(ctx, tx, c.number)
+		}
+		if err != nil {
+			return fmt.Errorf("classic: set aside: %w", err)
+		}
+		return s.setAside(ctx, tx, c, inboxPlace{Message: &m, hash: keyHash(m.OrderKey())}, back)
+	})
+}
+
+// refused says whose fault a failed commit is: if the server has answered, that of what was to be committed. At the end of ctx
+// database/sql rolls back by itself, and that is nobody's fault.
+func refused(ctx context.Context, err error) error {
+	if number, _ := code(err); number != 0 && !yielded(err) && !isLost(err) && ctx.Err() == nil {
+		return &inbox.FailedError{Err: err}
+	}
+	return fmt.Errorf("classic: commit: %w", err)
+}

@@ -1,0 +1,157 @@
+package classic
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// Outbox writes messages into the table that [Migrator] creates, in a database/sql transaction. It is safe for concurrent use and
+// needs no connection of its own.
+type Outbox struct{ cfg Config }
+
+var _ postrider.Outbox[*sql.Tx] = (*Outbox)(nil)
+
+// NewOutbox returns an outbox. A table that an application has already keeps the application's own INSERT.
+func NewOutbox(cfg Config) (*Outbox, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if !cfg.Layout.native {
+		return nil, fmt.Errorf("classic: table %s was adopted: the application writes into it as it always has", cfg.Layout.Table)
+	}
+	return &Outbox{cfg}, nil
+}
+
+// Enqueue implements [postrider.Outbox]. Some thousand messages make one statement; dedup keys make another.
+func (o *Outbox) Enqueue(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) error {
+	_, err := o.Offer(ctx, tx, msgs...)
+	return err
+}
+
+// Offer implements [postrider.Outbox].
+func (o *Outbox) Offer(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) (repeats []int, err error) {
+	for i := range msgs {
+		if err := msgs[i].Validate(); err != nil {
+			return nil, err
+		}
+	}
+	if tx == nil {
+		return nil, errors.New("classic: enqueue: tx is nil")
+	}
+	repeats, err = o.claim(ctx, tx, msgs)
+	if err != nil {
+		return nil, fmt.Errorf("classic: enqueue: dedup keys: %w", o.explain(err))
+	}
+	fresh := msgs
+	if len(repeats) > 0 {
+		fresh = nil
+		for i, m := range msgs {
+			if _, found := slices.BinarySearch(repeats, i); !found {
+				fresh = append(fresh, m)
+			}
+		}
+	}
+	for len(fresh) > 0 {
+		n := oneStatement(fresh)
+		if err := o.insert(ctx, tx, fresh[:n]); err != nil {
+			return nil, fmt.Errorf("classic: enqueue: %w", o.explain(err))
+		}
+		fresh = fresh[n:]
+	}
+	return repeats, nil
+}
+
+func (o *Outbox) explain(err error) error {
+	if isMissingTable(err) {
+		return fmt.Errorf("%w: %w", postrider.ErrSchema, err)
+	}
+	return err
+}
+
+// Limits on one statement: servers take some 65,000 arguments, and MySQL 16 MB by default.
+const (
+	maxRows  = 2000
+	maxBytes = 4 << 20
+)
+
+// oneStatement returns how many of the messages one statement takes.
+func oneStatement(msgs []postrider.Message) int {
+	size := 0
+	for i := range msgs {
+		if size += len(msgs[i].Payload) + 1024; i > 0 && (size > maxBytes || i == maxRows) {
+			return i
+		}
+	}
+	return len(msgs)
+}
+
+// columns are those that Enqueue writes.
+var columns = []string{
+	"message_id", "type", "aggregate_type", "aggregate_id", "order_key", "topic", "routing_key", "tenant_id", "content_type",
+	"schema_version", "schema_id", "dedup_key", "correlation_id", "causation_id", "priority", "occurred_at", "deliver_after", "headers",
+	"payload",
+}
+
+var valuesOfRow = "(" + strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ") + ")"
+
+func (o *Outbox) insert(ctx context.Context, tx *sql.Tx, msgs []postrider.Message) error {
+	s := o.cfg.stmt("INSERT INTO {outbox} (", strings.Join(columns, ", "), ") VALUES ")
+	s.args = make([]any, 0, len(msgs)*len(columns))
+	for i := range msgs {
+		if i > 0 {
+			s.sql(", ")
+		}
+		s.sql(valuesOfRow)
+		s.args = append(s.args, o.row(&msgs[i])...)
+	}
+	_, err := s.exec(ctx, tx)
+	return err
+}
+
+func (o *Outbox) row(m *postrider.Message) []any {
+	id := m.ID
+	if id.IsZero() {
+		id = postrider.NewID()
+	}
+	var headers any
+	if len(m.Headers) > 0 {
+		text, _ := json.Marshal(m.Headers) // texts only
+		headers = string(text)
+	}
+	payload := m.Payload
+	if payload == nil {
+		payload = []byte{}
+	}
+	return []any{
+		id.String(), m.Type, orNull(m.AggregateType), orNull(m.AggregateID), orNull(m.Key), orNull(m.Topic), orNull(m.RoutingKey),
+		orNull(m.TenantID), orNull(m.ContentType), max(m.SchemaVersion, 1), orNull(m.SchemaID), orNull(m.DedupKey), orNull(m.CorrelationID),
+		orNull(m.CausationID), m.Priority, o.time(m.OccurredAt), o.time(m.DeliverAfter), headers, payload,
+	}
+}
+
+func orNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+// time writes a time as text, which no setting of a driver changes.
+func (o *Outbox) time(at time.Time) any {
+	switch {
+	case at.IsZero():
+		return nil
+	case o.cfg.Dialect == MySQL:
+		return at.UTC().Format("2006-01-02 15:04:05.000000")
+	}
+	return at.UTC().Format("2006-01-02 15:04:05.000000Z07:00")
+}

@@ -1,0 +1,156 @@
+package classic
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// findMissing lists what the table lacks: indexes first, because without them every read looks at every row.
+func (p *proposer) findMissing() {
+	if !slices.ContainsFunc(p.t.Indexes, func(x Index) bool { return x.Where == "" && x.Columns[0] == p.l.ID }) {
+		p.Missing = append(p.Missing, Remedy{
+			What: "an index on " + p.l.ID,
+			Why:  "Without one, a delivered row is found again by looking at all of them.",
+			SQL:  p.createIndex("by_id", []string{p.l.ID}, ""),
+		})
+	}
+	if !slices.ContainsFunc(p.t.Indexes, p.findsWaiting) && !(p.waiting() == "" && p.l.OrderBy[0] == p.l.ID) {
+		p.Missing = append(p.Missing, p.waitingIndex())
+	}
+	s := &p.l.State
+	p.column("attempts", s.Attempts, "integer NOT NULL DEFAULT 0", "The table then shows how often a message has failed.")
+	p.column("last_error", s.LastError, "text", "The table then shows why a message has failed.")
+	if s.Status != "" && !s.Delete {
+		p.column("published_at", s.PublishedAt, p.time(), "Without it, delivered rows have no age, and are never removed.")
+	}
+	if s.Processing != "" {
+		p.column("claimed_at", s.ClaimedAt, p.time(), "A claim that a relay has left behind is then known by its age, and a younger one is respected.")
+	}
+}
+
+// waiting is the column by which rows that wait are told from others; nothing where all wait.
+func (p *proposer) waiting() string {
+	if s := &p.l.State; s.Status != "" {
+		return s.Status
+	}
+	return p.l.State.PublishedAt
+}
+
+// findsWaiting reports whether rows that wait can be read in their order by an index.
+func (p *proposer) findsWaiting(x Index) bool {
+	column, columns := p.waiting(), x.Columns
+	if p.t.Dialect == MySQL { // where the primary key follows in every index
+		columns = append(slices.Clone(columns), p.t.PrimaryKey...)
+	}
+	switch {
+	case x.Where != "":
+		if column == "" || columns[0] != p.l.OrderBy[0] || !strings.Contains(x.Where, column) {
+			return false
+		}
+		if c := p.t.Column(column); isBoolean(c) || isTime(c) {
+			return true
+		}
+		return !slices.ContainsFunc(p.waitingWords(), func(word string) bool { return !strings.Contains(x.Where, p.t.Dialect.literal(word)) })
+	case column == "":
+		return columns[0] == p.l.OrderBy[0]
+	}
+	return len(columns) > 1 && columns[0] == column && columns[1] == p.l.OrderBy[0]
+}
+
+// waitingWords are those of rows that a relay looks for.
+func (p *proposer) waitingWords() []string {
+	words := slices.Clone(p.l.State.Pending)
+	if p.l.State.Processing != "" {
+		words = append(words, p.l.State.Processing)
+	}
+	return words
+}
+
+func (p *proposer) waitingIndex() Remedy {
+	d, column := p.t.Dialect, p.waiting()
+	r := Remedy{
+		What: "an index by which waiting rows are found in their order",
+		Why:  "Without one, every read of a relay looks at every row that waits, or at the whole table.",
+	}
+	switch {
+	case column == "":
+		r.SQL = p.createIndex("waiting", p.l.OrderBy, "")
+	case d == MySQL:
+		r.SQL = p.createIndex("waiting", append([]string{column}, p.l.OrderBy...), "")
+	case p.l.State.Status == "":
+		r.SQL = p.createIndex("waiting", p.l.OrderBy, d.quote(column)+" IS NULL")
+	default:
+		var words []string
+		for _, word := range p.waitingWords() {
+			words = append(words, d.literal(word))
+		}
+		r.SQL = p.createIndex("waiting", p.l.OrderBy, d.quote(column)+" IN ("+strings.Join(words, ", ")+")")
+	}
+	return r
+}
+
+// createIndex returns a statement that does not keep producers waiting, where the server can do that.
+func (p *proposer) createIndex(suffix string, columns []string, where string) string {
+	d := p.t.Dialect
+	_, table := p.t.split()
+	var list []string
+	for _, name := range columns {
+		quoted := d.quote(name)
+		if c := p.t.Column(name); d == MySQL && (has(c, "text", "longtext", "mediumtext", "tinytext", "blob", "longblob", "mediumblob")) {
+			quoted += "(191)"
+		}
+		list = append(list, quoted)
+	}
+	how := "CREATE INDEX"
+	if d == PostgreSQL && !p.t.Partitioned {
+		how = "CREATE INDEX CONCURRENTLY"
+	}
+	text := fmt.Sprintf("%s %s ON %s (%s)", how, d.quote(shorten(table, 63-len(suffix)-1)+"_"+suffix), d.quoteTable(p.t.Name), strings.Join(list, ", "))
+	if where != "" {
+		text += " WHERE " + where
+	}
+	return text + ";"
+}
+
+// shorten cuts a name at a number of bytes, between two characters.
+func shorten(name string, most int) string {
+	for len(name) > most {
+		_, size := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-size]
+	}
+	return name
+}
+
+// column proposes to add one that the table can do without.
+func (p *proposer) column(key, mapped, kind, why string) {
+	if mapped != "" {
+		return
+	}
+	name := key
+	if isCamel(p.t) {
+		parts := strings.Split(key, "_")
+		for i := 1; i < len(parts); i++ {
+			parts[i] = strings.ToUpper(parts[i][:1]) + parts[i][1:]
+		}
+		name = strings.Join(parts, "")
+	}
+	if p.t.Column(name) != nil { // something else is called so
+		name = "postrider_" + key
+	}
+	if p.t.Column(name) != nil {
+		return
+	}
+	p.Missing = append(p.Missing, Remedy{
+		What: "a column for " + key, Why: why, Optional: true,
+		SQL: fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s %s;", p.t.Dialect.quoteTable(p.t.Name), p.t.Dialect.quote(name), kind),
+	})
+}
+
+func (p *proposer) time() string {
+	if p.t.Dialect == MySQL {
+		return "datetime(6) NULL"
+	}
+	return "timestamptz"
+}

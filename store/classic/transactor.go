@@ -1,0 +1,212 @@
+package classic
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// TransactorConfig is how transactions are run.
+type TransactorConfig struct {
+	Config
+	// Isolation is sql.LevelReadCommitted, sql.LevelRepeatableRead or sql.LevelSerializable. Defaults to LevelReadCommitted, which
+	// locks no gaps between rows.
+	Isolation sql.IsolationLevel
+	// MaxAttempts is how often a function is run, all in all, when its transactions fail for a reason that a new one may not
+	// meet: a deadlock, or a connection that was lost before anything was committed. Defaults to 5.
+	MaxAttempts int
+	// BackoffMin is the pause before the second attempt. It doubles with each further one, and up to half of it is added at
+	// random. Defaults to 10 ms.
+	BackoffMin time.Duration
+	// BackoffMax is the longest pause between two attempts, before the random part. Defaults to 1 s.
+	BackoffMax time.Duration
+	// Patience is how long the server is asked what has become of a COMMIT that was not answered, also if the context of the
+	// caller has ended. Defaults to 30 s.
+	Patience time.Duration
+	// LeaveUncertain saves two round trips for each transaction, and the tables: a COMMIT that is not answered is then always
+	// [postrider.ErrUncertain], and nobody notices that a function has kept a deadlock to itself. Defaults to false.
+	LeaveUncertain bool
+}
+
+func (c TransactorConfig) withDefaults(db *sql.DB) (TransactorConfig, error) {
+	var errs []error
+	var err error
+	if c.Config, err = c.Config.forConsumers(db, "NewSQLTransactor"); err != nil {
+		errs = append(errs, err)
+	}
+	switch c.Isolation {
+	case sql.LevelDefault:
+		c.Isolation = sql.LevelReadCommitted
+	case sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable:
+	default:
+		errs = append(errs, fmt.Errorf("classic: Isolation is %v: want Read Committed, Repeatable Read or Serializable", c.Isolation))
+	}
+	if c.MaxAttempts == 0 {
+		c.MaxAttempts = 5
+	}
+	if c.Patience == 0 {
+		c.Patience = 30 * time.Second
+	}
+	if c.BackoffMax == 0 {
+		c.BackoffMax = max(time.Second, c.BackoffMin)
+	}
+	if c.BackoffMin == 0 {
+		c.BackoffMin = min(10*time.Millisecond, max(c.BackoffMax, 0))
+	}
+	if c.MaxAttempts < 0 {
+		errs = append(errs, fmt.Errorf("classic: MaxAttempts is %d: want at least 1", c.MaxAttempts))
+	}
+	if c.Patience < 0 || c.BackoffMin < 0 || c.BackoffMax < 0 {
+		errs = append(errs, fmt.Errorf("classic: Patience is %v, BackoffMin %v, BackoffMax %v: want more than 0",
+			c.Patience, c.BackoffMin, c.BackoffMax))
+	} else if c.BackoffMin > c.BackoffMax {
+		errs = append(errs, fmt.Errorf("classic: BackoffMin of %v and BackoffMax of %v contradict each other", c.BackoffMin, c.BackoffMax))
+	}
+	return c, errors.Join(errs...)
+}
+
+// Transactor runs functions in transactions of MySQL or MariaDB. It is safe for concurrent use.
+//
+// Each transaction writes a mark into a table of Postrider's, so that another connection can find out what has become of a COMMIT
+// that is not answered: it waits for the end of the transaction and looks. The table has a row for each transaction that a program
+// has open at the same time, and stays that small.
+type Transactor struct {
+	cfg   TransactorConfig
+	db    *sql.DB
+	marks *marks // nil: doubts are left
+}
+
+var _ postrider.Transactor[*sql.Tx] = (*Transactor)(nil)
+
+// NewTransactor returns a transactor. Nothing is asked of the database until it is used.
+func NewTransactor(db *sql.DB, cfg TransactorConfig) (*Transactor, error) {
+	cfg, err := cfg.withDefaults(db)
+	if err != nil {
+		return nil, err
+	}
+	t := &Transactor{cfg: cfg, db: db}
+	if !cfg.LeaveUncertain {
+		t.marks = newMarks(db, cfg.Config)
+	}
+	return t, nil
+}
+
+// Do implements [postrider.Transactor]. A COMMIT that is under way when ctx ends is given a second to be answered.
+func (t *Transactor) Do(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
+	for attempt := 1; ; attempt++ {
+		again, err := t.run(ctx, f)
+		if !again {
+			return err
+		}
+		if attempt >= t.cfg.MaxAttempts {
+			return fmt.Errorf("classic: given up after %d attempts: %w", attempt, err)
+		}
+		if !backOff(ctx, t.cfg.BackoffMin, t.cfg.BackoffMax, attempt) {
+			return fmt.Errorf("classic: %w after %d attempts: %w", ctx.Err(), attempt, err)
+		}
+	}
+}
+
+// run is one attempt. It reports again only if it is certain that nothing was committed.
+func (t *Transactor) run(ctx context.Context, f func(context.Context, *sql.Tx) error) (again bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	inside, end := postrider.ForTransaction(ctx)
+	defer end(false)
+	// The life of the transaction ends with ctx until COMMIT is sent.
+	life, kill := context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
+	detach := context.AfterFunc(ctx, kill)
+	defer detach()
+
+	tx, err := t.db.BeginTx(life, &sql.TxOptions{Isolation: t.cfg.Isolation})
+	if err != nil {
+		return early(ctx, "begin", err)
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
+	m, err := t.marks.set(life, tx)
+	if err != nil {
+		return early(ctx, "mark", err)
+	}
+	defer m.free()
+	if err := f(inside, tx); err != nil {
+		return yielded(err) && ctx.Err() == nil, err
+	}
+	if err := m.confirm(life, tx); err != nil {
+		return early(ctx, "before commit", err)
+	}
+	if !detach() {
+		return false, ctx.Err()
+	}
+	err = commit(ctx, tx)
+	switch {
+	case err == nil:
+	case yielded(err), errors.Is(err, sql.ErrTxDone):
+		return yielded(err), fmt.Errorf("classic: commit: %w", err)
+	case m == nil:
+		return false, fmt.Errorf("classic: %w: %w", postrider.ErrUncertain, err)
+	default:
+		committed, doubt := m.resolve(ctx, t.cfg.Patience)
+		if doubt != nil {
+			return false, fmt.Errorf("classic: %w: %w; COMMIT: %w", postrider.ErrUncertain, doubt, err)
+		}
+		if !committed {
+			return ctx.Err() == nil, fmt.Errorf("classic: commit: %w", err)
+		}
+	}
+	end(true)
+	return false, nil
+}
+
+// commitGrace is how long a COMMIT may go on when the context of the caller has ended. It is nearly always a matter of
+// milliseconds.
+const commitGrace = time.Second
+
+var errNoAnswer = errors.New("it was not answered in time")
+
+// commit waits for the answer, but not for ever: the driver does not end a COMMIT together with a context.
+func commit(ctx context.Context, tx *sql.Tx) error {
+	done := make(chan error, 1)
+	go func() { done <- tx.Commit() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(commitGrace):
+		return errNoAnswer
+	}
+}
+
+// early judges a failure before COMMIT was sent: nothing was committed, whatever has happened.
+func early(ctx context.Context, when string, err error) (again bool, _ error) {
+	if ctx.Err() != nil {
+		return false, fmt.Errorf("classic: %s: %w", when, ctx.Err())
+	}
+	return yielded(err) || isLost(err), fmt.Errorf("classic: %s: %w", when, explained(err))
+}
+
+// backOff sleeps after the nth failure and reports whether ctx is still alive then.
+func backOff(ctx context.Context, shortest, longest time.Duration, n int) bool {
+	d := longest
+	if n <= 30 && shortest<<(n-1) < longest {
+		d = shortest << (n - 1)
+	}
+	timer := time.NewTimer(d + rand.N(d/2+1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

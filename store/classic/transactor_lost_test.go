@@ -1,0 +1,129 @@
+package classic_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/classic/classictest"
+)
+
+// wire is the network between a program and its database. It loses the next COMMIT, or the answer to it.
+type wire struct {
+	loseCommit, loseAnswer atomic.Bool
+	closed                 atomic.Bool // nobody can connect any more
+}
+
+type wireConn struct {
+	net.Conn
+	wire *wire
+	lost atomic.Bool
+}
+
+var errWire = errors.New("the wire is cut")
+
+func (c *wireConn) Write(b []byte) (int, error) {
+	if bytes.HasSuffix(b, []byte("COMMIT")) {
+		if c.wire.loseCommit.CompareAndSwap(true, false) {
+			_ = c.Close()
+			return len(b), nil
+		}
+		if c.wire.loseAnswer.CompareAndSwap(true, false) {
+			c.lost.Store(true)
+		}
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *wireConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.lost.Load() {
+		_ = c.Close()
+		return 0, errWire
+	}
+	return n, err
+}
+
+// overWire opens the database of a server again, through a wire.
+func overWire(t *testing.T, s classictest.Server) (*sql.DB, *wire) {
+	w := &wire{}
+	cfg := need(mysql.ParseDSN(s.Address))(t)
+	name := "wire " + t.Name()
+	mysql.RegisterDialContext(name, func(ctx context.Context, address string) (net.Conn, error) {
+		if w.closed.Load() {
+			return nil, errWire
+		}
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		return &wireConn{Conn: conn, wire: w}, err
+	})
+	t.Cleanup(func() { mysql.DeregisterDialContext(name) })
+	cfg.Net = name
+	cfg.Logger = &mysql.NopLogger{}
+	db := sql.OpenDB(need(mysql.NewConnector(cfg))(t))
+	t.Cleanup(func() { _ = db.Close() })
+	return db, w
+}
+
+// TestTransactorFindsOut holds that a COMMIT whose answer is lost is found to have happened, and one that never arrived is
+// done again: the effect is there once, and the program knows.
+func TestTransactorFindsOut(t *testing.T) {
+	t.Parallel()
+	s := classictest.MariaDB(t)
+	classictest.Migrate(t, s, mysqlConfig)
+	mustExec(t, s.DB, "CREATE TABLE effects (name varchar(20)) ENGINE = InnoDB")
+	db, w := overWire(t, s)
+	transactor := need(classic.NewTransactor(db, classic.TransactorConfig{Config: mysqlConfig, Patience: 5 * time.Second}))(t)
+	do := func(transactor *classic.Transactor, name string) (runs int, err error) {
+		err = transactor.Do(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
+			runs++
+			_, err := tx.ExecContext(ctx, "INSERT INTO effects VALUES ('"+name+"')")
+			return err
+		})
+		return runs, err
+	}
+	effects := func(name string) int { return count(t, s.DB, "SELECT count(*) FROM effects WHERE name = '"+name+"'") }
+
+	for range 3 {
+		w.loseAnswer.Store(true)
+		if runs, err := do(transactor, "answer"); err != nil || runs != 1 || w.loseAnswer.Load() {
+			t.Fatalf("the answer is lost: %d runs, %v", runs, err)
+		}
+		w.loseCommit.Store(true)
+		if runs, err := do(transactor, "commit"); err != nil || runs != 2 || w.loseCommit.Load() {
+			t.Fatalf("the COMMIT is lost: %d runs, %v", runs, err)
+		}
+	}
+	if a, c := effects("answer"), effects("commit"); a != 3 || c != 3 {
+		t.Errorf("%d and %d effects, want 3 of each", a, c)
+	}
+
+	careless := need(classic.NewTransactor(db, classic.TransactorConfig{Config: mysqlConfig, LeaveUncertain: true}))(t)
+	w.loseAnswer.Store(true)
+	if runs, err := do(careless, "careless"); !errors.Is(err, postrider.ErrUncertain) || runs != 1 {
+		t.Errorf("nothing was noted: %d runs, %v", runs, err)
+	}
+
+	impatient := need(classic.NewTransactor(db, classic.TransactorConfig{Config: mysqlConfig, Patience: 50 * time.Millisecond}))(t)
+	if runs, err := do(impatient, "first"); err != nil || runs != 1 {
+		t.Fatal(runs, err)
+	}
+	db.SetMaxIdleConns(0) // whoever asks has to connect
+	w.loseAnswer.Store(true)
+	err := impatient.Do(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
+		w.closed.Store(true)
+		_, err := tx.ExecContext(ctx, "INSERT INTO effects VALUES ('gone')")
+		return err
+	})
+	if !errors.Is(err, postrider.ErrUncertain) {
+		t.Errorf("nobody can be asked: %v", err)
+	}
+}

@@ -1,0 +1,213 @@
+package classic_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/transactortest"
+)
+
+var mysqlConfig = classic.Config{Dialect: classic.MySQL}
+
+func newMariaDB(t testing.TB) *sql.DB {
+	t.Helper()
+	s := classictest.MariaDB(t)
+	classictest.Migrate(t, s, mysqlConfig)
+	return s.DB
+}
+
+// need turns a value and an error into a function that ends the test without the value.
+func need[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func mustExec(t testing.TB, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+func count(t testing.TB, db *sql.DB, query string) (n int) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// letterbox is the outbox as the suite of transactors needs it: any number of readers see all that was committed.
+type letterbox struct {
+	postrider.Outbox[*sql.Tx]
+	postrider.Feed
+	db   *sql.DB
+	read bool
+}
+
+func (l letterbox) Enqueue(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) error {
+	for _, m := range msgs {
+		_, err := tx.ExecContext(ctx, "INSERT INTO postrider_outbox (type, aggregate_type, aggregate_id, payload) VALUES (?, ?, ?, '')",
+			m.Type, m.AggregateType, m.AggregateID)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l letterbox) Open(context.Context, string, postrider.Member) (postrider.Feed, error) {
+	return &letterbox{db: l.db}, nil
+}
+
+func (l *letterbox) Balance(context.Context) (postrider.Share, error) {
+	return postrider.Share{Shards: []int{0}}, nil
+}
+
+func (l *letterbox) Close(context.Context) error { return nil }
+
+func (l *letterbox) Read(ctx context.Context, _ []postrider.Demand) ([]postrider.Batch, error) {
+	if l.read {
+		return nil, nil
+	}
+	l.read = true
+	rows, err := l.db.QueryContext(ctx, "SELECT type, aggregate_type FROM postrider_outbox ORDER BY id")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // Err says it
+	var b postrider.Batch
+	for rows.Next() {
+		var m postrider.Message
+		if err := rows.Scan(&m.Type, &m.AggregateType); err != nil {
+			return nil, err
+		}
+		b.Messages = append(b.Messages, m)
+	}
+	return []postrider.Batch{b}, rows.Err()
+}
+
+func TestTransactor(t *testing.T) {
+	for name, cfg := range map[string]classic.TransactorConfig{
+		"Default":        {},
+		"LeaveUncertain": {LeaveUncertain: true},
+		"RepeatableRead": {Isolation: sql.LevelRepeatableRead},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := newMariaDB(t)
+			cfg.Config, cfg.BackoffMin, cfg.BackoffMax = mysqlConfig, time.Millisecond, 5*time.Millisecond
+			box := letterbox{db: db}
+			t.Run("suite", func(t *testing.T) {
+				transactortest.Run(t, transactortest.Harness[*sql.Tx]{
+					Transactor: need(classic.NewTransactor(db, cfg))(t), Outbox: box, Store: box,
+					Conflict: &mysql.MySQLError{Number: 1213, Message: "Deadlock found when trying to get lock"},
+				})
+			})
+			if n := count(t, db, "SELECT count(*) FROM postrider_commits"); n > 40 {
+				t.Errorf("%d marks are left of transactions that were never more than 40 at once", n)
+			}
+		})
+	}
+}
+
+// newAccounts is a database with two accounts, and a transactor.
+func newAccounts(t *testing.T) (*sql.DB, *classic.Transactor) {
+	db := newMariaDB(t)
+	mustExec(t, db, "CREATE TABLE accounts (id int PRIMARY KEY, balance int) ENGINE = InnoDB", "INSERT INTO accounts VALUES (1, 0), (2, 0)")
+	return db, need(classic.NewTransactor(db, classic.TransactorConfig{Config: mysqlConfig}))(t)
+}
+
+// add returns a function that changes both accounts, one after the other, and meets the other one between.
+func add(first, second int, meet func(), swallow bool) func(context.Context, *sql.Tx) error {
+	return func(ctx context.Context, tx *sql.Tx) error {
+		for i, id := range []int{first, second} {
+			if i == 1 {
+				meet()
+			}
+			_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance + 1 WHERE id = ?", id)
+			if err != nil && !swallow {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// Of two transactions that wait for each other the server gives one up. It is run again.
+func TestTransactorRepeatsAfterDeadlock(t *testing.T) {
+	t.Parallel()
+	db, transactor := newAccounts(t)
+	var both, run sync.WaitGroup
+	both.Add(2)
+	for _, ids := range [][2]int{{1, 2}, {2, 1}} {
+		var once sync.Once
+		meet := func() { once.Do(func() { both.Done(); both.Wait() }) }
+		run.Go(func() {
+			if err := transactor.Do(t.Context(), add(ids[0], ids[1], meet, false)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	run.Wait()
+	if n := count(t, db, "SELECT sum(balance) FROM accounts"); n != 4 {
+		t.Errorf("the sum is %d, want 4", n)
+	}
+}
+
+// A function that keeps a deadlock to itself has lost half of what it did. It is told.
+func TestTransactorNoticesAnEarlyEnd(t *testing.T) {
+	t.Parallel()
+	_, transactor := newAccounts(t)
+	var both, run sync.WaitGroup
+	both.Add(2)
+	var mu sync.Mutex
+	var failed []error
+	for _, ids := range [][2]int{{1, 2}, {2, 1}} {
+		run.Go(func() {
+			err := transactor.Do(t.Context(), add(ids[0], ids[1], func() { both.Done(); both.Wait() }, true))
+			if err != nil {
+				mu.Lock()
+				failed = append(failed, err)
+				mu.Unlock()
+			}
+		})
+	}
+	run.Wait()
+	if len(failed) != 1 || !strings.Contains(failed[0].Error(), "ended before its time") || errors.Is(failed[0], postrider.ErrUncertain) {
+		t.Errorf("got %v, want one that has noticed", failed)
+	}
+}
+
+func TestTransactorOnOtherDatabases(t *testing.T) {
+	_, errDialect := classic.NewTransactor(new(sql.DB), classic.TransactorConfig{Config: classic.Config{Dialect: classic.PostgreSQL}})
+	_, errNil := classic.NewTransactor(nil, classic.TransactorConfig{Config: mysqlConfig})
+	_, errLevel := classic.NewTransactor(new(sql.DB), classic.TransactorConfig{Config: mysqlConfig, Isolation: sql.LevelSnapshot})
+	for err, want := range map[error]string{errDialect: "store/postgres", errNil: "db is nil", errLevel: "Isolation"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+	s := classictest.MariaDB(t) // without any tables
+	transactor := need(classic.NewTransactor(s.DB, classic.TransactorConfig{Config: mysqlConfig}))(t)
+	if err := transactor.Do(t.Context(), func(context.Context, *sql.Tx) error { return nil }); !errors.Is(err, postrider.ErrSchema) {
+		t.Errorf("got %v, want ErrSchema", err)
+	}
+}

@@ -1,0 +1,195 @@
+package adopt_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+// described is an outbox table as an application has it.
+type described struct {
+	preset string
+	table  string
+	// columns are those that the producer fills, in the order of row.
+	columns []string
+	row     func(e event) []any
+	// conditions in the words of the table
+	waits, published, failed string
+	attempts, lastError      string
+	// wire is the message ID that the broker sees of a row.
+	wire func(rowID string) string
+}
+
+// event is something that a producer tells.
+type event struct {
+	aggregate string
+	n         int // of the aggregate, from 1
+	kind      string
+	id        postrider.ID
+}
+
+func (e event) payload() string { return fmt.Sprintf(`{"n": %d, "of": %q}`, e.n, e.aggregate) }
+
+// cuid is an identifier like those that Prisma makes: text, and growing.
+func (e event) cuid() string { return "c" + strings.ReplaceAll(e.id.String(), "-", "")[:24] }
+
+func sameID(rowID string) string { return rowID }
+
+var all = []described{
+	{
+		preset: "events-bigserial", table: "outbox_events",
+		columns: []string{"aggregate_type", "aggregate_id", "event_type", "routing_key", "payload"},
+		row: func(e event) []any {
+			return []any{"order", e.aggregate, e.kind, "orders." + e.kind, e.payload()}
+		},
+		waits:     "status IN ('pending', 'processing')",
+		published: "status = 'published' AND published_at IS NOT NULL AND attempts = 0 AND last_error IS NULL",
+		failed:    "status = 'failed' AND published_at IS NULL",
+		attempts:  "attempts", lastError: "last_error",
+		wire: func(rowID string) string { return "outbox-" + rowID },
+	},
+	{
+		preset: "prisma", table: "Outbox",
+		columns: []string{"id", "aggregateType", "aggregateId", "eventType", "payload", "createdAt"},
+		row: func(e event) []any { // Prisma fills in the time when it writes the row
+			return []any{e.cuid(), "order", e.aggregate, e.kind, e.payload(), time.Now().UTC()}
+		},
+		waits:     "$processedAt$ IS NULL AND attempts = 0",
+		published: "$processedAt$ IS NOT NULL AND attempts = 0 AND $lastError$ IS NULL",
+		failed:    "$processedAt$ IS NULL AND attempts > 0",
+		attempts:  "attempts", lastError: "lastError",
+		wire: func(rowID string) string { return classic.DerivedID("Outbox", rowID).String() },
+	},
+	{
+		preset: "events-uuid", table: "outbox_events",
+		columns: []string{"id", "aggregate_id", "event_type", "payload"},
+		row: func(e event) []any {
+			return []any{e.id.String(), e.aggregate, e.kind, e.payload()}
+		},
+		waits:     "status = 'PENDING'",
+		published: "status = 'PUBLISHED' AND published_at IS NOT NULL AND retry_count = 0 AND error_message IS NULL",
+		failed:    "status = 'FAILED' AND published_at IS NULL",
+		attempts:  "retry_count", lastError: "error_message",
+		wire: sameID,
+	},
+	{
+		preset: "integration-events", table: "integration_event_outbox",
+		columns: []string{"type", "aggregate_type", "aggregate_id", "payload", "metadata", "dedup_key"},
+		row: func(e event) []any {
+			return []any{e.kind, "order", e.aggregate, e.payload(), `{"source": "shop"}`, fmt.Sprintf("order:%s:%d", e.aggregate, e.n)}
+		},
+		waits:     "status IN ('pending', 'processing')",
+		published: "status = 'published' AND published_at IS NOT NULL AND attempts = 0 AND last_error IS NULL",
+		failed:    "status = 'failed' AND published_at IS NULL",
+		attempts:  "attempts", lastError: "last_error",
+		wire: func(rowID string) string { return classic.DerivedID("integration_event_outbox", rowID).String() },
+	},
+	{
+		preset: "bento", table: "outbox",
+		columns: []string{"id", "tenant_id", "topic", "aggregate_id", "type", "payload", "headers"},
+		row: func(e event) []any {
+			return []any{e.id.String(), "acme", "orders", e.aggregate, e.kind, e.payload(), `{"source": "shop"}`}
+		},
+		waits:     "status IN ('NEW', 'PUBLISHING')",
+		published: "status = 'SENT' AND sent_at IS NOT NULL AND attempts = 0 AND last_error IS NULL",
+		failed:    "status = 'DEAD' AND sent_at IS NULL",
+		attempts:  "attempts", lastError: "last_error",
+		wire: sameID,
+	},
+}
+
+// debezium has no state: rows are gone when they are delivered.
+var debezium = described{
+	preset: "debezium", table: "outbox",
+	columns: []string{"id", "aggregatetype", "aggregateid", "type", "payload"},
+	row: func(e event) []any {
+		return []any{e.id.String(), "order", e.aggregate, e.kind, e.payload()}
+	},
+	wire: sameID,
+}
+
+// layout is how the engine knows the table.
+func (d *described) layout(t testing.TB) classic.Layout {
+	t.Helper()
+	p, ok := classic.PresetNamed(d.preset)
+	if !ok {
+		t.Fatalf("there is no preset %s", d.preset)
+	}
+	return p.Layout
+}
+
+// create makes the table as an application has it.
+func (d *described) create(t testing.TB, s classictest.Server) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + d.preset + "." + string(s.Dialect) + ".sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for statement := range strings.SplitSeq(string(text), ";\n") {
+		if strings.TrimSpace(statement) == "" {
+			continue
+		}
+		if _, err := s.DB.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%v\n%s", err, statement)
+		}
+	}
+}
+
+// quoted writes names between dollars as the server quotes them.
+func quoted(d classic.Dialect, condition string) string {
+	if d == classic.MySQL {
+		return strings.ReplaceAll(condition, "$", "`")
+	}
+	return strings.ReplaceAll(condition, "$", `"`)
+}
+
+func quote(d classic.Dialect, name string) string { return quoted(d, "$"+name+"$") }
+
+// insert is the statement of a producer, with the columns that it fills besides.
+func (d *described) insert(dialect classic.Dialect, more ...string) string {
+	var names, places []string
+	for i, name := range append(append([]string{}, d.columns...), more...) {
+		names = append(names, quote(dialect, name))
+		if dialect == classic.MySQL {
+			places = append(places, "?")
+		} else {
+			places = append(places, fmt.Sprintf("$%d", i+1))
+		}
+	}
+	return "INSERT INTO " + quote(dialect, d.table) + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(places, ", ") + ")"
+}
+
+// each runs a test for every described table on PostgreSQL and on MariaDB.
+func each(t *testing.T, tables []described, test func(t *testing.T, d described, s classictest.Server)) {
+	for i, d := range tables {
+		t.Run(d.preset, func(t *testing.T) {
+			t.Run("postgres", func(t *testing.T) {
+				t.Parallel() // they mostly wait
+				version := []string{"15", "18"}[i%2]
+				test(t, d, classictest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES"+version)))
+			})
+			t.Run("mariadb", func(t *testing.T) {
+				t.Parallel()
+				test(t, d, classictest.MariaDB(t))
+			})
+		})
+	}
+}
+
+func named(t testing.TB, preset string) described {
+	t.Helper()
+	for _, d := range all {
+		if d.preset == preset {
+			return d
+		}
+	}
+	t.Fatalf("%s is not described", preset)
+	return described{}
+}

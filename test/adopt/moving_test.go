@@ -1,0 +1,98 @@
+package adopt_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/classic/tolog"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+// moving is a move of a described table.
+type moving struct {
+	*tolog.Move
+	cfg    classic.Config
+	log    postgres.Config
+	outbox *postgres.SQLOutbox
+	server classictest.Server
+}
+
+func move(t *testing.T, d described, server classictest.Server) *moving {
+	t.Helper()
+	return moveLayout(t, d.layout(t), server)
+}
+
+func moveLayout(t *testing.T, layout classic.Layout, server classictest.Server) *moving {
+	t.Helper()
+	pool := pgtest.Pool(t, server.Address)
+	m := &moving{cfg: classic.Config{Dialect: classic.PostgreSQL, Layout: layout}, server: server}
+	classictest.Migrate(t, server, m.cfg)
+	m.log = pgtest.Schema(t, pool, postgres.Layout{})
+	var err error
+	if m.Move, err = tolog.New(pool, tolog.Config{Classic: m.cfg, Log: m.log}); err != nil {
+		t.Fatal(err)
+	}
+	if m.outbox, err = postgres.NewSQLOutbox(postgres.OutboxConfig{Config: m.log}); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// id is the ID of the message of a row.
+func (m *moving) id(rowID string) postrider.ID {
+	if id, err := postrider.ParseID(rowID); err == nil {
+		return id
+	}
+	return classic.DerivedID(m.cfg.Layout.Table, rowID)
+}
+
+// relay carries the log.
+func (m *moving) relay(t *testing.T, pub postrider.Publisher) {
+	t.Helper()
+	store, err := postgres.New(pgtest.Pool(t, m.server.Address), m.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := relay.New(store, pub, relay.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// caught keeps what is sent.
+type caught struct {
+	mu   sync.Mutex
+	msgs []postrider.Message
+}
+
+func (c *caught) Publish(_ context.Context, msgs []postrider.Message) []error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.msgs = append(c.msgs, msgs...)
+	return nil
+}
+
+func (c *caught) KeepsOrder() bool { return true }
+func (c *caught) Close() error     { return nil }
+
+func (c *caught) all() []postrider.Message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]postrider.Message(nil), c.msgs...)
+}

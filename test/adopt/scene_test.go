@@ -1,0 +1,190 @@
+package adopt_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/classic/classictest"
+)
+
+// scene is an application with an outbox table, and beside it the tables of the relays.
+type scene struct {
+	t      *testing.T
+	d      described
+	server classictest.Server
+	cfg    classic.Config
+	queue  *queue
+}
+
+func newScene(t *testing.T, d described, s classictest.Server) *scene {
+	t.Helper()
+	d.create(t, s)
+	cfg := classic.Config{Dialect: s.Dialect, Layout: d.layout(t)}
+	classictest.Migrate(t, s, cfg)
+	sc := &scene{t: t, d: d, server: s, cfg: cfg, queue: newQueue(t)}
+	// The business: numbers are drawn under the lock of the aggregate's row.
+	sc.exec("CREATE TABLE orders (id varchar(20) PRIMARY KEY, n int NOT NULL DEFAULT 0)")
+	return sc
+}
+
+func (s *scene) exec(statement string, args ...any) {
+	s.t.Helper()
+	if _, err := s.server.DB.ExecContext(s.t.Context(), statement, args...); err != nil {
+		s.t.Fatalf("%v\n%s", err, statement)
+	}
+}
+
+// start runs a relay until the returned function is called, or the test ends.
+func (s *scene) start(pub postrider.Publisher, cfg relay.Config) (stop func()) {
+	s.t.Helper()
+	store, err := classic.New(s.server.DB, s.cfg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cfg.Logger = slog.New(slog.NewTextHandler(s.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	r, err := relay.New(store, pub, cfg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.t.Errorf("relay: %v", err)
+		}
+	})
+	s.t.Cleanup(stop)
+	return stop
+}
+
+var errRollback = errors.New("rolled back on purpose")
+
+// change is a business transaction: the aggregate changes, and the outbox tells. One in six is rolled back.
+func (s *scene) change(ctx context.Context, aggregate string, kind string) (event, error) {
+	tx, err := s.server.DB.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return event{}, err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
+	e := event{aggregate: aggregate, kind: kind}
+	if _, err := tx.ExecContext(ctx, "UPDATE orders SET n = n + 1 WHERE id = '"+aggregate+"'"); err != nil {
+		return e, err
+	}
+	if err := tx.QueryRowContext(ctx, "SELECT n FROM orders WHERE id = '"+aggregate+"'").Scan(&e.n); err != nil {
+		return e, err
+	}
+	e.id = postrider.NewID()
+	if _, err := tx.ExecContext(ctx, s.d.insert(s.server.Dialect), s.d.row(e)...); err != nil {
+		return e, fmt.Errorf("%w: %s", err, s.d.insert(s.server.Dialect))
+	}
+	if kind != nowhere && rand.IntN(6) == 0 {
+		return e, errRollback
+	}
+	return e, tx.Commit()
+}
+
+// produce lets four processes of the application work, and returns how many messages they have committed.
+func (s *scene) produce(aggregates, transactions int) (committed int) {
+	s.t.Helper()
+	for i := range aggregates {
+		s.exec(fmt.Sprintf("INSERT INTO orders (id) VALUES ('o%d')", i))
+	}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range transactions {
+				_, err := s.change(s.t.Context(), fmt.Sprintf("o%d", rand.IntN(aggregates)), "order.changed")
+				mu.Lock()
+				if err == nil {
+					committed++
+				} else if !errors.Is(err, errRollback) {
+					s.t.Error(err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return committed
+}
+
+// count is how many rows of the outbox fulfil a condition, in the table's own words.
+func (s *scene) count(condition string) (n int) {
+	s.t.Helper()
+	query := "SELECT count(*) FROM " + quote(s.server.Dialect, s.d.table) + " WHERE " + quoted(s.server.Dialect, condition)
+	if err := s.server.DB.QueryRowContext(s.t.Context(), query).Scan(&n); err != nil {
+		s.t.Fatalf("%v\n%s", err, query)
+	}
+	return n
+}
+
+// until waits for something to become true.
+func until(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("in 20 s it did not come true that %s", what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// rowIDs are the IDs of all rows.
+func (s *scene) rowIDs() map[string]bool {
+	s.t.Helper()
+	rows, err := s.server.DB.QueryContext(s.t.Context(), "SELECT id FROM "+quote(s.server.Dialect, s.d.table))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer rows.Close()
+	ids := make(map[string]bool)
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			s.t.Fatal(err)
+		}
+		ids[id] = true
+	}
+	return ids
+}
+
+// inOrder fails if messages of an aggregate came out of order, and returns how many different ones came.
+func inOrder(t testing.TB, came []arrival) (different int) {
+	t.Helper()
+	last := make(map[string]int)
+	seen := make(map[string]bool)
+	for _, a := range came {
+		if seen[a.id] {
+			continue
+		}
+		seen[a.id] = true
+		if a.N <= last[a.Of] {
+			t.Errorf("of %s, %d came after %d", a.Of, a.N, last[a.Of])
+		}
+		last[a.Of] = a.N
+	}
+	return len(seen)
+}
+
+func open(t testing.TB, address string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("pgx", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
