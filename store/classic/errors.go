@@ -35,3 +35,10 @@ func isDuplicate(err error) bool {
 	number, state := code(err)
 	return number == 1062 || number == 0 && state == "23505"
 }
+
+// isThere reports that another session has created the same table meanwhile: PostgreSQL may find its row, its type or the table
+// itself.
+func isThere(err error) bool {
+	_, state := code(err)
+	return isDuplicate(err) || state == "42P07" || state == "42710"
+}

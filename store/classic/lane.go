@@ -17,6 +17,7 @@ type lane struct {
 	// may have seen them wait.
 	known   map[string]bool
 	settled []string // rows to be forgotten when the next read begins
+	read    time.Time
 }
 
 // handed is a message that was handed out.
@@ -51,6 +52,12 @@ func (l *lane) hand(records []record) *page {
 		})
 	}
 	return &page{l, from, from + len(records)}
+}
+
+// worthReading is false while little is wanted of a shard of which much is handed out: a read passes all of that again. A relay
+// that falls behind would spend its time on it. So the shard is read when more is wanted, or a moment later.
+func (l *lane) worthReading(limit int, now time.Time) bool {
+	return len(l.known) < 500 || limit > len(l.known)/2 || now.Sub(l.read) > 100*time.Millisecond
 }
 
 // refresh forgets what was settled before a read begins.

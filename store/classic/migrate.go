@@ -82,7 +82,7 @@ const createMigrations = `CREATE TABLE IF NOT EXISTS {migrations} (version integ
 // created it meanwhile.
 func (m *Migrator) begin(ctx context.Context) error {
 	_, err := m.db.ExecContext(ctx, m.cfg.in(createMigrations))
-	if isDuplicate(err) {
+	if isThere(err) {
 		_, err = m.db.ExecContext(ctx, m.cfg.in(createMigrations))
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/postrider/postrider"
 )
@@ -46,10 +47,12 @@ func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.B
 
 // asks returns what is wanted of shards that are held, beginning with another one each time.
 func (f *feed) asks(want []postrider.Demand) (asks []*ask, closed bool) {
+	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, d := range want {
-		if l := f.lanes[d.Shard]; l != nil && d.Limit > 0 {
+		if l := f.lanes[d.Shard]; l != nil && d.Limit > 0 && l.worthReading(d.Limit, now) {
+			l.read = now
 			l.refresh()
 			asks = append(asks, &ask{Demand: d, lane: l, known: l.known})
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// settleChunk is how many rows one statement marks.
+// settleChunk is how many messages one transaction settles at most. A backlog is settled in many: one that took longer than the
+// caller has patience would be undone, and tried again with even more to do.
 const settleChunk = 2000
 
 // move is how far a mark settles a shard.
@@ -40,10 +41,24 @@ func (f *feed) Release(ctx context.Context, marks []postrider.Mark) error {
 }
 
 func (f *feed) settle(ctx context.Context, marks []postrider.Mark, release bool) (lost []int, err error) {
-	moves, shards, err := f.moves(marks)
-	if err != nil || len(shards) == 0 {
-		return nil, err
+	for rest := true; rest; {
+		var gone []int
+		if gone, rest, err = f.settleSome(ctx, marks, release); err != nil {
+			return nil, err
+		}
+		lost = append(lost, gone...)
+		marks = slices.DeleteFunc(slices.Clone(marks), func(m postrider.Mark) bool { return slices.Contains(gone, m.Shard) })
 	}
+	return lost, nil
+}
+
+// settleSome does so in one transaction, and reports whether there is a rest; then nothing is released yet.
+func (f *feed) settleSome(ctx context.Context, marks []postrider.Mark, release bool) (lost []int, rest bool, err error) {
+	moves, shards, rest, err := f.moves(marks)
+	if err != nil || len(shards) == 0 {
+		return nil, false, err
+	}
+	release = release && !rest
 	var kept []int
 	note := false
 	err = f.fenced(ctx, shards, func(tx *sql.Tx, held []int) error {
@@ -53,7 +68,7 @@ func (f *feed) settle(ctx context.Context, marks []postrider.Mark, release bool)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,18 +95,18 @@ func (f *feed) settle(ctx context.Context, marks []postrider.Mark, release bool)
 			}
 		}
 	}
-	return lost, nil
+	return lost, rest, nil
 }
 
-// moves returns what the marks ask for, and their shards; a shard that the member does not hold has no move.
-func (f *feed) moves(marks []postrider.Mark) (map[int]*move, []int, error) {
-	moves := make(map[int]*move)
-	var shards []int
+// moves returns what the marks ask for, up to settleChunk messages, and their shards; a shard that the member does not hold has no
+// move.
+func (f *feed) moves(marks []postrider.Mark) (moves map[int]*move, shards []int, rest bool, _ error) {
+	moves = make(map[int]*move)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range marks {
 		if m.Batch != nil && m.Batch.Shard != m.Shard {
-			return nil, nil, fmt.Errorf("mark of shard %d with a batch of shard %d", m.Shard, m.Batch.Shard)
+			return nil, nil, false, fmt.Errorf("mark of shard %d with a batch of shard %d", m.Shard, m.Batch.Shard)
 		}
 		if !slices.Contains(shards, m.Shard) {
 			shards = append(shards, m.Shard)
@@ -106,7 +121,16 @@ func (f *feed) moves(marks []postrider.Mark) (map[int]*move, []int, error) {
 		}
 		moves[m.Shard] = &move{lane: l, to: to}
 	}
-	for _, m := range moves {
+	budget := settleChunk
+	for _, shard := range shards {
+		m := moves[shard]
+		if m == nil {
+			continue
+		}
+		if most := m.lane.base + budget; m.to > most {
+			m.to, rest = most, true
+		}
+		budget -= m.to - m.lane.base
 		for i, h := range m.lane.handed {
 			switch {
 			case m.lane.base+i >= m.to:
@@ -120,7 +144,7 @@ func (f *feed) moves(marks []postrider.Mark) (map[int]*move, []int, error) {
 			m.done = append(m.done, h.rowID)
 		}
 	}
-	return moves, shards, nil
+	return moves, shards, rest, nil
 }
 
 // write does what the moves of the shards held ask for. It reports whether the feed's entry was told.

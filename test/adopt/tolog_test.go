@@ -25,7 +25,7 @@ import (
 func TestToLog(t *testing.T) {
 	messages := 10_000
 	if os.Getenv("POSTRIDER_LONG") != "" {
-		messages = 200_000
+		messages = 225_000 // of which a tenth is rolled back
 	}
 	s := newShop(t, 500)
 	w := s.write(8, messages)

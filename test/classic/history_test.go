@@ -25,7 +25,7 @@ func TestHistory(t *testing.T) {
 		s := open(t)
 		messages := int64(20_000) // of which a quarter is rolled back
 		if os.Getenv("POSTRIDER_LONG") != "" {
-			messages = 135_000
+			messages = 140_000
 		}
 		classictest.Migrate(t, s, classic.Config{})
 		const lease = 2 * time.Second
