@@ -104,16 +104,17 @@ func (f *feed) waiting(asks []*ask) *stmt {
 	if !t.layout.native {
 		return t.adopted(f.name, asks, "", 0)
 	}
-	s, index := t.cfg.stmt(), ""
-	if t.cfg.Dialect == MySQL { // or old statistics could make it prefer the order of the primary key
-		index = " FORCE INDEX (" + t.quote(t.cfg.Prefix+"outbox_waiting") + ")"
+	// Old statistics could make a server prefer the primary key for the order, and walk past all that was delivered.
+	s, index, order := t.cfg.stmt(), "", t.order[0]+" + 0" // which only the index of what waits has
+	if t.cfg.Dialect == MySQL {
+		index, order = " FORCE INDEX ("+t.quote(t.cfg.Prefix+"outbox_waiting")+")", t.order[0]
 	}
 	for i, a := range asks {
 		if i > 0 {
 			s.sql(" UNION ALL ")
 		}
 		s.sql("(SELECT ", t.rowID, ", ", strconv.Itoa(a.Shard), " FROM ", t.name, index, " WHERE ", t.wait, " AND shard = ", strconv.Itoa(a.Shard),
-			" ORDER BY ", t.order[0], " LIMIT ").number(int64(a.Limit + len(a.known) + 1)).sql(")")
+			" ORDER BY ", order, " LIMIT ").number(int64(a.Limit + len(a.known) + 1)).sql(")")
 	}
 	return s
 }
