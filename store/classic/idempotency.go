@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/idempotency"
+	"github.com/postrider/postrider/internal/retrying"
 )
 
 // Idempotency keeps the keys of HTTP requests and the answers to them, in the database that the handlers write to: MySQL or
@@ -151,7 +152,7 @@ func (s *Idempotency) add(ctx context.Context, c idempotency.Claim, token string
 		word(string(c.Fingerprint[:])).sql(",").word(token).sql(",").later("{now}", lease).sql(",").later("{now}", retention).sql(")")
 	for n := 1; ; n++ {
 		_, err := st.exec(ctx, s.db)
-		if !yielded(err) || n >= attempts || !backOff(ctx, time.Millisecond, 20*time.Millisecond, n) {
+		if !yielded(err) || n >= attempts || !retrying.Pause(ctx, time.Millisecond, 20*time.Millisecond, n) {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/internal/retrying"
 )
 
 // handleAttempts is how often a transaction is begun that the server gives up for the sake of others.
@@ -43,7 +44,7 @@ func (s *Inbox) Handle(ctx context.Context, consumer string, msgs []postrider.Me
 			return verdicts, nil
 		}
 		again := errors.Is(err, errFreed) || errors.Is(err, errMoved) || yielded(err)
-		if !again || n >= handleAttempts || !backOff(ctx, time.Millisecond, 20*time.Millisecond, n) {
+		if !again || n >= handleAttempts || !retrying.Pause(ctx, time.Millisecond, 20*time.Millisecond, n) {
 			return nil, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/internal/retrying"
 )
 
 // Retry implements [inbox.Store]. An attempt that the server gives up for the sake of others does not count.
@@ -24,7 +25,7 @@ func (s *Inbox) Retry(ctx context.Context, consumer string, work func(context.Co
 			}
 			return judge(d, failed), nil
 		})
-		if !yielded(err) || n >= handleAttempts || !backOff(ctx, time.Millisecond, 20*time.Millisecond, n) {
+		if !yielded(err) || n >= handleAttempts || !retrying.Pause(ctx, time.Millisecond, 20*time.Millisecond, n) {
 			return a, err
 		}
 	}

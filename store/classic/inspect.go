@@ -155,11 +155,5 @@ func each(ctx context.Context, db *sql.DB, statement string, args []any, f func(
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // Err says it
-	for rows.Next() {
-		if err := f(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return eachRow(rows, f)
 }

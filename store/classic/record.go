@@ -4,11 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/headers"
 )
 
 // record is a row of the table.
@@ -199,22 +199,9 @@ func (t *table) notYet(column string) string {
 	return "CASE WHEN " + t.quote(column) + " > " + t.now() + " THEN " + t.micros(column) + " END"
 }
 
-// headersOf reads a JSON object. A value that is not a string keeps its JSON form, and so does what is not an object.
 func headersOf(text []byte) map[string]string {
-	if len(text) == 0 || string(text) == "null" {
+	if string(text) == "null" {
 		return nil
 	}
-	var raw map[string]json.RawMessage
-	if json.Unmarshal(text, &raw) != nil {
-		return map[string]string{"headers": string(text)}
-	}
-	headers := make(map[string]string, len(raw))
-	for name, value := range raw {
-		var s string
-		if json.Unmarshal(value, &s) != nil {
-			s = string(value)
-		}
-		headers[name] = s
-	}
-	return headers
+	return headers.Parse(text)
 }

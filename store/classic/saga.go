@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/retrying"
 	"github.com/postrider/postrider/saga"
 )
 
@@ -40,7 +41,7 @@ const sagaTries = 5
 func (s *Sagas) Do(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
 	for n := 1; ; n++ {
 		err := s.once(ctx, f)
-		if !yielded(err) || n >= sagaTries || !backOff(ctx, time.Millisecond, 20*time.Millisecond, n) {
+		if !yielded(err) || n >= sagaTries || !retrying.Pause(ctx, time.Millisecond, 20*time.Millisecond, n) {
 			return err
 		}
 	}
@@ -168,7 +169,7 @@ func (s *Sagas) Hold(ctx context.Context, tx *sql.Tx, name, id, step string) (bo
 func (s *Sagas) holdSoon(ctx context.Context, tx *sql.Tx, name, id, step string) (held bool, err error) {
 	for n := 1; ; n++ {
 		held, err = s.Hold(ctx, tx, name, id, step)
-		if held || err != nil || n > 7 || !backOff(ctx, time.Millisecond, time.Second, n) {
+		if held || err != nil || n > 7 || !retrying.Pause(ctx, time.Millisecond, time.Second, n) {
 			return held, err
 		}
 	}

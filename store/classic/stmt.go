@@ -127,6 +127,11 @@ func (s *stmt) each(ctx context.Context, q querier, f func(scan func(...any) err
 	if err != nil {
 		return err
 	}
+	return eachRow(rows, f)
+}
+
+// eachRow calls f for each row of an answer, and closes it.
+func eachRow(rows *sql.Rows, f func(scan func(...any) error) error) error {
 	defer rows.Close() //nolint:errcheck // Err says it
 	for rows.Next() {
 		if err := f(rows.Scan); err != nil {

@@ -5,10 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/retrying"
 )
 
 // TransactorConfig is how transactions are run.
@@ -34,40 +34,13 @@ type TransactorConfig struct {
 }
 
 func (c TransactorConfig) withDefaults(db *sql.DB) (TransactorConfig, error) {
-	var errs []error
-	var err error
-	if c.Config, err = c.Config.forConsumers(db, "NewSQLTransactor"); err != nil {
-		errs = append(errs, err)
-	}
-	switch c.Isolation {
-	case sql.LevelDefault:
-		c.Isolation = sql.LevelReadCommitted
-	case sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable:
-	default:
-		errs = append(errs, fmt.Errorf("classic: Isolation is %v: want Read Committed, Repeatable Read or Serializable", c.Isolation))
-	}
-	if c.MaxAttempts == 0 {
-		c.MaxAttempts = 5
-	}
-	if c.Patience == 0 {
-		c.Patience = 30 * time.Second
-	}
-	if c.BackoffMax == 0 {
-		c.BackoffMax = max(time.Second, c.BackoffMin)
-	}
-	if c.BackoffMin == 0 {
-		c.BackoffMin = min(10*time.Millisecond, max(c.BackoffMax, 0))
-	}
-	if c.MaxAttempts < 0 {
-		errs = append(errs, fmt.Errorf("classic: MaxAttempts is %d: want at least 1", c.MaxAttempts))
-	}
-	if c.Patience < 0 || c.BackoffMin < 0 || c.BackoffMax < 0 {
-		errs = append(errs, fmt.Errorf("classic: Patience is %v, BackoffMin %v, BackoffMax %v: want more than 0",
-			c.Patience, c.BackoffMin, c.BackoffMax))
-	} else if c.BackoffMin > c.BackoffMax {
-		errs = append(errs, fmt.Errorf("classic: BackoffMin of %v and BackoffMax of %v contradict each other", c.BackoffMin, c.BackoffMax))
-	}
-	return c, errors.Join(errs...)
+	var wrong error
+	c.Config, wrong = c.Config.forConsumers(db, "NewSQLTransactor")
+	plan, err := retrying.Plan{
+		Isolation: c.Isolation, MaxAttempts: c.MaxAttempts, BackoffMin: c.BackoffMin, BackoffMax: c.BackoffMax, Patience: c.Patience,
+	}.WithDefaults("classic")
+	c.Isolation, c.MaxAttempts, c.BackoffMin, c.BackoffMax, c.Patience = plan.Isolation, plan.MaxAttempts, plan.BackoffMin, plan.BackoffMax, plan.Patience
+	return c, errors.Join(wrong, err)
 }
 
 // Transactor runs functions in transactions of MySQL or MariaDB. It is safe for concurrent use.
@@ -106,7 +79,7 @@ func (t *Transactor) Do(ctx context.Context, f func(ctx context.Context, tx *sql
 		if attempt >= t.cfg.MaxAttempts {
 			return fmt.Errorf("classic: given up after %d attempts: %w", attempt, err)
 		}
-		if !backOff(ctx, t.cfg.BackoffMin, t.cfg.BackoffMax, attempt) {
+		if !retrying.Pause(ctx, t.cfg.BackoffMin, t.cfg.BackoffMax, attempt) {
 			return fmt.Errorf("classic: %w after %d attempts: %w", ctx.Err(), attempt, err)
 		}
 	}
@@ -193,20 +166,4 @@ func early(ctx context.Context, when string, err error) (again bool, _ error) {
 		return false, fmt.Errorf("classic: %s: %w", when, ctx.Err())
 	}
 	return yielded(err) || isLost(err), fmt.Errorf("classic: %s: %w", when, explained(err))
-}
-
-// backOff sleeps after the nth failure and reports whether ctx is still alive then.
-func backOff(ctx context.Context, shortest, longest time.Duration, n int) bool {
-	d := longest
-	if n <= 30 && shortest<<(n-1) < longest {
-		d = shortest << (n - 1)
-	}
-	timer := time.NewTimer(d + rand.N(d/2+1))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

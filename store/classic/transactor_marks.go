@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/postrider/postrider/internal/retrying"
 )
 
 // marks are what the transactions of one program leave behind. Nil leaves nothing.
@@ -90,7 +92,7 @@ func (m *mark) resolve(ctx context.Context, patience time.Duration) (committed b
 		if committed, doubt = m.ask(ctx); doubt == nil {
 			return committed, nil
 		}
-		if !backOff(ctx, askAgainMin, askAgainMax, n) {
+		if !retrying.Pause(ctx, askAgainMin, askAgainMax, n) {
 			m.doubt = true
 			return false, fmt.Errorf("asked %d times in %v: %w", n, patience, doubt)
 		}

@@ -2,11 +2,11 @@ package postgres
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/headers"
 )
 
 // decoder reads values in PostgreSQL's binary form. It remembers the first error and goes on.
@@ -91,24 +91,5 @@ func (d *decoder) headers(b []byte) map[string]string {
 	if len(b) < 2 {
 		return nil
 	}
-	return headersOf(b[1:]) // the first byte is the version of the format
-}
-
-func headersOf(text []byte) map[string]string {
-	if len(text) == 0 {
-		return nil
-	}
-	var raw map[string]json.RawMessage
-	if json.Unmarshal(text, &raw) != nil {
-		return map[string]string{"headers": string(text)}
-	}
-	headers := make(map[string]string, len(raw))
-	for name, value := range raw {
-		var s string
-		if json.Unmarshal(value, &s) != nil {
-			s = string(value)
-		}
-		headers[name] = s
-	}
-	return headers
+	return headers.Parse(b[1:]) // the first byte is the version of the format
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/headers"
 )
 
 // deferredColumns are those of table deferred, d, in the order of deferredRow.targets; briefColumns are without the payload.
@@ -55,7 +56,7 @@ func (r *deferredRow) deferred() postrider.Deferred {
 		Payload: r.payload, ContentType: value(r.contentType), SchemaVersion: int(value(r.version)), SchemaID: value(r.schemaID),
 		DedupKey: value(r.dedup), OccurredAt: value(r.occurredAt).UTC(), DeliverAfter: value(r.deliverAfter).UTC(),
 		Priority: int(value(r.priority)), CorrelationID: value(r.correlation), CausationID: value(r.causationKey),
-		Headers: headersOf(r.headers),
+		Headers: headers.Parse(r.headers),
 	}
 	return d
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/retrying"
 )
 
 // TransactorConfig is how transactions are run.
@@ -37,40 +37,13 @@ type TransactorConfig struct {
 }
 
 func (c TransactorConfig) withDefaults() (TransactorConfig, error) {
-	var errs []error
-	var err error
-	if c.Config, err = c.Config.withDefaults(); err != nil {
-		errs = append(errs, err)
-	}
-	switch c.Isolation {
-	case sql.LevelDefault:
-		c.Isolation = sql.LevelReadCommitted
-	case sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable:
-	default:
-		errs = append(errs, fmt.Errorf("postgres: Isolation is %v: want Read Committed, Repeatable Read or Serializable", c.Isolation))
-	}
-	if c.MaxAttempts == 0 {
-		c.MaxAttempts = 5
-	}
-	if c.Patience == 0 {
-		c.Patience = 30 * time.Second
-	}
-	if c.BackoffMax == 0 {
-		c.BackoffMax = max(time.Second, c.BackoffMin)
-	}
-	if c.BackoffMin == 0 {
-		c.BackoffMin = min(10*time.Millisecond, max(c.BackoffMax, 0))
-	}
-	if c.MaxAttempts < 0 {
-		errs = append(errs, fmt.Errorf("postgres: MaxAttempts is %d: want at least 1", c.MaxAttempts))
-	}
-	if c.Patience < 0 || c.BackoffMin < 0 || c.BackoffMax < 0 {
-		errs = append(errs, fmt.Errorf("postgres: Patience is %v, BackoffMin %v, BackoffMax %v: want more than 0",
-			c.Patience, c.BackoffMin, c.BackoffMax))
-	} else if c.BackoffMin > c.BackoffMax {
-		errs = append(errs, fmt.Errorf("postgres: BackoffMin of %v and BackoffMax of %v contradict each other", c.BackoffMin, c.BackoffMax))
-	}
-	return c, errors.Join(errs...)
+	var wrong error
+	c.Config, wrong = c.Config.withDefaults()
+	plan, err := retrying.Plan{
+		Isolation: c.Isolation, MaxAttempts: c.MaxAttempts, BackoffMin: c.BackoffMin, BackoffMax: c.BackoffMax, Patience: c.Patience,
+	}.WithDefaults("postgres")
+	c.Isolation, c.MaxAttempts, c.BackoffMin, c.BackoffMax, c.Patience = plan.Isolation, plan.MaxAttempts, plan.BackoffMin, plan.BackoffMax, plan.Patience
+	return c, errors.Join(wrong, err)
 }
 
 // Transactor runs functions in pgx transactions. It is safe for concurrent use.
@@ -138,7 +111,7 @@ func (t *transactor[Tx]) do(ctx context.Context, f func(context.Context, Tx) err
 		if attempt >= t.cfg.MaxAttempts {
 			return fmt.Errorf("postgres: given up after %d attempts: %w", attempt, err)
 		}
-		if !pause(ctx, t.cfg.BackoffMin, t.cfg.BackoffMax, attempt) {
+		if !retrying.Pause(ctx, t.cfg.BackoffMin, t.cfg.BackoffMax, attempt) {
 			return fmt.Errorf("postgres: %w after %d attempts: %w", ctx.Err(), attempt, err)
 		}
 	}
@@ -217,20 +190,4 @@ func (t *transactor[Tx]) early(ctx context.Context, when string, err error) (aga
 	}
 	t.questions.Store(nil) // the server, or its schema, may be another
 	return yielded(err) || lost(err), fmt.Errorf("postgres: %s: %w", when, explain(err))
-}
-
-// pause sleeps after the nth failure and reports whether ctx is still alive then.
-func pause(ctx context.Context, shortest, longest time.Duration, n int) bool {
-	d := longest
-	if n <= 30 && shortest<<(n-1) < longest {
-		d = shortest << (n - 1)
-	}
-	timer := time.NewTimer(d + rand.N(d/2+1))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/postrider/postrider/internal/retrying"
 )
 
 // mark is what is noted of a transaction before its COMMIT.
@@ -152,7 +154,7 @@ func (t *transactor[Tx]) resolve(ctx context.Context, asks *questions, m mark) (
 		if errors.Is(err, errOpen) {
 			t.abandon(ctx, m)
 		}
-		if !pause(ctx, askAgainMin, askAgainMax, n) {
+		if !retrying.Pause(ctx, askAgainMin, askAgainMax, n) {
 			return false, fmt.Errorf("asked %d times in %v: %w", n, t.cfg.Patience, err)
 		}
 	}
