@@ -19,7 +19,7 @@ var migrationFiles embed.FS
 
 // migrations are in order; the version of each is its index plus one.
 var migrations = []string{"001_log", "002_enqueue", "003_relay", "004_retention", "005_deferred", "006_operator", "007_lanes",
-	"008_inbox", "009_idempotency", "010_saga", "011_patrol", "012_console",
+	"008_inbox", "009_idempotency", "010_saga", "011_patrol", "012_console", "013_claim_keys",
 }
 
 // SchemaVersion is the version of the tables and functions that this package works with.

@@ -25,6 +25,7 @@ GRANT INSERT (id, type, aggregate_type, aggregate_id, key, topic, routing_key, t
               schema_id, dedup_key, occurred_at, correlation_id, causation_id, headers, payload,
               deliver_after, priority)
   ON @schema@.messages TO "@name@_producer";
+GRANT EXECUTE ON FUNCTION @schema@.claim_keys(text[]) TO "@name@_producer";
 
 GRANT SELECT, INSERT ON @schema@.generation TO "@name@_producer", "@name@_consumer";
 

@@ -1,0 +1,1 @@
+GRANT EXECUTE ON FUNCTION @schema@.claim_keys(text[]) TO PUBLIC;
