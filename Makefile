@@ -1,8 +1,13 @@
 .DEFAULT_GOAL := help
-.PHONY: help build build-all test check check-long lint reference fmt bench docs docs-serve services services-down clean orm demo demo-crash demo-dead-letter demo-partition demo-deploy demo-stop dist chart
+.PHONY: help build build-all test check check-long campaign lint security fuzz reference fmt bench scale soak docs docs-serve services services-down clean orm demo demo-crash demo-dead-letter demo-partition demo-deploy demo-stop dist chart planted peers peers-held peers-stock peers-table points
 
 # Of the demo: rabbitmq, nats or asynq.
 QUEUE ?= rabbitmq
+
+# Of scale and soak.
+BROKERS ?= nats kafka rabbitmq
+BROKER ?= nats
+FOR ?= 1h
 
 # One go command a module: ./... does not cross module borders.
 MODULES = $(shell go list -m -f '{{.Dir}}')
@@ -28,6 +33,12 @@ check-long: ## check with all server versions and the long tests
 lint: ## golangci-lint and shellcheck
 	@dev/lint
 
+security: ## gosec, and known vulnerabilities; builds both first, which takes minutes once
+	@dev/security
+
+fuzz: ## Every fuzz target for FUZZTIME each, default 1m; needs postgres15 and mariadb
+	@dev/fuzz
+
 reference: ## Write docs/reference anew from the code; needs postgres15
 	@set -e; env="$$(dev/services env)"; eval "$$env"; \
 	(cd cmd/postrider && go test -run 'Reference$$' -update .); \
@@ -39,6 +50,22 @@ fmt: ## Format all Go files
 bench: ## Go benchmarks of all modules against the servers that run
 	@set -e; env="$$(dev/services env)"; eval "$$env"; \
 	for m in $(MODULES); do (cd $$m && go test -run '^$$' -bench . -benchmem ./...); done
+
+scale: ## Measure the constants of docs/scale.md anew, a quarter of an hour on a quiet machine; BROKERS="nats redis" for others
+	@dev/services up postgres18@scale $(BROKERS)
+	@go build -o bin/postrider ./cmd/postrider
+	@set -e; env="$$(dev/services env)"; eval "$$env"; export DATABASE_URL=$$POSTRIDER_TEST_POSTGRES18_SCALE; \
+	bin/postrider bench scale $(BROKERS:%=--broker %) --json >bin/constants.json; \
+	mv bin/constants.json cmd/postrider/internal/scale/measured.json; \
+	cd cmd/postrider && go test -count=1 -run TestScalePage -update .
+
+soak: ## Run an hour at 70 % load and judge whether anything grows; FOR=10m, BROKER=rabbitmq for others
+	@dev/services up postgres18@scale $(BROKER)
+	@go build -o bin/postrider ./cmd/postrider
+	@set -e; env="$$(dev/services env)"; eval "$$env"; export DATABASE_URL=$$POSTRIDER_TEST_POSTGRES18_SCALE; \
+	bin/postrider bench soak --for $(FOR) --load 70% --broker $(BROKER) --svg bin/soak.svg --json >bin/soak.json; \
+	mv bin/soak.json bin/soak.svg docs/scale/; \
+	cd cmd/postrider && go test -count=1 -run TestScalePage -update .
 
 docs: ## Build the documentation site into dist/docs
 	@dev/services install hugo
@@ -57,10 +84,45 @@ chart: ## Render the Helm chart again, and check it; builds helm first, which ta
 	@GOWORK=off go -C dev/tools/kube build -o $(CURDIR)/bin/helm helm.sh/helm/v4/cmd/helm
 	@go -C test test -count=1 -run 'Chart|Objects' ./deploy -update
 
+points: ## Kill, cut and delay at every statement and every call of a broker, in all ways; needs postgres18, nats, rabbitmq
+	@set -e; env="$$(dev/services env)"; eval "$$env"; CI=true POSTRIDER_LONG=1 go -C test test -count=1 -timeout 60m -run TestPoints -v ./points
+
+simulation: ## Play 100,000 plans of what can go wrong with relays in simulated time; SEEDS for another number
+	@POSTRIDER_SEEDS=$(or $(SEEDS),100000) go -C test test -count=1 -timeout 6h -v ./simulation
+
+planted: ## Plant known bugs, one at a time, and want a short fault campaign to catch each; BUGS="F01 F09" for some
+	@go run ./test/planted/cmd/planted hunt $(BUGS)
+
 orm: ## Generate the code of ent and sqlc in examples/orm again; builds sqlc first, which takes minutes once
 	@cd examples/orm/ent && GOWORK=off go generate ./...
 	@GOWORK=off go -C dev/tools/sqlc build -o $(CURDIR)/bin/sqlc github.com/sqlc-dev/sqlc/cmd/sqlc
 	@cd examples/orm/sqlc && $(CURDIR)/bin/sqlc generate
+
+# Of the campaign. One fault comes every 9 seconds.
+MINUTES ?= 10
+SEED ?= 0
+POSTGRES ?= 15
+campaign: ## Run the fault campaign, 10 minutes of it; MINUTES, SEED and POSTGRES=18 for another one
+	@go build -o bin/postrider ./cmd/postrider
+	@go build -o bin/campaign ./test/campaign/cmd/campaign
+	@bin/campaign skewed $(CURDIR)/bin/postrider-skewed
+	@bin/campaign run --minutes $(MINUTES) --seed $(SEED) --postgres $(POSTGRES) --skewed $(CURDIR)/bin/postrider-skewed
+
+# Of the comparison: repetitions, seconds of each figure, seconds that the old transaction stays open.
+REPEAT ?= 3
+SECONDS ?= 4
+HOLD ?= 60
+peers: ## Measure Postrider beside Debezium, Watermill, River and others, an hour; REPEAT, SECONDS and HOLD
+	@test/peers/run --repeat $(REPEAT) --phase $(SECONDS)s --hold $(HOLD)s
+
+peers-held: ## The same with a transaction that is open for ten minutes, an hour and a half
+	@OUT=docs/comparison/held.jsonl test/peers/run --works held --repeat 1 --hold 10m
+
+peers-stock: ## The same with all settings of the peers as they are by default, five minutes
+	@OUT=docs/comparison/stock.jsonl test/peers/run --works steady --brokers kafka --stock --repeat $(REPEAT) --phase $(SECONDS)s
+
+peers-table: ## Write tables and plots of the comparison anew from its results
+	@go run ./test/peers table --page docs/comparison.md --plots docs/comparison docs/comparison/*.jsonl
 
 services: ## Start the servers the tests need
 	@dev/services up postgres15 postgres18 pgbouncer postgres15@crash postgres18@crash postgres15@e2e postgres18@e2e

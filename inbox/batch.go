@@ -3,7 +3,9 @@ package inbox
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/postrider/postrider"
 )
@@ -20,6 +22,7 @@ type batcher[Tx any] struct {
 }
 
 type delivery struct {
+	ctx  context.Context
 	m    postrider.Message
 	done chan struct{} // closed when the outcome is known, or when it is this one's turn to lead
 	lead bool
@@ -27,7 +30,7 @@ type delivery struct {
 }
 
 func (b *batcher[Tx]) receive(ctx context.Context, m postrider.Message) error {
-	d := &delivery{m: m, done: make(chan struct{})}
+	d := &delivery{ctx: ctx, m: m, done: make(chan struct{})}
 	b.mu.Lock()
 	b.waiting = append(b.waiting, d)
 	if b.leading {
@@ -43,7 +46,7 @@ func (b *batcher[Tx]) receive(ctx context.Context, m postrider.Message) error {
 	b.waiting = b.waiting[len(mine):]
 	b.mu.Unlock()
 
-	b.run(ctx, mine)
+	b.run(mine)
 
 	b.mu.Lock()
 	b.leading = len(b.waiting) > 0
@@ -60,13 +63,22 @@ func (b *batcher[Tx]) receive(ctx context.Context, m postrider.Message) error {
 	return d.err
 }
 
-// run handles a batch and, where that fails, each of its messages alone.
-func (b *batcher[Tx]) run(ctx context.Context, batch []*delivery) {
+// run handles a batch and, where that fails, each of its messages alone. Those that nobody waits for any more come again.
+func (b *batcher[Tx]) run(batch []*delivery) {
 	in := b.inbox
+	batch = slices.DeleteFunc(slices.Clone(batch), func(d *delivery) bool {
+		d.err = d.ctx.Err()
+		return d.err != nil
+	})
+	if len(batch) == 0 {
+		return
+	}
 	msgs := make([]postrider.Message, len(batch))
 	for i, d := range batch {
 		msgs[i] = d.m
 	}
+	ctx, cancel := together(batch)
+	defer cancel()
 	verdicts, err := in.store.Handle(ctx, in.name, msgs, in.cfg.AcceptLate, func(ctx context.Context, tx Tx, fresh []int) error {
 		chosen := make([]postrider.Message, len(fresh))
 		for i, n := range fresh {
@@ -80,7 +92,7 @@ func (b *batcher[Tx]) run(ctx context.Context, batch []*delivery) {
 	var failed *FailedError
 	if errors.As(err, &failed) {
 		for _, d := range batch {
-			d.err = in.receive(ctx, d.m)
+			d.err = in.receive(d.ctx, d.m)
 		}
 		return
 	}
@@ -88,5 +100,30 @@ func (b *batcher[Tx]) run(ctx context.Context, batch []*delivery) {
 		if d.err = err; err == nil {
 			in.count(verdicts[i], &d.m)
 		}
+	}
+}
+
+// together returns a context that ends when nobody waits for the batch any more: whoever leads may be gone before the others.
+func together(batch []*delivery) (context.Context, context.CancelFunc) {
+	first := batch[0].ctx
+	if !slices.ContainsFunc(batch, func(d *delivery) bool { return d.ctx != first }) {
+		return context.WithCancel(first)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(first))
+	var waiting atomic.Int64
+	waiting.Store(int64(len(batch)))
+	stops := make([]func() bool, len(batch))
+	for i, d := range batch {
+		stops[i] = context.AfterFunc(d.ctx, func() {
+			if waiting.Add(-1) == 0 {
+				cancel()
+			}
+		})
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel()
 	}
 }

@@ -94,3 +94,37 @@ func TestBatchOutage(t *testing.T) {
 		h.wantEffects("first", "0", "last")
 	})
 }
+
+// TestBatchLeaderGone holds that whoever gives up, as a sender of a webhook does, takes only his own message back: neither one that
+// leads a batch nor one whose turn to lead comes later keeps the others from being handled.
+func TestBatchLeaderGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, inbox.Config{})
+		h.HandleBatch(func(ctx context.Context, _ tx, msgs []postrider.Message) error {
+			time.Sleep(time.Second)
+			for _, m := range msgs {
+				if err := h.effects.add(ctx, string(m.Payload)); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
+		})
+		errs := make([]error, 5)
+		var all sync.WaitGroup
+		for i, patience := range []time.Duration{5 * time.Second, 1500 * time.Millisecond, 500 * time.Millisecond, 5 * time.Second, 5 * time.Second} {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				errs[i] = h.Receive(ctx, message("", fmt.Sprint(i)))
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		for i, err := range errs {
+			if gone := i == 2; gone != errors.Is(err, context.DeadlineExceeded) || !gone && err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+		h.wantEffects("0", "1", "3", "4")
+	})
+}

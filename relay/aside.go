@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/postrider/postrider"
@@ -25,7 +24,7 @@ const (
 // aside is what a lane knows of the messages of its shard that were set aside. Whether a key is blocked must not change
 // between a look and what follows from it, so the lock is held over the calls of the store that change it.
 type aside struct {
-	mu      sync.Mutex
+	mu      turn
 	blocked map[uint64]bool // hashes of keys: their messages are set aside too
 	wanted  []deferral      // to be set aside as soon as the store answers
 	holding map[uint64]bool // hashes of the keys of wanted

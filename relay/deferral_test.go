@@ -145,6 +145,28 @@ func TestPlainErrorInFullWindow(t *testing.T) {
 	}
 }
 
+// TestPlainErrorBeforeItsKey: behind a message that fails for ever there are only others of its key, which the destination is
+// never given. They do not keep it from being set aside.
+func TestPlainErrorBeforeItsKey(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.commitMany(20, 1)
+		r := start(t, w.store, postrider.PublisherFunc(func(_ context.Context, m postrider.Message) error {
+			if string(m.Payload) == "0" {
+				return errOdd
+			}
+			w.receive(&m, "")
+			return nil
+		}), relay.Config{BatchSize: 5, ReadAhead: 10, Order: relay.Skip, MaxAttempts: 1})
+		time.Sleep(5 * time.Minute)
+		if _, distinct, _ := w.counts(); distinct != 19 {
+			t.Errorf("%d messages were received, want 19", distinct)
+		}
+		checkAside(w, map[postrider.Status]int{postrider.StatusDead: 1})
+		r.stop()
+	})
+}
+
 // TestBackoffSeries: pauses are those of the series, the last one again and again, and up to half of them more at random.
 func TestBackoffSeries(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {

@@ -50,7 +50,10 @@ func (l *lane) punish(errs []error, confirmed int) {
 	now, pause := time.Now(), l.pause.next()
 	var cause error
 	refused, unavailable := 0, 0
-	again := confirmed == 0 && w.repeated == w.size
+	again := confirmed == 0
+	for i, pos := range w.picked { // what was not tried is no witness
+		again = again && (w.order.at(pos).state != freshState || errors.Is(answer(errs, i), postrider.ErrNotTried))
+	}
 	alone := again && w.order.failed <= w.size // the call was of all messages that fail, and of no others
 	lone := again && w.fewFail(fewFailures)
 	for i, pos := range w.picked {

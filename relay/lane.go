@@ -31,7 +31,7 @@ type lane struct {
 	failing  atomic.Bool  // the last call confirmed nothing
 	behind   atomic.Int64 // when there was last known to be more than had been read
 
-	attended sync.Mutex // held while something is sent that was set aside
+	attended turn // held while something is sent that was set aside
 
 	split   string // the tenant to be read apart when the lane has ended; set before that
 	partner *lane  // the one to be read together with when both have ended; guarded by the lock of the tenure
@@ -65,14 +65,16 @@ type lane struct {
 func newLane(t *tenure, shard int, renewed time.Time) *lane {
 	cfg := &t.r.cfg
 	l := &lane{
-		t:       t,
-		shard:   shard,
-		wake:    make(chan struct{}, 1),
-		done:    make(chan struct{}),
-		renewed: renewed,
-		window:  newWindow(t.r.keepsOrder, cfg.BatchSize),
-		trouble: outage{log: t.r.log.With("shard", shard), what: "publishing"},
-		pause:   backoff{min: cfg.RetryMin, max: cfg.RetryMax},
+		t:        t,
+		shard:    shard,
+		wake:     make(chan struct{}, 1),
+		done:     make(chan struct{}),
+		renewed:  renewed,
+		window:   newWindow(t.r.keepsOrder, cfg.BatchSize),
+		trouble:  outage{log: t.r.log.With("shard", shard), what: "publishing"},
+		attended: make(turn, 1),
+		aside:    aside{mu: make(turn, 1)},
+		pause:    backoff{min: cfg.RetryMin, max: cfg.RetryMax},
 
 		asidePause:   backoff{min: cfg.RetryMin, max: cfg.RetryMax},
 		asideTrouble: outage{log: t.r.log.With("shard", shard), what: "setting messages aside"},
@@ -80,6 +82,13 @@ func newLane(t *tenure, shard int, renewed time.Time) *lane {
 	l.ctx, l.cancel = context.WithCancel(t.hard)
 	return l
 }
+
+// turn is a lock that is held over calls of the store or of the publisher, however long these take. It is a channel of one,
+// because in virtual time (testing/synctest) the clock stands still while anybody waits for a mutex.
+type turn chan struct{}
+
+func (t turn) Lock()   { t <- struct{}{} }
+func (t turn) Unlock() { <-t }
 
 // drain makes the lane end as soon as that leaves no confirmed message behind an unconfirmed one, or when DrainTimeout
 // has passed: a message that fails for ever must not keep its shard from another relay.

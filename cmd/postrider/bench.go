@@ -110,7 +110,7 @@ func (a *app) benchCommand() *cobra.Command {
 	for _, s := range scenarios {
 		cmd.AddCommand(a.scenarioCommand(s))
 	}
-	cmd.AddCommand(a.benchBrokerCommand())
+	cmd.AddCommand(a.benchBrokerCommand(), a.benchScaleCommand(), a.benchSoakCommand())
 	return cmd
 }
 

@@ -62,7 +62,7 @@ func newRoot(s streams) (*cobra.Command, *app) {
 	addGroup(root, "operate", "Look after it:", a.statusCommand(), a.messagesCommand(), a.deadCommand(), a.keysCommand(), a.feedsCommand(),
 		a.replayCommand(), a.sagaCommand(), a.reconcileCommand(), a.auditCommand(), a.topCommand(), a.consoleCommand(), a.doctorCommand(), a.healthcheckCommand(),
 		a.rebaseCommand())
-	addGroup(root, "other", "Other:", a.benchCommand(), a.versionCommand(), a.manCommand())
+	addGroup(root, "other", "Other:", a.benchCommand(), a.planCommand(), a.versionCommand(), a.manCommand())
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
 	return root, a

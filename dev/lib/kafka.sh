@@ -53,6 +53,20 @@ kafka_java() {
     "-Dlog4j2.configurationFile=$DIR/log4j2.properties"
 }
 
+# Clients are told where to come back to. With POSTRIDER_KAFKA_PROXY, an address, there is a second listener, which names that
+# one, for whoever came through the proxy; it is at port.proxied.
+kafka_listeners() {
+  local more='' advertised='' protocol=''
+  if [[ -n ${POSTRIDER_KAFKA_PROXY:-} ]]; then
+    more=,PROXIED://127.0.0.1:$(extra_port proxied)
+    advertised=,PROXIED://$POSTRIDER_KAFKA_PROXY
+    protocol=,PROXIED:PLAINTEXT
+  fi
+  echo "listeners=PLAINTEXT://127.0.0.1:$PORT,CONTROLLER://127.0.0.1:$(extra_port controller)$more"
+  echo "advertised.listeners=PLAINTEXT://127.0.0.1:$PORT$advertised"
+  echo "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT$protocol"
+}
+
 kafka_init() {
   local java controller
   if [[ -e $DIR/initialised ]]; then return; fi
@@ -71,9 +85,7 @@ process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:$controller
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:$PORT,CONTROLLER://127.0.0.1:$controller
-advertised.listeners=PLAINTEXT://127.0.0.1:$PORT
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+$(kafka_listeners)
 log.dirs=$DIR/data
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=4

@@ -23,6 +23,8 @@ pgbouncer_config() {
     alias=pg${name#postgres}
     echo "${alias/@/_} = host=127.0.0.1 port=$(<"$BASE/$name/port") dbname=postrider"
   done
+  # Databases that are reached by another way, such as through a proxy: a file beside this one, if somebody has put it there.
+  cat "$DIR/databases" 2>/dev/null || true
   cat <<EOF
 [pgbouncer]
 listen_addr = 127.0.0.1

@@ -134,6 +134,46 @@ func TestRebaseUnderARelay(t *testing.T) {
 	})
 }
 
+// TestRebaseBesideAWriter holds that a writer who has looked at the log before he writes, as COPY of some drivers does, is not given up for
+// a rebase that came in between.
+func TestRebaseBesideAWriter(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
+		h.mustDeliver("a", h.enqueue(10))
+		h.exec(cloned)
+		tx, err := h.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback(context.Background()) //nolint:errcheck // after a commit there is nothing to roll back
+		if _, err := tx.Exec(t.Context(), h.in("SELECT FROM @.messages LIMIT 0")); err != nil {
+			t.Fatal(err)
+		}
+		rebased := make(chan error, 1)
+		go func() {
+			_, err := h.store.Rebase(t.Context())
+			rebased <- err
+		}()
+		for waits := false; !waits; {
+			err := h.pool.QueryRow(t.Context(), h.in(`SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = '@.messages'::regclass)`)).Scan(&waits)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		msgs, ids := messages(1)
+		if err := h.outbox.Enqueue(t.Context(), tx, msgs...); err != nil {
+			t.Fatalf("the writer: %v", err)
+		}
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-rebased; err != nil {
+			t.Fatalf("the rebase: %v", err)
+		}
+		h.mustDeliver("a", ids)
+	})
+}
+
 func TestRebaseRefusesAnOldSnapshot(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})

@@ -1,3 +1,3 @@
-// Package saga holds that sagas come to their end whatever dies: connections and processes, at every single statement, and
-// many at once.
+// Package saga holds that many sagas come to their end while the processes that run them are killed all the time. What happens at
+// every single statement of one is the affair of package points.
 package saga

@@ -42,8 +42,9 @@ func (w *world) fleetSaga() (*saga.Saga[pgx.Tx, trip], error) {
 		shaky("payment"))
 }
 
-func workerOfMany(ctx context.Context) error {
-	w, err := openWorld(ctx, os.Getenv("WORLD_DSN"), os.Getenv("WORLD_SCHEMA"), nil)
+// work is what a worker does until it is killed.
+func work(ctx context.Context) error {
+	w, err := openWorld(ctx, os.Getenv("WORLD_DSN"), os.Getenv("WORLD_SCHEMA"))
 	if err != nil {
 		return err
 	}
@@ -185,7 +186,7 @@ const patience = 2 * time.Second
 func (w *world) killNowAndThen(t *testing.T, processes int, quit <-chan struct{}) (kills int) {
 	running := make([]*exec.Cmd, processes)
 	begin := func(n int) {
-		running[n] = w.worker(t, "fleet")
+		running[n] = w.worker(t)
 		if err := running[n].Start(); err != nil {
 			t.Error(err)
 		}

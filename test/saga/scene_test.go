@@ -3,7 +3,6 @@ package saga
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -43,7 +42,7 @@ func newWorld(t *testing.T) *world {
 	dsn := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")
 	admin := pgtest.Pool(t, dsn)
 	cfg := pgtest.Schema(t, admin, postgres.Layout{})
-	w, err := openWorld(t.Context(), dsn, cfg.Schema, nil)
+	w, err := openWorld(t.Context(), dsn, cfg.Schema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +53,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// openWorld connects to a schema that is there. The connections may have a knife.
-func openWorld(ctx context.Context, dsn, schema string, k *knife) (*world, error) {
+// openWorld connects to a schema that is there.
+func openWorld(ctx context.Context, dsn, schema string) (*world, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, err
@@ -64,9 +63,6 @@ func openWorld(ctx context.Context, dsn, schema string, k *knife) (*world, error
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	// Only clients die here. What has committed does not have to reach the disk.
 	cfg.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
-	if k != nil {
-		k.hold(cfg.ConnConfig)
-	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -129,16 +125,6 @@ func (w *world) pays(name string) (action, compensation func(ctx context.Context
 
 var quick = saga.Retry{Attempts: 50, First: time.Millisecond, Most: 20 * time.Millisecond}
 
-func (w *world) step(name string) saga.Steps[pgx.Tx, trip] {
-	action, compensation := w.pays(name)
-	return saga.Step(name, action, compensation).Retry(quick).RetryUndo(quick)
-}
-
-// fiveSteps is a saga of five steps, one after the other. Those of another name are out of sight of each other.
-func (w *world) fiveSteps(name string) (*saga.Saga[pgx.Tx, trip], error) {
-	return saga.New(w.sagas, name, w.step("hotel"), w.step("flight"), w.step("car"), w.step("insurance"), w.step("payment"))
-}
-
 // open opens the account of a saga.
 func (w *world) open(ctx context.Context, tx pgx.Tx, id string) error {
 	_, err := tx.Exec(ctx, w.in("INSERT INTO @.accounts VALUES ($1, 100)"), id)
@@ -146,39 +132,3 @@ func (w *world) open(ctx context.Context, tx pgx.Tx, id string) error {
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
-
-// mustBeWhole holds that a saga of five steps has come to its end: all of it or nothing, nothing twice, no money lost.
-func (w *world) mustBeWhole(t *testing.T, id, what string, fails string) {
-	t.Helper()
-	i, err := w.sagas.Show(t.Context(), id, id)
-	if err != nil {
-		t.Errorf("%s: %v", what, err)
-		return
-	}
-	want, done, undone, balance := saga.Completed, 5, 0, 0
-	if fails != "" {
-		want, done, undone, balance = saga.Compensated, 3, 3, 100
-	}
-	var d, u, twice, b, messages int
-	err = w.pool.QueryRow(t.Context(), w.in(`SELECT
-		(SELECT count(*) FROM @.effects WHERE id = $1 AND NOT undo), (SELECT count(*) FROM @.effects WHERE id = $1 AND undo),
-		(SELECT count(*) FROM (SELECT FROM @.effects WHERE id = $1 GROUP BY step, undo HAVING count(*) > 1) t),
-		(SELECT balance FROM @.accounts WHERE id = $1),
-		(SELECT count(*) FROM @.messages WHERE aggregate_id = $1)`), id).Scan(&d, &u, &twice, &b, &messages)
-	if err != nil {
-		t.Errorf("%s: %v", what, err)
-		return
-	}
-	if i.Status != want || d != done || u != undone || twice > 0 || b != balance || messages != done+undone {
-		t.Errorf("%s: %s with %d effects done, %d undone, %d twice, balance %d, %d messages; want %s with %d, %d, 0, %d, %d\n%s",
-			what, i.Status, d, u, twice, b, messages, want, done, undone, balance, done+undone, story(i))
-	}
-}
-
-func story(i *saga.Instance) string {
-	var b strings.Builder
-	for _, s := range i.Steps {
-		fmt.Fprintf(&b, "  %s: %s after %d failed attempts %s\n", s.Name, s.State, s.Attempts, s.Error)
-	}
-	return b.String()
-}

@@ -133,7 +133,8 @@ DECLARE
   snapshot pg_snapshot;
 BEGIN
   PERFORM @schema@.check_isolation();
-  LOCK TABLE @schema@.messages IN EXCLUSIVE MODE;
+  -- What TRUNCATE needs, at once: a writer that has looked at the table and then waits for us would be in its way later.
+  LOCK TABLE @schema@.messages IN ACCESS EXCLUSIVE MODE;
   LOCK TABLE @schema@.checkpoints IN EXCLUSIVE MODE;
 
   -- They do in a clone within one cluster, and after pg_upgrade, which keeps each row with its xmin. Where rows were

@@ -166,14 +166,10 @@ func (l *Lab) openCounter(ctx context.Context) (*counter, error) {
 	c := &counter{
 		pool:    pool,
 		workers: l.Writers,
-		one:     l.in("UPDATE @schema@.accounts SET n = n + 1, changed = now() WHERE id = $1"),
+		one:     l.in(updateAccount),
 		next:    make([]int, max(l.Writers, batchSize*2)),
 	}
-	_, err = l.admin.Exec(ctx, l.in(`CREATE TABLE IF NOT EXISTS @schema@.accounts (id int PRIMARY KEY, n bigint NOT NULL DEFAULT 0, changed timestamptz)
-		WITH (fillfactor = 50)`))
-	if err == nil {
-		_, err = l.admin.Exec(ctx, l.in("INSERT INTO @schema@.accounts (id) SELECT generate_series(0, $1 - 1) ON CONFLICT DO NOTHING"), accounts)
-	}
+	err = l.createAccounts(ctx)
 	var store *postgres.Inbox[pgx.Tx]
 	if err == nil {
 		store, err = postgres.NewInbox(pool, l.storeConfig())
@@ -205,6 +201,19 @@ func (l *Lab) openCounter(ctx context.Context) (*counter, error) {
 		})
 	}
 	return c, nil
+}
+
+// updateAccount is the effect of a message.
+const updateAccount = "UPDATE @schema@.accounts SET n = n + 1, changed = now() WHERE id = $1"
+
+// createAccounts makes the rows that handlers update.
+func (l *Lab) createAccounts(ctx context.Context) error {
+	_, err := l.admin.Exec(ctx, l.in(`CREATE TABLE IF NOT EXISTS @schema@.accounts (id int PRIMARY KEY, n bigint NOT NULL DEFAULT 0, changed timestamptz)
+		WITH (fillfactor = 50)`))
+	if err == nil {
+		_, err = l.admin.Exec(ctx, l.in("INSERT INTO @schema@.accounts (id) SELECT generate_series(0, $1 - 1) ON CONFLICT DO NOTHING"), accounts)
+	}
+	return err
 }
 
 // account returns the next row of one of n workers.

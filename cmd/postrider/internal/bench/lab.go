@@ -29,9 +29,18 @@ type Options struct {
 	Topic    string        // of the backlog's messages
 	Received int           // messages that a consumer has received before; 0 leaves that comparison out
 	MySQL    string        // address of a MySQL or MariaDB server to measure as well; empty leaves it out
+	Program  string        // that relays are, where they are processes of their own
+	Ring     Ring          // how long the log and the inbox keep what they have
 
 	Progress func(text string) // told what is being done, and how far it is
 	Logger   *slog.Logger      // for the relay
+}
+
+// Ring is how a log is laid out beside its shards. Zero means the default.
+type Ring struct {
+	Slots  int
+	Period time.Duration
+	Inbox  time.Duration // how long consumers remember
 }
 
 // Validate reports everything that cannot be measured.
@@ -72,6 +81,10 @@ const cleanupTimeout = time.Minute
 
 // Open lays out a schema of its own in the database that config leads to.
 func Open(ctx context.Context, config *pgxpool.Config, o Options) (*Lab, error) {
+	return openNamed(ctx, config, o, fmt.Sprintf("postrider_bench_%d", os.Getpid()))
+}
+
+func openNamed(ctx context.Context, config *pgxpool.Config, o Options, schema string) (*Lab, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -81,10 +94,11 @@ func Open(ctx context.Context, config *pgxpool.Config, o Options) (*Lab, error) 
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	lab := &Lab{Options: o, config: config, schema: fmt.Sprintf("postrider_bench_%d", os.Getpid())}
+	lab := &Lab{Options: o, config: config, schema: schema}
 	lab.engine = logEngine{lab}
 	admin := config.Copy()
 	admin.MaxConns = 2
+	admin.ConnConfig.RuntimeParams["application_name"] = benchName
 	admin.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // nothing that the bench itself says twice
 	var err error
 	if lab.admin, err = pgxpool.NewWithConfig(ctx, admin); err != nil {
@@ -119,7 +133,9 @@ func (l *Lab) layOut(ctx context.Context) error {
 	if err := l.admin.QueryRow(ctx, "SHOW server_version").Scan(&l.Server); err != nil {
 		return err
 	}
-	migrator, err := postgres.NewMigrator(l.admin, l.storeConfig(), postgres.Layout{Shards: l.Shards})
+	migrator, err := postgres.NewMigrator(l.admin, l.storeConfig(), postgres.Layout{
+		Shards: l.Shards, Slots: l.Ring.Slots, Period: l.Ring.Period, InboxWindow: l.Ring.Inbox,
+	})
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,15 @@ const keys = 5000
 type producers struct {
 	lab   *Lab
 	book  *book
+	notes notes // the book, unless a scenario keeps its own
 	shop  shop
 	noise []byte
+}
+
+// notes is where producers get numbers for messages, and tell of commits that have returned.
+type notes interface {
+	draw() int64
+	commit(number int64)
 }
 
 func (l *Lab) hire(ctx context.Context, b *book) (*producers, error) {
@@ -28,7 +35,11 @@ func (l *Lab) hire(ctx context.Context, b *book) (*producers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &producers{lab: l, book: b, shop: shop, noise: noise(2*l.Payload + 1<<16)}, nil
+	return l.producersAt(shop, b), nil
+}
+
+func (l *Lab) producersAt(shop shop, b *book) *producers {
+	return &producers{lab: l, book: b, notes: b, shop: shop, noise: noise(2*l.Payload + 1<<16)}
 }
 
 func (p *producers) dismiss() { p.shop.close() }
@@ -95,7 +106,7 @@ func (p *producers) each(f func(writer int) error) error {
 }
 
 func (p *producers) produce(ctx context.Context, payload []byte) error {
-	number := p.book.draw()
+	number := p.notes.draw()
 	binary.BigEndian.PutUint64(payload, uint64(number))
 	copy(payload[numberSize:], p.noise[rand.IntN(len(p.noise)-len(payload)):])
 	order := number % keys
@@ -104,7 +115,7 @@ func (p *producers) produce(ctx context.Context, payload []byte) error {
 	if err := p.shop.commit(ctx, order, number, message); err != nil {
 		return err
 	}
-	p.book.commit(number)
+	p.notes.commit(number)
 	return nil
 }
 

@@ -40,7 +40,9 @@ func askRoles(ctx context.Context, p *patient) ([]Finding, error) {
 		WHERE NOT has_table_privilege($2, c.oid, w.what)
 		UNION ALL
 		SELECT $2, 'EXECUTE on ' || f FROM unnest('{reclaim(),sweep()}'::text[]) f
-		WHERE NOT has_function_privilege($2, '@schema@.' || f, 'EXECUTE')`, producer, relay)
+		WHERE NOT has_function_privilege($2, '@schema@.' || f, 'EXECUTE')
+		UNION ALL
+		SELECT $1, 'EXECUTE on claim_keys' WHERE NOT has_function_privilege($1, '@schema@.claim_keys(text[])', 'EXECUTE')`, producer, relay)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +77,7 @@ func askPublic(ctx context.Context, p *patient) ([]Finding, error) {
 		WHERE n.oid = to_regnamespace('@schema@') AND a.grantee = 0 AND a.privilege_type = 'CREATE'
 		UNION ALL
 		SELECT 'EXECUTE', 'FUNCTION', f.oid::regprocedure::text FROM pg_proc f
-		WHERE f.pronamespace = to_regnamespace('@schema@') AND f.proname IN ('reclaim', 'sweep', 'rebase', 'move_in')
+		WHERE f.pronamespace = to_regnamespace('@schema@') AND (f.prosecdef AND f.prorettype <> 'trigger'::regtype OR f.proname = 'rebase')
 		  AND EXISTS (SELECT FROM aclexplode(coalesce(f.proacl, acldefault('f', f.proowner))) a WHERE a.grantee = 0)
 		ORDER BY 3, 1`)
 	var found []Finding

@@ -9,6 +9,7 @@ import (
 // serverChecks are about the server, whatever is in the database.
 var serverChecks = []check{
 	{"rights", askRights},
+	{"transport", askTransport},
 	{"standby", askStandby},
 	{"durability", askDurability},
 	{"isolation", askIsolation},

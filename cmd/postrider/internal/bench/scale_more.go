@@ -1,0 +1,205 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/postrider/postrider/cmd/postrider/internal/scale"
+)
+
+// acrossDatabases measures a cell with as many databases of the same server.
+func (s *scaleRun) acrossDatabases(ctx context.Context, c *scale.Cell, what string) error {
+	need := perDatabase*c.Databases + s.producerConnections(c.Databases) + spare
+	if have, err := s.freeConnections(ctx); err != nil {
+		return err
+	} else if need > have {
+		s.leave(*c, "they need %d connections, and the server has %d to give", need, have)
+		return nil
+	}
+	if err := s.addDatabases(ctx, c.Databases); err != nil {
+		var refused *pgconn.PgError
+		if errors.As(err, &refused) && refused.Code == "42501" { // insufficient_privilege
+			s.leave(*c, "the user may not create databases")
+			return nil
+		}
+		return err
+	}
+	return s.inLabs(ctx, c, s.databases[:c.Databases], what)
+}
+
+const (
+	perDatabase = 2  // connections that a relay needs at least
+	spare       = 10 // connections that are left to others
+)
+
+func (s *scaleRun) producerConnections(databases int) int {
+	return databases * (s.lab.Writers/databases + 2)
+}
+
+// freeConnections is how many the server would give us.
+func (s *scaleRun) freeConnections(ctx context.Context) (n int, err error) {
+	err = s.lab.admin.QueryRow(ctx, `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+		- (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name NOT LIKE 'postrider-bench%')
+		- $1::int`, len(s.databases)+2).Scan(&n)
+	return n, err
+}
+
+// relayConnections is what one relay process gets for so many feeds: four each, or less if the server has no more.
+func (s *scaleRun) relayConnections(feeds int) int {
+	limit, err := strconv.Atoi(s.set.Server.Settings["max_connections"])
+	if err != nil || feeds < 2 {
+		return 0
+	}
+	free := limit - s.producerConnections(feeds) - len(s.databases) - 2 - spare
+	if free >= relayConnections*feeds {
+		return 0
+	}
+	return max(free, perDatabase*feeds)
+}
+
+// leave notes that a cell is not measured.
+func (s *scaleRun) leave(c scale.Cell, format string, args ...any) {
+	s.set.LeftOut = append(s.set.LeftOut, label(c)+": "+fmt.Sprintf(format, args...))
+}
+
+// addDatabases makes sure that there are so many, each with the base layout.
+func (s *scaleRun) addDatabases(ctx context.Context, count int) error {
+	for n := len(s.databases); n < count; n++ {
+		name := fmt.Sprintf("postrider_bench_%d_%d", os.Getpid(), n+1)
+		s.lab.progressf("creating database %d of %d", n+1, count)
+		if _, err := s.lab.admin.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()); err != nil {
+			return err
+		}
+		config := s.lab.config.Copy()
+		config.ConnConfig.Database = name
+		lab, err := s.open(ctx, config, s.lab.Payload, s.lab.Shards)
+		if err != nil {
+			return errors.Join(err, s.dropDatabase(ctx, name))
+		}
+		s.databases = append(s.databases, lab)
+	}
+	return nil
+}
+
+// dropDatabases removes them, also when ctx has ended.
+func (s *scaleRun) dropDatabases(ctx context.Context) error {
+	var errs []error
+	for i, lab := range s.databases {
+		s.lab.progressf("removing database %d of %d", i+1, len(s.databases))
+		lab.Leave()
+		errs = append(errs, s.dropDatabase(ctx, lab.config.ConnConfig.Database))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *scaleRun) dropDatabase(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	if _, err := s.lab.admin.Exec(ctx, "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"); err != nil {
+		return fmt.Errorf("bench: database %s was not removed: %w", name, err)
+	}
+	return nil
+}
+
+// destination is where the relays of a cell send to. A broker gets a new name each time.
+func (s *scaleRun) destination(ctx context.Context, to string) (destination, error) {
+	for _, b := range s.Brokers {
+		if b.Driver.Name != to {
+			continue
+		}
+		settings := b.Settings
+		d := destination{settings.URL, fmt.Sprintf("postrider-bench-%d", time.Now().UnixNano()), settings.Values}
+		if b.Driver.Create == nil {
+			return d, nil
+		}
+		return d, b.Driver.Create(ctx, &settings, d.name)
+	}
+	return nowhere, nil
+}
+
+// drain measures one relay that delivers a backlog as fast as it can.
+func (s *scaleRun) drain(ctx context.Context, c *scale.Cell, what string) (err error) {
+	total := int64(s.lab.Messages)
+	if !s.filled {
+		if err := s.lab.fill(ctx, 0, total); err != nil {
+			return err
+		}
+		s.filled = true
+	}
+	s.lab.Progress(what)
+	t, err := s.lab.startTeam(ctx, assignment{relays: 1, labs: []*Lab{s.lab}, feeds: []string{fmt.Sprintf("drain%d", len(c.Relayed)+1)}, to: nowhere})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.stop()) }()
+	begin, err := t.count(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := s.meter.read(ctx)
+	if err != nil {
+		return err
+	}
+	for now := begin; now.published < total; {
+		if !pause(ctx, 50*time.Millisecond) {
+			return ctx.Err()
+		}
+		if time.Since(before.at) > 10*patience {
+			return fmt.Errorf("bench: %d of %d messages were delivered", now.published, total)
+		}
+		if now, err = t.count(ctx); err != nil {
+			return err
+		}
+	}
+	after, err := s.meter.read(ctx)
+	if err != nil {
+		return err
+	}
+	end, err := t.count(ctx)
+	if err != nil {
+		return err
+	}
+	phase := after.since(before)
+	end.addTo(&phase, begin)
+	c.Relayed = append(c.Relayed, phase)
+	return nil
+}
+
+// sequence measures how many numbers a second one sequence gives to all writers together.
+func (s *scaleRun) sequence(ctx context.Context) (float64, error) {
+	s.lab.Progress("one sequence, asked by all")
+	pool, err := s.lab.pool(ctx, s.lab.Writers)
+	if err != nil {
+		return 0, err
+	}
+	defer pool.Close()
+	if _, err := s.lab.admin.Exec(ctx, s.lab.in("CREATE SEQUENCE @schema@.probe")); err != nil {
+		return 0, err
+	}
+	const step = 10_000
+	draw := s.lab.in(fmt.Sprintf("SELECT count(nextval('@schema@.probe')) FROM generate_series(1, %d)", step))
+	var drawn atomic.Int64
+	var wg sync.WaitGroup
+	errs := make([]error, s.lab.Writers)
+	start := time.Now()
+	for w := range s.lab.Writers {
+		wg.Go(func() {
+			for time.Since(start) < s.lab.Phase && errs[w] == nil {
+				if _, errs[w] = pool.Exec(ctx, draw); errs[w] == nil {
+					drawn.Add(step)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return rounded(perSecond(drawn.Load(), time.Since(start)), 0), errors.Join(errs...)
+}

@@ -1,0 +1,144 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Trend is whether one figure stayed flat in the part of the run that counts.
+type Trend struct {
+	Name   string  `json:"name"`
+	Unit   string  `json:"unit"`
+	From   float64 `json:"from"`   // seconds at which the part begins
+	Median float64 `json:"median"` // in that part
+	Growth float64 `json:"growth"` // from its begin to its end, by the line through its samples
+	Limit  float64 `json:"limit"`  // what it may grow: a share of what it was at the begin, and an allowance
+	Flat   bool    `json:"flat"`
+	Why    string  `json:"why,omitempty"` // it was not judged
+}
+
+// series is a figure of the samples, and how far it may grow.
+type series struct {
+	name, unit string
+	value      func(*SoakSample) float64
+	share      float64       // of what it is at the begin
+	allowance  float64       // on top
+	settles    time.Duration // how long it takes to be filled for the first time
+}
+
+// soakSeries are the figures that are judged. Memory may grow by a tenth and 16 MB, because a garbage collector lets it wander.
+func soakSeries(plan *SoakPlan) []series {
+	const mb = 1 << 20
+	ring := plan.Ring()
+	turn := time.Duration(ring.Slots) * ring.Period
+	return []series{
+		{"memory of the relay", "bytes", func(s *SoakSample) float64 { return float64(s.RelayMemory) }, 0.10, 16 * mb, 0},
+		{"goroutines of the relay", "", func(s *SoakSample) float64 { return float64(s.RelayGoroutines) }, 0.05, 5, 0},
+		{"files of the relay", "", func(s *SoakSample) float64 { return float64(s.RelayFiles) }, 0.05, 5, 0},
+		{"memory of the consumers", "bytes", func(s *SoakSample) float64 { return float64(s.Memory) }, 0.10, 16 * mb, 0},
+		{"goroutines of the consumers", "", func(s *SoakSample) float64 { return float64(s.Goroutines) }, 0.05, 5, 0},
+		{"files of the consumers", "", func(s *SoakSample) float64 { return float64(s.Files) }, 0.05, 5, 0},
+		{"commit to effect, median", "ms", func(s *SoakSample) float64 { return s.P50 }, 0.25, 2, 0},
+		{"commit to effect, 99 %", "ms", func(s *SoakSample) float64 { return s.P99 }, 0.50, 10, 0},
+		{"size of the log", "bytes", func(s *SoakSample) float64 { return float64(s.Log) }, 0.15, 8 * mb, turn + ring.Period},
+		{"size of the inbox", "bytes", func(s *SoakSample) float64 { return float64(s.Inbox) }, 0.15, 8 * mb, 11 * plan.inboxPeriod()},
+		{"rows of the ledger", "", func(s *SoakSample) float64 { return float64(s.LedgerRows) }, 0.10, 1000, ledgerKept},
+	}
+}
+
+// ledgerKept is for how long old rows of the ledger are kept, and how long it may take until they are removed.
+const ledgerKept = 12 * time.Minute
+
+// fewest is how many samples a line needs.
+const fewest = 8
+
+// judge compares the second half of the samples with the limits, or what is left of it once a table has been filled for the first time.
+func (r *SoakResult) judge(plan *SoakPlan) {
+	r.Flat = r.Missing == 0
+	r.Trends = nil
+	for _, s := range soakSeries(plan) {
+		from := max(plan.For/2, s.settles).Seconds()
+		at := slices.IndexFunc(r.Samples, func(x SoakSample) bool { return x.At >= from })
+		t := Trend{Name: s.name, Unit: s.unit, From: rounded(from, 1)}
+		if at < 0 || len(r.Samples)-at < fewest {
+			t.Why = fmt.Sprintf("not judged: it is filled after %s, and the run was too short", s.settles)
+			r.Trends = append(r.Trends, t)
+			continue
+		}
+		t.Median, t.Growth = growth(r.Samples[at:], s.value)
+		t.Limit = rounded((t.Median-max(t.Growth, 0)/2)*s.share+s.allowance, 3)
+		t.Flat = t.Growth <= t.Limit
+		r.Flat = r.Flat && t.Flat
+		r.Trends = append(r.Trends, t)
+	}
+}
+
+// growth is the median of a figure, and how much its line rises over all samples. The slope of that line is the median of the slopes
+// between all pairs of samples: single bad ones do not bend it.
+func growth(samples []SoakSample, value func(*SoakSample) float64) (middle, rise float64) {
+	values := make([]float64, len(samples))
+	var slopes []float64
+	for i := range samples {
+		values[i] = value(&samples[i])
+		for j := range i {
+			slopes = append(slopes, quotient(values[i]-values[j], samples[i].At-samples[j].At))
+		}
+	}
+	span := samples[len(samples)-1].At - samples[0].At
+	return rounded(median(values), 3), rounded(median(slopes)*span, 3)
+}
+
+// Faults says what is not as it should be.
+func (r *SoakResult) Faults() (faults []string) {
+	if r.Missing > 0 {
+		faults = append(faults, fmt.Sprintf("%d messages have had no effect", r.Missing))
+	}
+	for _, t := range r.Trends {
+		if t.Why == "" && !t.Flat {
+			faults = append(faults, fmt.Sprintf("%s has grown by %s, more than %s", t.Name, amount(t.Growth, t.Unit), amount(t.Limit, t.Unit)))
+		}
+	}
+	return faults
+}
+
+// Table implements [Result].
+func (r SoakResult) Table() [][]string {
+	rows := [][]string{
+		{"full rate, commit to effect", whole(r.Full), "messages/s"},
+		{"rate of the run", whole(float64(r.Rate)), fmt.Sprintf("messages/s, %.0f %%", r.Load*100)},
+		{"length", whole(r.Seconds), "s"},
+		{"messages", count(r.Messages), ""},
+		{"without their effect", count(r.Missing), ""},
+		{},
+		{"second half", "median", "growth", "limit", "verdict"},
+	}
+	for _, t := range r.Trends {
+		if t.Why != "" {
+			rows = append(rows, []string{t.Name, "-", "-", "-", t.Why})
+			continue
+		}
+		verdict := "flat"
+		if !t.Flat {
+			verdict = "GROWS"
+		}
+		rows = append(rows, []string{t.Name, amount(t.Median, t.Unit), amount(t.Growth, t.Unit), amount(t.Limit, t.Unit), verdict})
+	}
+	verdict := "flat"
+	if !r.Flat {
+		verdict = "NOT FLAT"
+	}
+	return append(rows, []string{}, []string{"verdict", verdict})
+}
+
+// Amount writes one of the trend's figures with its unit.
+func (t *Trend) Amount(v float64) string { return amount(v, t.Unit) }
+
+// amount writes a figure with its unit.
+func amount(v float64, unit string) string {
+	if unit == "bytes" {
+		return millis(v/(1<<20)) + " MiB"
+	}
+	return strings.TrimSpace(millis(v) + " " + unit)
+}

@@ -1,0 +1,46 @@
+package plan
+
+import (
+	"github.com/postrider/postrider/cmd/postrider/internal/scale"
+)
+
+// Check is how far the model is off for a layout that it was not made from.
+type Check struct {
+	Cell      scale.Cell
+	Relay     Pair // cores of relays
+	Readers   Pair // cores of the server for relays
+	WAL       Pair // bytes a second
+	Statement Pair // a second
+}
+
+// Pair is what the model says, and what was measured.
+type Pair struct{ Computed, Measured float64 }
+
+// Off is how much more the model says than was measured, as a share.
+func (p Pair) Off() float64 {
+	if p.Measured == 0 {
+		return 0
+	}
+	return p.Computed/p.Measured - 1
+}
+
+// Checks compares the model with the cells of several relays, feeds and databases at a steady rate, which it was not made from. Those at
+// full load would say little: where all cores are busy, relays get fewer turns, and take more messages with each.
+func (m *Model) Checks() (checks []Check) {
+	for _, c := range m.set.In(scale.Check) {
+		rate := scale.Median(c.Relayed, scale.Phase.PerSecond)
+		databases, feeds, relays := float64(c.Databases), float64(c.Feeds), float64(c.Relays)
+		each, lanes := rate/databases, databases*feeds*relays
+		pair := func(computed float64, figure func(scale.Phase) float64) Pair {
+			return Pair{computed, scale.Median(c.Relayed, scale.PerSecond(figure))}
+		}
+		checks = append(checks, Check{
+			Cell:      c,
+			Relay:     pair(lanes*m.relays.at(each/relays), scale.RelayCPU),
+			Readers:   pair(lanes*m.readers.at(each/relays), scale.ReaderCPU),
+			WAL:       pair(rate*m.wal.at(float64(c.Payload))+databases*feeds*m.ledger.at(each), scale.WAL),
+			Statement: pair(lanes*m.statements.at(each/relays), scale.Statements),
+		})
+	}
+	return checks
+}

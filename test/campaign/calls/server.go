@@ -1,0 +1,71 @@
+package calls
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/idempotency"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// lease is how long a key is held by a server that was killed.
+const lease = 5 * time.Second
+
+func (c *caller) handler() (http.Handler, error) {
+	store, err := postgres.NewIdempotency(c.pool, postgres.Config{})
+	if err != nil {
+		return nil, err
+	}
+	keys, err := idempotency.New(store, idempotency.Config{
+		Scope: func(r *http.Request) (idempotency.Scope, error) {
+			return idempotency.Scope{Tenant: "campaign", Principal: r.Header.Get("Client")}, nil
+		},
+		Required: true,
+		Lease:    lease,
+		Logger:   slog.New(slog.DiscardHandler), // the clients try again
+	})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("POST /"+handle, keys.Handle(c.transactor, serve(handle)))
+	mux.Handle("POST /"+complete, keys.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var answer idempotency.Answer
+		err := pgx.BeginFunc(r.Context(), c.pool, func(tx pgx.Tx) (err error) {
+			if answer, err = serve(complete)(r.Context(), tx, r); err != nil {
+				return err
+			}
+			return keys.Complete(r.Context(), tx, answer)
+		})
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		answer.Send(w)
+	})))
+	return mux, nil
+}
+
+// serve is the work of a request.
+func serve(kind string) idempotency.Handler[pgx.Tx] {
+	return func(ctx context.Context, tx pgx.Tx, r *http.Request) (idempotency.Answer, error) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return idempotency.Answer{}, err
+		}
+		n, err := strconv.ParseInt(string(body), 10, 64)
+		if err != nil {
+			return idempotency.Answer{}, &idempotency.Problem{Status: http.StatusBadRequest}
+		}
+		if err := take(ctx, tx, kind, r.Header.Get("Client"), n); err != nil {
+			return idempotency.Answer{}, err
+		}
+		return idempotency.JSON(http.StatusCreated, n)
+	}
+}

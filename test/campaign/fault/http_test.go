@@ -1,0 +1,21 @@
+package fault_test
+
+import "strings"
+
+var httpChecks = map[string]func(s *scene){
+	"http-500":      func(s *scene) { s.told("http-500", "500") },
+	"http-hang":     func(s *scene) { s.told("http-hang", "hang") },
+	"http-redirect": func(s *scene) { s.told("http-redirect", "redirect") },
+	"http-slow":     func(s *scene) { s.told("http-slow", "slow") },
+}
+
+// told holds that the receiver is told what to do, and to stop doing it.
+func (s *scene) told(kind, answer string) {
+	s.Helper()
+	r := s.begin(kind, "")
+	s.heal(r)
+	said := s.receiver.all()
+	if n := len(said); n < 2 || !strings.HasPrefix(said[n-2], answer+" ") || said[n-1] != "ok 100" {
+		s.Errorf("the receiver was told %q", said)
+	}
+}

@@ -1,0 +1,46 @@
+package oracle
+
+import (
+	"fmt"
+	"time"
+)
+
+// judgeDuplicates looks at what arrived again (I6): a fault has to explain each, and all together have to be few.
+func (v *Verdict) judgeDuplicates(all []*arrivals) Finding {
+	var unexplained evidence
+	var latest time.Duration
+	v.Duplicates = map[string]int64{}
+	perFault := map[*span]int64{}
+	for _, a := range all {
+		unexplained.merge(a.unexplained)
+		latest = max(latest, a.latest)
+		for s, n := range a.byFault {
+			perFault[s] += n
+			kind := ""
+			if s != nil {
+				kind = s.Kind
+			}
+			v.Duplicates[kind] += n
+		}
+	}
+	var worst *span
+	for s, n := range perFault {
+		if s != nil && (worst == nil || n > perFault[worst] || n == perFault[worst] && s.Fault < worst.Fault) {
+			worst = s
+		}
+	}
+	share := v.Counts.DuplicateShare()
+	note := fmt.Sprintf("%d duplicates of %d events, %d not explained", v.Counts.Duplicates, v.Counts.Events, unexplained.count)
+	if worst != nil {
+		note = join(note, fmt.Sprintf("most by fault %d, %s: %d", worst.Fault, worst.Kind, perFault[worst]))
+	}
+	if latest > 0 {
+		note = join(note, fmt.Sprintf("the last %.1f s after its fault was healed", latest.Seconds()))
+	}
+	if v.Counts.TooManyDuplicates() {
+		unexplained.add("%.4f %% of all events are too many", 100*share)
+	}
+	f := unexplained.judge("I6", "duplicates at brokers (share of events, %)", "< 0.05 %, each explained", note)
+	f.Figure = 100 * share
+	return f
+}

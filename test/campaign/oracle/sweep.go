@@ -1,0 +1,49 @@
+package oracle
+
+// remains is what is seen when all that was committed is gone through at the end.
+type remains struct {
+	lost     evidence // I1
+	undone   evidence // I5: received, and a consumer did nothing
+	accepted int64    // poison that was received
+	letters  int64    // poison that is dead or discarded, as it should be
+	received map[string]int64
+	inserted map[string]int64
+}
+
+func sweep(l *ledger, d *deeds) remains {
+	found := remains{received: map[string]int64{}, inserted: map[string]int64{}}
+	for name, k := range l.each() {
+		destination := name.destination
+		found.inserted[destination] += int64(len(k.ids))
+		for place := range k.ids {
+			seq := place + 1
+			poison, dead := k.poison.has(place), k.dead.has(place)
+			switch received := k.received.has(place); {
+			case received:
+				found.received[destination]++
+				if poison {
+					found.accepted++
+				}
+				found.consumers(d, k, name, place)
+			case poison && dead:
+				found.letters++
+			case poison:
+				found.lost.add("%s %d is poison, and neither dead nor discarded", name, seq)
+			case dead:
+				found.lost.add("%s %d was not received: the product has given it up", name, seq)
+			default:
+				found.lost.add("%s %d was not received", name, seq)
+			}
+		}
+	}
+	return found
+}
+
+// consumers looks for those that did not do what had come.
+func (found *remains) consumers(d *deeds, k *key, name keyName, place int) {
+	for number, consumer := range d.owed[name.destination] {
+		if number >= len(k.consumed) || !k.consumed[number].done.has(place) {
+			found.undone.add("%s did not do %s %d", consumer, name, place+1)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package record
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// ReceiptWriter writes receipts of one destination from a process of its own, beside the Writer of the run.
+type ReceiptWriter struct {
+	file        *file
+	destination string
+}
+
+// AppendReceipts begins a new part of a destination's receipts. A process that was killed and comes back begins another one; the parts are
+// read in the order in which they were begun.
+func AppendReceipts(dir, destination string) (*ReceiptWriter, error) {
+	for part := 2; ; part++ {
+		f, err := newFile(filepath.Join(dir, receiptsFile(destination, part)))
+		if err == nil {
+			return &ReceiptWriter{f, destination}, nil
+		}
+		if !errors.Is(err, os.ErrExist) {
+			return nil, err
+		}
+	}
+}
+
+// Receipt appends a receipt. It must be flushed before the sender hears of it, or the death of this process looks like a loss.
+func (w *ReceiptWriter) Receipt(r Receipt) error {
+	if cmp.Or(r.Destination, w.destination) != w.destination {
+		return fmt.Errorf("a receipt of %s among those of %s", r.Destination, w.destination)
+	}
+	return w.file.put(r.put)
+}
+
+// Flush hands everything that was written to the operating system.
+func (w *ReceiptWriter) Flush() error { return w.file.flush() }
+
+// Close ends this part and syncs it. The hash is made by the Close of the run's Writer, which has to come later.
+func (w *ReceiptWriter) Close() error { return w.file.close() }
+
+func receiptsFile(destination string, part int) string {
+	if part == 1 {
+		return "receipts-" + destination + ".gz"
+	}
+	return fmt.Sprintf("receipts-%s.%d.gz", destination, part)
+}

@@ -1,0 +1,71 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Run is run.json: what was run, and what cannot be seen in the other files.
+type Run struct {
+	ID       string            `json:"id"`
+	Seed     int64             `json:"seed"`
+	Commit   string            `json:"commit"`
+	Dirty    bool              `json:"dirty,omitempty"` // there were changes that no commit has
+	Begin    time.Time         `json:"begin"`
+	End      time.Time         `json:"end,omitzero"`    // zero: the run was cut short
+	Healed   time.Time         `json:"healed,omitzero"` // when the last fault was healed, and the wait for everything to arrive began
+	Versions map[string]string `json:"versions,omitempty"`
+	Flags    map[string]string `json:"flags,omitempty"`
+
+	// Consumers are the inboxes' consumers of each destination. Each has to do every message of it once. A destination that is missing has none.
+	Consumers map[string][]string `json:"consumers,omitempty"`
+	// Tallies are the product's own counts at the end, by destination.
+	Tallies map[string]Tally `json:"tallies,omitempty"`
+	// Counts are figures to print, such as transactions that were rolled back.
+	Counts map[string]int64 `json:"counts,omitempty"`
+	// Hashes are the SHA-256 of the other files, by name. Writer.Close fills them in.
+	Hashes map[string]string `json:"hashes,omitempty"`
+}
+
+// Tally is how many messages of a destination the product says to have, by what has become of them.
+type Tally struct {
+	Inserted  int64 `json:"inserted"`
+	Pending   int64 `json:"pending"`
+	Sent      int64 `json:"sent"`
+	Parked    int64 `json:"parked"` // set aside: dead, or held back behind one that is
+	Discarded int64 `json:"discarded"`
+}
+
+const runFile = "run.json"
+
+// WriteJSON writes a value as an indented file that is there as a whole or not at all.
+func WriteJSON(path string, value any) error {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err = f.Write(text.Bytes()); err == nil {
+		err = f.Chmod(0o644)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,166 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Names of the files, without those of receipts.
+const (
+	timelineFile   = "timeline.jsonl"
+	samplesFile    = "samples.jsonl"
+	intentsFile    = "intents.gz"
+	effectsFile    = "effects.gz"
+	deadFile       = "dead.gz"
+	leasesFile     = "leases.gz"
+	operationsFile = "operations.gz"
+)
+
+// VerdictFile is where the oracle's verdict belongs. It is the one file that is not hashed, as a newer oracle may write it again.
+const VerdictFile = "verdict.json"
+
+// Writer writes the files of one run. All methods may be called by any number of goroutines.
+//
+// A file comes into being with its first record. So a file that is not there was not collected, which is not the same as one that is empty:
+// see Collect.
+type Writer struct {
+	dir string
+
+	mu       sync.Mutex
+	run      Run
+	timeline *os.File
+	samples  *os.File
+	files    map[string]*file
+}
+
+// Create begins a run in a directory, which is made if it does not exist and must not hold another run.
+func Create(dir string) (*Writer, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	w := &Writer{dir: dir, files: map[string]*file{}}
+	var err error
+	if w.timeline, err = os.OpenFile(filepath.Join(dir, timelineFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
+		return nil, fmt.Errorf("%s holds a run already: %w", dir, err)
+	}
+	if w.samples, err = os.OpenFile(filepath.Join(dir, samplesFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
+		return nil, errors.Join(err, w.timeline.Close())
+	}
+	return w, nil
+}
+
+// Run writes run.json. Call it when the run begins, and again with its end and what was counted before Close.
+func (w *Writer) Run(run Run) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.run = run
+	return WriteJSON(filepath.Join(w.dir, runFile), run)
+}
+
+// Event appends to the timeline. It is with the operating system when Event returns.
+func (w *Writer) Event(e Event) error { return w.appendJSON(w.timeline, e) }
+
+// Sample appends a sample, and flushes all files, so that a run that is cut short lacks little.
+func (w *Writer) Sample(s Sample) error {
+	return errors.Join(w.appendJSON(w.samples, s), w.Flush())
+}
+
+// Intent appends a committed message.
+func (w *Writer) Intent(i Intent) error { return w.put(intentsFile, i.put) }
+
+// Receipt appends to the receipts of its destination, which must be appended in the order of each partition.
+func (w *Writer) Receipt(r Receipt) error { return w.put(receiptsFile(r.Destination, 1), r.put) }
+
+// Effect appends an effect; effects must come in the order of their numbers.
+func (w *Writer) Effect(e Effect) error { return w.put(effectsFile, e.put) }
+
+// Dead appends what has become of a message that was not delivered.
+func (w *Writer) Dead(d Dead) error { return w.put(deadFile, d.put) }
+
+// Operation appends what has become of a call.
+func (w *Writer) Operation(o Operation) error { return w.put(operationsFile, o.put) }
+
+// Lease appends a row of the ledger. The same row may be appended again, best only when it is new or differs.
+func (w *Writer) Lease(l Lease) error { return w.put(leasesFile, l.put) }
+
+// Collect says what was collected in this run, so that a file with nothing in it means that there was nothing: no dead letter, for example.
+// Name is "intents", "effects", "dead", "operations", "leases", or "receipts-" and a destination.
+func (w *Writer) Collect(names ...string) error {
+	for _, name := range names {
+		if _, err := w.file(name + ".gz"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Flush hands everything that was written to the operating system.
+func (w *Writer) Flush() error {
+	w.mu.Lock()
+	files := make([]*file, 0, len(w.files))
+	for _, f := range w.files {
+		files = append(files, f)
+	}
+	w.mu.Unlock()
+	var err error
+	for _, f := range files {
+		err = errors.Join(err, f.flush())
+	}
+	return err
+}
+
+// Close ends all files, syncs them, and writes their hashes and those of everything else in the directory to run.json.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := errors.Join(w.timeline.Sync(), w.timeline.Close(), w.samples.Sync(), w.samples.Close())
+	for _, f := range w.files {
+		err = errors.Join(err, f.close())
+	}
+	if err != nil {
+		return err
+	}
+	if w.run.Hashes, err = hashes(os.DirFS(w.dir)); err != nil {
+		return err
+	}
+	return WriteJSON(filepath.Join(w.dir, runFile), w.run)
+}
+
+func (w *Writer) appendJSON(to *os.File, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err = to.Write(append(text, '\n'))
+	return err
+}
+
+func (w *Writer) put(name string, form func(*line)) error {
+	f, err := w.file(name)
+	if err != nil {
+		return err
+	}
+	if err := f.put(form); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func (w *Writer) file(name string) (*file, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f, ok := w.files[name]; ok {
+		return f, nil
+	}
+	f, err := newFile(filepath.Join(w.dir, name))
+	if err == nil {
+		w.files[name] = f
+	}
+	return f, err
+}

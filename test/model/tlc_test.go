@@ -1,0 +1,76 @@
+package model_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// outcome is what TLC has said.
+type outcome struct {
+	broken string // the invariant that is; empty if none is
+	states string // how many different ones there are, or were found so far
+	took   time.Duration
+	said   string
+}
+
+var (
+	violated = regexp.MustCompile(`(?m)^Error: Invariant (\w+) is violated`)
+	counted  = regexp.MustCompile(`(?m)^\d+ states generated, (\d+) distinct states found`)
+)
+
+// jar finds the model checker. In CI it must be there.
+func jar(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("POSTRIDER_TLC")
+	_, err := exec.LookPath("java")
+	if path != "" && err == nil {
+		return path
+	}
+	const message = `no java, or POSTRIDER_TLC is not set: dev/services install tlc && eval "$(dev/services env)"`
+	if os.Getenv("CI") == "true" {
+		t.Fatal(message)
+	}
+	t.Skip(message)
+	return ""
+}
+
+// check has TLC look at all states of a specification, or at those up to the first that breaks an invariant.
+func check(t *testing.T, jar, name, cfg string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour)
+	defer cancel()
+	scratch := t.TempDir() // for TLC's states, and for its own modules, which runs at the same time must not share
+	config := filepath.Join(scratch, name+".cfg")
+	if err := os.WriteFile(config, []byte(cfg), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	memory := "-Xmx1g"
+	if os.Getenv("POSTRIDER_LONG") != "" {
+		memory = "-Xmx4g"
+	}
+	cmd := exec.CommandContext(ctx, "java", memory, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=4", "-Djava.io.tmpdir="+scratch,
+		"-cp", jar, "tlc2.TLC", "-workers", "1", "-metadir", filepath.Join(scratch, "states"), "-config", config, name+".tla")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	start := time.Now()
+	err := cmd.Run()
+	o := outcome{took: time.Since(start), said: said.String()}
+	if found := violated.FindStringSubmatch(o.said); found != nil {
+		o.broken = found[1]
+	}
+	if found := counted.FindAllStringSubmatch(o.said, -1); found != nil {
+		o.states = found[len(found)-1][1]
+	}
+	finished := strings.Contains(o.said, "Model checking completed. No error has been found.")
+	if err != nil && o.broken == "" || err == nil && !finished {
+		t.Fatalf("TLC did not come to an end: %v\n%s", err, o.said)
+	}
+	return o
+}

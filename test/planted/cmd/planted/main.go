@@ -1,0 +1,111 @@
+// Command planted plants known bugs into Postrider, one at a time, and wants them to be found.
+//
+//	planted list               the bugs, and where each is found
+//	planted tests [ID...]      by tests that are there anyway: one must fail with each bug
+//	planted hunt [ID...]       by short fault campaigns: an invariant must be broken with each bug, and none without
+//	planted overlay ID DIR     writes what go build -overlay needs
+//
+// It is run in the root of the repository. Servers that tests need must run, and their addresses be in the environment (dev/services env).
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/postrider/postrider/test/planted"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "planted:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New("want list, tests, hunt or overlay")
+	}
+	if _, err := os.Stat("go.work"); err != nil {
+		return errors.New("run it in the root of the repository")
+	}
+	command, args := args[0], args[1:]
+	switch command {
+	case "list":
+		list()
+		return nil
+	case "overlay":
+		if len(args) != 2 {
+			return errors.New("want a bug and a folder")
+		}
+		bugs, err := choose(args[:1])
+		if err != nil {
+			return err
+		}
+		path, err := bugs[0].Overlay(".", args[1], nil)
+		fmt.Println(path)
+		return err
+	case "tests", "hunt":
+	default:
+		return fmt.Errorf("there is no %q: want list, tests, hunt or overlay", command)
+	}
+	flags := flag.NewFlagSet(command, flag.ContinueOnError)
+	dir := flags.String("dir", "", "keep binaries, logs and records in this `folder`")
+	hunt := hunter{Postgres: flags.String("postgres", "15", "version of PostgreSQL, 15 or 18"), Report: flags.String("o", "", "write the table to this `file` too")}
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	bugs, err := choose(flags.Args())
+	if err != nil {
+		return err
+	}
+	if *dir == "" {
+		if *dir, err = os.MkdirTemp("", "planted"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(*dir)
+	}
+	if err := os.MkdirAll(*dir, 0o755); err != nil {
+		return err
+	}
+	if command == "tests" {
+		return byTests(ctx, bugs, *dir)
+	}
+	hunt.dir = *dir
+	return hunt.all(ctx, bugs)
+}
+
+// choose returns the bugs with the given IDs, or all.
+func choose(ids []string) ([]planted.Bug, error) {
+	all := planted.All()
+	if len(ids) == 0 {
+		return all, nil
+	}
+	var chosen []planted.Bug
+	for _, id := range ids {
+		i := slices.IndexFunc(all, func(b planted.Bug) bool { return strings.EqualFold(b.ID, id) })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no bug %s", id)
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
+
+func list() {
+	for _, b := range planted.All() {
+		fmt.Printf("%s  %s\n     %s\n     breaks %s with %s\n", b.ID, b.Name, b.Does, strings.Join(b.Breaks, ", "), b.Hunt)
+		for _, t := range b.Tests {
+			fmt.Printf("     fails %s -run '%s'\n", t.Package, t.Run)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package planted
+
+// delivery: how relays send, record what was sent, and take over from each other.
+var delivery = []Bug{
+	{
+		ID:   "F09",
+		Name: "mark first",
+		// What a lane is given counts as settled at once.
+		Does:   "A relay that dies has recorded messages as sent that it never sent.",
+		Breaks: []string{"I1"},
+		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-kill", "http-hang", "http-slow", "redis-pause"}, Faults: 16, Minutes: 2, Rate: 1000},
+		Tests:  []Test{{"test/e2e", "^TestHistory$"}},
+		Plant: []Change{
+			{
+				"relay/lane.go",
+				"\tl.inbox = append(l.inbox, b)\n",
+				"\tl.inbox = append(l.inbox, b)\n\tl.batch, l.n, l.version = b, len(b.Messages), l.version+1\n\tsignal(l.t.settled)\n",
+			},
+			{"relay/lane.go", "\tl.batch, l.n = batch, done\n\tl.version++\n", "\t_, _ = batch, done\n"},
+		},
+	},
+	{
+		ID:   "F10",
+		Name: "the last answer counts",
+		// The catalogue has it from callbacks that come in any order. Here the last confirmed message is recorded, instead of the last
+		// one before which all are confirmed.
+		Does:   "A relay that dies has recorded messages as sent that had failed while later ones arrived.",
+		Breaks: []string{"I1"},
+		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-kill", "http-500", "http-hang"}, Faults: 16, Minutes: 2, Rate: 1000},
+		Tests:  []Test{{"relay", "^TestCannotSetAside$"}},
+		Plant: []Change{{
+			"relay/lane.go",
+			"\tn, batch, done := l.window.advance()\n\tif n == 0 {\n",
+			"\tlast := l.window.last\n\tn, batch, done := l.window.advance()\n\tif last >= l.window.first {\n" +
+				"\t\tbatch, done = l.window.place(last)\n\t\tdone++\n\t}\n\tif batch == nil {\n",
+		}},
+	},
+	{
+		ID:   "F29",
+		Name: "no token",
+		// A ledger row has a number, and whoever writes one that is taken has lost the shard. Here the number is made up when the row is
+		// written, and a relay knows its rows by its name alone.
+		Does:   "A relay that slept past its lease overwrites what its successor has recorded, and takes the shard back.",
+		Breaks: []string{"I8"},
+		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-pause"}, Faults: 8, Minutes: 1.5, Rate: 500},
+		Tests:  []Test{{"test/e2e", "^TestPausedRelay$"}},
+		Plant: []Change{
+			{
+				"store/postgres/migration/003_relay.up.sql",
+				"    SELECT feed_name, c.shard, c.n, member_id, releasing,",
+				"    SELECT feed_name, c.shard, (SELECT max(k.n) + 1 FROM @schema@.checkpoints k WHERE k.feed = feed_name AND k.shard = c.shard),\n" +
+					"           member_id, releasing,",
+			},
+			{"store/postgres/feed.go", "\t\tcase ok && row.n == l.n:\n", "\t\tcase ok:\n\t\t\tl.n = row.n\n"},
+		},
+	},
+	{
+		ID:   "F30",
+		Name: "no look at the lease",
+		// A relay sends without asking itself whether its lease still lasts.
+		Does:   "A relay that cannot reach the database goes on sending what another one sends at the same time.",
+		Breaks: []string{"I3", "I6"},
+		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"database-silent", "http-slow", "proxy-delay"}, Faults: 16, Minutes: 2, Rate: 1500},
+		Tests:  []Test{{"relay", "^TestNothingBeginsWithoutLease$"}},
+		Plant: []Change{{
+			"relay/lane.go",
+			"\treturn now.Add(min(cfg.PublishTimeout, left)), left > cfg.margin()\n",
+			"\treturn now.Add(max(cfg.PublishTimeout, left)), true\n",
+		}},
+	},
+	{
+		ID:   "F32",
+		Name: "the clock of the process",
+		// Leases are written and judged by the clock of the relay's machine instead of the database's.
+		Does:   "A relay whose clock is ahead takes shards that others hold, and leaves leases behind that nobody takes over for hours.",
+		Breaks: []string{"I9", "I8", "I1"},
+		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-clock"}, Faults: 6, Minutes: 1.5, Rate: 500},
+		Plant: []Change{
+			{
+				"store/postgres/migration/003_relay.up.sql",
+				"CREATE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name text, lease interval)",
+				"CREATE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name text, lease interval, process_clock timestamptz)",
+			},
+			{
+				"store/postgres/migration/003_relay.up.sql",
+				"c.until < clock_timestamp() AND c.member IS DISTINCT FROM member_id",
+				"c.until < process_clock AND c.member IS DISTINCT FROM member_id",
+			},
+			{
+				"store/postgres/migration/003_relay.up.sql",
+				"c.n + 1, member_id, clock_timestamp() + lease,",
+				"c.n + 1, member_id, process_clock + lease,",
+			},
+			{
+				"store/postgres/migration/003_relay.up.sql",
+				"lo2 bigint[], last bigint[], crashes smallint[])",
+				"lo2 bigint[], last bigint[], crashes smallint[], process_clock timestamptz)",
+			},
+			{
+				"store/postgres/migration/003_relay.up.sql",
+				"releasing, clock_timestamp() + lease,",
+				"releasing, process_clock + lease,",
+			},
+			{"store/postgres/ledger.go", "@schema@.balance($1, $2, $3, $4)", "@schema@.balance($1, $2, $3, $4, $5)"},
+			{"store/postgres/ledger.go", "f.member.Name, leaseText(f.member.Lease))", "f.member.Name, leaseText(f.member.Lease), time.Now())"},
+			{"store/postgres/ledger.go", "$12, $13)", "$12, $13, $14)"},
+			{"store/postgres/ledger.go", "last.String(), crashes.String())", "last.String(), crashes.String(), time.Now())"},
+			{"store/postgres/ledger.go", "\t\"errors\"\n", "\t\"errors\"\n\t\"time\"\n"},
+			{
+				"store/postgres/migration/003_relay.down.sql",
+				"bigint[], bigint[], smallint[]);",
+				"bigint[], bigint[], smallint[], timestamptz);",
+			},
+			{
+				"store/postgres/migration/003_relay.down.sql",
+				"@schema@.balance(text, uuid, text, interval);",
+				"@schema@.balance(text, uuid, text, interval, timestamptz);",
+			},
+		},
+	},
+	{
+		ID:   "F34",
+		Name: "one context for all",
+		// What records progress and releases shards ends with the context that ends the relay.
+		Does:   "A relay that is asked to stop does not record what it has sent last, and others send it again.",
+		Breaks: []string{"I6"},
+		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-stop"}, Faults: 10, Minutes: 1, Rate: 1500},
+		Tests:  []Test{{"test/e2e", "^TestRollingRestart$"}},
+		Plant: []Change{
+			{"relay/relay.go", "settling, stopSettling := context.WithCancel(t.ctx)", "settling, stopSettling := context.WithCancel(ctx)"},
+			{
+				"relay/keeper.go",
+				"context.WithTimeout(context.WithoutCancel(ctx), t.r.cfg.DrainTimeout)",
+				"context.WithTimeout(ctx, t.r.cfg.DrainTimeout)",
+			},
+		},
+	},
+}

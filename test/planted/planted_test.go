@@ -1,0 +1,31 @@
+package planted_test
+
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/postrider/postrider/test/planted"
+)
+
+const root = "../.."
+
+// TestBugsFit holds that every bug can be planted into the sources as they are now, and that what comes of it can be built.
+func TestBugsFit(t *testing.T) {
+	bugs := planted.All()
+	if len(bugs) != 16 {
+		t.Errorf("there are %d bugs, want 16", len(bugs))
+	}
+	for _, b := range bugs {
+		t.Run(b.ID, func(t *testing.T) {
+			overlay, err := b.Overlay(root, t.TempDir(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-overlay", overlay}, b.Packages()...)...)
+			build.Dir = root
+			if out, err := build.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}

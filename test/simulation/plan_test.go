@@ -1,0 +1,192 @@
+package simulation_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/postrider/postrider/relay"
+)
+
+// plan is all that a seed decides.
+type plan struct {
+	Shards, Keys, Relays int
+	KeepsOrder           bool // of the broker's pipeline
+	Config               relay.Config
+	Transactions         []transaction
+	Events               []event
+	Store, Broker        trouble
+	Chance               uint64 // what strikes whom
+}
+
+// transaction is what a producer does.
+type transaction struct {
+	After    time.Duration // since the one before
+	Letters  []letter
+	Rollback bool
+}
+
+// letter is a message.
+type letter struct {
+	Key      int // 0 means none: it is in no order
+	Kind     kind
+	Delay    time.Duration // of its DeliverAfter; 0 means none
+	Priority int
+}
+
+type kind string
+
+const (
+	good     kind = "good"
+	refused  kind = "refused"  // by the broker, always, and it says so
+	swallows kind = "swallows" // the broker never answers for it, and has not got it
+	deadly   kind = "deadly"   // kills the process that sends it
+)
+
+// event is something that happens at a certain time.
+type event struct {
+	After time.Duration // since the one before
+	What  string
+	Which int           // relay
+	For   time.Duration // until that is over
+	Hangs bool          // calls get no answer, instead of an error
+}
+
+// What can happen.
+const (
+	kill         = "kill"          // a relay's process dies; another starts when For is over
+	pause        = "pause"         // a relay's process stands still
+	stop         = "stop"          // a relay is stopped cleanly, and started again when For is over
+	join         = "join"          // one more relay works for a while
+	databaseDown = "database down" // for all
+	brokerDown   = "broker down"   // for all
+	crash        = "crash"         // the database crashes: what was handed out is void
+	rewind       = "rewind"        // an operator has a part of the log sent again
+	retry        = "retry"         // an operator has dead letters sent again
+)
+
+// events are drawn from these.
+var events = []string{
+	stop, join, kill, pause, databaseDown, brokerDown, crash, retry,
+	stop, join, kill, pause, databaseDown, brokerDown, crash, retry,
+	stop, join, kill, pause, databaseDown, brokerDown, crash, rewind,
+}
+
+// trouble is how often calls go wrong, of a thousand.
+type trouble struct {
+	Fails   int // with no effect
+	Unknown int // it has the effect, but the answer is lost
+	Slow    int
+	Hangs   int // no answer until the caller gives up
+	Late    int // it has its effect when the caller has given up
+	Refuses int // only the broker: says that it never will
+}
+
+// plans draws plans. Sizes and times that nobody would choose find what others hide.
+var plans = rapid.Custom(func(t *rapid.T) plan {
+	lease := rapid.SampledFrom([]time.Duration{10 * time.Second, time.Second, 200 * time.Millisecond, 40 * time.Second}).Draw(t, "lease")
+	of := func(d time.Duration, divisors ...int) time.Duration {
+		return max(d/time.Duration(rapid.SampledFrom(divisors).Draw(t, "divisor")), time.Millisecond)
+	}
+	some := func(label string, n ...int) int { return rapid.SampledFrom(n).Draw(t, label) }
+	p := plan{
+		Shards:     some("shards", 1, 2, 4, 8),
+		Keys:       some("keys", 1, 2, 5, 20),
+		Relays:     some("relays", 1, 2, 3),
+		KeepsOrder: rapid.Bool().Draw(t, "keeps order"),
+		Chance:     rapid.Uint64().Draw(t, "chance"),
+	}
+	c := relay.Config{
+		Lease:            lease,
+		BalanceInterval:  of(lease, 10, 1, 3),
+		SettleInterval:   of(lease, 200, 4, 20),
+		BatchSize:        some("batch", 500, 1, 3, 10),
+		PollMin:          of(lease, 100, 10),
+		PublishTimeout:   3 * of(lease, 1, 3, 12),
+		RetryMin:         of(lease, 100, 10),
+		Order:            rapid.SampledFrom([]string{relay.Strict, relay.Strict, relay.Skip}).Draw(t, "order"),
+		MaxAttempts:      some("attempts", 5, 1, 2),
+		BackoffBase:      of(lease, 10, 1),
+		DrainTimeout:     of(lease, 1, 5),
+		MaintainInterval: of(time.Minute, 1, 60),
+		Logger:           slog.New(slog.DiscardHandler),
+	}
+	c.ReadAhead = c.BatchSize * some("ahead", 8, 1, 2)
+	c.PollMax = c.PollMin * time.Duration(some("poll", 5, 1))
+	c.RetryMax = c.RetryMin * time.Duration(some("retry", 20, 1))
+	c.BackoffMax = c.BackoffBase * time.Duration(some("backoff", 10, 1))
+	p.Config = c
+
+	after := rapid.SampledFrom([]time.Duration{0, lease / 20, lease / 4, lease})
+	letters := rapid.Custom(func(t *rapid.T) letter {
+		l := letter{Key: rapid.IntRange(0, p.Keys).Draw(t, "key"), Kind: good}
+		switch rapid.IntRange(0, 39).Draw(t, "kind") {
+		case 39:
+			l.Kind = refused
+		case 38:
+			l.Kind = swallows
+		case 37:
+			l.Delay = lease * time.Duration(rapid.IntRange(0, 2).Draw(t, "delay"))
+			l.Delay++
+		case 36:
+			l.Priority = rapid.IntRange(1, 3).Draw(t, "priority")
+		case 35:
+			if rapid.IntRange(0, 9).Draw(t, "deadly") == 9 {
+				l.Key, l.Kind = 0, deadly // in no order: set aside behind another it would kill whoever tries it from there
+			}
+		}
+		return l
+	})
+	p.Transactions = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) transaction {
+		return transaction{
+			After:    after.Draw(t, "after"),
+			Letters:  rapid.SliceOfN(letters, 1, 6).Draw(t, "letters"),
+			Rollback: rapid.IntRange(0, 9).Draw(t, "rollback") == 9,
+		}
+	}), 1, 40).Draw(t, "transactions")
+
+	p.Events = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) event {
+		return event{
+			After: after.Draw(t, "after"),
+			What:  rapid.SampledFrom(events).Draw(t, "what"),
+			Which: rapid.IntRange(0, p.Relays-1).Draw(t, "which"),
+			For:   rapid.SampledFrom([]time.Duration{lease / 10, lease, lease * 5 / 2}).Draw(t, "for"),
+			Hangs: rapid.Bool().Draw(t, "hangs"),
+		}
+	}), 0, 12).Draw(t, "events")
+
+	rates := rapid.SampledFrom([]int{0, 0, 0, 10, 100, 300})
+	draw := func(label string) trouble {
+		return trouble{
+			Fails:   rates.Draw(t, label+" fails"),
+			Unknown: rates.Draw(t, label+" unknown"),
+			Slow:    rates.Draw(t, label+" slow"),
+			Hangs:   rates.Draw(t, label+" hangs") / 5,
+			Late:    rates.Draw(t, label+" late") / 5,
+			Refuses: rates.Draw(t, label+" refuses") / 5,
+		}
+	}
+	p.Store, p.Broker = draw("store"), draw("broker")
+	return p
+})
+
+// String describes the plan for people, as far as that is short.
+func (p plan) String() string {
+	var b strings.Builder
+	c := p.Config
+	fmt.Fprintf(&b, "shards %d, keys %d, relays %d, keeps order %v, lease %v, balance %v, settle %v, batch %d, ahead %d, poll %v-%v, "+
+		"publish %v, retry %v-%v, %s, attempts %d, backoff %v-%v, drain %v\n", p.Shards, p.Keys, p.Relays, p.KeepsOrder, c.Lease,
+		c.BalanceInterval, c.SettleInterval, c.BatchSize, c.ReadAhead, c.PollMin, c.PollMax, c.PublishTimeout, c.RetryMin, c.RetryMax,
+		c.Order, c.MaxAttempts, c.BackoffBase, c.BackoffMax, c.DrainTimeout)
+	fmt.Fprintf(&b, "store  %+v\nbroker %+v\n", p.Store, p.Broker)
+	for _, e := range p.Events {
+		fmt.Fprintf(&b, "event  +%v %s, relay %d, for %v, hangs %v\n", e.After, e.What, e.Which, e.For, e.Hangs)
+	}
+	for _, tx := range p.Transactions {
+		fmt.Fprintf(&b, "tx     +%v rollback %v %+v\n", tx.After, tx.Rollback, tx.Letters)
+	}
+	return b.String()
+}
