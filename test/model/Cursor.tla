@@ -26,16 +26,14 @@ CONSTANTS
   Variant     \* "right", or a way to do it wrong
 
 (* What is done with this specification; see doc.go.
-check   order     0  [Writers=3 Messages=3]
-check   pages     0  [Writers=2 Messages=4 Page=1]
-check   shards    0  [Writers=3 Messages=2 Others=TRUE]
-check   restarts  0  [Writers=2 Messages=3 Page=1 Restarts=1]
-check   crashes   0  [Writers=2 Messages=2 Crashes=1]
-nightly order     0  [Writers=4 Messages=3]
-nightly pages     0  [Writers=3 Messages=4 Page=1]
-nightly restarts  0  [Writers=3 Messages=3 Restarts=1]
-nightly crashes   0  [Writers=3 Messages=2 Restarts=1 Crashes=1]
-nightly shards    0  [Writers=3 Messages=2 Restarts=1 Others=TRUE]
+check   order     35853    [Writers=3 Messages=3]
+check   pages     48769    [Writers=3 Messages=3 Page=1]
+check   shards    83119    [Writers=3 Messages=2 Page=1 Others=TRUE]
+check   restarts  19701    [Writers=2 Messages=3 Page=1 Restarts=1]
+check   crashes   5469     [Writers=2 Messages=2 Crashes=1]
+nightly restarts  722194   [Writers=3 Messages=3 Page=1 Restarts=1]
+nightly crashes   1282645  [Writers=3 Messages=2 Page=1 Restarts=1 Crashes=1]
+nightly shards    1561697  [Writers=3 Messages=2 Page=1 Restarts=1 Others=TRUE]
 revert  FloorNow             NoLoss  the floor is the highest number drawn when the snapshot is taken
 revert  FloorOfSameRead      NoLoss  the read that takes an ID already uses the floor that this gains
 revert  FloorWithoutID       NoLoss  no transaction of our own lies between the number and the snapshot
@@ -43,16 +41,16 @@ revert  NumberBeforeID       NoLoss  seq stands before xid in the table
 revert  InflightIgnored      NoLoss  transactions that were in flight are not asked for
 revert  SnapshotOfStandby    NoLoss  the snapshot lists nothing that is in flight
 revert  SnapshotForEachPage  NoLoss  a window goes on with the snapshot of its latest page
-revert  CursorSurvivesCrash  NoLoss [Crashes=1]  the cursor in memory is used after a crash of the server
-revert  InflightFromStart    NoDuplicate  each page begins again with what was in flight
-revert  SnapshotIsNotRead    NoDuplicate  rows are read by a later snapshot than the one that is kept (VOLATILE)
+revert  CursorSurvivesCrash  NoLoss [Crashes=1 Page=1]  the cursor in memory is used after a crash of the server
+revert  InflightFromStart    NoDuplicate [Page=1]  each page begins again with what was in flight
+revert  SnapshotIsNotRead    NoDuplicate [Page=1]  rows are read by a later snapshot than the one that is kept (VOLATILE)
 revert  OrderOfIDs           CommitOrderPerKey  a window is ordered by transaction ID
-revert  UnsafeCommit         NoPhantom [Crashes=1]  producers commit without waiting for the disk
-probe   LateCommitter        a message is read after one with a higher number
-probe   BelowTheFloor        a message at or below the floor is found by the ID of its transaction
-probe   NotListed            a transaction is in flight that the last snapshot does not list, with a number below one that was read
-probe   ResumedInsideWindow  [Restarts=1]  the relay has started again in the middle of a window
-probe   ReusedID             [Crashes=1]  a transaction ID was handed out twice, because of a crash
+revert  UnsafeCommit         NoPhantom [Crashes=1 Page=1]  producers commit without waiting for the disk
+probe   LateCommitter        [Page=1]  a message is read after one with a higher number
+probe   BelowTheFloor        [Page=1]  a message at or below the floor is found by the ID of its transaction
+probe   NotListed            [Page=1]  a transaction is in flight that the last snapshot does not list, with a number below one that was read
+probe   ResumedInsideWindow  [Restarts=1 Page=1]  the relay has started again in the middle of a window
+probe   ReusedID             [Crashes=1 Page=1]  a transaction ID was handed out twice, because of a crash
 *)
 
 VARIABLES

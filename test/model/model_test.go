@@ -1,17 +1,10 @@
 package model_test
 
 import (
-	"flag"
-	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/postrider/postrider/internal/docpage"
 )
-
-var update = flag.Bool("update", false, "write the tables in docs/reliability/model.md anew")
 
 // TestModel has every specification checked as its table says.
 func TestModel(t *testing.T) {
@@ -45,35 +38,6 @@ func TestModel(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestPage keeps the tables of the page as the specifications say.
-func TestPage(t *testing.T) {
-	mustBeLong(t)
-	var checks, reverts, probes strings.Builder
-	for _, s := range specs(t) {
-		for _, e := range s.entries {
-			text := docpage.Cell(e.text)
-			switch e.kind {
-			case "revert":
-				fmt.Fprintf(&reverts, "| `%s` | `%s` | %s | `%s` |\n", s.name, e.name, text, e.invariant)
-			case "probe":
-				fmt.Fprintf(&probes, "| `%s` | `%s` | %s |\n", s.name, e.name, text)
-			default:
-				fmt.Fprintf(&checks, "| `%s` | %s | %s | %s |\n", s.name, e.name, e.kind, e.states)
-			}
-		}
-	}
-	docpage.Check(t, *update, "../../docs/reliability/model.md", "TestPage, in test/model", fmt.Sprintf(`
-| specification | states with | run | different states |
-|---|---|---|---|
-%s
-| specification | wrong variant | what is wrong | what breaks |
-|---|---|---|---|
-%s
-| specification | state that is reached | what it is |
-|---|---|---|
-%s`, checks.String(), reverts.String(), probes.String()))
 }
 
 func mustBeLong(t *testing.T) {

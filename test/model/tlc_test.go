@@ -55,7 +55,7 @@ func check(t *testing.T, jar, name, cfg string) outcome {
 	if os.Getenv("POSTRIDER_LONG") != "" {
 		memory = "-Xmx4g"
 	}
-	cmd := exec.CommandContext(ctx, "java", memory, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=4", "-Djava.io.tmpdir="+scratch,
+	cmd := exec.CommandContext(ctx, "java", memory, "-XX:+UseSerialGC", "-Djava.io.tmpdir="+scratch,
 		"-cp", jar, "tlc2.TLC", "-workers", "1", "-metadir", filepath.Join(scratch, "states"), "-config", config, name+".tla")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said

@@ -124,7 +124,7 @@ var delivery = []Bug{
 		// What records progress and releases shards ends with the context that ends the relay.
 		Does:   "A relay that is asked to stop does not record what it has sent last, and others send it again.",
 		Breaks: []string{"I6"},
-		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-stop"}, Faults: 10, Minutes: 1, Rate: 1500},
+		Hunt:   Hunt{To: []string{"redis"}, Only: []string{"relay-stop"}, Faults: 10, Minutes: 1, Rate: 1500},
 		Tests:  []Test{{"test/e2e", "^TestRollingRestart$"}},
 		Plant: []Change{
 			{"relay/relay.go", "settling, stopSettling := context.WithCancel(t.ctx)", "settling, stopSettling := context.WithCancel(ctx)"},
