@@ -147,6 +147,7 @@ var limits = map[string]int{
 	"commit after: conclude by the inbox":       4,
 	"savepoint after: take what is due":         3,
 	"undo after: write the effect":              2,
+	"commit after: hold a step":                 0, // only where the server has not noticed yet that the connection is gone
 
 	"publish": 3, "fetch": 1, "ack": 2, "still working": 1, "find the stream": 1, "look at the consumer": 1, "open a channel": 1, "ask for confirmations": 1,
 }
