@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 
 // TestSmoke makes every kind of trial once, very short, with Postrider and with a loop of our own, and makes the page of it.
 func TestSmoke(t *testing.T) {
+	if os.Getenv("POSTRIDER_LONG") == "" {
+		t.Skip("takes half a minute: set POSTRIDER_LONG")
+	}
 	server, nats := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), pgtest.Env(t, "POSTRIDER_TEST_NATS")
 	command := filepath.Join(t.TempDir(), "postrider")
 	if out, err := exec.Command("go", "build", "-o", command, "../../cmd/postrider").CombinedOutput(); err != nil {
