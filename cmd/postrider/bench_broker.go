@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/cmd/postrider/internal/bench"
@@ -16,8 +17,7 @@ import (
 
 func (a *app) benchBrokerCommand() *cobra.Command {
 	o := bench.Options{Writers: 1, Rate: 1}
-	var name, address string
-	var set []string
+	var to benchTarget
 	var keep bool
 	cmd := &cobra.Command{
 		Use:   "broker",
@@ -29,9 +29,12 @@ func (a *app) benchBrokerCommand() *cobra.Command {
 			"  postrider bench broker --broker kafka --keys 1 --json",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			driver, settings, err := benchDestination(name, address, set)
+			driver, settings, err := to.find()
 			if err != nil {
 				return err
+			}
+			if settings.Values["format"] == "" {
+				settings.Values["format"] = string(wire.Raw) // what the client alone sends has no envelope either
 			}
 			if o.Topic == "" {
 				o.Topic = fmt.Sprintf("postrider-bench-%d", time.Now().Unix())
@@ -44,9 +47,7 @@ func (a *app) benchBrokerCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&name, "broker", "", "which broker; \"postrider brokers\" lists them")
-	flags.StringVar(&address, "url", "", "where it is; default: the environment variable POSTRIDER_<BROKER>_URL")
-	flags.StringArrayVar(&set, "set", nil, "option=value of the destination; may be repeated")
+	to.flags(flags)
 	flags.StringVar(&o.Topic, "name", "", "topic, queue, subject or stream to send to; default: a new one")
 	flags.IntVar(&o.Messages, "messages", 200_000, "how many messages each side sends in a round")
 	flags.IntVar(&o.Keys, "keys", 10_000, "how many ordering keys they have; 1 is the worst case")
@@ -57,8 +58,20 @@ func (a *app) benchBrokerCommand() *cobra.Command {
 	return cmd
 }
 
-// benchDestination finds the broker to measure.
-func benchDestination(name, address string, set []string) (broker.Driver, *broker.Settings, error) {
+// benchTarget is the broker to measure, as flags name it.
+type benchTarget struct {
+	name, address string
+	set           []string
+}
+
+func (b *benchTarget) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&b.name, "broker", "", "which broker; \"postrider brokers\" lists them")
+	flags.StringVar(&b.address, "url", "", "where it is; default: the environment variable POSTRIDER_<BROKER>_URL")
+	flags.StringArrayVar(&b.set, "set", nil, "option=value of the destination; may be repeated")
+}
+
+func (b *benchTarget) find() (broker.Driver, *broker.Settings, error) {
+	name, address := b.name, b.address
 	if name == "" {
 		return broker.Driver{}, nil, usagef("--broker is not set: which one? For the list: postrider brokers")
 	}
@@ -73,12 +86,9 @@ func benchDestination(name, address string, set []string) (broker.Driver, *broke
 	if address == "" {
 		return broker.Driver{}, nil, usagef("--url is not set, and neither is %s: where is %s?", variable, name)
 	}
-	values, err := parseSet(set)
+	values, err := parseSet(b.set)
 	if err != nil {
 		return broker.Driver{}, nil, err
-	}
-	if values["format"] == "" {
-		values["format"] = string(wire.Raw) // what the client alone sends has no envelope either
 	}
 	return driver, &broker.Settings{URL: address, Values: values}, nil
 }

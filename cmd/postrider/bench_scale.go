@@ -68,11 +68,10 @@ func (a *app) benchScaleCommand() *cobra.Command {
 // scaleBrokers finds the brokers that are measured.
 func scaleBrokers(names []string) (found []bench.ScaleBroker, err error) {
 	for _, name := range names {
-		driver, settings, err := benchDestination(name, "", nil)
+		driver, settings, err := (&benchTarget{name: name}).find()
 		if err != nil {
 			return nil, err
 		}
-		delete(settings.Values, "format") // as people have it
 		found = append(found, bench.ScaleBroker{Driver: driver, Settings: *settings})
 	}
 	return found, nil

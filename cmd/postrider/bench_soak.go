@@ -15,8 +15,8 @@ import (
 func (a *app) benchSoakCommand() *cobra.Command {
 	o := bench.Options{Rate: 1, Rounds: 1, Messages: 1}
 	plan := bench.SoakPlan{For: time.Hour, Load: 0.7, Build: currentBuild().Version}
-	var name, address, svg string
-	var set []string
+	var to benchTarget
+	var svg string
 	var keep bool
 	cmd := &cobra.Command{
 		Use:   "soak",
@@ -30,15 +30,12 @@ func (a *app) benchSoakCommand() *cobra.Command {
 			"  postrider bench soak --for 1m --broker rabbitmq --json",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			driver, settings, err := benchDestination(name, address, set)
+			driver, settings, err := to.find()
 			if err != nil {
 				return err
 			}
-			if values, _ := parseSet(set); values["format"] == "" { // it was parsed before
-				delete(settings.Values, "format") // as people have it
-			}
 			plan.Broker, plan.Settings = driver, *settings
-			plan.Command = fmt.Sprintf("%s --for %s --load %s --broker %s --json", cmd.CommandPath(), (*daysFlag)(&plan.For), (*percentFlag)(&plan.Load), name)
+			plan.Command = fmt.Sprintf("%s --for %s --load %s --broker %s --json", cmd.CommandPath(), (*daysFlag)(&plan.For), (*percentFlag)(&plan.Load), to.name)
 			if err := plan.Validate(); err != nil {
 				return usageError{err}
 			}
@@ -68,9 +65,7 @@ func (a *app) benchSoakCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.Var((*daysFlag)(&plan.For), "for", "how long, without the time to find the full rate")
 	flags.Var((*percentFlag)(&plan.Load), "load", "share of the full rate")
-	flags.StringVar(&name, "broker", "", "which broker; \"postrider brokers\" lists them")
-	flags.StringVar(&address, "url", "", "where it is; default: the environment variable POSTRIDER_<BROKER>_URL")
-	flags.StringArrayVar(&set, "set", nil, "option=value of the destination; may be repeated")
+	to.flags(flags)
 	flags.StringVar(&svg, "svg", "", "file to draw the samples into")
 	flags.IntVar(&o.Payload, "payload", 256, "bytes of each message's payload")
 	flags.IntVar(&o.Shards, "shards", 8, "shards of the log")
