@@ -33,9 +33,11 @@ func TestOrder(t *testing.T) {
 			}
 			batch := 1 + random.IntN(50)
 			r := start(t, w.store, s, relay.Config{
-				BatchSize: batch,
-				ReadAhead: batch + random.IntN(200),
-				RetryMax:  500 * time.Millisecond,
+				BatchSize:   batch,
+				ReadAhead:   batch + random.IntN(200),
+				RetryMax:    500 * time.Millisecond,
+				MaxAttempts: 1000, // the destination refuses by chance; nothing may die of it
+				BackoffMax:  time.Second,
 			})
 			keys := 1 + random.IntN(20)
 			for range 100 {

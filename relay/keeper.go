@@ -53,7 +53,6 @@ func (t *tenure) keep(ctx context.Context) {
 }
 
 func (t *tenure) balance() error {
-	start := time.Now() // leases count from before the call
 	call, cancel := context.WithTimeout(t.ctx, t.r.cfg.Lease)
 	defer cancel()
 	t.r.count.balances.Add(1)
@@ -68,12 +67,12 @@ func (t *tenure) balance() error {
 	if share.Deferred {
 		t.attend()
 	}
-	t.adopt(share, start)
+	t.adopt(share)
 	return nil
 }
 
 // adopt makes the lanes agree with the share.
-func (t *tenure) adopt(share postrider.Share, renewed time.Time) {
+func (t *tenure) adopt(share postrider.Share) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended != nil {
@@ -90,7 +89,7 @@ func (t *tenure) adopt(share postrider.Share, renewed time.Time) {
 	}
 	for _, shard := range share.Shards {
 		if t.held[shard] == nil {
-			t.start(shard, renewed, share)
+			t.start(shard, share)
 			gained = append(gained, shard)
 		}
 	}
@@ -111,9 +110,9 @@ func (t *tenure) adopt(share postrider.Share, renewed time.Time) {
 }
 
 // start makes a lane. The caller holds the lock.
-func (t *tenure) start(shard int, renewed time.Time, share postrider.Share) {
-	l := newLane(t, shard, renewed)
-	l.behind.Store(renewed.UnixNano())
+func (t *tenure) start(shard int, share postrider.Share) {
+	l := newLane(t, shard)
+	l.behind.Store(time.Now().UnixNano())
 	if i := slices.IndexFunc(share.Slices, func(s postrider.Slice) bool { return s.Shard == shard }); i >= 0 {
 		l.slice = &share.Slices[i]
 	}

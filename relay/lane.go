@@ -41,7 +41,7 @@ type lane struct {
 	batch   *postrider.Batch   // what has been confirmed: the first n messages of batch, and all before it;
 	n       int                // batch is nil when that has been settled
 	version uint64             // of (batch, n)
-	renewed time.Time          // when the last call that renewed the lease was sent
+	renewed time.Time          // when the last call that renewed the lease was sent; zero if there was none
 
 	// What follows belongs to the lane's goroutine.
 	window   window
@@ -62,14 +62,15 @@ type lane struct {
 	asideTrouble outage
 }
 
-func newLane(t *tenure, shard int, renewed time.Time) *lane {
+// newLane makes a lane without a lease. Its shard may have been taken long ago, by a Balance whose answer was lost: the first
+// Settle tells that it is still the relay's.
+func newLane(t *tenure, shard int) *lane {
 	cfg := &t.r.cfg
 	l := &lane{
 		t:        t,
 		shard:    shard,
 		wake:     make(chan struct{}, 1),
 		done:     make(chan struct{}),
-		renewed:  renewed,
 		window:   newWindow(t.r.keepsOrder, cfg.BatchSize),
 		trouble:  outage{log: t.r.log.With("shard", shard), what: "publishing"},
 		attended: make(turn, 1),

@@ -97,7 +97,7 @@ share.coordinator.state.topic.min.isr=1
 share.coordinator.state.topic.num.partitions=4
 group.initial.rebalance.delay.ms=0
 # After a crash the controller, which is new itself, waits this long for the old broker before it takes the new one.
-broker.session.timeout.ms=3000
+broker.session.timeout.ms=6000
 broker.heartbeat.interval.ms=500
 EOT
   mapfile -t java < <(kafka_java)

@@ -27,7 +27,7 @@ func networkKinds() []Kind {
 		},
 		{
 			Name: "proxy-delay", Doc: "everything on one path is late by up to 400 ms", Weight: 8,
-			Shortest: 4 * time.Second, Longest: 12 * time.Second, Shares: paths, Begin: behave(anyPath, delay),
+			Shortest: 4 * time.Second, Longest: 14 * time.Second, Shares: paths, Begin: behave(anyPath, delay),
 		},
 		{
 			Name: "proxy-slices", Doc: "everything on one path arrives in pieces of a few bytes", Weight: 6,
@@ -43,11 +43,11 @@ func networkKinds() []Kind {
 		},
 		{
 			Name: "database-silent", Doc: "nothing passes between one relay and the database for longer than its lease, and nobody is told", Weight: 8,
-			Shortest: 4 * time.Second, Longest: 12 * time.Second, Shares: paths, Begin: behave(relayPath, silent),
+			Shortest: 4 * time.Second, Longest: 14 * time.Second, Shares: paths, Begin: behave(relayPath, silent),
 		},
 		{
 			Name: "net-cut", Doc: "a relay is cut off from everything, and nobody is told: not even TCP hears of it", Zombie: true, Weight: 8,
-			Needs: []Need{Root}, Shortest: 4 * time.Second, Longest: 12 * time.Second, Shares: []string{theRelays}, Begin: cutOff,
+			Needs: []Need{Root}, Shortest: 4 * time.Second, Longest: 14 * time.Second, Shares: []string{theRelays}, Begin: cutOff,
 		},
 	}
 }

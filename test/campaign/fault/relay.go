@@ -21,7 +21,7 @@ func relayKinds() []Kind {
 		},
 		{
 			Name: "relay-pause", Doc: "a relay does nothing until its lease has ended, and then goes on as if nothing had happened", Zombie: true,
-			Weight: 10, Shortest: 4 * time.Second, Longest: 12 * time.Second, Shares: shares, Begin: pauseProcess(world.Relay, relay),
+			Weight: 10, Shortest: 4 * time.Second, Longest: 14 * time.Second, Shares: shares, Begin: pauseProcess(world.Relay, relay),
 		},
 		{
 			Name: "relay-stop", Doc: "a relay is asked to end, and started again later", Clean: true, Weight: 10,

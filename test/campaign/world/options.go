@@ -44,7 +44,7 @@ type Options struct {
 	Postgres string
 	// Relays is how many relay processes run. Defaults to 3; the last one goes through PgBouncer.
 	Relays int
-	// Lease is that of relays. Defaults to 3 s.
+	// Lease is that of relays. Defaults to 6 s.
 	Lease time.Duration
 	// Secret signs webhooks. Defaults to none.
 	Secret string
@@ -74,7 +74,7 @@ func (o *Options) complete() error {
 		o.Relays = 3
 	}
 	if o.Lease == 0 {
-		o.Lease = 3 * time.Second
+		o.Lease = 6 * time.Second
 	}
 	if o.Period == 0 {
 		o.Period = time.Minute

@@ -175,6 +175,9 @@ func (p *Process) launch() error {
 	}
 	defer out.Close()
 	argv := append([]string{p.program.Path}, p.program.Args...)
+	if p.program.Role == Producer {
+		argv = patient(argv)
+	}
 	if p.program.inside != "" {
 		// It becomes the program, under the same number. (ip netns exec would give it its own copy of all mounts too, and no disk image could
 		// be unmounted as long as it runs.)

@@ -71,7 +71,7 @@ func (w *World) relayConfig(name, health string) string {
 	b.WriteString("feeds:\n")
 	for _, d := range w.destinations() {
 		fmt.Fprintf(&b, "  %s:\n    destination: %s\n    only: {topics: [%q, %q]}\n", d, d, d, d+".*")
-		fmt.Fprintf(&b, "    relay: {lease: %v, publish_timeout: 10s, max_attempts: 3, backoff_base: 500ms, backoff_max: 2s, maintain_interval: 10s}\n",
+		fmt.Fprintf(&b, "    relay: {lease: %v, publish_timeout: 10s, poll_min: 25ms, max_attempts: 3, backoff_base: 500ms, backoff_max: 2s, maintain_interval: 10s}\n",
 			w.Options.Lease)
 	}
 	return b.String()
@@ -82,7 +82,7 @@ func (w *World) brokerOptions(destination string) string {
 	case RabbitMQ:
 		return fmt.Sprintf(", exchange: campaign, max_bytes: %d", MaxPayload)
 	case HTTP:
-		options := fmt.Sprintf(", max_body: %d, timeout: 5s, allow_loopback: true", MaxPayload)
+		options := fmt.Sprintf(", max_body: %d, allow_loopback: true", MaxPayload)
 		if w.network != nil {
 			options += fmt.Sprintf(", allow_private: [%q]", w.network.subnet())
 		}

@@ -52,13 +52,25 @@ func Root() (string, error) {
 
 // run calls the script with variables of the environment.
 func (s *services) run(ctx context.Context, env []string, args ...string) error {
-	cmd := exec.CommandContext(ctx, s.script, args...)
+	argv, server := append([]string{s.script}, args...), args[len(args)-1]
+	database := strings.HasPrefix(server, "postgres")
+	if database {
+		argv = patient(argv)
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(append(os.Environ(), "POSTRIDER_SERVICES_DIR="+s.base), env...)
 	cmd.WaitDelay = time.Second
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("dev/services %s: %w\n%s", strings.Join(args, " "), err, out.String())
+	}
+	if cluster, instance, ok := strings.Cut(server, "cluster@"); ok {
+		for n := 1; n <= 3; n++ {
+			hurrySession(s.pid(fmt.Sprintf("%scluster%d@%s", cluster, n, instance)))
+		}
+	} else if !database {
+		hurrySession(s.pid(server))
 	}
 	return nil
 }

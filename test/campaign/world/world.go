@@ -56,6 +56,7 @@ func Start(ctx context.Context, options Options) (*World, error) {
 		state:    state{Processes: map[int]string{}},
 		database: &database{services: s, version: options.Postgres},
 	}
+	hurry()
 	if w.lock, err = hold(s.base, options.Instance); err != nil {
 		return nil, err
 	}
@@ -79,11 +80,11 @@ func (w *World) build(ctx context.Context) error {
 		w.host = w.network.host()
 	}
 	var err error
-	if w.receiver, err = freeAddress(); err != nil {
+	if w.receiver, err = FreeAddress(); err != nil {
 		return err
 	}
 	for range w.Options.Relays {
-		address, err := freeAddress()
+		address, err := FreeAddress()
 		if err != nil {
 			return err
 		}
@@ -244,8 +245,8 @@ func (w *World) Join(ctx context.Context, relay int, answersOnly bool) error {
 	return w.network.join(ctx, relay, answersOnly)
 }
 
-// freeAddress is where nobody listens. It is below the ports that outgoing connections get, so that it stays free.
-func freeAddress() (string, error) {
+// FreeAddress is where nobody listens. It is below the ports that outgoing connections get, so that it stays free.
+func FreeAddress() (string, error) {
 	var err error
 	for range 100 {
 		var l net.Listener

@@ -116,7 +116,7 @@ func callCommand(ctx context.Context, args []string) error {
 		flags.StringVar(&s.Address, "address", "", "where to serve")
 		flags.StringVar(&servers, "servers", "", "all addresses, with commas between")
 		flags.StringVar(&s.Dir, "dir", "", "where to note what was answered")
-		flags.Float64Var(&s.Rate, "rate", 5, "calls of each kind in a second")
+		flags.Float64Var(&s.Rate, "rate", 2, "calls of each kind in a second")
 	})
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -186,7 +185,7 @@ func (s *stage) withPool(ctx context.Context, do func(context.Context, *pgxpool.
 func (s *stage) begin(ctx context.Context) error {
 	addresses := make([]string, callers)
 	for i := range addresses {
-		address, err := spare()
+		address, err := world.FreeAddress()
 		if err != nil {
 			return err
 		}
@@ -220,7 +219,7 @@ func (s *stage) spawn(into *[]*world.Process, role world.Role, name, command str
 	if err != nil {
 		return err
 	}
-	metrics, err := spare()
+	metrics, err := world.FreeAddress()
 	if err != nil {
 		return err
 	}
@@ -232,15 +231,6 @@ func (s *stage) spawn(into *[]*world.Process, role world.Role, name, command str
 		*into = append(*into, p)
 	}
 	return err
-}
-
-// spare is an address that nobody listens at.
-func spare() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // warmUp waits until messages have come to every destination.
