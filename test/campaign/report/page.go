@@ -77,7 +77,7 @@ func (p *page) invariants() {
 }
 
 func (p *page) kinds() {
-	p.linef("## Faults\n\n| kind | faults | duplicates | recovery: median | longest |\n|---|---|---|---|---|")
+	p.linef("## Faults\n\n| kind | faults | duplicates | recovery, without another fault: median | longest |\n|---|---|---|---|---|")
 	for _, k := range p.total.kinds {
 		median, longest := "", ""
 		if n := len(k.recoveries); n > 0 {

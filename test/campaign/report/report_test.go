@@ -205,3 +205,30 @@ func TestLoadAndWrite(t *testing.T) {
 		}
 	}
 }
+
+// What was kept makes the same page, and holds nothing of the machine.
+func TestKeep(t *testing.T) {
+	dir := t.TempDir()
+	runs := []Run{madeUp("first", 1, 10), madeUp("second", 2, 5)}
+	runs[1].Begin = runs[1].Begin.Add(time.Hour)
+	for _, run := range runs {
+		run.Timeline[0].Detail = "/some/where"
+		if err := Keep(dir, run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := Kept(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := Files("page", runs...), Files("page", kept...)
+	for i := range want {
+		if string(got[i].Text) != string(want[i].Text) {
+			t.Errorf("%s differs", want[i].Name)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "first.json"))
+	if err != nil || strings.Contains(string(text), "/some/where") {
+		t.Errorf("%v; a path of the machine was kept", err)
+	}
+}

@@ -11,9 +11,9 @@ import (
 // Run is what the report needs of one run.
 type Run struct {
 	record.Run
-	Verdict  oracle.Verdict
-	Timeline []record.Event
-	Samples  []record.Sample
+	Verdict  oracle.Verdict  `json:"verdict"`
+	Timeline []record.Event  `json:"timeline"`
+	Samples  []record.Sample `json:"samples"`
 }
 
 // Load reads a run and its verdict. If there is no verdict yet, the files are checked.

@@ -22,7 +22,7 @@ type kind struct {
 	name       string
 	faults     int
 	duplicates int64
-	recoveries []float64 // seconds since the heal, sorted
+	recoveries []float64 // seconds since the heal in which no other fault was under way, sorted
 }
 
 // invariant is one of I1 … I12 in all runs.
@@ -62,7 +62,7 @@ func sum(runs []Run) (t total) {
 			of(name).duplicates += n
 		}
 		for _, r := range v.Recoveries {
-			of(r.Kind).recoveries = append(of(r.Kind).recoveries, r.Seconds)
+			of(r.Kind).recoveries = append(of(r.Kind).recoveries, r.Clear)
 		}
 		t.judge(v.Findings)
 	}

@@ -4,25 +4,34 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/postrider/postrider/test/campaign/report"
 )
 
 func reportCommand(_ context.Context, args []string) error {
-	flags := newFlags("report DIR... -o FILE.md")
-	file := flags.String("o", "", "the page, a `file` beside which its pictures are written")
+	flags := newFlags("report [DIR...] -o FILE.md")
+	file := flags.String("o", "", "the page, a `file`; beside it are its pictures, and runs/ with what it needs of each run")
 	dirs, err := parse(flags, args)
 	if err != nil {
 		return err
 	}
-	if len(dirs) == 0 || *file == "" {
-		return fmt.Errorf("%w: want folders of runs, and -o FILE.md", errUsage)
+	if *file == "" {
+		return fmt.Errorf("%w: want -o FILE.md, and folders of runs to be added", errUsage)
 	}
-	runs := make([]report.Run, len(dirs))
-	for i, dir := range dirs {
-		if runs[i], err = report.Load(dir); err != nil {
+	kept := filepath.Join(filepath.Dir(*file), "runs")
+	for _, dir := range dirs {
+		run, err := report.Load(dir)
+		if err != nil {
 			return err
 		}
+		if err := report.Keep(kept, run); err != nil {
+			return err
+		}
+	}
+	runs, err := report.Kept(kept)
+	if err != nil {
+		return err
 	}
 	if err := report.Write(*file, runs...); err != nil {
 		return err

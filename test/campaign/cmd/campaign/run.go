@@ -47,7 +47,7 @@ func (o *options) register(flags *flag.FlagSet) {
 	flags.Int64Var(&o.seed, "seed", 0, "decides what happens when; 0: by the clock")
 	flags.IntVar(&o.faults, "faults", -1, "`number` of faults; -1: one every 9 seconds")
 	flags.StringVar(&o.postgres, "postgres", "15", "version, 15 or 18")
-	flags.Float64Var(&o.rate, "rate", 2000, "messages a second")
+	flags.Float64Var(&o.rate, "rate", 500, "messages a second")
 	flags.IntVar(&o.keys, "keys", 300, "keys of each destination")
 	flags.StringVar(&o.to, "destinations", strings.Join(world.Destinations(), ","), "only these `destinations`, with commas between")
 	flags.StringVar(&o.dir, "dir", "", "`folder` for the files of the run; default: dist/campaign/RUN")

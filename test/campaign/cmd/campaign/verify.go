@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"runtime/debug"
+	"os/exec"
+	"strings"
 )
 
 func verifyCommand(_ context.Context, args []string) error {
@@ -27,19 +28,14 @@ func printJSON(value any) error {
 	return out.Encode(value)
 }
 
-// commit is what this program was built from, as far as it knows.
+// commit is what the repository stands at, and whether something in it was changed since. The binaries may be of another time.
 func commit() (id string, dirty bool) {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "", false
-	}
-	for _, setting := range info.Settings {
-		switch setting.Key {
-		case "vcs.revision":
-			id = setting.Value
-		case "vcs.modified":
-			dirty = setting.Value == "true"
-		}
-	}
-	return id, dirty
+	id, _ = git("rev-parse", "HEAD")
+	changes, _ := git("status", "--porcelain", "--untracked-files=no")
+	return id, changes != ""
+}
+
+func git(args ...string) (string, error) {
+	out, err := exec.Command("git", args...).Output()
+	return strings.TrimSpace(string(out)), err
 }

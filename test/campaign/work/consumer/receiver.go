@@ -59,7 +59,7 @@ func Receive(ctx context.Context, plan work.Plan, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 20 * time.Second} // a relay that is cut off leaves its connections open
 	var all sync.WaitGroup
 	all.Go(func() {
 		<-ctx.Done()

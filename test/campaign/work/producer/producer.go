@@ -15,6 +15,7 @@ import (
 
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/test/campaign/work"
+	"github.com/postrider/postrider/test/campaign/world"
 )
 
 // patience is how long a transaction may take before it is given up.
@@ -183,7 +184,7 @@ func (p *Producer) choose(shape Shape) []want {
 	}
 	chosen := map[string]want{}
 	for range number {
-		w := want{destination: p.plan.Destinations[rand.IntN(len(p.plan.Destinations))], count: 1 + rand.IntN(most)}
+		w := want{destination: p.destination(), count: 1 + rand.IntN(most)}
 		switch {
 		case shape == Unnumbered:
 			w.key, w.count = work.UnnumberedKey(w.destination, rand.IntN(work.Unnumbered)), 1
@@ -195,6 +196,15 @@ func (p *Producer) choose(shape Shape) []want {
 		chosen[w.key] = w
 	}
 	return sorted(chosen)
+}
+
+// destination draws one. Webhooks get half as many messages as the others: each of them takes a transaction of its own to receive.
+func (p *Producer) destination() string {
+	d := p.plan.Destinations[rand.IntN(len(p.plan.Destinations))]
+	if d == world.HTTP && rand.IntN(2) == 0 {
+		d = p.plan.Destinations[rand.IntN(len(p.plan.Destinations))]
+	}
+	return d
 }
 
 // Poison commits messages to a destination that it has to refuse, each of another key.
