@@ -66,6 +66,15 @@ type Conclusion struct {
 	Cause     string
 }
 
+// Start names a message that is about to be sent.
+type Start struct {
+	Batch *Batch // nil for a message that was set aside
+	Index int    // of the message in the batch
+
+	Shard int   // of a message that was set aside,
+	Seq   int64 // and its place
+}
+
 // Due is what there is to do for messages that were set aside.
 type Due struct {
 	// Messages are those whose time has come. Of a key that is blocked these are the first one and some that wait behind
@@ -93,11 +102,13 @@ type Deferrer interface {
 	Due(ctx context.Context, shards []int, limit int) (Due, error)
 
 	// Conclude records what has become of messages that Due has returned. It returns the keys that are free again.
-	// Messages that an operator has meanwhile decided about are left alone.
+	// Messages that an operator has meanwhile decided about are left alone. What [Deferrer.Suspect] has noted of the messages
+	// is forgotten.
 	Conclude(ctx context.Context, done []Conclusion) (free []string, err error)
 
-	// Suspect notes that a message of a shard among [Share.Suspects] is about to be sent, and returns how often that has
-	// been noted. It forgets what was noted for the same member before: those attempts have ended. What was often begun and
-	// never ended may be what kills relays.
-	Suspect(ctx context.Context, batch *Batch, index int) (started int, err error)
+	// Suspect notes that a message of a shard among [Share.Suspects] or [Share.Orphans] is about to be sent, and returns how
+	// many members have noted that, this one included. It forgets what the member has noted of others before: those attempts
+	// have ended. What was often begun and never ended may be what kills relays. Calls of one member for one message, such
+	// as those after a lost answer, count once.
+	Suspect(ctx context.Context, start Start) (started int, err error)
 }

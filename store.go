@@ -97,6 +97,9 @@ type Share struct {
 	// Suspects are shards, of those held, whose last holders have died one after the other without any progress: one of
 	// the next messages may be the reason.
 	Suspects []int
+	// Orphans are shards, of those held, whose last holder has not released them, and of which nothing was settled since: it
+	// may have died over a message that was set aside. Suspects are among them.
+	Orphans []int
 	// Slices are those of Shards that are a part of another one; see [Splitter]. They are held together with it.
 	Slices []Slice
 }

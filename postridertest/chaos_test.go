@@ -221,7 +221,7 @@ func TestProcess(t *testing.T) {
 			"Blocked":  func() error { _, err := feed.Blocked(ctx, 0); return err },
 			"Due":      func() error { _, err := feed.Due(ctx, nil, 1); return err },
 			"Conclude": func() error { _, err := feed.Conclude(ctx, nil); return err },
-			"Suspect":  func() error { _, err := feed.Suspect(ctx, nil, 0); return err },
+			"Suspect":  func() error { _, err := feed.Suspect(ctx, postrider.Start{}); return err },
 			"Publish":  func() error { return errors.Join(pub.Publish(ctx, numbered("a"))...) },
 		} {
 			if err := call(); !errors.Is(err, postridertest.ErrInjected) {

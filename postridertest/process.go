@@ -148,6 +148,6 @@ func (f mortalFeed) Conclude(ctx context.Context, done []postrider.Conclusion) (
 	return alive(f.p, func() ([]string, error) { return f.feed.Conclude(ctx, done) })
 }
 
-func (f mortalFeed) Suspect(ctx context.Context, batch *postrider.Batch, index int) (int, error) {
-	return alive(f.p, func() (int, error) { return f.feed.Suspect(ctx, batch, index) })
+func (f mortalFeed) Suspect(ctx context.Context, start postrider.Start) (int, error) {
+	return alive(f.p, func() (int, error) { return f.feed.Suspect(ctx, start) })
 }

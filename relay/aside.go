@@ -62,19 +62,20 @@ func (l *lane) load() bool {
 	return false
 }
 
-// sort picks out those messages of a batch that cannot go in the order of the log, and canaries, which have come far enough:
-// it reports whether there were any. The batch has just entered the window, with the message at a position as its first.
-func (l *lane) sort(b *postrider.Batch, at int) (canaries bool) {
+// sort picks out those messages of a batch that cannot go in the order of the log, and those that have come far enough, canaries
+// and what is known to have arrived: it reports whether there were any of these. The batch has just entered the window, with the message at a position as its first.
+func (l *lane) sort(b *postrider.Batch, at int) (arrived bool) {
 	a := &l.aside
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range b.Messages {
 		m := &b.Messages[i]
 		switch {
-		case m.Type == postrider.CanaryType:
+		case m.Type == postrider.CanaryType || l.known[m.ID]:
+			delete(l.known, m.ID)
 			l.window.setAside(at + i)
 			l.window.release(at + i)
-			canaries = true
+			arrived = true
 		case !m.DeliverAfter.IsZero():
 			l.want(at+i, 0, postrider.Deferral{Batch: b, Index: i, Status: postrider.StatusScheduled})
 		case len(a.blocked)+len(a.holding) == 0:
@@ -84,7 +85,7 @@ func (l *lane) sort(b *postrider.Batch, at int) (canaries bool) {
 			}
 		}
 	}
-	return canaries
+	return arrived
 }
 
 // want takes a message out of the window's order, to be set aside. The caller holds the lock.
@@ -189,30 +190,49 @@ func (l *lane) freed(keys []string) {
 
 var errDeadly = errors.New("relay: relays have died while they sent it")
 
+// caution has messages sent one by one, because one of them may be deadly.
+type caution struct {
+	left  int           // how many
+	begun map[int64]int // those that were begun by this lane, and how many relays had begun them in vain
+}
+
+// begin has the start of a message noted before it is sent, unless an attempt of this lane has ended already. It returns how many
+// relays have begun it in vain.
+func (c *caution) begin(ctx context.Context, feed postrider.Feed, id int64, start postrider.Start) (deaths int, err error) {
+	if deaths, ok := c.begun[id]; ok {
+		return deaths, nil
+	}
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	started, err := feed.Suspect(call, start)
+	if err != nil {
+		return 0, err
+	}
+	if c.begun == nil {
+		c.begun = make(map[int64]int)
+	}
+	c.begun[id] = started - 1
+	c.left--
+	return started - 1, nil
+}
+
 // probe is asked before a message is sent of which a crash is suspected. It reports false if that has to wait.
 func (l *lane) probe(now time.Time) bool {
 	pos := l.window.only()
-	if l.begun[pos] { // that attempt has ended
-		return true
-	}
 	batch, index := l.window.place(pos)
-	call, cancel := context.WithTimeout(l.t.ctx, callTimeout)
-	started, err := l.t.feed.Suspect(call, batch, index)
-	cancel()
+	deaths, err := l.careful.begin(l.t.ctx, l.t.feed, int64(pos), postrider.Start{Batch: batch, Index: index})
 	if err != nil {
 		l.asideTrouble.fail(err)
 		l.calm = now.Add(l.asidePause.next())
 		return false
 	}
-	l.careful--
-	if l.begun == nil {
-		l.begun = make(map[int]bool)
-	}
-	l.begun[pos] = true
-	if started <= deadlyStarts {
+	if deaths < deadlyStarts {
 		return true
 	}
 	l.window.track()
-	l.refuse(pos, l.t.r.cfg.MaxAttempts, fmt.Errorf("%w (%d times)", errDeadly, started-1))
+	l.refuse(pos, l.t.r.cfg.MaxAttempts, deadly(deaths))
 	return false
 }
+
+// deadly says why a message that relays have died over is not sent.
+func deadly(deaths int) error { return fmt.Errorf("%w (%d times)", errDeadly, deaths) }

@@ -3,6 +3,7 @@ package relay_test
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/postridertest"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -103,16 +105,22 @@ type crime struct {
 	mu       sync.Mutex
 	started  map[string]int
 	deferred []postrider.Deferral
+
+	aside     []postrider.Deferred // what was set aside before
+	concluded map[string]postrider.Conclusion
 }
 
 func (c *crime) Open(context.Context, string, postrider.Member) (postrider.Feed, error) {
 	return c, nil
 }
 
-func (c *crime) Suspect(_ context.Context, b *postrider.Batch, index int) (int, error) {
+func (c *crime) Suspect(_ context.Context, start postrider.Start) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	name := b.Messages[index].Type
+	name := strconv.FormatInt(start.Seq, 10)
+	if start.Batch != nil {
+		name = start.Batch.Messages[start.Index].Type
+	}
 	c.started[name]++
 	return c.started[name], nil
 }
@@ -124,11 +132,44 @@ func (c *crime) Defer(_ context.Context, msgs []postrider.Deferral) error {
 	return nil
 }
 
+func (c *crime) Due(context.Context, []int, int) (postrider.Due, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	due := postrider.Due{Next: -1}
+	for _, d := range c.aside {
+		if _, ok := c.concluded[d.Type]; !ok {
+			due.Messages = append(due.Messages, d)
+		}
+	}
+	return due, nil
+}
+
+func (c *crime) Conclude(_ context.Context, done []postrider.Conclusion) ([]string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range done {
+		c.concluded[strconv.FormatInt(d.Seq, 10)] = d
+	}
+	return nil, nil
+}
+
+// newCrimeAside is a crime over messages that were set aside, of a shard whose others make progress.
+func newCrimeAside(n int) *crime {
+	c := &crime{started: make(map[string]int), concluded: make(map[string]postrider.Conclusion)}
+	c.balance = func(context.Context) (postrider.Share, error) {
+		return postrider.Share{Shards: []int{0}, Quota: 1, Members: 1, Deferred: true, Orphans: []int{0}}, nil
+	}
+	for i, m := range batch(0, n).Messages {
+		c.aside = append(c.aside, postrider.Deferred{Message: m, Seq: int64(i), Status: postrider.StatusRetry, Blocking: true, Attempts: 1})
+	}
+	return c
+}
+
 func newCrime() *crime {
 	reads := 0
 	return &crime{started: make(map[string]int), script: script{
 		balance: func(context.Context) (postrider.Share, error) {
-			return postrider.Share{Shards: []int{0}, Quota: 1, Members: 1, Suspects: []int{0}}, nil
+			return postrider.Share{Shards: []int{0}, Quota: 1, Members: 1, Suspects: []int{0}, Orphans: []int{0}}, nil
 		},
 		read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
 			if reads++; reads == 1 {
@@ -195,6 +236,156 @@ func TestSuspectInOutage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDeadlyAside: after a relay has died, what was set aside is sent message by message. One that was begun twice before and
+// never ended becomes a dead letter unsent, and the others arrive.
+func TestDeadlyAside(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		for before := range 4 {
+			c := newCrimeAside(5)
+			c.started["2"] = before
+			var sent []string
+			r := start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
+				if len(msgs) > 1 {
+					t.Errorf("%d messages were sent at once", len(msgs))
+				}
+				sent = append(sent, msgs[0].Type)
+				return nil
+			}), relay.Config{})
+			time.Sleep(time.Second)
+			r.stop()
+			want, dead := "0 1 2 3 4", int64(0)
+			if before >= 2 {
+				want, dead = "0 1 3 4", 1
+				if got := c.concluded["2"]; got.Delivered || got.Status != postrider.StatusDead || got.Attempts != 1+before ||
+					!strings.Contains(got.Cause, "died") {
+					t.Errorf("begun %d times before: concluded %+v, want it dead", before, got)
+				}
+			}
+			if got := strings.Join(sent, " "); got != want || r.Stats().Dead != dead || len(c.concluded) != 5 {
+				t.Errorf("begun %d times before: sent %s, want %s; stats %+v", before, got, want, r.Stats())
+			}
+		}
+	})
+}
+
+// TestCarefulAsideIsBounded: what is set aside goes together again when enough messages have gone alone.
+func TestCarefulAsideIsBounded(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		c := newCrimeAside(8)
+		var sizes []int
+		r := start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
+			sizes = append(sizes, len(msgs))
+			return nil
+		}), relay.Config{BatchSize: 2})
+		time.Sleep(time.Second)
+		r.stop()
+		if want := []int{1, 1, 1, 1, 2, 2}; !slices.Equal(sizes, want) {
+			t.Errorf("messages went in calls of %v, want %v", sizes, want)
+		}
+		if len(c.started) != 4 {
+			t.Errorf("the starts of %d messages were noted, want 4", len(c.started))
+		}
+	})
+}
+
+// TestSuspectAsideInOutage: an attempt that ends, however often, kills nobody, and a message that the destination cannot take
+// holds up no others, though each is sent alone.
+func TestSuspectAsideInOutage(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		c := newCrimeAside(5)
+		var up, all atomic.Bool
+		var sent atomic.Int64
+		r := start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
+			if !up.Load() || msgs[0].Type == "0" && !all.Load() {
+				return repeat(postrider.Unavailable(errOdd), len(msgs))
+			}
+			sent.Add(int64(len(msgs)))
+			return nil
+		}), relay.Config{})
+		time.Sleep(time.Minute)
+		up.Store(true)
+		time.Sleep(10 * time.Second)
+		if n := sent.Load(); n != 4 {
+			t.Errorf("%d messages were sent, want all but one", n)
+		}
+		all.Store(true)
+		time.Sleep(10 * time.Second)
+		r.stop()
+		for name, got := range c.concluded {
+			if !got.Delivered {
+				t.Errorf("message %s was concluded as %+v", name, got)
+			}
+		}
+		if n := sent.Load(); n != 5 || r.Stats().Dead > 0 {
+			t.Errorf("%d messages were sent; stats %+v", n, r.Stats())
+		}
+	})
+}
+
+// TestDeadlyBehindAnother: a message that kills relays waits behind one that is refused, while others of its shard make
+// progress. It kills a few and is a dead letter then; the rest arrives. When an operator wants it sent, it is.
+func TestDeadlyBehindAnother(t *testing.T) {
+	bothModes(t, func(t *testing.T, keepsOrder bool) {
+		w := newWorld(t, 1)
+		mood := refusing(postrider.Permanent(errOdd), "k1/0")
+		injector := postridertest.Inject(t, postridertest.Faults{})
+		var process *postridertest.Process
+		var harmless atomic.Bool
+		s := &sink{w: w, keepsOrder: keepsOrder, fail: func(m *postrider.Message) (error, bool) {
+			if m.Key == "k1" && string(m.Payload) == "1" && !harmless.Load() {
+				process.Kill()
+				return errOdd, false
+			}
+			return mood.fail(m)
+		}}
+		var r *running
+		deaths := 0
+		for asideCounts(w)[postrider.StatusDead] == 0 {
+			w.commitMany(30, 3)
+			process = injector.Process()
+			r = start(t, process.Store(w.store), s, relay.Config{BatchSize: 10, ReadAhead: 20, BackoffBase: 5 * time.Second})
+			time.Sleep(3 * time.Second)
+			mood.mend()
+			time.Sleep(30 * time.Second)
+			if process.Dead() {
+				r.cancel()
+				<-r.done
+				if deaths++; deaths > 3 {
+					t.Fatalf("%d relays have died, want one unnoticed and two that have noted what they send", deaths)
+				}
+				time.Sleep(2 * lease)
+			}
+		}
+		w.commitMany(30, 3)
+		time.Sleep(time.Minute)
+		harmless.Store(true)
+		if n, err := w.store.Act(t.Context(), desk.By{}, desk.Retry, desk.Filter{Head: true}, 0); n != 1 || err != nil {
+			t.Errorf("retried %d, %v", n, err)
+		}
+		w.await(time.Minute)
+		r.stop()
+		w.check()
+		checkAside(w, map[postrider.Status]int{})
+	})
+}
+
+// TestLoneFailure: a message that fails for ever, without a class and with no other that could tell, is a dead letter in the
+// end, and the lane does not count as failing when nothing is left to it.
+func TestLoneFailure(t *testing.T) {
+	bothModes(t, func(t *testing.T, keepsOrder bool) {
+		w := newWorld(t, 1)
+		mood := refusing(errOdd, "k0")
+		w.commit("k0")
+		r := start(t, w.store, &sink{w: w, keepsOrder: keepsOrder, fail: mood.fail}, relay.Config{})
+		time.Sleep(3 * time.Hour)
+		if got := r.Stats(); got.Dead != 1 || got.Failing != 0 {
+			t.Errorf("stats %+v, want a dead letter, and no failing lane", got)
+		}
+		r.stop()
+		checkAside(w, map[postrider.Status]int{postrider.StatusDead: 1})
+	})
 }
 
 // asideFaults is a store that cannot set anything aside at times.

@@ -95,11 +95,16 @@ func (t *tenure) attendOnce() (done bool, next time.Duration, err error) {
 		return false, due.Next, err
 	}
 	concluded := 0
+	var outage error
 	for rest := due.Messages; len(rest) > 0 && time.Until(deadline) > t.r.cfg.margin(); { // the others come again
 		var round []postrider.Deferred
-		round, rest = t.round(rest)
+		round, rest = t.round(rest, lanes)
+		alone := lanes[round[0].Shard].inherited.left > 0
 		n, stuck, err := t.sendRound(round, lanes, deadline)
 		concluded += n
+		if alone && postrider.ClassOf(err) == postrider.ClassUnavailable { // one message says nothing of the others
+			outage, err = err, nil
+		}
 		if err != nil {
 			return false, 0, err
 		}
@@ -107,19 +112,26 @@ func (t *tenure) attendOnce() (done bool, next time.Duration, err error) {
 			return lanes[d.Shard].ending() || d.OrderKey() != "" && stuck[d.OrderKey()]
 		})
 	}
+	if concluded == 0 && outage != nil {
+		return false, 0, outage
+	}
 	return concluded > 0, attendMax, nil
 }
 
-// round splits what is due into what may go in one call and what has to follow.
-func (t *tenure) round(due []postrider.Deferred) (round, rest []postrider.Deferred) {
-	if t.r.keepsOrder {
+// round splits what is due into what may go in one call and what has to follow. What may be deadly goes alone.
+func (t *tenure) round(due []postrider.Deferred, lanes map[int]*lane) (round, rest []postrider.Deferred) {
+	careful := func(d postrider.Deferred) bool { return lanes[d.Shard].inherited.left > 0 }
+	if careful(due[0]) {
+		return due[:1], due[1:]
+	}
+	if t.r.keepsOrder && !slices.ContainsFunc(due, careful) {
 		n := min(len(due), t.r.cfg.BatchSize)
 		return due[:n], due[n:]
 	}
 	seen := make(map[string]bool)
 	for _, d := range due {
 		key := d.OrderKey()
-		if key != "" && seen[key] || len(round) == t.r.cfg.BatchSize {
+		if len(round) == t.r.cfg.BatchSize || careful(d) || !t.r.keepsOrder && key != "" && seen[key] {
 			rest = append(rest, d)
 			continue
 		}
@@ -132,14 +144,73 @@ func (t *tenure) round(due []postrider.Deferred) (round, rest []postrider.Deferr
 // sendRound sends messages and concludes what became of them. It returns how many that were, and the keys of which nothing
 // more may be sent now.
 func (t *tenure) sendRound(round []postrider.Deferred, lanes map[int]*lane, deadline time.Time) (int, map[string]bool, error) {
+	d := &round[0]
+	if l := lanes[d.Shard]; l.inherited.left > 0 {
+		errs, deaths, err := t.publishAlone(d, l, deadline)
+		switch {
+		case err != nil:
+			return 0, nil, err
+		case deaths >= deadlyStarts:
+			return t.bury(d, deaths, lanes)
+		case errs == nil:
+			return 0, map[string]bool{d.OrderKey(): d.Blocking}, nil
+		}
+		return t.concludeRound(round, errs, lanes)
+	}
+	return t.concludeRound(round, t.publishAside(round, deadline), lanes)
+}
+
+// publishAside sends messages that were set aside. It returns an answer for each.
+func (t *tenure) publishAside(round []postrider.Deferred, deadline time.Time) []error {
 	msgs := make([]postrider.Message, len(round))
 	for i := range round {
 		msgs[i] = round[i].Message
 	}
 	ctx, cancel := context.WithDeadline(t.hard, deadline)
+	defer cancel()
+	answers := make([]error, len(round))
 	errs := t.r.pub.Publish(ctx, msgs)
-	cancel()
+	for i := range answers {
+		answers[i] = answer(errs, i)
+	}
+	return answers
+}
 
+// publishAlone sends a message that may be deadly, while no other is under way that may be. It does not if relays have died over
+// it, whose number it returns, nor when it is too late for it: then there are no answers.
+func (t *tenure) publishAlone(d *postrider.Deferred, l *lane, deadline time.Time) (answers []error, deaths int, err error) {
+	ctx, cancel := context.WithDeadline(t.ctx, deadline.Add(-t.r.cfg.margin()))
+	defer cancel()
+	select {
+	case t.r.careful <- struct{}{}:
+		defer func() { <-t.r.careful }()
+	case <-ctx.Done():
+		return nil, 0, nil
+	}
+	if l.ending() {
+		return nil, 0, nil
+	}
+	deaths, err = l.inherited.begin(ctx, t.feed, d.Seq, postrider.Start{Shard: d.Shard, Seq: d.Seq})
+	if err != nil || deaths >= deadlyStarts || ctx.Err() != nil || l.ending() {
+		return nil, deaths, err
+	}
+	return t.publishAside([]postrider.Deferred{*d}, deadline), 0, nil
+}
+
+// bury concludes that a message is deadly. If an operator then wants it sent all the same, it is.
+func (t *tenure) bury(d *postrider.Deferred, deaths int, lanes map[int]*lane) (int, map[string]bool, error) {
+	err := deadly(deaths)
+	c := postrider.Conclusion{Shard: d.Shard, Seq: d.Seq, Status: postrider.StatusDead, Attempts: d.Attempts + deaths, Cause: err.Error()}
+	t.r.died(d.Shard, &d.Message, c.Attempts, err)
+	if err := t.conclude([]postrider.Conclusion{c}, lanes); err != nil {
+		return 0, nil, err
+	}
+	lanes[d.Shard].inherited.begun[d.Seq] = 0
+	return 1, map[string]bool{d.OrderKey(): d.Blocking}, nil
+}
+
+// concludeRound concludes what the answers to messages say.
+func (t *tenure) concludeRound(round []postrider.Deferred, errs []error, lanes map[int]*lane) (int, map[string]bool, error) {
 	// While lanes fail too, and nothing arrives, a failure says nothing of the message.
 	suspicious := !slices.ContainsFunc(errs, func(err error) bool { return err == nil }) && len(errs) > 0 &&
 		slices.ContainsFunc(t.lanes(), func(l *lane) bool { return l.failing.Load() })

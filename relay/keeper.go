@@ -93,6 +93,7 @@ func (t *tenure) adopt(share postrider.Share) {
 			gained = append(gained, shard)
 		}
 	}
+	t.r.remembered = nil // what is gained later may have been sent by others meanwhile, or is to be sent again
 	t.yield(len(share.Shards) - share.Quota)
 	for _, l := range t.held { // a slice goes where its shard goes
 		if l.slice != nil && (t.held[l.slice.Base] == nil || t.held[l.slice.Base].draining.Load()) {
@@ -116,14 +117,18 @@ func (t *tenure) start(shard int, share postrider.Share) {
 	if i := slices.IndexFunc(share.Slices, func(s postrider.Slice) bool { return s.Shard == shard }); i >= 0 {
 		l.slice = &share.Slices[i]
 	}
+	if slices.Contains(share.Orphans, shard) { // others of the shard may make progress, so that it never becomes suspect
+		l.inherited.left = 2 * t.r.cfg.BatchSize
+	}
 	if slices.Contains(share.Suspects, shard) {
-		l.careful = 2 * t.r.cfg.BatchSize
+		l.careful.left = 2 * t.r.cfg.BatchSize
 		t.r.log.Warn("relay: the relays that had the shard died without any progress; sending one message at a time", "shard", shard)
 	}
 	if old := t.gone[shard]; old != nil {
 		l.after = old.done
 		delete(t.gone, shard)
 	}
+	l.known = t.r.remembered[shard]
 	t.held[shard] = l
 	t.run.Go(l.run)
 }

@@ -31,7 +31,8 @@ type lane struct {
 	failing  atomic.Bool  // the last call confirmed nothing
 	behind   atomic.Int64 // when there was last known to be more than had been read
 
-	attended turn // held while something is sent that was set aside
+	attended  turn    // held while something is sent that was set aside
+	inherited caution // with what was set aside when the shard was taken; belongs to the attendants
 
 	split   string // the tenant to be read apart when the lane has ended; set before that
 	partner *lane  // the one to be read together with when both have ended; guarded by the lock of the tenure
@@ -48,13 +49,14 @@ type lane struct {
 	arrived  []*postrider.Batch // memory for the next inbox
 	trouble  outage
 	pause    backoff
-	calm     time.Time    // no call before then
-	patience time.Time    // until when a draining lane hopes
-	arrivals uint32       // calls that have confirmed something
-	watched  int          // the first unconfirmed message at the last look at tenants
-	watchAt  time.Time    // when to look again
-	careful  int          // how many messages are sent one by one, because one of them may be deadly
-	begun    map[int]bool // which of them were begun by this lane
+	calm     time.Time // no call before then
+	patience time.Time // until when a draining lane hopes
+	arrivals uint32    // calls that have confirmed something
+	watched  int       // the first unconfirmed message at the last look at tenants
+	watchAt  time.Time // when to look again
+	memory   memory
+	known    map[postrider.ID]bool // messages that have arrived, though the store has forgotten it
+	careful  caution               // with the messages of the window, by position
 
 	aside        aside
 	asideAt      time.Time // nothing is set aside before then
@@ -175,6 +177,9 @@ func (l *lane) run() {
 		}
 		call, due := l.choose(now, end)
 		if len(call) == 0 {
+			if due.IsZero() {
+				l.failing.Store(false) // whatever has failed is set aside: it says nothing of the destination any more
+			}
 			l.wait(now, earlier(due, again))
 			continue
 		}
@@ -183,6 +188,9 @@ func (l *lane) run() {
 			continue
 		}
 		errs, ok := l.publish(call, now, deadline)
+		if ok {
+			l.memory.note(call, errs, time.Now())
+		}
 		if l.killed.Load() {
 			return
 		}
@@ -195,7 +203,7 @@ func (l *lane) run() {
 
 // publish sends the messages of a call, unless one that may be deadly has to wait.
 func (l *lane) publish(call []postrider.Message, now, deadline time.Time) (errs []error, ok bool) {
-	if l.careful > 0 {
+	if l.careful.left > 0 {
 		l.t.r.careful <- struct{}{}
 		defer func() { <-l.t.r.careful }()
 		if !l.probe(now) {
@@ -235,15 +243,15 @@ func (l *lane) take() {
 	l.mu.Lock()
 	l.inbox, l.arrived = l.arrived, l.inbox
 	l.mu.Unlock()
-	canaries := false
+	arrived := false
 	for i, b := range l.arrived {
 		at := l.window.end
 		l.window.add(b)
-		canaries = l.sort(b, at) || canaries
+		arrived = l.sort(b, at) || arrived
 		l.arrived[i] = nil
 	}
 	l.arrived = l.arrived[:0]
-	if canaries {
+	if arrived {
 		l.advance()
 	}
 }
@@ -255,7 +263,7 @@ func (l *lane) choose(now time.Time, end int) ([]postrider.Message, time.Time) {
 		return nil, l.calm
 	}
 	limit := l.window.limit
-	if l.careful > 0 {
+	if l.careful.left > 0 {
 		l.window.limit = 1
 	}
 	call, due := l.window.pick(now, end, l.failing.Load())

@@ -34,11 +34,12 @@ type Relay struct {
 	log        *slog.Logger
 
 	started    atomic.Bool
-	wake       chan struct{}          // holds one token: somebody wants the store to be read now
-	tenure     atomic.Pointer[tenure] // the current one, for Stats
-	mourned    atomic.Int64           // when the log was last told of a dead letter,
-	complained atomic.Int64           // and when of one that was set aside
-	careful    chan struct{}          // holds one token: a message is being sent of which a crash is suspected, and it alone
+	wake       chan struct{}                 // holds one token: somebody wants the store to be read now
+	tenure     atomic.Pointer[tenure]        // the current one, for Stats
+	mourned    atomic.Int64                  // when the log was last told of a dead letter,
+	complained atomic.Int64                  // and when of one that was set aside
+	careful    chan struct{}                 // holds one token: a message is being sent of which a crash is suspected, and it alone
+	remembered map[int]map[postrider.ID]bool // by shard: what had arrived when the last tenure ended, for the first lanes of the next
 	count      counters
 }
 
@@ -147,6 +148,7 @@ func (r *Relay) serve(ctx, hard context.Context, feed postrider.Feed) error {
 		r.tenure.Store(t)
 		err := t.serve(ctx)
 		r.tenure.Store(nil)
+		r.remembered = t.remember()
 		if ctx.Err() != nil {
 			if err != nil {
 				err = fmt.Errorf("relay: the stop was not clean: %w", err)

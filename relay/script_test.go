@@ -62,7 +62,7 @@ func (s *script) Due(context.Context, []int, int) (postrider.Due, error) {
 
 func (s *script) Conclude(context.Context, []postrider.Conclusion) ([]string, error) { return nil, nil }
 
-func (s *script) Suspect(context.Context, *postrider.Batch, int) (int, error) { return 1, nil }
+func (s *script) Suspect(context.Context, postrider.Start) (int, error) { return 1, nil }
 
 // batch makes messages of shard 0, all of different keys, named from the given number on.
 func batch(from, n int) postrider.Batch {
@@ -291,6 +291,61 @@ func TestStaleRead(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		r.stop()
 	})
+}
+
+// TestResetRemembers: a server that has crashed has forgotten what was settled last, and hands out the messages again. The
+// relay knows that they have arrived. What comes back in any other way is sent again.
+func TestResetRemembers(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		lost  func(settles int) ([]int, error)
+		times int
+	}{
+		{"reset", func(int) ([]int, error) { return nil, postrider.ErrReset }, 1},
+		{"lost to another", func(int) ([]int, error) { return []int{0}, nil }, 2},
+	} {
+		bubble(t, c.name, func(t *testing.T) {
+			b := batch(1, 3)
+			for i := range b.Messages {
+				b.Messages[i].ID = postrider.NewID()
+			}
+			fresh, settles, done := true, 0, 0
+			s := &script{
+				read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+					if !fresh {
+						return nil, nil
+					}
+					fresh = false
+					return []postrider.Batch{b}, nil
+				},
+				settle: func(_ context.Context, marks []postrider.Mark) ([]int, error) {
+					done = max(done, marks[0].Done)
+					if settles++; settles == 2 {
+						fresh, done = true, 0
+						return c.lost(settles)
+					}
+					return nil, nil
+				},
+			}
+			sent := map[string]int{}
+			r := start(t, s, publisher(func(_ context.Context, msgs []postrider.Message) []error {
+				for i := range msgs {
+					sent[msgs[i].Type]++
+				}
+				return nil
+			}), relay.Config{})
+			time.Sleep(10 * time.Second)
+			r.stop()
+			for _, name := range []string{"1", "2", "3"} {
+				if sent[name] != c.times {
+					t.Errorf("message %s was sent %d times, want %d", name, sent[name], c.times)
+				}
+			}
+			if done != 3 {
+				t.Errorf("%d messages were settled in the end, want 3", done)
+			}
+		})
+	}
 }
 
 // TestResetDoesNotWait: messages that wait for the destination to recover do not hold up a reset.

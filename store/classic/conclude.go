@@ -47,6 +47,9 @@ func (f *feed) conclude(ctx context.Context, tx querier, done []postrider.Conclu
 	if err != nil {
 		return nil, err
 	}
+	f.mu.Lock()
+	begun := f.begun
+	f.mu.Unlock()
 	var failed, delivered []string
 	var keys []shardKey
 	for i := range done {
@@ -56,6 +59,11 @@ func (f *feed) conclude(ctx context.Context, tx querier, done []postrider.Conclu
 			continue
 		}
 		delete(rows, r.place) // what is said first about a message counts
+		if begun == (begunRow{c.Shard, r.rowID}) { // that attempt has ended
+			if err := f.forgetStart(ctx, tx, begun); err != nil {
+				return nil, err
+			}
+		}
 		if !c.Delivered {
 			if err := f.tried(ctx, tx, r.rowID, c); err != nil {
 				return nil, err

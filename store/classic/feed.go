@@ -30,6 +30,7 @@ type feed struct {
 	turn   int       // which shard a read begins with
 	noted  time.Time // when the feed's entry last heard of progress
 	size   int       // of messages lately, in bytes
+	begun  begunRow  // what the member has noted last as about to be sent
 }
 
 func (f *feed) cfg() *Config { return &f.store.cfg }

@@ -70,11 +70,15 @@ func (f *feed) Balance(ctx context.Context) (postrider.Share, error) {
 	f.lanes = next
 	for shard, l := range f.lanes {
 		share.Shards = append(share.Shards, shard)
+		if l.crashes >= 1 {
+			share.Orphans = append(share.Orphans, shard)
+		}
 		if l.crashes >= 2 {
 			share.Suspects = append(share.Suspects, shard)
 		}
 	}
 	slices.Sort(share.Shards)
+	slices.Sort(share.Orphans)
 	slices.Sort(share.Suspects)
 	return share, nil
 }

@@ -8,57 +8,96 @@ import (
 	"github.com/postrider/postrider"
 )
 
+// begunRow is a row that is about to be sent.
+type begunRow struct {
+	shard int
+	rowID string
+}
+
 // Suspect implements [postrider.Deferrer].
-func (f *feed) Suspect(ctx context.Context, batch *postrider.Batch, index int) (started int, err error) {
-	h, err := f.handedOut(batch, index)
+func (f *feed) Suspect(ctx context.Context, start postrider.Start) (started int, err error) {
+	row := begunRow{shard: start.Shard}
+	if start.Batch != nil {
+		var h handed
+		h, err = f.handedOut(start.Batch, start.Index)
+		row = begunRow{start.Batch.Shard, h.rowID}
+	}
 	if err == nil {
-		err = f.owning(ctx, []int{batch.Shard}, func(tx *sql.Tx) error {
-			started, err = f.start(ctx, tx, batch.Shard, h.rowID)
+		err = f.owning(ctx, []int{row.shard}, func(tx *sql.Tx) error {
+			if start.Batch == nil {
+				if row.rowID, err = f.rowAside(ctx, tx, place{start.Shard, start.Seq}); err != nil {
+					return err
+				}
+			}
+			started, err = f.start(ctx, tx, row)
 			return err
 		})
 	}
 	if err != nil {
 		return 0, fmt.Errorf("classic: suspect: %w", err)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begun = row
 	return started, nil
 }
 
-// start notes that a row is about to be sent. It looks before it deletes: a search would lock what other members note.
-func (f *feed) start(ctx context.Context, tx querier, shard int, rowID string) (started int, err error) {
-	cfg := f.cfg()
-	type note struct {
-		shard int
-		rowID string
+// rowAside returns the row of a message that was set aside.
+func (f *feed) rowAside(ctx context.Context, tx querier, at place) (string, error) {
+	rows, err := f.concluded(ctx, tx, []postrider.Conclusion{{Shard: at.shard, Seq: at.seq}})
+	if err != nil {
+		return "", err
 	}
-	var ended []note
+	r, ok := rows[at]
+	if !ok {
+		return "", fmt.Errorf("message %d of shard %d is not set aside any more", at.seq, at.shard)
+	}
+	return r.rowID, nil
+}
+
+// start notes that a row is about to be sent, once for each member. It looks before it deletes: a search would lock what other
+// members note.
+func (f *feed) start(ctx context.Context, tx querier, row begunRow) (started int, err error) {
+	cfg := f.cfg()
+	var ended []begunRow
+	noted := false // by this member
 	err = cfg.stmt("SELECT shard, row_id, member, started FROM {starts} WHERE feed = ").word(f.name).each(ctx, tx, func(scan func(...any) error) error {
-		var n note
+		var r begunRow
 		var member string
 		var times int
-		err := scan(&n.shard, &n.rowID, &member, &times)
+		err := scan(&r.shard, &r.rowID, &member, &times)
 		switch {
-		case n == note{shard, rowID}:
-			started = times
+		case r == row:
+			started, noted = times, member == f.id
 		case member == f.id:
-			ended = append(ended, n)
+			ended = append(ended, r)
 		}
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	for _, n := range ended {
-		s := cfg.stmt("DELETE FROM {starts} WHERE feed = ").word(f.name).sql(" AND shard = ").number(int64(n.shard))
-		if _, err := s.sql(" AND row_id = ").word(n.rowID).sql(" AND member = ").text(f.id).exec(ctx, tx); err != nil {
+	for _, r := range ended {
+		if err := f.forgetStart(ctx, tx, r); err != nil {
 			return 0, err
 		}
 	}
+	if noted {
+		return started, nil
+	}
 	s := cfg.stmt("UPDATE {starts} SET started = started + 1, member = ").text(f.id).sql(" WHERE feed = ").word(f.name)
-	s.sql(" AND shard = ").number(int64(shard)).sql(" AND row_id = ").word(rowID)
+	s.sql(" AND shard = ").number(int64(row.shard)).sql(" AND row_id = ").word(row.rowID)
 	if started == 0 {
-		s = cfg.stmt("INSERT INTO {starts} (feed, shard, row_id, member, started) VALUES (").word(f.name).sql(", ").number(int64(shard))
-		s.sql(", ").word(rowID).sql(", ").text(f.id).sql(", 1)")
+		s = cfg.stmt("INSERT INTO {starts} (feed, shard, row_id, member, started) VALUES (").word(f.name).sql(", ").number(int64(row.shard))
+		s.sql(", ").word(row.rowID).sql(", ").text(f.id).sql(", 1)")
 	}
 	_, err = s.exec(ctx, tx)
 	return started + 1, err
+}
+
+// forgetStart removes what the member has noted of a row.
+func (f *feed) forgetStart(ctx context.Context, tx querier, row begunRow) error {
+	s := f.cfg().stmt("DELETE FROM {starts} WHERE feed = ").word(f.name).sql(" AND shard = ").number(int64(row.shard))
+	_, err := s.sql(" AND row_id = ").word(row.rowID).sql(" AND member = ").text(f.id).exec(ctx, tx)
+	return err
 }

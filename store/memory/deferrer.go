@@ -158,6 +158,9 @@ func (f *feed) Conclude(ctx context.Context, done []postrider.Conclusion) (free 
 			}
 		}
 		free = f.ledger.aside.conclude(done, now)
+		for _, c := range done {
+			delete(f.ledger.leases[c.Shard].started, c.Seq)
+		}
 		return nil
 	})
 	return free, err
@@ -170,24 +173,40 @@ type start struct {
 }
 
 // Suspect implements [postrider.Deferrer].
-func (f *feed) Suspect(ctx context.Context, batch *postrider.Batch, index int) (started int, err error) {
+func (f *feed) Suspect(ctx context.Context, begun postrider.Start) (started int, err error) {
 	err = f.locked(ctx, func(time.Time) error {
-		position, err := f.position(batch, index)
+		shard, seq, err := f.placeOf(begun)
 		if err != nil {
 			return fmt.Errorf("memory: suspect: %w", err)
 		}
 		for i := range f.ledger.leases {
-			maps.DeleteFunc(f.ledger.leases[i].started, func(other int, s start) bool {
-				return s.by == f && (i != batch.Shard || other != position)
-			})
+			maps.DeleteFunc(f.ledger.leases[i].started, func(other int64, s start) bool { return s.by == f && other != seq })
 		}
-		l := &f.ledger.leases[batch.Shard]
+		l := &f.ledger.leases[shard]
 		if l.started == nil {
-			l.started = make(map[int]start)
+			l.started = make(map[int64]start)
 		}
-		started = l.started[position].times + 1
-		l.started[position] = start{started, f}
+		s := l.started[seq]
+		if s.by != f {
+			s = start{s.times + 1, f}
+		}
+		l.started[seq], started = s, s.times
 		return nil
 	})
 	return started, err
+}
+
+// placeOf finds a message that is about to be sent.
+func (f *feed) placeOf(begun postrider.Start) (shard int, seq int64, err error) {
+	if begun.Batch == nil {
+		if !f.holds(begun.Shard) {
+			return 0, 0, fmt.Errorf("shard %d is not held", begun.Shard)
+		}
+		return begun.Shard, begun.Seq, nil
+	}
+	position, err := f.position(begun.Batch, begun.Index)
+	if err != nil {
+		return 0, 0, err
+	}
+	return begun.Batch.Shard, f.store.shards[begun.Batch.Shard].at(position).seq, nil
 }

@@ -46,6 +46,9 @@ func (f *feed) Balance(ctx context.Context) (postrider.Share, error) {
 		clear(f.told)
 		for _, i := range share.Shards {
 			f.told[i] = true
+			if f.ledger.leases[i].crashes >= 1 {
+				share.Orphans = append(share.Orphans, i)
+			}
 			if f.ledger.leases[i].crashes >= 2 {
 				share.Suspects = append(share.Suspects, i)
 			}
@@ -219,8 +222,12 @@ func (f *feed) settle(marks []postrider.Mark, now, until time.Time) (lost []int,
 		f.ledger.settled = now
 		w, _ := m.Batch.Cursor.(window)
 		if to := min(w.from+m.Done, w.to); to > l.settled { // marks may come late, and must not move the shard back
+			if len(l.started) > 0 { // what was set aside lies before, and may still be deadly
+				for position := l.settled; position < to; position++ {
+					delete(l.started, f.store.shards[m.Shard].at(position).seq)
+				}
+			}
 			l.settled, l.crashes = to, 0
-			maps.DeleteFunc(l.started, func(position int, _ start) bool { return position < to })
 		}
 	}
 	return lost, nil

@@ -75,10 +75,10 @@ type ledger struct {
 type lease struct {
 	holder  *feed // nil when released
 	until   time.Time
-	at      time.Time     // when it was last taken, settled or renewed
-	settled int           // position of the first message that is not settled
-	crashes int           // holders in a row that let the lease run out, without any progress
-	started map[int]start // by position: suspects that were begun
+	at      time.Time       // when it was last taken, settled or renewed
+	settled int             // position of the first message that is not settled
+	crashes int             // holders in a row that let the lease run out, without any progress
+	started map[int64]start // by seq: suspects that were begun
 }
 
 // New returns an empty store.

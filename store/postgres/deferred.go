@@ -150,15 +150,18 @@ func (f *feed) Conclude(ctx context.Context, done []postrider.Conclusion) ([]str
 }
 
 // Suspect implements [postrider.Deferrer].
-func (f *feed) Suspect(ctx context.Context, b *postrider.Batch, index int) (started int, err error) {
-	seq, err := seqOf(b, index)
-	if err != nil {
-		return 0, err
+func (f *feed) Suspect(ctx context.Context, start postrider.Start) (started int, err error) {
+	shard, seq := start.Shard, start.Seq
+	if b := start.Batch; b != nil {
+		if seq, err = seqOf(b, start.Index); err != nil {
+			return 0, err
+		}
+		shard = b.Shard
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	err = f.pool.QueryRow(ctx, f.cfg.in("SELECT @schema@.suspect($1, $2, $3, $4)"), pgx.QueryExecModeExec,
-		f.name, f.id.String(), b.Shard, seq).Scan(&started)
+		f.name, f.id.String(), shard, seq).Scan(&started)
 	if err != nil {
 		return 0, fmt.Errorf("postgres: suspect: %w", explain(err))
 	}

@@ -88,11 +88,16 @@ func (f *feed) balance(ctx context.Context) (postrider.Share, error) {
 		if row.tenant != "" {
 			share.Slices = append(share.Slices, postrider.Slice{Shard: shard, Base: row.base, Tenant: row.tenant})
 		}
-		if f.lanes[shard].crashes > 1 {
+		if f.lanes[shard].crashes >= 1 {
+			share.Orphans = append(share.Orphans, shard)
+		}
+		if f.lanes[shard].crashes >= 2 {
 			share.Suspects = append(share.Suspects, shard)
 		}
 	}
 	slices.Sort(share.Shards)
+	slices.Sort(share.Orphans)
+	slices.Sort(share.Suspects)
 	return share, nil
 }
 

@@ -28,6 +28,7 @@ var deferralTests = []test{
 	{"DeferralConcurrent", testDeferralConcurrent},
 
 	{"Suspects", testSuspects},
+	{"SuspectAside", testSuspectAside},
 }
 
 // testDeferredFields checks that all of a message comes back, with what is known about it.
@@ -212,8 +213,11 @@ func testDeferIsFenced(t *testing.T, h Harness) {
 	if _, err := old.feed.Conclude(t.Context(), delivered(due...)); err == nil {
 		t.Error("Conclude: no error, though the shard is another's")
 	}
-	if _, err := old.feed.Suspect(t.Context(), &batches[0], 0); err == nil {
+	if _, err := old.feed.Suspect(t.Context(), postrider.Start{Batch: &batches[0]}); err == nil {
 		t.Error("Suspect: no error, though the shard is another's")
+	}
+	if _, err := old.feed.Suspect(t.Context(), startOf(due[0])); err == nil {
+		t.Error("Suspect of what is set aside: no error, though the shard is another's")
 	}
 	expect(t, r.next(2, 10), msgs)
 	expectAside(t, r.due(10).Messages, aside...)

@@ -216,32 +216,81 @@ func testSuspects(t *testing.T, h Harness) {
 	var batches []postrider.Batch
 	for times := 1; times <= 3; times++ {
 		r := joinAlone(t, h, "feed", shortLease)
-		suspects := r.balance().Suspects
-		wanted := 0
-		if times == 3 {
-			wanted = h.Shards
+		share := r.balance()
+		var orphans, suspects []int
+		if times > 1 {
+			orphans = share.Shards
 		}
-		if len(suspects) != wanted {
-			t.Fatalf("member %d: suspects are %v, want %d shards", times, suspects, wanted)
+		if times > 2 {
+			suspects = share.Shards
+		}
+		if !slices.Equal(share.Orphans, orphans) || !slices.Equal(share.Suspects, suspects) {
+			t.Fatalf("member %d: orphans are %v and suspects are %v, want %v and %v", times, share.Orphans, share.Suspects, orphans, suspects)
 		}
 		batches = r.next(3, 10)
-		started, err := r.feed.Suspect(t.Context(), &batches[0], 0)
-		if err != nil || started != times {
-			t.Fatalf("the message was begun %d times, and %v; want %d", started, err, times)
-		}
+		r.begin(postrider.Start{Batch: &batches[0]}, times)
 		if times == 3 {
 			r.mark(postrider.Mark{Shard: batches[0].Shard, Batch: &batches[0], Done: 1})
-			if slices.Contains(r.balance().Suspects, batches[0].Shard) {
+			if share := r.balance(); slices.Contains(share.Suspects, batches[0].Shard) || slices.Contains(share.Orphans, batches[0].Shard) {
 				t.Error("a shard is suspect in spite of its progress")
 			}
 		}
 	}
 	r := joinAlone(t, h, "feed", longLease)
-	if suspects := r.balance().Suspects; len(suspects) != h.Shards-1 || slices.Contains(suspects, batches[0].Shard) {
+	share := r.balance()
+	if suspects := share.Suspects; len(suspects) != h.Shards-1 || slices.Contains(suspects, batches[0].Shard) {
 		t.Errorf("suspects are %v, want all but %d", suspects, batches[0].Shard)
 	}
-	r.leave()
-	if suspects := joinAlone(t, h, "feed", longLease).balance().Suspects; len(suspects) > 0 {
-		t.Errorf("suspects are %v, though the last member has released its shards", suspects)
+	if !slices.Equal(share.Orphans, share.Shards) {
+		t.Errorf("orphans are %v, want all shards", share.Orphans)
 	}
+	r.leave()
+	if share := joinAlone(t, h, "feed", longLease).balance(); len(share.Suspects)+len(share.Orphans) > 0 {
+		t.Errorf("suspects are %v and orphans %v, though the last member has released its shards", share.Suspects, share.Orphans)
+	}
+}
+
+// begin notes the start of a message, twice, as after a lost answer: members are counted, not calls.
+func (r *reader) begin(start postrider.Start, want int) {
+	r.t.Helper()
+	for range 2 {
+		started, err := r.feed.Suspect(r.t.Context(), start)
+		if err != nil || started != want {
+			r.t.Fatalf("the message was begun by %d members, and %v; want %d", started, err, want)
+		}
+	}
+}
+
+func startOf(d postrider.Deferred) postrider.Start {
+	return postrider.Start{Shard: d.Shard, Seq: d.Seq}
+}
+
+// testSuspectAside lets members die over a message that was set aside, while others of its shard make progress.
+func testSuspectAside(t *testing.T, h Harness) {
+	block(joinAlone(t, h, "feed", shortLease), h, "k", 2, postrider.Deferral{Status: postrider.StatusRetry})
+	var due []postrider.Deferred
+	for times := 1; times <= 3; times++ {
+		write(t, h, one("k"))
+		r := joinAlone(t, h, "feed", shortLease) // waits until the lease has run out
+		due = r.due(10).Messages
+		if share := r.balance(); !slices.Equal(share.Orphans, share.Shards) || slices.Contains(share.Suspects, due[0].Shard) {
+			t.Fatalf("member %d: orphans are %v and suspects are %v, want all shards, and not %d", times, share.Orphans, share.Suspects, due[0].Shard)
+		}
+		r.begin(startOf(due[1]), 1)
+		r.begin(startOf(due[0]), times)
+		batches := r.next(1, 10)
+		r.setAside(batches, asKey(postrider.Deferral{Status: postrider.StatusWaiting}))
+		r.settle(batches...)
+		r.begin(startOf(due[0]), times)
+	}
+	r := joinAlone(t, h, "feed", longLease)
+	r.begin(startOf(due[0]), 4)
+	r.begin(startOf(due[1]), 1)
+	r.begin(startOf(due[0]), 1) // the attempts before have ended
+	r.conclude(postrider.Conclusion{Shard: due[0].Shard, Seq: due[0].Seq, Status: postrider.StatusRetry, Attempts: 2})
+	r.leave()
+	r = joinAlone(t, h, "feed", longLease)
+	r.begin(startOf(due[0]), 1) // and so has that of another member
+	r.conclude(delivered(due[0])...)
+	expectStatus(t, r.due(1).Messages[:1], postrider.StatusRetry)
 }

@@ -2,7 +2,6 @@ package campaign_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,16 +12,20 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
+// seed decides what happens when, so that a change that breaks something is found by the run that follows it. Other seeds are for make campaign.
+const seed = "11"
+
 // TestCampaign runs three minutes of faults, and fails on any broken invariant. The files of a run that fails are kept.
 func TestCampaign(t *testing.T) {
-	if os.Getenv("POSTRIDER_LONG") == "" {
-		t.Skip("takes ten minutes: set POSTRIDER_LONG")
-	}
 	pgtest.Env(t, "POSTRIDER_SERVICES")
 	bin := t.TempDir()
 	build(t, bin, "campaign", "./cmd/campaign")
 	build(t, bin, "postrider", "../../cmd/postrider")
-	for _, version := range []string{"15", "18"} {
+	versions := []string{"15"}
+	if os.Getenv("POSTRIDER_LONG") != "" {
+		versions = append(versions, "18")
+	}
+	for _, version := range versions {
 		t.Run("pg"+version, func(t *testing.T) { run(t, bin, version) })
 	}
 }
@@ -43,16 +46,15 @@ func run(t *testing.T, bin, version string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
 	defer cancel()
-	seed := time.Now().Unix() % 1_000_000
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "campaign"), "run", "--minutes", "3", "--faults", "20", "--seed", fmt.Sprint(seed),
-		"--postgres", version, "--rate", "1000", "--instance", "test", "--dir", filepath.Join(dir, "run"))
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "campaign"), "run", "--minutes", "3", "--faults", "20", "--seed", seed,
+		"--postgres", version, "--rate", "300", "--instance", "test", "--dir", filepath.Join(dir, "run"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it ends in order, with a verdict
 	cmd.WaitDelay = 5 * time.Minute
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("seed %d: %v; the files are in %s\n%s", seed, err, dir, out)
+		t.Fatalf("seed %s: %v; the files are in %s\n%s", seed, err, dir, out)
 	}
-	t.Logf("seed %d\n%s", seed, out)
+	t.Logf("seed %s\n%s", seed, out)
 	if err := os.RemoveAll(dir); err != nil {
 		t.Error(err)
 	}

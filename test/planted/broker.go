@@ -41,7 +41,7 @@ var broker = []Bug{
 		// come from there.
 		Does:   "What comes again after the window, or is delivered again, has its effect again.",
 		Breaks: []string{"I5"},
-		Hunt:   Hunt{To: []string{"nats"}, Only: []string{"relay-kill", "consumer-kill"}, Faults: 12, Minutes: 1.5, Rate: 1000},
+		Hunt:   Hunt{To: []string{"nats"}, Only: []string{"relay-kill", "consumer-kill"}, Faults: 12, Minutes: 1.5, Rate: 500},
 		Plant: []Change{{
 			"store/postgres/inbox_handle.go",
 			"\t\tif letters[i] == 'f' {\n",

@@ -41,12 +41,14 @@ func (l link) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	}
 	if hangs, down := w.brokerIsDown(); down {
 		if !hangs {
+			w.model.unanswered(msgs)
 			return all(postrider.Unavailable(errInjected), len(msgs))
 		}
 		what = "hangs"
 	}
 	fault := func(err error) []error {
 		w.model.fault("%s: Publish %s: %v", p.name, what, err)
+		w.model.unanswered(msgs)
 		return all(err, len(msgs))
 	}
 	switch what {

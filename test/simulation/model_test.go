@@ -22,6 +22,7 @@ type model struct {
 	rolled    map[string]bool
 	inFlight  map[string]string // by process and key: what is being sent
 	faults    []time.Time       // of all that can make a message be sent twice
+	repeats   []repeat
 	trace     []string
 	wrong     []string
 }
@@ -31,12 +32,18 @@ type fate struct {
 	letter
 	key       string
 	due       time.Time
-	first     time.Time // when it was first received
+	begun     time.Time // when it was first handed to a publisher
 	times     int       // how often it was received
 	failures  int       // calls for it that failed
 	tried     int
 	abandoned bool // an operator has taken it out of the order
 	rewound   bool // an operator has had it sent again
+}
+
+// repeat is a message that was received again.
+type repeat struct {
+	payload   string
+	begun, at time.Time
 }
 
 func newModel(strict bool) *model {
@@ -126,6 +133,17 @@ func (m *model) failed(msg *postrider.Message, arrived bool, err error) {
 	m.note("failed %s: %v %v, arrived: %v", msg.Payload, postrider.ClassOf(err), err, arrived)
 }
 
+// unanswered notes a call that has failed for all of its messages.
+func (m *model) unanswered(msgs []postrider.Message) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range msgs {
+		if f := m.committed[string(msgs[i].Payload)]; f != nil {
+			f.failures++
+		}
+	}
+}
+
 // receive notes a message that the broker has accepted.
 func (m *model) receive(msg *postrider.Message, by string) {
 	m.mu.Lock()
@@ -144,16 +162,48 @@ func (m *model) receive(msg *postrider.Message, by string) {
 	f.times++
 	m.note("received %s, key %q, the %d. time, from %s", payload, f.key, f.times, by)
 	if f.times == 1 {
-		f.first = now
 		m.inOrder(payload, f)
 		return
 	}
-	if f.rewound {
-		return
+	if !f.rewound {
+		m.repeats = append(m.repeats, repeat{payload, f.begun, now})
 	}
-	if !slices.ContainsFunc(m.faults, func(at time.Time) bool { return !at.Before(f.first) && !at.After(now) }) {
-		m.complain("%s was received again after %v in which nothing has gone wrong", payload, now.Sub(f.first))
+}
+
+// explainRepeats looks for messages that were received again although nothing had gone wrong. A call that gets no answer is only
+// known as a fault at its end, and does its harm before: longest is how long that may take.
+func (m *model) explainRepeats(longest time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.repeats {
+		if m.mayBeAside(r.payload) {
+			continue
+		}
+		if !slices.ContainsFunc(m.faults, func(at time.Time) bool { return !at.Before(r.begun) && !at.After(r.at.Add(longest)) }) {
+			m.complain("%s was received again, %v after its first call, and nothing has gone wrong", r.payload, r.at.Sub(r.begun))
+		}
 	}
+}
+
+// mayBeAside reports whether a message may have been set aside. From there it may have been delivered before all that was read
+// ahead of it is settled: whoever has the shard next then reads it, and sends it, again. The caller holds the lock.
+func (m *model) mayBeAside(payload string) bool {
+	f := m.committed[payload]
+	if f.failures > 0 || !f.due.IsZero() {
+		return true
+	}
+	if f.key == "" || !m.strict {
+		return false
+	}
+	for _, earlier := range m.byKey[f.key] {
+		if earlier == payload {
+			break
+		}
+		if m.committed[earlier].failures > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // inOrder looks for earlier messages of the key that should have been received before. The caller holds the lock.
@@ -175,10 +225,16 @@ func (m *model) inOrder(payload string, f *fate) {
 	}
 }
 
-// begin and end check what a publisher that does not keep order may rely on.
+// begin and end check what a publisher that does not keep order may rely on. From its first call on, a fault may leave a message
+// in two places: under way or set aside, and in a part of the log that is not settled.
 func (m *model) begin(process string, msgs []postrider.Message, keepsOrder bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for i := range msgs {
+		if f := m.committed[string(msgs[i].Payload)]; f != nil && f.begun.IsZero() {
+			f.begun = time.Now()
+		}
+	}
 	if keepsOrder || !m.strict { // where one that was refused is overtaken, it comes at any time
 		return
 	}

@@ -243,9 +243,9 @@ func (f *feed) Conclude(ctx context.Context, done []postrider.Conclusion) (free 
 }
 
 // Suspect implements [postrider.Deferrer].
-func (f *feed) Suspect(ctx context.Context, b *postrider.Batch, index int) (started int, err error) {
+func (f *feed) Suspect(ctx context.Context, start postrider.Start) (started int, err error) {
 	err = f.ask(ctx, "Suspect", func() (err error) {
-		started, err = f.inner.Suspect(context.Background(), b, index)
+		started, err = f.inner.Suspect(context.Background(), start)
 		return err
 	}, false)
 	return started, err

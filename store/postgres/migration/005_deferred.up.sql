@@ -239,6 +239,7 @@ BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM @schema@.lock_deferred(feed_name, shards);
   PERFORM @schema@.check_holder(feed_name, member_id, shards);
+  DELETE FROM @schema@.suspects s WHERE s.feed = feed_name AND s.seq = ANY (seqs);  -- their attempts have ended
   RETURN QUERY SELECT @schema@.end_attempts(feed_name, seqs, delivered, statuses, tried, delays, causes);
 END
 $$;
@@ -264,7 +265,8 @@ BEGIN
   DELETE FROM @schema@.suspects s
     WHERE s.feed = feed_name AND s.member = member_id AND s.seq <> of_seq OR s.at < clock_timestamp() - interval '1 day';
   INSERT INTO @schema@.suspects AS s (feed, seq, member) VALUES (feed_name, of_seq, member_id)
-    ON CONFLICT (feed, seq) DO UPDATE SET started = s.started + 1, member = excluded.member, at = excluded.at RETURNING s.started INTO times;
+    ON CONFLICT (feed, seq) DO UPDATE SET started = s.started + (s.member <> excluded.member)::integer, member = excluded.member, at = excluded.at
+    RETURNING s.started INTO times;
   RETURN times;
 END
 $$;

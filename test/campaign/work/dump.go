@@ -137,3 +137,19 @@ func Look(ctx context.Context, db *pgx.Conn) (w Waiting, err error) {
 		(SELECT count(*) FROM postrider.deferred)`).Scan(&w.Effects, &w.Deferred)
 	return w, err
 }
+
+// Effects counts them by destination.
+func Effects(ctx context.Context, db *pgx.Conn) (map[string]int64, error) {
+	rows, err := db.Query(ctx, "SELECT destination, count(*) FROM campaign.effects GROUP BY destination")
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]int64{}
+	var destination string
+	var n int64
+	_, err = pgx.ForEachRow(rows, []any{&destination, &n}, func() error {
+		counts[destination] = n
+		return nil
+	})
+	return counts, err
+}

@@ -276,7 +276,7 @@ func (s *stage) drain(ctx context.Context) error {
 	for began := time.Now(); ; {
 		left, err := s.watch.left(ctx)
 		s.watch.sample(ctx) // says when nothing waits any more
-		if err == nil && left.Done() && s.collectors.Quiet() > 2*time.Second {
+		if err == nil && left.Done() && s.collectors.Quiet() > 2*time.Second && s.watch.collected(ctx) {
 			return nil
 		}
 		s.screen.status(fmt.Sprintf("draining for %s: %v", time.Since(began).Round(time.Second), left))

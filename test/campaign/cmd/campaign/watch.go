@@ -149,6 +149,21 @@ func (w *watch) lookForRecovery(ctx context.Context) {
 	}
 }
 
+// collected reports whether collectors have seen as much as has had its effect. One that has lost its broker comes late.
+func (w *watch) collected(ctx context.Context) bool {
+	var effects map[string]int64
+	err := w.ask(ctx, func(ctx context.Context, db *pgx.Conn) (err error) {
+		effects, err = work.Effects(ctx, db)
+		return err
+	})
+	for destination, n := range w.stage.collectors.Counts() {
+		if n < effects[destination] {
+			return false
+		}
+	}
+	return err == nil
+}
+
 // left is what is not at its end.
 func (w *watch) left(ctx context.Context) (left work.Waiting, err error) {
 	err = w.ask(ctx, func(ctx context.Context, db *pgx.Conn) (err error) {
