@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build build-all test check check-long campaign lint security fuzz reference fmt bench scale soak docs docs-serve services services-down clean orm demo demo-crash demo-dead-letter demo-partition demo-deploy demo-stop dist chart planted peers peers-held peers-stock peers-table points
+.PHONY: help build build-all test check check-long campaign lint security fuzz reference fmt bench scale soak docs docs-serve services services-down clean orm demo demo-crash demo-dead-letter demo-partition demo-deploy demo-stop dist chart planted peers peers-held peers-stock peers-table points model simulation
 
 # Of the demo: rabbitmq, nats or asynq.
 QUEUE ?= rabbitmq
@@ -87,11 +87,15 @@ chart: ## Render the Helm chart again, and check it; builds helm first, which ta
 points: ## Kill, cut and delay at every statement and every call of a broker, in all ways; needs postgres18, nats, rabbitmq
 	@set -e; env="$$(dev/services env)"; eval "$$env"; CI=true POSTRIDER_LONG=1 go -C test test -count=1 -timeout 60m -run TestPoints -v ./points
 
+model: ## Have TLC check the protocols of cursor and ledger, and wrong variants of them; POSTRIDER_LONG=1 for larger ones; needs Java
+	@dev/services install tlc
+	@set -e; env="$$(dev/services env)"; eval "$$env"; CI=true go -C test test -count=1 -timeout 3h -v ./model
+
 simulation: ## Play 100,000 plans of what can go wrong with relays in simulated time; SEEDS for another number
 	@POSTRIDER_SEEDS=$(or $(SEEDS),100000) go -C test test -count=1 -timeout 6h -v ./simulation
 
 planted: ## Plant known bugs, one at a time, and want a short fault campaign to catch each; BUGS="F01 F09" for some
-	@go run ./test/planted/cmd/planted hunt $(BUGS)
+	@go run ./test/planted/cmd/planted hunt -o docs/reliability/planted.md $(BUGS)
 
 orm: ## Generate the code of ent and sqlc in examples/orm again; builds sqlc first, which takes minutes once
 	@cd examples/orm/ent && GOWORK=off go generate ./...

@@ -121,7 +121,7 @@ func (t *tenure) start(shard int, share postrider.Share) {
 		l.inherited.left = 2 * t.r.cfg.BatchSize
 	}
 	if slices.Contains(share.Suspects, shard) {
-		l.careful.left = 2 * t.r.cfg.BatchSize
+		l.careful.left = max(2*t.r.cfg.BatchSize, t.r.cfg.ReadAhead) // nothing of it may have been settled
 		t.r.log.Warn("relay: the relays that had the shard died without any progress; sending one message at a time", "shard", shard)
 	}
 	if old := t.gone[shard]; old != nil {

@@ -18,7 +18,7 @@ type window struct {
 	runs   []run // the batches with messages of the window
 	first  int   // the first unconfirmed message; equal to end if there is none
 	end    int   // behind the last message
-	last   int   // the last confirmed message, where that is behind first
+	last   int   // the last confirmed message, where that is behind first; one that was set aside may have arrived since
 	passed int   // where first was when the window last advanced
 
 	// A publisher that keeps order and has no failures needs no order: then all messages from first on are fresh, and
@@ -76,6 +76,7 @@ func (w *window) setAside(pos int) {
 // release notes that a message has been set aside. It counts as confirmed.
 func (w *window) release(pos int) {
 	w.order.released(pos)
+	w.last = max(w.last, pos)
 	w.skip()
 }
 

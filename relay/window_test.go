@@ -27,7 +27,6 @@ type modelMessage struct {
 	held   bool
 	due    time.Time
 	faults int
-	aside  bool // it was set aside, and is no more to be sent
 }
 
 func (m *model) first() int {
@@ -72,7 +71,7 @@ func (m *model) pickMild(end, most int, wary bool) (picked []int) {
 func (m *model) seam(patience time.Time) int {
 	first, seam := m.first(), m.first()
 	for i := first; i < len(m.all); i++ {
-		if msg := m.all[i]; msg.state == confirmedState && !msg.aside {
+		if msg := m.all[i]; msg.state == confirmedState {
 			seam = i
 		}
 	}
@@ -180,7 +179,7 @@ func (h *history) push() {
 
 func (h *history) setAside(pos int) {
 	h.w.setAside(pos)
-	h.m.all[pos].state, h.m.all[pos].held, h.m.all[pos].aside = asideState, false, true
+	h.m.all[pos].state, h.m.all[pos].held = asideState, false
 	h.asides = append(h.asides, pos)
 }
 

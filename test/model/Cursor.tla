@@ -27,10 +27,10 @@ CONSTANTS
 
 (* What is done with this specification; see doc.go.
 check   order     35853    [Writers=3 Messages=3]
-check   pages     48769    [Writers=3 Messages=3 Page=1]
-check   shards    83119    [Writers=3 Messages=2 Page=1 Others=TRUE]
+check   shards    4426     [Writers=2 Messages=2 Page=1 Others=TRUE]
 check   restarts  19701    [Writers=2 Messages=3 Page=1 Restarts=1]
 check   crashes   5469     [Writers=2 Messages=2 Crashes=1]
+nightly pages     48769    [Writers=3 Messages=3 Page=1]
 nightly restarts  722194   [Writers=3 Messages=3 Page=1 Restarts=1]
 nightly crashes   1282645  [Writers=3 Messages=2 Page=1 Restarts=1 Crashes=1]
 nightly shards    1561697  [Writers=3 Messages=2 Page=1 Restarts=1 Others=TRUE]

@@ -11,9 +11,8 @@
 (* it is gone. The server may crash and lose the last rows of the ledger,  *)
 (* because no write waits for the disk.                                    *)
 (*                                                                         *)
-(* The messages are those of one key: the order of any two matters. Times  *)
-(* are what is left of them, so that there is no end of time. A row is its *)
-(* content, and whether a relay's n is that of the newest one.             *)
+(* Times are what is left of them, so that there is no end of time. A row  *)
+(* is its content, and whether a relay's n is that of the newest one.      *)
 (***************************************************************************)
 EXTENDS Naturals, FiniteSets
 
@@ -21,24 +20,27 @@ CONSTANTS
   Relays,     \* a set of numbers
   Messages,   \* how many there are, numbered from 1
   Call,       \* the most messages in one call of the broker
+  OneKey,     \* whether the messages are of one key, so that the order of any two matters, or each of its own
   Lease,      \* how long a row counts
   Faults,     \* how many things go wrong
   Crashes,    \* whether a crash of the server is one of them
   Variant     \* "right", or a way to do it wrong
 
 (* What is done with this specification; see doc.go.
-check   faults    0  [Faults=1]
-check   crashes   0  [Faults=1 Crashes=TRUE]
-nightly faults    0  [Faults=2 Lease=2]
-nightly crashes   0  [Faults=2 Crashes=TRUE]
-nightly messages  0  [Faults=1 Messages=3 Lease=2]
+check   faults    30692    [Faults=1]
+check   keys      1204     [Faults=0 OneKey=FALSE]
+nightly crash     94840    [Faults=1 Messages=1 Crashes=TRUE]
+nightly keys      60440    [Faults=1 OneKey=FALSE]
+nightly leases    104910   [Faults=1 Lease=2]
+nightly messages  98102    [Faults=1 Messages=3]
+nightly crashes   805386   [Faults=1 Crashes=TRUE]
 revert  SettledBeforeConfirmed  NothingSkipped    what was handed out is recorded, not what was confirmed
-revert  HighestConfirmed        NothingSkipped    the last confirmation counts, not the last without a gap before it
+revert  HighestConfirmed        NothingSkipped [OneKey=FALSE]  the last confirmation counts, not the last without a gap before it
 revert  NoFence                 OneWriter         whoever writes appends behind the newest row, whoever wrote that
 revert  LiveLeaseTaken          OneWriter         a shard is taken without a look at its lease
 revert  GenerationIgnored       OneWriter [Crashes=TRUE]  a relay goes on as before after a crash of the server
 revert  NoDeadline              OneSender         a relay sends without a look at its own lease
-revert  HeldLeaseIsNew          OneSender [Crashes=TRUE]  what the ledger says to be held counts as just renewed
+revert  HeldLeaseIsNew          OneSender         a relay that finds that it holds the shard sends before it has renewed the lease
 revert  RenewedByAnswer         OneSender         a lease counts from the answer, not from before the call
 revert  ReleasedInFlight        RepeatsExplained  a stopping relay does not wait for what is on its way
 revert  AnyOrder                FirstsInOrder     several messages of a key are under way, and the broker takes any
@@ -67,9 +69,11 @@ Nothing == [none |-> TRUE]
 Least(S) == CHOOSE m \in S : \A k \in S : m <= k
 Greatest(S) == CHOOSE m \in S : \A k \in S : m >= k
 
+Fault == faults > 0 /\ faults' = faults - 1
+
 Live(row) == ~row.released /\ row.left > 0
 
-Out(r) == [id |-> r.id, state |-> "out", mine |-> FALSE, conf |-> 0, left |-> 0, server |-> 0, ask |-> Nothing]
+Out(r) == [id |-> r.id, state |-> "out", mine |-> FALSE, conf |-> 0, ahead |-> {}, left |-> 0, server |-> 0, ask |-> Nothing]
 
 (* The row behind the newest, if the relay has seen that. Whoever else has seen it comes too late from now on. *)
 Succeeds(r) == relay[r].mine \/ Variant = "NoFence"
@@ -83,7 +87,7 @@ Insert(r, pos, released, known) ==
 (* Taking the shard: balance *)
 
 (* The look and the insert are two statements of one function: others may come between. What is held since before a reset is
-   not written again. *)
+   not written again, nor what was taken by a call whose answer was lost. *)
 Look(r) ==
   /\ relay[r].state = "out"
   /\ LET held == top.holder = relay[r].id /\ ~top.released
@@ -94,10 +98,12 @@ Look(r) ==
 
 TakeOver(r) ==
   /\ relay[r].state = "looked"
-  /\ IF Succeeds(r)
-     THEN Insert(r, relay[r].conf, FALSE, [relay[r] EXCEPT !.state = "in", !.mine = TRUE])
-     ELSE relay' = [relay EXCEPT ![r] = Out(@)] /\ UNCHANGED <<top, robbed>>
-  /\ UNCHANGED <<disk, server, calls, got, repeated, inverted, faults>>
+  /\ \E lost \in BOOLEAN :
+       /\ IF lost THEN Fault ELSE UNCHANGED faults
+       /\ IF Succeeds(r)
+          THEN Insert(r, relay[r].conf, FALSE, IF lost THEN Out(relay[r]) ELSE [relay[r] EXCEPT !.state = "in", !.mine = TRUE])
+          ELSE relay' = [relay EXCEPT ![r] = Out(@)] /\ UNCHANGED <<top, robbed>>
+  /\ UNCHANGED <<disk, server, calls, got, repeated, inverted>>
 
 -----------------------------------------------------------------------------
 (* Publishing *)
@@ -116,7 +122,7 @@ BeginCall(r) ==
   /\ InLease(r) \/ Variant = "NoDeadline"
   /\ \E to \in (relay[r].conf + 1)..(relay[r].conf + Call) :
        /\ to <= Messages
-       /\ calls' = calls \cup {[by |-> relay[r].id, from |-> relay[r].conf + 1, to |-> to, missing |-> (relay[r].conf + 1)..to,
+       /\ calls' = calls \cup {[by |-> relay[r].id, from |-> relay[r].conf + 1, to |-> to, missing |-> ((relay[r].conf + 1)..to) \ relay[r].ahead,
                                 left |-> IF Variant = "NoDeadline" THEN Lease ELSE relay[r].left, stale |-> FALSE]}
   /\ UNCHANGED <<top, disk, server, relay, got, repeated, inverted, robbed, faults>>
 
@@ -124,26 +130,27 @@ BeginCall(r) ==
 Accept(c) ==
   /\ c.left > 0 \/ c.stale
   /\ \E m \in c.missing :
-       /\ m = Least(c.missing) \/ Variant \in {"AnyOrder", "HighestConfirmed"}
+       /\ m = Least(c.missing) \/ ~OneKey \/ Variant = "AnyOrder"
        /\ calls' = (calls \ {c}) \cup (IF c.stale /\ c.missing = {m} THEN {} ELSE {[c EXCEPT !.missing = @ \ {m}]})
        /\ got' = got \cup {m}
        /\ repeated' = (repeated \/ m \in got)
        /\ inverted' = (inverted \/ (m \notin got /\ \E k \in 1..(m - 1) : k \notin got))
   /\ UNCHANGED <<top, disk, server, relay, robbed, faults>>
 
-(* How far a call has come, without a gap. *)
-Reached(c) ==
-  LET arrived == (c.from..c.to) \ c.missing
-  IN CASE arrived = {} -> c.from - 1
-       [] c.missing = {} \/ Variant = "HighestConfirmed" -> Greatest(arrived)
-       [] OTHER -> Least(c.missing) - 1
+(* How far a relay has come, without a gap. *)
+Reached(r, confirmed) ==
+  IF Variant = "HighestConfirmed" /\ confirmed # {} THEN Greatest(confirmed)
+  ELSE Greatest({m \in relay[r].conf..Messages : ((relay[r].conf + 1)..m) \subseteq confirmed})
 
-(* The call is answered: for all of its messages, or for those that had arrived when its time was over. *)
+(* The call is answered: for all of its messages, or for those that had arrived when its time was over. The broker may refuse
+   messages of some keys, and accept those of others. *)
 Answered(r) ==
   /\ relay[r].state = "in"
   /\ \E c \in OwnCalls(r) :
-       /\ c.missing = {} \/ c.left = 0 \/ Variant = "HighestConfirmed"
-       /\ relay' = [relay EXCEPT ![r].conf = Reached(c)]
+       /\ c.missing = {} \/ c.left = 0 \/ ~OneKey
+       /\ LET confirmed == relay[r].ahead \cup ((c.from..c.to) \ c.missing)
+              reached == Reached(r, confirmed)
+          IN relay' = [relay EXCEPT ![r] = [@ EXCEPT !.conf = reached, !.ahead = {m \in confirmed : m > reached}]]
        /\ calls' = calls \ {c}
   /\ UNCHANGED <<top, disk, server, got, repeated, inverted, robbed, faults>>
 
@@ -157,7 +164,7 @@ Settle(r, release) ==
   /\ relay[r].state = "in"
   /\ relay[r].ask = Nothing
   /\ relay[r].server = server \/ Variant = "GenerationIgnored"
-  /\ release => (OwnCalls(r) = {} \/ Variant = "ReleasedInFlight")
+  /\ release => ((OwnCalls(r) = {} /\ relay[r].ahead = {}) \/ Variant = "ReleasedInFlight")
   /\ LET asked == [relay[r] EXCEPT !.ask = [kept |-> Succeeds(r), release |-> release, left |-> Lease]]
      IN IF Succeeds(r) THEN Insert(r, Place(r), release, asked)
         ELSE relay' = [relay EXCEPT ![r] = asked] /\ UNCHANGED <<top, robbed>>
@@ -189,8 +196,6 @@ Reset(r) ==
 
 -----------------------------------------------------------------------------
 (* What goes wrong *)
-
-Fault == faults > 0 /\ faults' = faults - 1
 
 (* The process dies. Its successor is a stranger to the ledger. *)
 Kill(r) ==
@@ -271,7 +276,7 @@ NothingSkipped == \A m \in 1..top.pos : m \in got
 
 OneWriter == ~robbed
 
-FirstsInOrder == ~inverted
+FirstsInOrder == OneKey => ~inverted
 
 (* Whoever sends holds the shard, as far as the database knows; after a crash of that it may be another for a while. *)
 OneSender ==

@@ -8,7 +8,6 @@ import (
 
 // TestModel has every specification checked as its table says.
 func TestModel(t *testing.T) {
-	mustBeLong(t)
 	jar := jar(t)
 	for _, s := range specs(t) {
 		cfg, err := os.ReadFile(s.name + ".cfg")
@@ -26,8 +25,8 @@ func TestModel(t *testing.T) {
 				}
 				t.Run(e.kind+" "+e.name, func(t *testing.T) {
 					t.Parallel()
-					o := check(t, jar, s.name, config)
-					t.Logf("%s states, %v", o.states, o.took.Round(100*time.Millisecond))
+					o := check(t, jar, s.name, config, e.kind != "nightly")
+					t.Logf("%s states, %v of processor time", o.states, o.took.Round(100*time.Millisecond))
 					switch {
 					case e.invariant != o.broken:
 						t.Errorf("%q is broken, want %q\n%s", o.broken, e.invariant, o.said)
@@ -37,12 +36,5 @@ func TestModel(t *testing.T) {
 				})
 			}
 		})
-	}
-}
-
-func mustBeLong(t *testing.T) {
-	t.Helper()
-	if os.Getenv("POSTRIDER_LONG") == "" {
-		t.Skip("not part of CI yet: set POSTRIDER_LONG")
 	}
 }

@@ -8,7 +8,7 @@ var consumer = []Bug{
 		// The inbox forgets what it has received before the last copy of it can come.
 		Does:   "A message that comes again after some seconds has its effect again.",
 		Breaks: []string{"I5"},
-		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-kill", "consumer-kill"}, Faults: 12, Minutes: 1.5, Rate: 500},
+		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-pause", "consumer-kill", "backend-terminate"}, Faults: 12, Minutes: 1.5, Rate: 500},
 		Tests:  []Test{{"store/postgres", "^TestInboxWindow$"}},
 		Plant: []Change{
 			{
@@ -26,7 +26,7 @@ var consumer = []Bug{
 		// The record of a message commits before its effect is done, in a transaction of its own.
 		Does:   "A message whose effect has failed or was cut off is taken for a repetition.",
 		Breaks: []string{"I5"},
-		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"consumer-kill", "backend-terminate"}, Faults: 12, Minutes: 1.5, Rate: 500},
+		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-pause", "consumer-kill", "backend-terminate"}, Faults: 12, Minutes: 1.5, Rate: 500},
 		Tests:  []Test{{"store/postgres", "^TestInbox$"}},
 		Plant: []Change{{
 			"store/postgres/inbox_handle.go",

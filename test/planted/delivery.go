@@ -8,7 +8,7 @@ var delivery = []Bug{
 		// What a lane is given counts as settled at once.
 		Does:   "A relay that dies has recorded messages as sent that it never sent.",
 		Breaks: []string{"I1"},
-		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-kill", "http-hang", "http-slow", "redis-pause"}, Faults: 16, Minutes: 2, Rate: 500},
+		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-kill", "http-500", "http-hang", "http-slow", "redis-pause"}, Faults: 12, Minutes: 1.5, Rate: 500},
 		Tests:  []Test{{"test/e2e", "^TestHistory$"}},
 		Plant: []Change{
 			{
@@ -26,7 +26,7 @@ var delivery = []Bug{
 		// one before which all are confirmed.
 		Does:   "A relay that dies has recorded messages as sent that had failed while later ones arrived.",
 		Breaks: []string{"I1"},
-		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-kill", "http-500", "http-hang"}, Faults: 16, Minutes: 2, Rate: 500},
+		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-kill", "http-500", "http-hang", "http-slow", "redis-pause"}, Faults: 12, Minutes: 1.5, Rate: 500},
 		Tests:  []Test{{"relay", "^TestCannotSetAside$"}},
 		Plant: []Change{{
 			"relay/lane.go",
@@ -60,7 +60,7 @@ var delivery = []Bug{
 		// A relay sends without asking itself whether its lease still lasts.
 		Does:   "A relay that cannot reach the database goes on sending what another one sends at the same time.",
 		Breaks: []string{"I3", "I6"},
-		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"database-silent", "http-slow", "proxy-delay"}, Faults: 16, Minutes: 2, Rate: 600},
+		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"database-silent", "http-slow", "proxy-delay"}, Faults: 12, Minutes: 1.5, Rate: 600},
 		Tests:  []Test{{"relay", "^TestNothingBeginsWithoutLease$"}},
 		Plant: []Change{{
 			"relay/lane.go",

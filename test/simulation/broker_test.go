@@ -23,11 +23,13 @@ func (l link) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	p, w := l.p, l.p.w
 	w.model.begin(p.name, msgs, w.plan.KeepsOrder)
 	defer w.model.end(p.name, msgs)
+	lease := w.plan.Config.Lease
+	w.model.enter(p, msgs, lease)
+	defer w.model.leave(p, msgs)
 	if !p.run() {
 		return all(errDead, len(msgs))
 	}
 	r := p.chance("Publish")
-	lease := w.plan.Config.Lease
 	latency := time.Duration(r.Int64N(int64(lease / 100)))
 	what := ""
 	if !w.healed() {

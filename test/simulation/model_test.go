@@ -23,6 +23,8 @@ type model struct {
 	inFlight  map[string]string // by process and key: what is being sent
 	faults    []time.Time       // of all that can make a message be sent twice
 	repeats   []repeat
+	sending   map[string][]sending // by order
+	voided    time.Time            // when leases were last voided
 	trace     []string
 	wrong     []string
 }
@@ -54,6 +56,7 @@ func newModel(strict bool) *model {
 		byKey:     make(map[string][]string),
 		rolled:    make(map[string]bool),
 		inFlight:  make(map[string]string),
+		sending:   make(map[string][]sending),
 	}
 }
 
@@ -176,34 +179,10 @@ func (m *model) explainRepeats(longest time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.repeats {
-		if m.mayBeAside(r.payload) {
-			continue
-		}
 		if !slices.ContainsFunc(m.faults, func(at time.Time) bool { return !at.Before(r.begun) && !at.After(r.at.Add(longest)) }) {
 			m.complain("%s was received again, %v after its first call, and nothing has gone wrong", r.payload, r.at.Sub(r.begun))
 		}
 	}
-}
-
-// mayBeAside reports whether a message may have been set aside. From there it may have been delivered before all that was read
-// ahead of it is settled: whoever has the shard next then reads it, and sends it, again. The caller holds the lock.
-func (m *model) mayBeAside(payload string) bool {
-	f := m.committed[payload]
-	if f.failures > 0 || !f.due.IsZero() {
-		return true
-	}
-	if f.key == "" || !m.strict {
-		return false
-	}
-	for _, earlier := range m.byKey[f.key] {
-		if earlier == payload {
-			break
-		}
-		if m.committed[earlier].failures > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // inOrder looks for earlier messages of the key that should have been received before. The caller holds the lock.
@@ -256,6 +235,55 @@ func (m *model) end(process string, msgs []postrider.Message) {
 	for i := range msgs {
 		delete(m.inFlight, process+" "+msgs[i].Key)
 	}
+}
+
+// sending is a message on its way from a process.
+type sending struct {
+	by    *process
+	since time.Time
+}
+
+// order returns what no two relays may send at once: a key, or a message that has none.
+func order(msg *postrider.Message) string {
+	if msg.Key != "" {
+		return msg.Key
+	}
+	return "message " + string(msg.Payload)
+}
+
+// enter notes that a process begins to send, and looks for another that does, though it has lost its shard. One that stands still
+// cannot know, and after something that voids leases none does for the length of one.
+func (m *model) enter(p *process, msgs []postrider.Message, lease time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	for i := range msgs {
+		key := order(&msgs[i])
+		for _, other := range m.sending[key] {
+			if other.by != p && !other.by.isDead() && !other.by.stoodStillSince(other.since) && other.since.Sub(m.voided) > lease {
+				m.complain("%s sends %s of %s, which %s is sending since %v", p.name, msgs[i].Payload, key, other.by.name, now.Sub(other.since))
+			}
+		}
+		m.sending[key] = append(m.sending[key], sending{p, now})
+	}
+}
+
+func (m *model) leave(p *process, msgs []postrider.Message) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range msgs {
+		key := order(&msgs[i])
+		if at := slices.IndexFunc(m.sending[key], func(s sending) bool { return s.by == p }); at >= 0 {
+			m.sending[key] = slices.Delete(m.sending[key], at, at+1)
+		}
+	}
+}
+
+// void notes that no lease counts any more.
+func (m *model) void() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.voided = time.Now()
 }
 
 // abandon notes that an operator has taken a message out of the order.

@@ -33,10 +33,13 @@ func (w *world) newProcess(name string) *process {
 // kill ends the process: nothing that it does afterwards has any effect.
 func (p *process) kill() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.isDead() {
-		p.w.model.fault("%s is killed", p.name)
+	first := !p.isDead()
+	if first {
 		close(p.dead)
+	}
+	p.mu.Unlock()
+	if first { // the model, under its own lock, asks processes
+		p.w.model.fault("%s is killed", p.name)
 	}
 }
 
@@ -117,4 +120,11 @@ func (p *process) standsStill() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return time.Now().Before(p.resume)
+}
+
+// stoodStillSince reports whether the process stands still, or has done so since a point in time.
+func (p *process) stoodStillSince(at time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.resume.Before(at)
 }

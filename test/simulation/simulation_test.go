@@ -78,7 +78,7 @@ func TestRelay(t *testing.T) {
 	})
 	took := time.Since(start)
 	t.Logf("%d seeds in %v: %v simulated, %d messages, %d deliveries, %d faults",
-		int(next.Load())-from, took.Round(time.Millisecond), total.simulated.Round(time.Second), total.committed, total.received, total.faults)
+		min(int(next.Load())-from, seeds), took.Round(time.Millisecond), total.simulated.Round(time.Second), total.committed, total.received, total.faults)
 	if seed := failed.Load(); seed != 0 {
 		t.Run("smaller", func(t *testing.T) { shrink(t, int(seed)) })
 	}

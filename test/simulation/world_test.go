@@ -62,11 +62,6 @@ type result struct {
 func simulate(p plan, logs bool) result {
 	stopping, stopAll := context.WithCancel(context.Background())
 	defer stopAll()
-	if p.hasDeadly() {
-		// Relays look for what kills them among the next few messages. They only come so far if what lies before is settled, and
-		// one that settles seldom dies first, again and again.
-		p.Config.SettleInterval = time.Millisecond
-	}
 	w := &world{
 		plan: p, log: slog.New(slog.DiscardHandler), begun: time.Now(), stopping: stopping,
 		store: memory.New(memory.Config{Shards: p.Shards}),
@@ -97,12 +92,6 @@ func simulate(p plan, logs bool) result {
 	r := result{wrong: w.model.verdict(), trace: w.model.trace, simulated: time.Since(w.begun)}
 	r.committed, r.received, r.faults = w.model.counts()
 	return r
-}
-
-func (p plan) hasDeadly() bool {
-	return slices.ContainsFunc(p.Transactions, func(t transaction) bool {
-		return slices.ContainsFunc(t.Letters, func(l letter) bool { return l.Kind == deadly })
-	})
 }
 
 // produce commits the transactions of the plan.
@@ -204,6 +193,7 @@ func (w *world) brokerIsDown() (hangs, is bool) {
 // crash has the database forget who holds what. What was handed out is void.
 func (w *world) crash() {
 	w.model.fault("the database crashes")
+	w.model.void()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.crashes++
@@ -235,6 +225,7 @@ func (w *world) join(f *feed) {
 // rewind has what was committed lately sent again.
 func (w *world) rewind() {
 	w.model.rewind()
+	w.model.void()
 	_, _ = w.store.Rewind(context.Background(), desk.By{Who: "operator"}, feedName, desk.Point{Time: time.Now().Add(-w.plan.Config.Lease)})
 }
 

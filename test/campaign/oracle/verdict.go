@@ -109,6 +109,11 @@ func (c Counts) TooManyDuplicates() bool {
 	return c.Events >= enoughEvents && c.DuplicateShare() >= duplicateBudget
 }
 
+// TooFewEvents reports whether the share of duplicates is beyond its budget, and says little about more events.
+func (c Counts) TooFewEvents() bool {
+	return c.Events < enoughEvents && c.DuplicateShare() >= duplicateBudget
+}
+
 // String is the verdict for a terminal: a line an invariant, and examples of what is broken.
 func (v Verdict) String() string {
 	var b strings.Builder

@@ -45,10 +45,9 @@ func (h *hunter) all(ctx context.Context, bugs []planted.Bug) error {
 			return ctx.Err()
 		}
 	}
-	table := h.table()
-	fmt.Print("\n", table)
+	fmt.Printf("\n%s\n", strings.Join(h.rows(), "\n"))
 	if *h.Report != "" {
-		trouble = append(trouble, os.WriteFile(*h.Report, []byte(table), 0o644))
+		trouble = append(trouble, writePage(*h.Report, h.rows()))
 	}
 	return errors.Join(trouble...)
 }
@@ -173,27 +172,22 @@ func (h *hunter) campaign(ctx context.Context, binaries, name string, hunt plant
 	return verdict, took, err
 }
 
-// table is the outcome in Markdown.
-func (h *hunter) table() string {
-	var b strings.Builder
-	b.WriteString("| bug | what it does | caught by | seconds |\n|---|---|---|---|\n")
-	caught := 0
+// rows are the outcome in Markdown, a row for each bug.
+func (h *hunter) rows() []string {
+	var rows []string
 	for _, l := range h.lines {
-		by := "**missed**"
-		if len(l.caught) > 0 {
-			caught++
-			by = ""
-			for i, f := range l.caught {
-				if i > 0 {
-					by += ", "
-				}
-				by += fmt.Sprintf("%s %s: %.4g", f.ID, f.Name, f.Figure)
+		by := missed
+		for i, f := range l.caught {
+			if i == 0 {
+				by = ""
+			} else {
+				by += ", "
 			}
+			by += fmt.Sprintf("%s %s: %.4g", f.ID, f.Name, f.Figure)
 		}
-		fmt.Fprintf(&b, "| %s %s | %s | %s | %d |\n", l.ID, l.Name, l.Does, by, int(l.took.Seconds()))
+		rows = append(rows, fmt.Sprintf("| %s %s | %s | %s | %s | %d |", l.ID, l.Name, l.Does, l.Hunt, by, int(l.took.Seconds())))
 	}
-	fmt.Fprintf(&b, "\n%d of %d caught\n", caught, len(h.lines))
-	return b.String()
+	return rows
 }
 
 func firstOf(examples []string) string {

@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	dir := flags.String("dir", "", "keep binaries, logs and records in this `folder`")
-	hunt := hunter{Postgres: flags.String("postgres", "15", "version of PostgreSQL, 15 or 18"), Report: flags.String("o", "", "write the table to this `file` too")}
+	hunt := hunter{Postgres: flags.String("postgres", "15", "version of PostgreSQL, 15 or 18"), Report: flags.String("o", "", "a page, to whose table the outcome is added: a `file`")}
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
