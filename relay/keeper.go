@@ -217,7 +217,8 @@ func (t *tenure) giveUp(ctx context.Context, lanes []*lane, do func(context.Cont
 	for _, l := range lanes {
 		marks = append(marks, l.mark().Mark)
 	}
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+	// Meanwhile no lease is renewed, and those of other shards must outlive a call that is never answered.
+	call, cancel := context.WithTimeout(ctx, min(callTimeout, t.r.cfg.Lease/3))
 	defer cancel()
 	if err := do(call, marks); err != nil {
 		return err

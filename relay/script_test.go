@@ -205,6 +205,48 @@ func TestNothingBeginsBeforeSettle(t *testing.T) {
 	})
 }
 
+// TestHungRelease: a Release that is never answered does not cost the relay its other shards.
+func TestHungRelease(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		begin := time.Now()
+		var renewed time.Time
+		longest := time.Duration(0)
+		s := &script{
+			balance: func(context.Context) (postrider.Share, error) {
+				share := postrider.Share{Shards: []int{0, 1}, Quota: 2, Members: 1}
+				if time.Since(begin) > time.Second {
+					share.Quota, share.Members = 1, 2
+				}
+				return share, nil
+			},
+			settle: func(_ context.Context, marks []postrider.Mark) ([]int, error) {
+				for _, m := range marks {
+					if m.Shard == 0 {
+						if !renewed.IsZero() {
+							longest = max(longest, time.Since(renewed))
+						}
+						renewed = time.Now()
+					}
+				}
+				return nil, nil
+			},
+			release: func(ctx context.Context, marks []postrider.Mark) error {
+				if len(marks) == 1 && time.Since(begin) < time.Minute {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return nil
+			},
+		}
+		r := start(t, s, publisher(nil), relay.Config{})
+		time.Sleep(time.Minute)
+		r.stop()
+		if longest == 0 || longest > lease*8/10 {
+			t.Errorf("a lease of %v was renewed after %v", lease, longest)
+		}
+	})
+}
+
 // TestFencedBySettle: a shard that Settle reports as lost is dropped without waiting for Balance.
 func TestFencedBySettle(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
