@@ -226,6 +226,7 @@ func (l *lane) probe(now time.Time) bool {
 		l.calm = now.Add(l.asidePause.next())
 		return false
 	}
+	l.mortal.Store(l.careful.left > 0)
 	if deaths < deadlyStarts {
 		return true
 	}

@@ -180,6 +180,20 @@ func newCrime() *crime {
 	}}
 }
 
+// play lets a relay work for a second, which may send one message at a time only, and returns what it has sent.
+func (c *crime) play(t *testing.T) (r *running, sent []string) {
+	r = start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
+		if len(msgs) > 1 {
+			t.Errorf("%d messages were sent at once", len(msgs))
+		}
+		sent = append(sent, msgs[0].Type)
+		return nil
+	}), relay.Config{})
+	time.Sleep(time.Second)
+	r.stop()
+	return r, sent
+}
+
 // TestDeadlyMessage: after relays have died, messages are sent one by one; one that was begun twice before and never ended
 // is set aside unsent, and the others arrive.
 func TestDeadlyMessage(t *testing.T) {
@@ -187,16 +201,7 @@ func TestDeadlyMessage(t *testing.T) {
 		for before := range 4 {
 			c := newCrime()
 			c.started["2"] = before
-			var sent []string
-			r := start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
-				if len(msgs) > 1 {
-					t.Errorf("%d messages were sent at once", len(msgs))
-				}
-				sent = append(sent, msgs[0].Type)
-				return nil
-			}), relay.Config{})
-			time.Sleep(time.Second)
-			r.stop()
+			_, sent := c.play(t)
 			want := "0 1 2 3 4"
 			if before >= 2 {
 				want = "0 1 3 4"
@@ -245,16 +250,7 @@ func TestDeadlyAside(t *testing.T) {
 		for before := range 4 {
 			c := newCrimeAside(5)
 			c.started["2"] = before
-			var sent []string
-			r := start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
-				if len(msgs) > 1 {
-					t.Errorf("%d messages were sent at once", len(msgs))
-				}
-				sent = append(sent, msgs[0].Type)
-				return nil
-			}), relay.Config{})
-			time.Sleep(time.Second)
-			r.stop()
+			r, sent := c.play(t)
 			want, dead := "0 1 2 3 4", int64(0)
 			if before >= 2 {
 				want, dead = "0 1 3 4", 1

@@ -121,7 +121,8 @@ func (t *tenure) start(shard int, share postrider.Share) {
 		l.inherited.left = 2 * t.r.cfg.BatchSize
 	}
 	if slices.Contains(share.Suspects, shard) {
-		l.careful.left = max(2*t.r.cfg.BatchSize, t.r.cfg.ReadAhead) // nothing of it may have been settled
+		l.careful.left = 2 * t.r.cfg.BatchSize
+		l.mortal.Store(true)
 		t.r.log.Warn("relay: the relays that had the shard died without any progress; sending one message at a time", "shard", shard)
 	}
 	if old := t.gone[shard]; old != nil {
@@ -129,6 +130,10 @@ func (t *tenure) start(shard int, share postrider.Share) {
 		delete(t.gone, shard)
 	}
 	l.known = t.r.remembered[shard]
+	if t.holed[shard] {
+		delete(t.holed, shard)
+		l.drain()
+	}
 	t.held[shard] = l
 	t.run.Go(l.run)
 }

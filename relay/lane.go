@@ -29,6 +29,7 @@ type lane struct {
 	blocked  atomic.Int64 // how many these are
 	expired  atomic.Bool  // the lane waits for its lease to be renewed
 	failing  atomic.Bool  // the last call confirmed nothing
+	mortal   atomic.Bool  // a message may kill the process: what is confirmed is to be settled before the next one
 	behind   atomic.Int64 // when there was last known to be more than had been read
 
 	attended  turn    // held while something is sent that was set aside

@@ -105,7 +105,9 @@ func (rd *reader) fetch() (messages int, more bool, err error) {
 		if l == nil {
 			continue
 		}
-		if len(b.Messages) > 0 {
+		if len(b.Messages) > 0 && l.ending() {
+			rd.missed(l)
+		} else if len(b.Messages) > 0 {
 			own := b // the lane must not keep the batches of other lanes alive
 			l.push(&own)
 			messages += len(b.Messages)
@@ -116,4 +118,19 @@ func (rd *reader) fetch() (messages int, more bool, err error) {
 		}
 	}
 	return messages, more, nil
+}
+
+// missed notes that messages were read for a lane that is ending. If the relay has lost and regained the shard while they were
+// read, the store takes them for handed out, and the lane that has the shard now must not go on behind them: giving the shard
+// up makes the store begin again at what is settled.
+func (t *tenure) missed(l *lane) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch now := t.held[l.shard]; now {
+	case l: // it gives the shard up itself
+	case nil:
+		t.holed[l.shard] = true
+	default:
+		now.drain()
+	}
 }

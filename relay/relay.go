@@ -215,6 +215,7 @@ type tenure struct {
 	ended  error         // why the tenure was cut short
 	held   map[int]*lane // by shard
 	gone   map[int]*lane // by shard: the last lane that was dropped; its Publish may still be under way
+	holed  map[int]bool  // by shard: something was read of it for a lane that is gone, so the next one has to give it up
 	list   atomic.Pointer[[]*lane]
 	run    sync.WaitGroup // the lanes
 
@@ -233,6 +234,7 @@ func newTenure(r *Relay, hard context.Context, feed postrider.Feed) *tenure {
 		hard:    hard,
 		held:    make(map[int]*lane),
 		gone:    make(map[int]*lane),
+		holed:   make(map[int]bool),
 		more:    make(chan struct{}, 1),
 		settled: make(chan struct{}, 1),
 		drained: make(chan struct{}, 1),

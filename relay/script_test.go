@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -205,6 +206,44 @@ func TestNothingBeginsBeforeSettle(t *testing.T) {
 	})
 }
 
+// TestReadAcrossLoss: a shard is lost and regained while a read of it is under way. What that brings belongs to nobody, and the
+// store takes it for handed out: the shard is given up once, so that the store begins again.
+func TestReadAcrossLoss(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		settles := 0
+		var handedOut atomic.Bool
+		s := &script{
+			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+				time.Sleep(lease / 2)
+				if handedOut.Swap(true) {
+					return nil, nil
+				}
+				return []postrider.Batch{batch(1, 3)}, nil
+			},
+			settle: func(context.Context, []postrider.Mark) ([]int, error) {
+				if settles++; settles == 2 { // before the first read ends
+					return []int{0}, nil
+				}
+				return nil, nil
+			},
+			release: func(context.Context, []postrider.Mark) error {
+				handedOut.Store(false)
+				return nil
+			},
+		}
+		sent := 0
+		r := start(t, s, publisher(func(_ context.Context, msgs []postrider.Message) []error {
+			sent += len(msgs)
+			return nil
+		}), relay.Config{BalanceInterval: 100 * time.Millisecond})
+		time.Sleep(3 * lease)
+		r.stop()
+		if sent != 3 {
+			t.Errorf("%d messages were sent, want 3", sent)
+		}
+	})
+}
+
 // TestHungRelease: a Release that is never answered does not cost the relay its other shards.
 func TestHungRelease(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
@@ -351,19 +390,27 @@ func TestResetRemembers(t *testing.T) {
 			for i := range b.Messages {
 				b.Messages[i].ID = postrider.NewID()
 			}
-			fresh, settles, done := true, 0, 0
+			var fresh, forgotten atomic.Bool
+			fresh.Store(true)
+			settles, done := 0, 0
 			s := &script{
+				balance: func(context.Context) (postrider.Share, error) {
+					if forgotten.Swap(false) {
+						fresh.Store(true)
+					}
+					return postrider.Share{Shards: []int{0}, Quota: 1, Members: 1}, nil
+				},
 				read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
-					if !fresh {
+					if !fresh.Swap(false) {
 						return nil, nil
 					}
-					fresh = false
 					return []postrider.Batch{b}, nil
 				},
 				settle: func(_ context.Context, marks []postrider.Mark) ([]int, error) {
 					done = max(done, marks[0].Done)
 					if settles++; settles == 2 {
-						fresh, done = true, 0
+						forgotten.Store(true)
+						done = 0
 						return c.lost(settles)
 					}
 					return nil, nil

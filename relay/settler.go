@@ -24,7 +24,7 @@ func (t *tenure) settle(ctx context.Context) {
 		for _, l := range t.lanes() {
 			wait = min(wait, cfg.Lease/3-l.age(now))
 			if l.unsettled() {
-				wait = min(wait, last.Add(cfg.SettleInterval).Sub(now))
+				wait = min(wait, last.Add(l.settleInterval()).Sub(now))
 			}
 		}
 		if wait > 0 {
@@ -48,6 +48,15 @@ func (t *tenure) settle(ctx context.Context) {
 			sleep(ctx, pause.next())
 		}
 	}
+}
+
+// settleInterval is how long what was confirmed may wait. Whoever takes over from a process that dies over a message begins at what
+// is settled, and must not have to come as far as that each time.
+func (l *lane) settleInterval() time.Duration {
+	if l.mortal.Load() {
+		return 0
+	}
+	return l.t.r.cfg.SettleInterval
 }
 
 // progress is a mark with what is needed to note its success.

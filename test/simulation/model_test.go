@@ -130,7 +130,7 @@ func (m *model) failed(msg *postrider.Message, arrived bool, err error) {
 	if f := m.committed[string(msg.Payload)]; f != nil {
 		f.failures++
 	}
-	if postrider.ClassOf(err) == postrider.ClassUnknown {
+	if postrider.ClassOf(err) != postrider.ClassPermanent { // what goes on failing holds up those that are confirmed behind it
 		m.faults = append(m.faults, time.Now())
 	}
 	m.note("failed %s: %v %v, arrived: %v", msg.Payload, postrider.ClassOf(err), err, arrived)
@@ -174,12 +174,14 @@ func (m *model) receive(msg *postrider.Message, by string) {
 }
 
 // explainRepeats looks for messages that were received again although nothing had gone wrong. A call that gets no answer is only
-// known as a fault at its end, and does its harm before: longest is how long that may take.
+// known as a fault at its end, and does its harm before: longest is how long that may take. And one that sets a message aside, and
+// gets no answer, may do its harm before the message is sent, from both places.
 func (m *model) explainRepeats(longest time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.repeats {
-		if !slices.ContainsFunc(m.faults, func(at time.Time) bool { return !at.Before(r.begun) && !at.After(r.at.Add(longest)) }) {
+		from, until := r.begun.Add(-longest), r.at.Add(longest)
+		if !slices.ContainsFunc(m.faults, func(at time.Time) bool { return !at.Before(from) && !at.After(until) }) {
 			m.complain("%s was received again, %v after its first call, and nothing has gone wrong", r.payload, r.at.Sub(r.begun))
 		}
 	}

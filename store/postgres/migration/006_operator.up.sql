@@ -371,14 +371,15 @@ CREATE FUNCTION @schema@.set_replay(who text, why text, job_id bigint, new_state
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+  before text;
 BEGIN
-  UPDATE @schema@.jobs j SET state = new_state, finished = CASE WHEN new_state = 'cancelled' THEN clock_timestamp() END
-    WHERE j.id = job_id AND j.state IN ('running', 'paused');
-  IF NOT FOUND THEN
-    RETURN false;
+  SELECT j.state INTO before FROM @schema@.jobs j WHERE j.id = job_id AND j.state IN ('running', 'paused') FOR NO KEY UPDATE;
+  IF before <> new_state THEN  -- who has got no answer asks again, and that is not done twice
+    UPDATE @schema@.jobs j SET state = new_state, finished = CASE WHEN new_state = 'cancelled' THEN clock_timestamp() END WHERE j.id = job_id;
+    PERFORM @schema@.record(who, why, 'replay ' || new_state, NULL, 0, jsonb_build_object('job', job_id));
   END IF;
-  PERFORM @schema@.record(who, why, 'replay ' || new_state, NULL, 0, jsonb_build_object('job', job_id));
-  RETURN true;
+  RETURN before IS NOT NULL;
 END
 $$;
 
