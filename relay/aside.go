@@ -63,7 +63,8 @@ func (l *lane) load() bool {
 }
 
 // sort picks out those messages of a batch that cannot go in the order of the log, and those that have come far enough, canaries
-// and what is known to have arrived: it reports whether there were any of these. The batch has just entered the window, with the message at a position as its first.
+// and what is known to have arrived: it reports whether there were any of these. The batch has just entered the window, with the
+// message at a position as its first.
 func (l *lane) sort(b *postrider.Batch, at int) (arrived bool) {
 	a := &l.aside
 	a.mu.Lock()

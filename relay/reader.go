@@ -105,9 +105,11 @@ func (rd *reader) fetch() (messages int, more bool, err error) {
 		if l == nil {
 			continue
 		}
-		if len(b.Messages) > 0 && l.ending() {
+		switch {
+		case len(b.Messages) == 0:
+		case l.ending():
 			rd.missed(l)
-		} else if len(b.Messages) > 0 {
+		default:
 			own := b // the lane must not keep the batches of other lanes alive
 			l.push(&own)
 			messages += len(b.Messages)

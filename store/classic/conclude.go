@@ -58,7 +58,8 @@ func (f *feed) conclude(ctx context.Context, tx querier, done []postrider.Conclu
 		if !ok || !r.again() {
 			continue
 		}
-		delete(rows, r.place)                      // what is said first about a message counts
+		delete(rows, r.place) // what is said first about a message counts
+
 		if begun == (begunRow{c.Shard, r.rowID}) { // that attempt has ended
 			if err := f.forgetStart(ctx, tx, begun); err != nil {
 				return nil, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,9 +46,10 @@ func (h *hunter) all(ctx context.Context, bugs []planted.Bug) error {
 			return ctx.Err()
 		}
 	}
-	fmt.Printf("\n%s\n", strings.Join(h.rows(), "\n"))
+	rows := h.rows()
+	fmt.Printf("\n%s\n", strings.Join(rows, "\n"))
 	if *h.Report != "" {
-		trouble = append(trouble, writePage(*h.Report, h.rows()))
+		trouble = append(trouble, writePage(*h.Report, rows))
 	}
 	return errors.Join(trouble...)
 }
@@ -176,16 +178,12 @@ func (h *hunter) campaign(ctx context.Context, binaries, name string, hunt plant
 func (h *hunter) rows() []string {
 	var rows []string
 	for _, l := range h.lines {
-		by := missed
-		for i, f := range l.caught {
-			if i == 0 {
-				by = ""
-			} else {
-				by += ", "
-			}
-			by += fmt.Sprintf("%s %s: %.4g", f.ID, f.Name, f.Figure)
+		var by []string
+		for _, f := range l.caught {
+			by = append(by, fmt.Sprintf("%s %s: %.4g", f.ID, f.Name, f.Figure))
 		}
-		rows = append(rows, fmt.Sprintf("| %s %s | %s | %s | %s | %d |", l.ID, l.Name, l.Does, l.Hunt, by, int(l.took.Seconds())))
+		rows = append(rows, fmt.Sprintf("| %s %s | %s | %s | %s | %d |",
+			l.ID, l.Name, l.Does, l.Hunt, cmp.Or(strings.Join(by, ", "), missed), int(l.took.Seconds())))
 	}
 	return rows
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -32,15 +33,7 @@ func writePage(file string, rows []string) error {
 			all[row[:5]] = row
 		}
 	}
-	rows = rows[:0]
-	caught := 0
-	for _, row := range all {
-		rows = append(rows, row)
-		if !strings.Contains(row, missed) {
-			caught++
-		}
-	}
-	slices.Sort(rows)
-	page := fmt.Sprintf("%s%s\n\n%d of %d caught.\n", pageHead, strings.Join(rows, "\n"), caught, len(rows))
+	table := strings.Join(slices.Sorted(maps.Values(all)), "\n")
+	page := fmt.Sprintf("%s%s\n\n%d of %d caught.\n", pageHead, table, len(all)-strings.Count(table, missed), len(all))
 	return os.WriteFile(file, []byte(page), 0o644)
 }
