@@ -217,6 +217,39 @@ func TestDeadlyMessage(t *testing.T) {
 	})
 }
 
+// TestDeadlyFarBehind: one that fails keeps the cursor where it is, so that what kills relays is as far behind it as was read.
+func TestDeadlyFarBehind(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		const far = 55
+		c := newCrime()
+		reads := 0
+		c.read = func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+			if reads++; reads == 1 {
+				return []postrider.Batch{batch(0, far+1)}, nil
+			}
+			return nil, nil
+		}
+		c.started[strconv.Itoa(far)] = 2
+		r := start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
+			if len(msgs) > 1 {
+				t.Errorf("%d messages were sent at once", len(msgs))
+			}
+			switch msgs[0].Type {
+			case strconv.Itoa(far):
+				t.Error("the deadly one was sent")
+			case "0":
+				return []error{errOdd}
+			}
+			return nil
+		}), relay.Config{BatchSize: 10, ReadAhead: 60})
+		time.Sleep(10 * time.Second)
+		r.stop()
+		if len(c.deferred) != 1 || c.deferred[0].Index != far || c.deferred[0].Status != postrider.StatusDead {
+			t.Errorf("set aside %+v, want message %d as dead", c.deferred, far)
+		}
+	})
+}
+
 // TestSuspectInOutage: an attempt that ends, however often, kills nobody. While the destination is down no message becomes
 // a dead letter for having been begun again and again by one relay.
 func TestSuspectInOutage(t *testing.T) {

@@ -121,7 +121,7 @@ func (t *tenure) start(shard int, share postrider.Share) {
 		l.inherited.left = 2 * t.r.cfg.BatchSize
 	}
 	if slices.Contains(share.Suspects, shard) {
-		l.careful.left = 2 * t.r.cfg.BatchSize
+		l.careful.left = t.r.cfg.ReadAhead // so far behind one that is stuck may it be
 		l.mortal.Store(true)
 		t.r.log.Warn("relay: the relays that had the shard died without any progress; sending one message at a time", "shard", shard)
 	}

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -89,6 +90,33 @@ func TestReclaimInForeignDatabase(t *testing.T) {
 func TestReclaimRefusesAnOldSnapshot(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		newHouse(t, dsn, still).mustFail(pgx.RepeatableRead, "SELECT @.reclaim()")
+	})
+}
+
+// TestLedgerIsSwept holds that history goes, and that a cursor stays however old it is.
+func TestLedgerIsSwept(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, still)
+		for _, name := range []string{"idle", "busy"} {
+			h.open(name).Close(t.Context())
+		}
+		h.exec(`UPDATE @.checkpoints SET at = now() - interval '1 hour';
+			INSERT INTO @.checkpoints (feed, shard, n, at, until, lo, s1)
+			SELECT feed, shard, n + i, now() - interval '15 minutes' + i * interval '1 minute', until, lo, s1
+			FROM @.cursors, generate_series(1, 15) i WHERE feed = 'busy'`)
+		if err := h.store.Maintain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		rows, _ := h.pool.Query(t.Context(), h.in("SELECT feed, count(*) / count(DISTINCT shard) FROM @.checkpoints GROUP BY feed"))
+		got := map[string]int{}
+		var feed string
+		var left int
+		if _, err := pgx.ForEachRow(rows, []any{&feed, &left}, func() error { got[feed] = left; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if want := map[string]int{"idle": 1, "busy": 10}; !maps.Equal(got, want) {
+			t.Errorf("rows of each shard: %v, want %v", got, want)
+		}
 	})
 }
 

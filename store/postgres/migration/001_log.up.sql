@@ -163,8 +163,10 @@ CREATE TABLE @schema@.slices (
   UNIQUE (feed, base, tenant)
 );
 
+-- Feed and shard are not those of the checkpoint, though they are the same: who asks for one feed looks at no other's.
 CREATE VIEW @schema@.cursors AS
-  SELECT c.*, s.base, s.tenant, s.others
+  SELECT f.name AS feed, s.shard, c.n, c.member, c.released, c.at, c.until, c.lo, c.lo2, c.last, c.s1, c.s2, c.crashes,
+         s.base, s.tenant, s.others
   FROM @schema@.feeds f
   CROSS JOIN LATERAL (
     SELECT b::smallint AS shard, b::smallint AS base, NULL AS tenant,

@@ -90,7 +90,7 @@ $$;
 REVOKE ALL ON FUNCTION @schema@.reclaim() FROM PUBLIC;
 
 -- Drops ledger rows that ten minutes and a newer row have made history, members that are long gone, and dedup keys behind
--- their window.
+-- their window. The rows of a shard grow old in order, so those that stay are not looked at.
 CREATE FUNCTION @schema@.sweep() RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -98,10 +98,17 @@ CREATE FUNCTION @schema@.sweep() RETURNS void
   SET enable_bitmapscan = off
   SET jit = off
 AS $$
+DECLARE
+  lane record;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  DELETE FROM @schema@.checkpoints o USING @schema@.cursors c
-    WHERE o.feed = c.feed AND o.shard = c.shard AND o.n < c.n AND o.at < clock_timestamp() - interval '10 minutes';
+  FOR lane IN SELECT c.feed, c.shard, c.n FROM @schema@.cursors c LOOP
+    DELETE FROM @schema@.checkpoints o
+      WHERE o.feed = lane.feed AND o.shard = lane.shard AND o.n < (
+        SELECT k.n FROM @schema@.checkpoints k
+        WHERE k.feed = lane.feed AND k.shard = lane.shard AND (k.at > clock_timestamp() - interval '10 minutes' OR k.n = lane.n)
+        ORDER BY k.n LIMIT 1);
+  END LOOP;
   DELETE FROM @schema@.members m WHERE m.until < clock_timestamp() - interval '1 hour';
   DELETE FROM @schema@.dedup_keys d WHERE d.key IN (
     SELECT key FROM @schema@.dedup_keys WHERE at < clock_timestamp() - @schema@.dedup_window()
