@@ -134,44 +134,57 @@ func TestRebaseUnderARelay(t *testing.T) {
 	})
 }
 
-// TestRebaseBesideAWriter holds that a writer who has looked at the log before he writes, as COPY of some drivers does, is not given up for
-// a rebase that came in between.
+// TestRebaseBesideAWriter holds that a writer is not given up for a rebase that came in between, nor the rebase for him: one who has
+// looked at the log before he writes, as COPY of some drivers does, and a canary, which has deleted old ones before.
 func TestRebaseBesideAWriter(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, dsn string) {
-		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
-		h.mustDeliver("a", h.enqueue(10))
-		h.exec(cloned)
-		tx, err := h.pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer tx.Rollback(context.Background()) //nolint:errcheck // after a commit there is nothing to roll back
-		if _, err := tx.Exec(t.Context(), h.in("SELECT FROM @.messages LIMIT 0")); err != nil {
-			t.Fatal(err)
-		}
-		rebased := make(chan error, 1)
-		go func() {
-			_, err := h.store.Rebase(t.Context())
-			rebased <- err
-		}()
-		for waits := false; !waits; {
-			err := h.pool.QueryRow(t.Context(), h.in(`SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = '@.messages'::regclass)`)).Scan(&waits)
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		msgs, ids := messages(1)
-		if err := h.outbox.Enqueue(t.Context(), tx, msgs...); err != nil {
-			t.Fatalf("the writer: %v", err)
-		}
-		if err := tx.Commit(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-rebased; err != nil {
-			t.Fatalf("the rebase: %v", err)
-		}
-		h.mustDeliver("a", ids)
-	})
+	for name, first := range map[string]string{
+		"looks first": "SELECT FROM @.messages LIMIT 0",
+		"canary":      "SELECT @.canary('1 hour'); DELETE FROM @.canaries",
+	} {
+		t.Run(name, func(t *testing.T) {
+			pgtest.Each(t, func(t *testing.T, dsn string) {
+				h := newHouse(t, dsn, postgres.Layout{Shards: 2})
+				h.mustDeliver("a", h.enqueue(10))
+				h.exec("SELECT @.canary('1 hour')")
+				h.exec(cloned)
+				tx, err := h.pool.Begin(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer tx.Rollback(context.Background()) //nolint:errcheck // after a commit there is nothing to roll back
+				if _, err := tx.Exec(t.Context(), h.in(first), pgx.QueryExecModeSimpleProtocol); err != nil {
+					t.Fatal(err)
+				}
+				rebased := make(chan error, 1)
+				go func() {
+					_, err := h.store.Rebase(t.Context())
+					rebased <- err
+				}()
+				for waits := false; !waits; {
+					err := h.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+						WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%rebase()')`, h.cfg.Schema).Scan(&waits)
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				msgs, _ := messages(1)
+				if err := h.outbox.Enqueue(t.Context(), tx, msgs...); err != nil {
+					t.Fatalf("the writer: %v", err)
+				}
+				if err := tx.Commit(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-rebased; err != nil {
+					t.Fatalf("the rebase: %v", err)
+				}
+				var left int
+				err = h.pool.QueryRow(t.Context(), h.in("SELECT count(*) FROM @.messages WHERE id = $1"), msgs[0].ID).Scan(&left)
+				if left != 1 || err != nil {
+					t.Errorf("the writer's message is there %d times, %v", left, err)
+				}
+			})
+		})
+	}
 }
 
 func TestRebaseRefusesAnOldSnapshot(t *testing.T) {

@@ -134,6 +134,7 @@ DECLARE
   rank  integer;
   held  integer;
   fair  integer;
+  heard timestamptz;
   stop  boolean := coalesce((SELECT f.paused FROM @schema@.feeds f WHERE f.name = feed_name), false);
   c     record;
 BEGIN
@@ -165,6 +166,17 @@ BEGIN
     CONTINUE WHEN c.tenant IS NOT NULL AND NOT (
       SELECT b.member = member_id AND NOT b.released FROM @schema@.checkpoints b
       WHERE b.feed = feed_name AND b.shard = c.base ORDER BY b.n DESC LIMIT 1) IS TRUE;
+    -- That a holder was silent means something only if others were heard meanwhile. Otherwise the server stood still, and
+    -- holders get a quarter of their lease to settle what they have sent: another would send it again.
+    IF NOT c.released THEN
+      SELECT min(m.at) INTO heard FROM @schema@.members m
+      WHERE m.feed = feed_name AND m.until > c.at AND m.at > c.at + (c.until - c.at) / 4;
+      IF heard IS NULL THEN
+        INSERT INTO @schema@.members (feed, member, name, until)
+          VALUES (feed_name, member_id, member_name, clock_timestamp() + lease);
+      END IF;
+      CONTINUE WHEN heard IS NULL OR heard > clock_timestamp() - (c.until - c.at) / 4;
+    END IF;
     INSERT INTO @schema@.checkpoints (feed, shard, n, member, until, lo, lo2, last, s1, s2, crashes)
       VALUES (feed_name, c.shard, c.n + 1, member_id, clock_timestamp() + lease, c.lo, c.lo2, c.last, c.s1, c.s2,
               CASE WHEN c.released THEN 0 ELSE least(c.crashes, 999) + 1 END)

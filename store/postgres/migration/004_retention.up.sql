@@ -90,7 +90,8 @@ $$;
 REVOKE ALL ON FUNCTION @schema@.reclaim() FROM PUBLIC;
 
 -- Drops ledger rows that ten minutes and a newer row have made history, members that are long gone, and dedup keys behind
--- their window. The rows of a shard grow old in order, so those that stay are not looked at.
+-- their window. The rows of a shard grow old in order, so those that stay are not looked at. One at a time: two would wait
+-- for each other's rows.
 CREATE FUNCTION @schema@.sweep() RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -102,6 +103,9 @@ DECLARE
   lane record;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('@schema@.sweep', 0)) THEN
+    RETURN;
+  END IF;
   FOR lane IN SELECT c.feed, c.shard, c.n FROM @schema@.cursors c LOOP
     DELETE FROM @schema@.checkpoints o
       WHERE o.feed = lane.feed AND o.shard = lane.shard AND o.n < (
@@ -140,6 +144,8 @@ DECLARE
   snapshot pg_snapshot;
 BEGIN
   PERFORM @schema@.check_isolation();
+  -- A canary deletes old ones and writes to the log then: who would wait for us with the one done would be in our way later.
+  PERFORM pg_advisory_xact_lock(hashtextextended('@schema@.canary', 0));
   -- What TRUNCATE needs, at once: a writer that has looked at the table and then waits for us would be in its way later.
   LOCK TABLE @schema@.messages IN ACCESS EXCLUSIVE MODE;
   LOCK TABLE @schema@.checkpoints IN EXCLUSIVE MODE;
