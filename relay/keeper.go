@@ -121,7 +121,8 @@ func (t *tenure) start(shard int, share postrider.Share) {
 		l.inherited.left = 2 * t.r.cfg.BatchSize
 	}
 	if slices.Contains(share.Suspects, shard) {
-		l.careful.left = t.r.cfg.ReadAhead // so far behind one that is stuck may it be
+		// So far behind one that is stuck may it be, and the last one before it need not be settled.
+		l.careful.left = t.r.cfg.ReadAhead + t.r.cfg.BatchSize
 		l.mortal.Store(true)
 		t.r.log.Warn("relay: the relays that had the shard died without any progress; sending one message at a time", "shard", shard)
 	}
