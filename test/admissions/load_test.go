@@ -29,7 +29,7 @@ func TestQueues(t *testing.T) {
 		t.Run(queue, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, queue)
-			play(t, func(ctx context.Context) error { return tour.Play(ctx, s, t.Output(), 80, incidents...) })
+			play(t, func(ctx context.Context) error { return tour.Play(ctx, s, t.Output(), 250, incidents...) })
 		})
 	}
 }
