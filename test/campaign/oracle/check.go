@@ -35,6 +35,8 @@ func CheckReader(r *record.Reader) (Verdict, error) {
 	if err != nil {
 		return v, err
 	}
+	v.Faults = f.kinds()
+	v.Counts.Faults = len(f.spans)
 	samples, err := readSamples(r)
 	if err != nil {
 		return v, err
@@ -50,8 +52,6 @@ func CheckReader(r *record.Reader) (Verdict, error) {
 	v.Findings = append(v.Findings, leases, liveness, checkDatabase(f, samples), checkProcesses(samples))
 	slices.SortStableFunc(v.Findings, func(a, b Finding) int { return cmp.Or(len(a.ID)-len(b.ID), strings.Compare(a.ID, b.ID)) })
 	v.Recoveries = recoveries
-	v.Faults = f.kinds()
-	v.Counts.Faults = len(f.spans)
 	if !v.Interrupted {
 		v.Counts.Minutes = r.Run.End.Sub(r.Run.Begin).Minutes()
 	} else if n := len(samples); n > 0 {

@@ -38,7 +38,7 @@ func (v *Verdict) judgeDuplicates(all []*arrivals) Finding {
 		note = join(note, fmt.Sprintf("the last %.1f s after its fault was healed", latest.Seconds()))
 	}
 	if v.Counts.TooManyDuplicates() {
-		unexplained.add("%.4f %% of all events are too many", 100*share)
+		unexplained.add("%.4f %% of all events, after %d faults, are too many", 100*share, v.Counts.Faults)
 	}
 	f := unexplained.judge("I6", "duplicates at brokers (share of events, %)", "< 0.05 %, each explained", note)
 	f.Figure = 100 * share

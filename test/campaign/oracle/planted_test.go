@@ -223,12 +223,17 @@ func TestInversionsOfZombiesAreCountedApart(t *testing.T) {
 }
 
 func TestTooManyDuplicates(t *testing.T) {
-	v := Verdict{Counts: Counts{Events: enoughEvents, Duplicates: enoughEvents / 2000}}
-	if f := v.judgeDuplicates(nil); f.State != Broken || f.Figure != 0.05 {
-		t.Errorf("%+v", f)
-	}
-	v.Counts.Duplicates--
-	if f := v.judgeDuplicates(nil); f.State != OK {
-		t.Errorf("%+v", f)
+	for name, c := range map[string]Counts{
+		"of the events": {Events: enoughEvents, Faults: 100, Duplicates: enoughEvents / 2000},
+		"of a fault":    {Events: 1000, Faults: 2, Duplicates: 2*mostByAFault + 1},
+	} {
+		v := Verdict{Counts: c}
+		if f := v.judgeDuplicates(nil); f.State != Broken || f.Figure != 100*c.DuplicateShare() {
+			t.Errorf("%s: %+v", name, f)
+		}
+		v.Counts.Duplicates--
+		if f := v.judgeDuplicates(nil); f.State != OK {
+			t.Errorf("%s: %+v", name, f)
+		}
 	}
 }

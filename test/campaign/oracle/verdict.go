@@ -98,15 +98,16 @@ func (c Counts) DuplicateShare() float64 {
 	return float64(c.Duplicates) / float64(c.Events)
 }
 
-// The budget of I6. With few events one kill decides about the share, so there it is only told.
+// The budget of I6. With few events one kill decides about the share; there only the number of each fault is judged.
 const (
 	duplicateBudget = 0.0005
 	enoughEvents    = 500_000
+	mostByAFault    = 50 // on average
 )
 
-// TooManyDuplicates reports whether the share of duplicates is beyond its budget, in one run or in the sum of several.
+// TooManyDuplicates reports whether there are more duplicates than their budget, in one run or in the sum of several.
 func (c Counts) TooManyDuplicates() bool {
-	return c.Events >= enoughEvents && c.DuplicateShare() >= duplicateBudget
+	return c.Events >= enoughEvents && c.DuplicateShare() >= duplicateBudget || c.Duplicates > mostByAFault*int64(c.Faults)
 }
 
 // TooFewEvents reports whether the share of duplicates is beyond its budget, and says little about more events.

@@ -33,8 +33,11 @@ const (
 	callers   = 2
 	writers   = 12 // transactions at a time in a producer process
 
-	longestDrain = 3 * time.Minute  // the verdict has its own limit, which is shorter
-	longestStop  = 30 * time.Second // of one process
+	// The verdict has its own limit, which is shorter.
+	longestDrain = 3 * time.Minute
+	longestHalt  = 75 * time.Second // of the drain, without anything that has arrived
+
+	longestStop = 30 * time.Second // of one process
 )
 
 // stage is one run of the campaign.
@@ -273,14 +276,20 @@ func (s *stage) drain(ctx context.Context) error {
 	if err := stopEach(ctx, s.workers); err != nil {
 		return err
 	}
-	for began := time.Now(); ; {
+	began := time.Now()
+	var last string
+	var moved time.Time
+	for {
 		left, err := s.watch.left(ctx)
 		s.watch.sample(ctx) // says when nothing waits any more
 		if err == nil && left.Done() && s.collectors.Quiet() > 2*time.Second && s.watch.collected(ctx) {
 			return nil
 		}
 		s.screen.status(fmt.Sprintf("draining for %s: %v", time.Since(began).Round(time.Second), left))
-		if time.Since(began) > longestDrain {
+		if now := fmt.Sprint(left, err); now != last {
+			last, moved = now, time.Now()
+		}
+		if time.Since(began) > longestDrain || time.Since(moved) > longestHalt {
 			s.note(record.Event{Phase: record.Note, Detail: fmt.Sprintf("not everything has arrived: %v %v", left, err)})
 			return nil // what is missing shows in the verdict
 		}

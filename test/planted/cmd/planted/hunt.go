@@ -45,12 +45,13 @@ func (h *hunter) all(ctx context.Context, bugs []planted.Bug) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if *h.Report != "" { // each time: all of them take an hour
+			if err := writePage(*h.Report, h.rows()); err != nil {
+				return err
+			}
+		}
 	}
-	rows := h.rows()
-	fmt.Printf("\n%s\n", strings.Join(rows, "\n"))
-	if *h.Report != "" {
-		trouble = append(trouble, writePage(*h.Report, rows))
-	}
+	fmt.Printf("\n%s\n", strings.Join(h.rows(), "\n"))
 	return errors.Join(trouble...)
 }
 
