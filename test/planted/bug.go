@@ -35,6 +35,7 @@ type Hunt struct {
 	Only    []string // kinds of faults
 	Minutes float64
 	Rate    int // messages a second, about
+	Calls   int // of clients a second and process; 0: a few
 	Faults  int
 }
 
@@ -60,6 +61,9 @@ func (h Hunt) Flags() []string {
 	if len(h.Only) > 0 {
 		flags = append(flags, "--only", strings.Join(h.Only, ","))
 	}
+	if h.Calls > 0 {
+		flags = append(flags, "--calls", fmt.Sprint(h.Calls))
+	}
 	return flags
 }
 
@@ -69,5 +73,9 @@ func (h Hunt) String() string {
 	if h.Faults > 0 {
 		what = fmt.Sprintf("%d faults of %s", h.Faults, strings.Join(h.Only, ", "))
 	}
-	return fmt.Sprintf("%s, %g min, %d messages/s to %s", what, h.Minutes, h.Rate, strings.Join(h.To, " and "))
+	text := fmt.Sprintf("%s, %g min, %d messages/s to %s", what, h.Minutes, h.Rate, strings.Join(h.To, " and "))
+	if h.Calls > 0 {
+		text += fmt.Sprintf(", %d calls/s", h.Calls)
+	}
+	return text
 }

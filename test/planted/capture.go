@@ -53,7 +53,7 @@ var capture = []Bug{
 		// The transactor asks the server what has become of a COMMIT that was not answered. Here it takes no answer for a failure.
 		Does:   "A transaction is run again that had committed: its business rows and its messages are there twice.",
 		Breaks: []string{"I5"},
-		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"backend-terminate", "proxy-cut-after", "proxy-drop-answers", "proxy-reset"}, Faults: 12, Minutes: 1.5, Rate: 500},
+		Hunt:   Hunt{To: []string{"redis"}, Only: []string{"backend-terminate"}, Faults: 8, Minutes: 1, Rate: 200, Calls: 60},
 		Tests:  []Test{{"test/uow", "^TestLostCommitAnswers$"}},
 		Plant: []Change{{
 			"store/postgres/transactor.go",

@@ -32,7 +32,7 @@ func relayKinds() []Kind {
 			Shortest: time.Second, Longest: 2 * time.Second, Takes: 8 * time.Second, Claims: shares, Begin: upgrade,
 		},
 		{
-			Name: "relay-clock", Doc: "a relay's clock is wrong by hours, and jumps", Weight: 5, Needs: []Need{Skewed},
+			Name: "relay-clock", Doc: "a relay's clock is wrong by hours, and jumps; then the relay is killed", Weight: 5, Needs: []Need{Skewed},
 			Shortest: 6 * time.Second, Longest: 15 * time.Second, Takes: 2 * time.Second, Shares: shares, Begin: skewClock,
 		},
 	}
@@ -118,16 +118,19 @@ func skewClock(ctx context.Context, w *world.World, random *rand.Rand) (*Running
 		wrong = -wrong
 	}
 	before := p.Path()
-	become := func(ctx context.Context, path string, env ...string) error {
-		_ = stop(ctx, p)
-		p.Become(path, env...)
-		return p.Start()
-	}
-	if err := become(ctx, w.Options.Skewed, world.SkewVariable+"="+wrong.String()); err != nil {
+	_ = stop(ctx, p)
+	p.Become(w.Options.Skewed, world.SkewVariable+"="+wrong.String())
+	if err := p.Start(); err != nil {
 		return nil, err
 	}
 	return &Running{
 		Target: p.Name(), Detail: fmt.Sprintf("wrong by %v, the other way every other %v", wrong, world.SkewPeriod), Touches: []string{record.Relay},
-		Heal: func(ctx context.Context) error { return become(ctx, before) },
+		Heal: func(context.Context) error {
+			if err := p.Kill(); err != nil {
+				return err
+			}
+			p.Become(before)
+			return p.Start()
+		},
 	}, nil
 }

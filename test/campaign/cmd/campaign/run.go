@@ -26,6 +26,7 @@ type options struct {
 	faults    int
 	postgres  string
 	rate      float64
+	calls     float64
 	keys      int
 	to        string
 	dir       string
@@ -48,6 +49,7 @@ func (o *options) register(flags *flag.FlagSet) {
 	flags.IntVar(&o.faults, "faults", -1, "`number` of faults; -1: one every 9 seconds")
 	flags.StringVar(&o.postgres, "postgres", "15", "version, 15 or 18")
 	flags.Float64Var(&o.rate, "rate", 500, "messages a second")
+	flags.Float64Var(&o.calls, "calls", 2, "calls with an idempotency key, and through the transactor, a second and process")
 	flags.IntVar(&o.keys, "keys", 300, "keys of each destination")
 	flags.StringVar(&o.to, "destinations", strings.Join(world.Destinations(), ","), "only these `destinations`, with commas between")
 	flags.StringVar(&o.dir, "dir", "", "`folder` for the files of the run; default: dist/campaign/RUN")
@@ -85,8 +87,8 @@ func (o *options) complete(now time.Time) error {
 	if _, err := os.Stat(o.postrider); err != nil {
 		return fmt.Errorf("%w: --postrider: %w", errUsage, err)
 	}
-	if o.minutes <= 0 || o.rate <= 0 || o.keys < 10 || o.quiet < 0 || o.quiet > 90 {
-		return fmt.Errorf("%w: want more than 0 minutes and messages, at least 10 keys, 0 to 90 percent of quiet", errUsage)
+	if o.minutes <= 0 || o.rate <= 0 || o.calls <= 0 || o.keys < 10 || o.quiet < 0 || o.quiet > 90 {
+		return fmt.Errorf("%w: want more than 0 minutes, messages and calls, at least 10 keys, 0 to 90 percent of quiet", errUsage)
 	}
 	if chosen := len(world.Destinations()) - len(o.absent()); chosen == 0 || chosen != len(words(o.to)) {
 		return fmt.Errorf("%w: --destinations: want some of %s", errUsage, strings.Join(world.Destinations(), ", "))

@@ -209,7 +209,7 @@ func (s *stage) begin(ctx context.Context) error {
 	}
 	for i := range callers {
 		err := s.spawn(&s.workers, world.Producer, fmt.Sprintf("caller%d", i+1), "call",
-			"--address", addresses[i], "--servers", strings.Join(addresses, ","), "--dir", filepath.Dir(s.planFile()))
+			"--rate", fmt.Sprint(s.options.calls), "--address", addresses[i], "--servers", strings.Join(addresses, ","), "--dir", filepath.Dir(s.planFile()))
 		if err != nil {
 			return err
 		}
