@@ -165,7 +165,8 @@ func newCrimeAside(n int) *crime {
 	return c
 }
 
-func newCrime() *crime {
+// newCrime is a crime over the first messages of a shard.
+func newCrime(n int) *crime {
 	reads := 0
 	return &crime{started: make(map[string]int), script: script{
 		balance: func(context.Context) (postrider.Share, error) {
@@ -173,7 +174,7 @@ func newCrime() *crime {
 		},
 		read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
 			if reads++; reads == 1 {
-				return []postrider.Batch{batch(0, 5)}, nil
+				return []postrider.Batch{batch(0, n)}, nil
 			}
 			return nil, nil
 		},
@@ -199,7 +200,7 @@ func (c *crime) play(t *testing.T) (r *running, sent []string) {
 func TestDeadlyMessage(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		for before := range 4 {
-			c := newCrime()
+			c := newCrime(5)
 			c.started["2"] = before
 			_, sent := c.play(t)
 			want := "0 1 2 3 4"
@@ -221,14 +222,7 @@ func TestDeadlyMessage(t *testing.T) {
 func TestDeadlyFarBehind(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		const far = 55
-		c := newCrime()
-		reads := 0
-		c.read = func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
-			if reads++; reads == 1 {
-				return []postrider.Batch{batch(0, far+1)}, nil
-			}
-			return nil, nil
-		}
+		c := newCrime(far + 1)
 		c.started[strconv.Itoa(far)] = 2
 		r := start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
 			if len(msgs) > 1 {
@@ -255,7 +249,7 @@ func TestDeadlyFarBehind(t *testing.T) {
 func TestSuspectInOutage(t *testing.T) {
 	for name, err := range map[string]error{"unavailable": postrider.Unavailable(errOdd), "unknown": errOdd} {
 		bubble(t, name, func(t *testing.T) {
-			c := newCrime()
+			c := newCrime(5)
 			var up atomic.Bool
 			sent := 0
 			r := start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
