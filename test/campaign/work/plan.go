@@ -25,7 +25,8 @@ type Plan struct {
 	Writers int           // transactions at a time in a producer process
 	Keys    int           // ordinary keys of each destination
 	Poison  float64       // share of messages that their destination has to refuse
-	Pause   time.Duration // longest pause inside of a transaction
+	Pause   time.Duration // longest pause inside of a transaction, one of several
+	Linger  time.Duration // longest time that a transaction stays open with all it has written: more than several reads of a relay
 }
 
 // Save writes the plan.

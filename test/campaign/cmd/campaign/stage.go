@@ -128,7 +128,7 @@ func (s *stage) build(ctx context.Context) (err error) {
 	s.plan = work.Plan{
 		Dir: o.dir, Producers: s.world.ProducerDSN(), Pooled: s.world.PooledDSN(), Consumers: s.world.ConsumerDSN(),
 		Brokers: map[string]string{}, Receiver: s.world.ReceiverAddress(), Destinations: s.world.Destinations(),
-		Rate: o.rate / producers, Writers: writers, Keys: o.keys, Poison: 1.0 / 20_000, Pause: 30 * time.Millisecond,
+		Rate: o.rate / producers, Writers: writers, Keys: o.keys, Poison: 1.0 / 20_000, Pause: 30 * time.Millisecond, Linger: time.Second,
 	}
 	s.run.Consumers = map[string][]string{}
 	for _, d := range s.plan.Destinations {

@@ -158,13 +158,16 @@ func (p *Producer) body(ctx context.Context, tx pgx.Tx, shape Shape, keys []want
 	if err := p.insert(ctx, tx, shape, keys); err != nil {
 		return err
 	}
+	if rand.IntN(50) == 0 { // numbers far below those that relays have read meanwhile
+		sleep(ctx, rand.N(p.plan.Linger))
+	}
 	p.pause(ctx)
 	return nil
 }
 
 // pause waits for a moment, sometimes.
 func (p *Producer) pause(ctx context.Context) {
-	if p.plan.Pause > 0 && rand.IntN(8) == 0 {
+	if rand.IntN(8) == 0 {
 		sleep(ctx, rand.N(p.plan.Pause))
 	}
 }
