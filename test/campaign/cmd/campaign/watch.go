@@ -9,12 +9,14 @@ import (
 
 	"github.com/postrider/postrider/test/campaign/record"
 	"github.com/postrider/postrider/test/campaign/work"
+	"github.com/postrider/postrider/test/campaign/world"
 )
 
 const (
 	sampleEvery  = 5 * time.Second
 	leasesEvery  = time.Second
 	recoverEvery = 300 * time.Millisecond
+	poolerEvery  = 15 * time.Second // longer than any fault takes it away
 	askPatience  = 5 * time.Second
 
 	fresh = 2 * time.Second // a backlog whose oldest message is younger is none
@@ -29,6 +31,8 @@ type watch struct {
 	db      *pgx.Conn
 	healing []record.Event // healed, and not yet recovered from
 	leases  leases
+
+	poolerAway bool
 }
 
 // run watches until ctx ends.
@@ -37,6 +41,7 @@ func (w *watch) run(ctx context.Context) {
 	all.Go(func() { each(ctx, sampleEvery, w.sample) })
 	all.Go(func() { each(ctx, leasesEvery, w.collectLeases) })
 	all.Go(func() { each(ctx, recoverEvery, w.lookForRecovery) })
+	all.Go(func() { each(ctx, poolerEvery, w.keepPooler) })
 	all.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,6 +93,21 @@ func (w *watch) sample(ctx context.Context) {
 		w.stage.log.Error("samples cannot be written", "err", err)
 	}
 	w.stage.screen.sample(s, w.stage.collectors.Counts())
+}
+
+// keepPooler starts PgBouncer again when it has ended by itself, as an init system would: versions before 1.21 can end when a client
+// gives up its request to cancel a query.
+func (w *watch) keepPooler(ctx context.Context) {
+	pooler := w.stage.world.Server(world.PgBouncer)
+	before := w.poolerAway
+	w.poolerAway = !pooler.Running()
+	if !before || !w.poolerAway {
+		return
+	}
+	w.stage.note(record.Event{Phase: record.Note, Target: world.PgBouncer, Detail: "ended by itself, is started again"})
+	if err := pooler.Start(ctx); err != nil {
+		w.stage.log.Error("the pooler cannot be started", "err", err)
+	}
 }
 
 // backlog asks the product what is not delivered. There may be more than limit messages for each feed.
