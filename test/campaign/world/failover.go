@@ -32,16 +32,21 @@ func (w *World) Failover(ctx context.Context) (old, now string, err error) {
 	return primary.service, standby.service, nil
 }
 
+// promote asks again and again, each time with a new snapshot: the one of a question that waits can be in the way of what is still to be
+// replayed, for as long as max_standby_streaming_delay.
 func promote(ctx context.Context, standby *node) error {
-	return standby.as(ctx, "postrider", func(conn *pgx.Conn) error {
-		var done bool
-		if err := conn.QueryRow(ctx, "SELECT pg_promote(true, 30)").Scan(&done); err != nil {
+	if err := standby.exec(ctx, "SELECT pg_promote(false)"); err != nil {
+		return err
+	}
+	return within(ctx, time.Minute, 20*time.Millisecond, func() error {
+		return standby.as(ctx, "postrider", func(conn *pgx.Conn) error {
+			var recovering bool
+			err := conn.QueryRow(ctx, "SELECT pg_is_in_recovery()").Scan(&recovering)
+			if err == nil && recovering {
+				err = errors.New("still replays")
+			}
 			return err
-		}
-		if !done {
-			return errors.New("not within 30 s")
-		}
-		return nil
+		})
 	})
 }
 
