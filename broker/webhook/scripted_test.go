@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/port"
 )
 
 // confirmed stands for no error.
@@ -189,22 +190,18 @@ func TestBehaviours(t *testing.T) {
 }
 
 func TestNotReached(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close()
+	nobody := port.For(t)
 	plain, _ := serve(t, status(200, ""))
 	unvouched := httptest.NewUnstartedServer(nil)
 	unvouched.Config.ErrorLog = log.New(io.Discard, "", 0)
 	unvouched.StartTLS()
 	defer unvouched.Close()
 	for name, address := range map[string]string{
-		"nobody listens":   "http://" + l.Addr().String(),
+		"nobody listens":   "http://" + nobody,
 		"no such name":     "http://nowhere.invalid",
 		"TLS to plain":     "https://" + plain,
 		"no authority":     unvouched.URL,
-		"no such user":     "http://user:s3cret@" + l.Addr().String(),
+		"no such user":     "http://user:s3cret@" + nobody,
 		"broken handshake": "https://" + firstByteAndOut(t),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/memory"
 	"github.com/postrider/postrider/broker/webhook"
+	"github.com/postrider/postrider/internal/port"
 )
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -36,7 +37,7 @@ type endpoint struct {
 }
 
 func newEndpoint(t *testing.T, http2 bool) *endpoint {
-	e := &endpoint{http2: http2, store: memory.New(), address: "127.0.0.1:0"}
+	e := &endpoint{http2: http2, store: memory.New(), address: port.For(t)}
 	cfg := webhook.Config{Secrets: []string{secret}, MaxBody: 4 << 20}
 	receiver, err := webhook.NewReceiver(cfg, func(ctx context.Context, m postrider.Message) error {
 		if errs := e.store.Publish(ctx, []postrider.Message{m}); errs != nil {
@@ -73,7 +74,6 @@ func (e *endpoint) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.address = l.Addr().String()
 	e.server = httptest.NewUnstartedServer(e.handler)
 	_ = e.server.Listener.Close()
 	e.server.Listener = l

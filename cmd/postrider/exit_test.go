@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/port"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -73,12 +74,7 @@ func TestWrongUsage(t *testing.T) {
 }
 
 func TestUnreachableDatabase(t *testing.T) {
-	refusing, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refusing.Close() // nobody listens there now
-	dsn := fmt.Sprintf("postgres://rider:hidden-secret@%s/db?sslmode=disable", refusing.Addr())
+	dsn := fmt.Sprintf("postgres://rider:hidden-secret@%s/db?sslmode=disable", port.For(t))
 	for _, line := range []string{"migrate status", "migrate up", "rebase --yes", "bench drain"} {
 		r := offline(t, append(strings.Fields(line), "--dsn", dsn)...)
 		if r.code != exitUnreachable || !strings.Contains(r.err, "psql") {

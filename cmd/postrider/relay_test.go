@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/broker/brokertest/flaky"
+	"github.com/postrider/postrider/internal/port"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -101,19 +103,11 @@ func TestRelayRecoversFromADeadPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, port, err := net.SplitHostPort(free.Addr().String())
-	if err != nil || free.Close() != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("DATABASE_URL", fmt.Sprintf("host=%s port=%s user=%s password='%s' dbname=%s sslmode=disable",
-		host, port, server.User, server.Password, server.Database))
+	dead := port.For(t)
+	t.Setenv("DATABASE_URL", fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", url.UserPassword(server.User, server.Password), dead, server.Database))
 	r := startRelay(t, "--to", "stdout:", "--schema", c.schema)
 	r.until("it says so", func() bool { return strings.Contains(r.err.String(), "opening the feed fails, trying again") })
-	flaky.ListenOn(t, net.JoinHostPort(host, port), net.JoinHostPort(server.Host, strconv.Itoa(int(server.Port))))
+	flaky.ListenOn(t, dead, net.JoinHostPort(server.Host, strconv.Itoa(int(server.Port))))
 	r.until("recovery", func() bool { return strings.Contains(r.out.String(), "\n") })
 	r.end()
 	if !strings.Contains(r.err.String(), "opening the feed has recovered") {

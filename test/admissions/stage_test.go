@@ -16,6 +16,7 @@ import (
 
 	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/examples/admissions/demo/stage"
+	"github.com/postrider/postrider/internal/port"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -83,9 +84,7 @@ func newStage(t *testing.T, queue string) *stage.Stage {
 		Prefix: name + "_", Secret: "whsec_T25seSBmb3IgdGVzdHMgYWRtaXNzaW9u",
 	}
 	for _, a := range []*string{&settings.Network, &settings.Pages, &settings.Paydesk, &settings.Health, &settings.Console} {
-		if *a, err = stage.Free("127.0.0.1:0"); err != nil {
-			t.Fatal(err)
-		}
+		*a = port.For(t)
 	}
 	prepareQueues(t, queue, settings)
 	s, err := stage.New(t.TempDir(), settings)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/postrider/postrider/internal/port"
 	"github.com/postrider/postrider/test/playwright"
 )
 
@@ -40,8 +41,8 @@ func TestConsole(t *testing.T) {
 
 	common := file{Shop: s.db.dsn, Billing: s.billing.dsn, NATS: s.nats, Stream: s.stream, Partner: s.partner.URL + "/hooks/{name}"}
 	first, second := common, common
-	first.Health, first.Console = freeAddress(t), freeAddress(t)
-	second.Health, second.Console, second.Prefix = freeAddress(t), freeAddress(t), prefix
+	first.Health, first.Console = port.For(t), port.For(t)
+	second.Health, second.Console, second.Prefix = port.For(t), port.For(t), prefix
 	firstFile := first.write(t, "postrider.yaml")
 	start(t, "relay", "--config", firstFile)
 	behind := start(t, "relay", "--config", second.write(t, "postrider.yaml"))

@@ -3,7 +3,6 @@ package console
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -123,17 +122,6 @@ func environment() []string {
 		}
 	}
 	return append(env, "TZ=UTC")
-}
-
-// freeAddress is an address of this machine where nobody listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // eventually waits until ok, and fails the test if that takes too long.

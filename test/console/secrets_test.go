@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/port"
 )
 
 // secrets are what is planted, by where. Whatever is said anywhere, none of them may be in it.
@@ -90,7 +91,7 @@ func newSecretive(t *testing.T) *secretive {
 		u.User = url.UserPassword(name, password)
 		return u.String()
 	}
-	d := &secretive{t: t, console: freeAddress(t), health: freeAddress(t)}
+	d := &secretive{t: t, console: port.For(t), health: port.For(t)}
 	path := filepath.Join(t.TempDir(), "postrider.yaml")
 	text := fmt.Sprintf(secretFile, withPassword(s.db.dsn, "canary-dsn-password"), withPassword(s.nats, "canary-broker-password"),
 		s.stream, d.health, d.console)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/internal/port"
 	"github.com/postrider/postrider/test/playwright"
 )
 
@@ -72,7 +73,7 @@ func TestSize(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	address := freeAddress(t)
+	address := port.For(t)
 	start(t, "relay", "--dsn", db.dsn, "--to", "discard:", "--console", address)
 	base := "http://" + address
 	eventually(t, "the console", func() error { return getJSON(base+"/api/v1/me", "", new(any)) })

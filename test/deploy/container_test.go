@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/postrider/postrider/internal/port"
 )
 
 // inside runs the program as the container does: as a user without rights, in a root folder that holds nothing but it and
@@ -76,7 +78,7 @@ func TestTheProgramNeedsNothing(t *testing.T) {
 
 func TestARelayInAnEmptyReadOnlyRoot(t *testing.T) {
 	l := newLog(t)
-	c := newContainer(t, l.config(freeAddress(t)))
+	c := newContainer(t, l.config(port.For(t)))
 	if out, err := c.run("healthcheck"); err == nil || !strings.Contains(out, "nobody answers") {
 		t.Errorf("before it runs: %v\n%s", err, out)
 	}

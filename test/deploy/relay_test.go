@@ -3,7 +3,6 @@ package deploy_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"syscall"
@@ -45,17 +44,6 @@ func (l log) enqueue(t *testing.T) {
 	if _, err := l.pool.Exec(t.Context(), "SELECT "+l.schema+".enqueue('order.placed', 'order', '42', '{}')"); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// freeAddress is one on which nobody listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // relay is a process of the program.

@@ -2,7 +2,6 @@ package calls_test
 
 import (
 	"context"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/internal/port"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/test/campaign/calls"
@@ -33,7 +33,7 @@ func TestCalls(t *testing.T) {
 	dir := t.TempDir()
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	servers := []string{freePort(t), freePort(t)}
+	servers := []string{port.For(t), port.For(t)}
 	for i, address := range servers {
 		s := calls.Settings{Name: "caller" + string(rune('1'+i)), DSN: dsn, Dir: dir, Address: address, Servers: servers, Rate: 20}
 		running.Go(func() {
@@ -95,13 +95,4 @@ func count(t *testing.T, pool *pgxpool.Pool, sql string) (n int) {
 		t.Fatal(err)
 	}
 	return n
-}
-
-func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

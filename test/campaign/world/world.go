@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -17,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postrider/postrider/internal/port"
 	"github.com/postrider/postrider/test/campaign/proxy"
 )
 
@@ -80,11 +80,11 @@ func (w *World) build(ctx context.Context) error {
 		w.host = w.network.host()
 	}
 	var err error
-	if w.receiver, err = FreeAddress(); err != nil {
+	if w.receiver, err = port.Free(); err != nil {
 		return err
 	}
 	for range w.Options.Relays {
-		address, err := FreeAddress()
+		address, err := port.Free()
 		if err != nil {
 			return err
 		}
@@ -243,16 +243,4 @@ func (w *World) Cut(ctx context.Context, relay int, answersOnly bool) error {
 // Join takes a Cut back.
 func (w *World) Join(ctx context.Context, relay int, answersOnly bool) error {
 	return w.network.join(ctx, relay, answersOnly)
-}
-
-// FreeAddress is where nobody listens. It is below the ports that outgoing connections get, so that it stays free.
-func FreeAddress() (string, error) {
-	var err error
-	for range 100 {
-		var l net.Listener
-		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 15000+mathrand.IntN(4000))); err == nil {
-			return l.Addr().String(), l.Close()
-		}
-	}
-	return "", err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/internal/port"
 	"github.com/postrider/postrider/test/campaign/calls"
 	"github.com/postrider/postrider/test/campaign/fault"
 	"github.com/postrider/postrider/test/campaign/record"
@@ -188,7 +189,7 @@ func (s *stage) withPool(ctx context.Context, do func(context.Context, *pgxpool.
 func (s *stage) begin(ctx context.Context) error {
 	addresses := make([]string, callers)
 	for i := range addresses {
-		address, err := world.FreeAddress()
+		address, err := port.Free()
 		if err != nil {
 			return err
 		}
@@ -222,7 +223,7 @@ func (s *stage) spawn(into *[]*world.Process, role world.Role, name, command str
 	if err != nil {
 		return err
 	}
-	metrics, err := world.FreeAddress()
+	metrics, err := port.Free()
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,32 @@
+package port
+
+import (
+	"net"
+	"testing"
+)
+
+// TestFree asks often enough to get one address twice, if chance alone gave them.
+func TestFree(t *testing.T) {
+	seen := make(map[string]bool)
+	for range 1000 {
+		address := For(t)
+		if seen[address] {
+			t.Fatalf("%s was given twice", address)
+		}
+		seen[address] = true
+	}
+}
+
+func TestFreePassesBy(t *testing.T) {
+	turn.Store(7)
+	first := For(t)
+	l, err := net.Listen("tcp", first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	turn.Store(7)
+	if second := For(t); second == first {
+		t.Errorf("%s was given while somebody listens there", first)
+	}
+}
