@@ -24,7 +24,8 @@ func (a *app) benchSoakCommand() *cobra.Command {
 		Long: "Finds the rate that the machine can carry from commit to effect, and then works at a share of it for long: producers, a relay\n" +
 			"that is a process of its own, a broker, consumers with an inbox. Takes sixty samples of memory, goroutines, open files, latency, the sizes\n" +
 			"of log and inbox and the rows of the ledger, and judges the second half: whether the line through the samples rises by more\n" +
-			"than a limit. It fails if one does, or if a message has no effect at the end. The log is laid out with a short ring, so that\n" +
+			"than a limit. It fails if one does, or if a message has no effect at the end. A hash and an fsync, ten times a second, show how fast the\n" +
+			"machine itself is: where it has become slower, latencies are not judged. The log is laid out with a short ring, so that\n" +
 			"retention happens many times. It runs on Linux. What was sent stays at the broker, under a name of its own.",
 		Example: "  postrider bench soak --for 1h --load 70% --broker nats --url nats://127.0.0.1:4222 --svg soak.svg\n" +
 			"  postrider bench soak --for 1m --broker rabbitmq --json",

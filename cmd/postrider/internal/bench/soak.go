@@ -89,7 +89,8 @@ type SoakSample struct {
 	Handled   float64 `json:"handled_per_second"`
 	P50       float64 `json:"p50_ms"` // commit to effect
 	P99       float64 `json:"p99_ms"`
-	Waiting   int64   `json:"waiting"` // committed, without their effect
+	Waiting   int64   `json:"waiting"`    // committed, without their effect
+	Machine   float64 `json:"machine_ms"` // what a hash and an fsync take, beside all that
 
 	RelayMemory     int64 `json:"relay_memory_bytes"`
 	RelayGoroutines int   `json:"relay_goroutines"`

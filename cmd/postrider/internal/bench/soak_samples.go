@@ -11,6 +11,11 @@ import (
 
 // soak works at a steady rate, and takes samples.
 func (n *line) soak(ctx context.Context, rate int, plan *SoakPlan) (samples []SoakSample, err error) {
+	machine, err := newYardstick(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, machine.close()) }()
 	work, end := context.WithCancel(ctx)
 	defer end()
 	done := make(chan error, 1)
@@ -51,6 +56,9 @@ func (n *line) soak(ctx context.Context, rate int, plan *SoakPlan) (samples []So
 		committed, handled, before = c, h, now
 		latencies := n.notes.take()
 		s.P50, s.P99 = milliseconds(percentile(latencies, 0.50)), milliseconds(percentile(latencies, 0.99))
+		if s.Machine, err = machine.take(); err != nil {
+			return samples, err
+		}
 		if err := n.look(ctx, &s); err != nil {
 			return samples, err
 		}

@@ -89,7 +89,7 @@ func TestJudge(t *testing.T) {
 		for i := range 60 {
 			wander := int64(i*7919%13 - 6)
 			s := SoakSample{
-				At: float64(60 * (i + 1)), P50: 5 + float64(wander)/10, P99: 40 + 3*float64(wander), RelayMemory: 80<<20 + wander<<20,
+				At: float64(60 * (i + 1)), Machine: 3 + float64(wander)/10, P50: 5 + float64(wander)/10, P99: 40 + 3*float64(wander), RelayMemory: 80<<20 + wander<<20,
 				RelayGoroutines: 40 + int(wander)%3, RelayFiles: 20, Memory: 90 << 20, Goroutines: 70, Files: 40,
 				Log: 300<<20 + (wander << 22), Inbox: 100 << 20, LedgerRows: 90_000 + 500*wander,
 			}
@@ -124,6 +124,17 @@ func TestJudge(t *testing.T) {
 		if faults := r.Faults(); r.Flat || len(faults) != 1 || !strings.HasPrefix(faults[0], what) {
 			t.Errorf("%s rises, but the faults are %q", what, faults)
 		}
+	}
+	slower := func(i int, s *SoakSample) {
+		s.Machine += float64(i) / 10
+		s.P50 += float64(i) / 3
+		s.P99 += float64(3 * i)
+	}
+	if r := run(slower); !r.Flat || r.Trends[0].Why == "" {
+		t.Errorf("latencies rise with the machine's: %v", r.Faults())
+	}
+	if r := run(func(i int, s *SoakSample) { slower(i, s); s.RelayFiles += i / 4 }); r.Flat || len(r.Faults()) != 1 {
+		t.Errorf("files rise on a machine that becomes slower: %v", r.Faults())
 	}
 	if r := run(func(i int, s *SoakSample) { s.LedgerRows += int64(max(0, 20-i)) * 10_000 }); !r.Flat {
 		t.Errorf("what falls in the first half: %v", r.Faults())

@@ -26,7 +26,17 @@ type series struct {
 	share      float64       // of what it is at the begin
 	allowance  float64       // on top
 	settles    time.Duration // how long it takes to be filled for the first time
+	kind       seriesKind
 }
+
+// seriesKind is what a figure is about.
+type seriesKind int
+
+const (
+	ours    seriesKind = iota
+	latency            // of ours, and the machine's: judged if the machine has been as fast all the time
+	machine            // nothing of ours: not judged, but latencies are judged by it
+)
 
 // soakSeries are the figures that are judged. Memory may grow by a tenth and 16 MB, because a garbage collector lets it wander.
 func soakSeries(plan *SoakPlan) []series {
@@ -34,17 +44,18 @@ func soakSeries(plan *SoakPlan) []series {
 	ring := plan.Ring()
 	turn := time.Duration(ring.Slots) * ring.Period
 	return []series{
-		{"memory of the relay", "bytes", func(s *SoakSample) float64 { return float64(s.RelayMemory) }, 0.10, 16 * mb, 0},
-		{"goroutines of the relay", "", func(s *SoakSample) float64 { return float64(s.RelayGoroutines) }, 0.05, 5, 0},
-		{"files of the relay", "", func(s *SoakSample) float64 { return float64(s.RelayFiles) }, 0.05, 5, 0},
-		{"memory of the consumers", "bytes", func(s *SoakSample) float64 { return float64(s.Memory) }, 0.10, 16 * mb, 0},
-		{"goroutines of the consumers", "", func(s *SoakSample) float64 { return float64(s.Goroutines) }, 0.05, 5, 0},
-		{"files of the consumers", "", func(s *SoakSample) float64 { return float64(s.Files) }, 0.05, 5, 0},
-		{"commit to effect, median", "ms", func(s *SoakSample) float64 { return s.P50 }, 0.25, 2, 0},
-		{"commit to effect, 99 %", "ms", func(s *SoakSample) float64 { return s.P99 }, 0.50, 10, 0},
-		{"size of the log", "bytes", func(s *SoakSample) float64 { return float64(s.Log) }, 0.15, 8 * mb, turn + ring.Period},
-		{"size of the inbox", "bytes", func(s *SoakSample) float64 { return float64(s.Inbox) }, 0.15, 8 * mb, 11 * plan.inboxPeriod()},
-		{"rows of the ledger", "", func(s *SoakSample) float64 { return float64(s.LedgerRows) }, 0.10, 1000, ledgerKept},
+		{"the machine alone, a hash and an fsync", "ms", func(s *SoakSample) float64 { return s.Machine }, 0.25, 0.5, 0, machine},
+		{"memory of the relay", "bytes", func(s *SoakSample) float64 { return float64(s.RelayMemory) }, 0.10, 16 * mb, 0, ours},
+		{"goroutines of the relay", "", func(s *SoakSample) float64 { return float64(s.RelayGoroutines) }, 0.05, 5, 0, ours},
+		{"files of the relay", "", func(s *SoakSample) float64 { return float64(s.RelayFiles) }, 0.05, 5, 0, ours},
+		{"memory of the consumers", "bytes", func(s *SoakSample) float64 { return float64(s.Memory) }, 0.10, 16 * mb, 0, ours},
+		{"goroutines of the consumers", "", func(s *SoakSample) float64 { return float64(s.Goroutines) }, 0.05, 5, 0, ours},
+		{"files of the consumers", "", func(s *SoakSample) float64 { return float64(s.Files) }, 0.05, 5, 0, ours},
+		{"commit to effect, median", "ms", func(s *SoakSample) float64 { return s.P50 }, 0.25, 2, 0, latency},
+		{"commit to effect, 99 %", "ms", func(s *SoakSample) float64 { return s.P99 }, 0.50, 10, 0, latency},
+		{"size of the log", "bytes", func(s *SoakSample) float64 { return float64(s.Log) }, 0.15, 8 * mb, turn + ring.Period, ours},
+		{"size of the inbox", "bytes", func(s *SoakSample) float64 { return float64(s.Inbox) }, 0.15, 8 * mb, 11 * plan.inboxPeriod(), ours},
+		{"rows of the ledger", "", func(s *SoakSample) float64 { return float64(s.LedgerRows) }, 0.10, 1000, ledgerKept, ours},
 	}
 }
 
@@ -58,6 +69,7 @@ const fewest = 8
 func (r *SoakResult) judge(plan *SoakPlan) {
 	r.Flat = r.Missing == 0
 	r.Trends = nil
+	slower := false // the machine, which comes first
 	for _, s := range soakSeries(plan) {
 		from := max(plan.For/2, s.settles).Seconds()
 		at := slices.IndexFunc(r.Samples, func(x SoakSample) bool { return x.At >= from })
@@ -70,7 +82,15 @@ func (r *SoakResult) judge(plan *SoakPlan) {
 		t.Median, t.Growth = growth(r.Samples[at:], s.value)
 		t.Limit = rounded((t.Median-max(t.Growth, 0)/2)*s.share+s.allowance, 3)
 		t.Flat = t.Growth <= t.Limit
-		r.Flat = r.Flat && t.Flat
+		switch {
+		case s.kind == machine && !t.Flat:
+			slower = true
+			t.Why = fmt.Sprintf("it has become slower, by %s at a median of %s", t.Amount(t.Growth), t.Amount(t.Median))
+		case s.kind == latency && slower:
+			t.Why = fmt.Sprintf("not judged, for the machine: by %s at a median of %s", t.Amount(t.Growth), t.Amount(t.Median))
+		default:
+			r.Flat = r.Flat && t.Flat
+		}
 		r.Trends = append(r.Trends, t)
 	}
 }
