@@ -1,0 +1,69 @@
+package bench
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"os"
+	"sync"
+	"time"
+)
+
+// yardstick measures the machine alone, beside the soak: how long a piece of work takes that has nothing to do with messages. Machines
+// are shared, and their processors and disks have slower hours that nothing else could be told from.
+type yardstick struct {
+	file *os.File
+	stop context.CancelFunc
+	run  sync.WaitGroup
+
+	mu    sync.Mutex
+	times []int64 // nanoseconds, since the last take
+	err   error
+}
+
+const (
+	yardstickPause = 100 * time.Millisecond
+	yardstickHash  = 1 << 20 // bytes
+	yardstickWrite = 8 << 10
+)
+
+func newYardstick(ctx context.Context) (*yardstick, error) {
+	file, err := os.CreateTemp("", "postrider-bench-yardstick-")
+	if err != nil {
+		return nil, err
+	}
+	y := &yardstick{file: file}
+	ctx, y.stop = context.WithCancel(ctx)
+	y.run.Go(func() {
+		data := noise(yardstickHash)
+		for pause(ctx, yardstickPause) {
+			start := time.Now()
+			sum := sha256.Sum256(data)
+			copy(data, sum[:])
+			_, err := file.WriteAt(data[:yardstickWrite], 0)
+			err = errors.Join(err, file.Sync())
+			y.mu.Lock()
+			y.times, y.err = append(y.times, int64(time.Since(start))), errors.Join(y.err, err)
+			y.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	})
+	return y, nil
+}
+
+// take returns the median since the last call, in milliseconds.
+func (y *yardstick) take() (float64, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	middle := milliseconds(percentile(y.times, 0.50))
+	y.times = y.times[:0]
+	return middle, y.err
+}
+
+func (y *yardstick) close() error {
+	y.stop()
+	y.run.Wait()
+	return errors.Join(y.file.Close(), os.Remove(y.file.Name()))
+}
