@@ -32,7 +32,7 @@ type Config struct {
 	// that is not. While a message fails, the other keys of its shard go on until it is reached. Defaults to 4000.
 	ReadAhead int
 	// PollMin is the time between two reads while messages keep coming. When many come, up to three times as much passes,
-	// so that each read brings more. Defaults to 5 ms.
+	// so that each read brings more; when few come, up to five times, so that most reads bring any. Defaults to 5 ms.
 	PollMin time.Duration
 	// PollMax is the time between two reads of an idle relay; the interval grows from PollMin to it. Defaults to 50 ms.
 	PollMax time.Duration

@@ -29,7 +29,8 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// TestPolling: reads come every PollMin while messages do, and grow apart to PollMax when they cease.
+// TestPolling: reads come every PollMin while messages do, as rarely as those when they are few, and grow apart to PollMax
+// when they cease.
 func TestPolling(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 8)
@@ -56,6 +57,16 @@ func TestPolling(t *testing.T) {
 		if n := f.count("Read") - before; n < 60 || n > 75 {
 			t.Errorf("%d reads in a second of much traffic, want 67", n)
 		}
+		for _, few := range []struct{ perSecond, reads int }{{100, 110}, {20, 45}} {
+			before = f.count("Read")
+			for range few.perSecond {
+				w.commitMany(1, 100)
+				time.Sleep(time.Second / time.Duration(few.perSecond))
+			}
+			if n := f.count("Read") - before; n > few.reads {
+				t.Errorf("%d reads in a second with %d messages, want at most %d", n, few.perSecond, few.reads)
+			}
+		}
 		time.Sleep(time.Second)
 		before = f.count("Read")
 		time.Sleep(time.Second)
@@ -63,7 +74,7 @@ func TestPolling(t *testing.T) {
 			t.Errorf("%d reads in an idle second, want 20", n)
 		}
 
-		// Growth: 7.5, 11.25, … ms after the last message.
+		// Growth: 37.5, 50, 50, … ms after a message out of nowhere.
 		var mu sync.Mutex
 		var at []time.Duration
 		begin := time.Now()
@@ -80,7 +91,10 @@ func TestPolling(t *testing.T) {
 		f.set(nil)
 		mu.Lock()
 		defer mu.Unlock()
-		for i := 2; i < len(at); i++ { // 0 brings the message, 1 follows after PollMin
+		if gap := at[1] - at[0]; gap != 25*time.Millisecond {
+			t.Errorf("after the message the next read follows after %v, want five times PollMin", gap)
+		}
+		for i := 2; i < len(at); i++ {
 			gap, last := at[i]-at[i-1], at[i-1]-at[i-2]
 			if want := min(last*3/2, 50*time.Millisecond); gap != want {
 				t.Errorf("gap %d is %v after %v, want %v", i, gap, last, want)

@@ -14,9 +14,20 @@ type reader struct {
 	asked map[int]*lane // by shard: who asked. A lane that came later must not get what an earlier one asked for.
 }
 
-// busyPage is how many messages a read should bring. What a read costs the database hardly depends on what it brings, so
-// when messages come faster the reader lets more of them gather, up to three times PollMin.
-const busyPage = 16
+// What a read costs the database hardly depends on what it brings. So when messages come fast the reader lets busyPage of
+// them gather, and when they come slowly it waits until the next is due: for so many times PollMin at most.
+const (
+	busyPage   = 16
+	mostGather = 3
+	mostDue    = 5
+)
+
+// nextRead is the time between a read that brought messages, as many as came within that time, and the next.
+func (c *Config) nextRead(messages int, within time.Duration) time.Duration {
+	gather := c.PollMin * time.Duration(min(max(messages/busyPage, 1), mostGather))
+	due := min(within/time.Duration(messages), c.PollMin*mostDue)
+	return min(max(gather, due), c.PollMax)
+}
 
 // read feeds the lanes until ctx ends. A Read under way is not cut then: stores may have to distrust a connection that
 // was cut, and with it what is still to be settled.
@@ -28,7 +39,7 @@ func (t *tenure) read(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 
-	interval := cfg.PollMin
+	interval, brought := cfg.PollMin, time.Now()
 	for ctx.Err() == nil {
 		if !rd.collect() { // no lane, or none with room: nothing to do until that changes
 			select {
@@ -48,9 +59,10 @@ func (t *tenure) read(ctx context.Context) {
 			sleep(ctx, pause.next())
 			continue
 		case more:
-			interval = 0
+			interval, brought = 0, start
 		case messages > 0:
-			interval = min(cfg.PollMin*time.Duration(min(max(messages/busyPage, 1), 3)), cfg.PollMax)
+			interval = cfg.nextRead(messages, start.Sub(brought))
+			brought = start
 		default:
 			interval = min(max(interval, cfg.PollMin)*3/2, cfg.PollMax)
 		}

@@ -47,6 +47,16 @@ func twice(c *result.Cell) float64       { return float64(c.Duplicates) }
 func phantoms(c *result.Cell) float64    { return float64(c.Phantoms) }
 func messages(c *result.Cell) float64    { return float64(c.Committed) }
 
+// hours makes hours for a billion of the seconds for a million, of all parts together.
+func hours(parts ...func(*result.Cell) float64) func(*result.Cell) float64 {
+	return func(c *result.Cell) (sum float64) {
+		for _, seconds := range parts {
+			sum += seconds(c) * 1000 / 3600
+		}
+		return sum
+	}
+}
+
 // document gathers the generated part.
 type document struct {
 	run   *result.Run

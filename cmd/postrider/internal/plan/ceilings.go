@@ -49,7 +49,7 @@ func (m *Model) ceilings(p *Plan) []Ceiling {
 	uneven := math.Ceil(databases/servers) / (databases / servers) // one server may have a database more than another
 	moreCores := "more cores, or more servers and databases: tenants, or kinds of aggregates, move to a database of their own"
 	if p.PollingCores > p.MessageCores/2 {
-		moreCores = "a longer poll_max: most of it is relays that look for messages; otherwise " + moreCores
+		moreCores = "longer poll_max and poll_min: most of it is relays that look for messages; otherwise " + moreCores
 	}
 	add("cores of a database server", p.ServerCores/servers*uneven, float64(in.ServerCores), float64(m.set.Machine.Cores), Assumed, "cores", in.Load,
 		moreCores)
@@ -58,7 +58,7 @@ func (m *Model) ceilings(p *Plan) []Ceiling {
 	add("one log's sequence", in.Rate/databases, 0, m.set.Sequence, Measured, "numbers/s", in.Load,
 		"more databases, or a second schema with a log of its own")
 	add("one relay's cores", m.busy(in, p.Groups, p.Needed), in.RelayCores, 0, Given, "cores", in.Load,
-		"more relays, more groups of them, or a longer poll_max where most databases are quiet")
+		"more relays, more groups of them, or longer poll_max and poll_min where most databases have little to do")
 	add("what one relay reads", m.reads(in, p.Needed)*m.reading, 0, m.reading, Measured, "messages/s", in.Load,
 		"more relays and shards")
 	add("relays of one feed", float64(p.Sharing), float64(in.Shards), 0, Given, "shards", 1,
