@@ -43,7 +43,7 @@ func newYardstick(ctx context.Context) (*yardstick, error) {
 			_, err := file.WriteAt(data[:yardstickWrite], 0)
 			err = errors.Join(err, file.Sync())
 			y.mu.Lock()
-			y.times, y.err = append(y.times, int64(time.Since(start))), errors.Join(y.err, err)
+			y.times, y.err = append(y.times, int64(time.Since(start))), err
 			y.mu.Unlock()
 			if err != nil {
 				return
