@@ -38,7 +38,7 @@ type observers []Observer
 func (all observers) Enqueue(ctx context.Context, msgs []Message) (context.Context, func([]int, error)) {
 	told := make([]func([]int, error), len(all))
 	for i, o := range all {
-		ctx, told[i] = o.Enqueue(ctx, msgs)
+		ctx, told[i] = o.Enqueue(ctx, msgs) //nolint:fatcontext // each adds to those before
 	}
 	return ctx, func(repeats []int, err error) {
 		for _, tell := range slices.Backward(told) {
@@ -50,7 +50,7 @@ func (all observers) Enqueue(ctx context.Context, msgs []Message) (context.Conte
 func (all observers) Publish(ctx context.Context, feed string, msgs []Message) (context.Context, func([]error)) {
 	told := make([]func([]error), len(all))
 	for i, o := range all {
-		ctx, told[i] = o.Publish(ctx, feed, msgs)
+		ctx, told[i] = o.Publish(ctx, feed, msgs) //nolint:fatcontext // each adds to those before
 	}
 	return ctx, func(errs []error) {
 		for _, tell := range slices.Backward(told) {
@@ -62,7 +62,7 @@ func (all observers) Publish(ctx context.Context, feed string, msgs []Message) (
 func (all observers) Handle(ctx context.Context, consumer string, m *Message) (context.Context, func(error)) {
 	told := make([]func(error), len(all))
 	for i, o := range all {
-		ctx, told[i] = o.Handle(ctx, consumer, m)
+		ctx, told[i] = o.Handle(ctx, consumer, m) //nolint:fatcontext // each adds to those before
 	}
 	return ctx, func(err error) {
 		for _, tell := range slices.Backward(told) {

@@ -96,6 +96,7 @@ func (o Option) check(value string) error {
 		_, err = strconv.ParseBool(value)
 	case Duration:
 		_, err = time.ParseDuration(value)
+	default: // any text will do
 	}
 	if err != nil {
 		return fmt.Errorf("%q is not a value of kind %s", value, o.Kind)

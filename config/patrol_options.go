@@ -84,11 +84,12 @@ func patrolSchema() object {
 		case *time.Duration:
 			properties[o.key] = duration(o.doc)
 		}
+		property, _ := properties[o.key].(object)
 		switch d := o.fallback.(type) {
 		case time.Duration:
-			with(properties[o.key].(object), "default", d.String())
+			with(property, "default", d.String())
 		case int:
-			with(properties[o.key].(object), "default", d)
+			with(property, "default", d)
 		}
 	}
 	return strictObject(properties)

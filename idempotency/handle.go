@@ -39,7 +39,7 @@ func (k *Keys[Tx]) Handle(transactor postrider.Transactor[Tx], h Handler[Tx]) ht
 		}
 		run := transaction[Tx]{k, transactor, h, r, admitted.body}
 		if !admitted.keyed {
-			answer, err := run.plain()
+			answer, err := run.plain() //nolint:contextcheck // it has the context of the request
 			k.respond(w, r, answer, err)
 			return
 		}

@@ -137,5 +137,6 @@ func (k *Keys[Tx]) refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func (k *Keys[Tx]) log(r *http.Request, what string, err error) {
+	//nolint:sloglint // one of few texts
 	k.cfg.Logger.ErrorContext(r.Context(), "idempotency: "+what, "method", r.Method, "path", r.URL.Path, "error", err)
 }

@@ -35,8 +35,8 @@ func (k *Keys[Tx]) Middleware(next http.Handler) http.Handler {
 
 func (k *Keys[Tx]) lead(w http.ResponseWriter, r *http.Request, admitted admission, next http.Handler) {
 	claim := admitted.claim
-	var deadline time.Time // taken before the lease begins
-	outcome, err := k.await(r.Context(), func() (Outcome, error) {
+	var deadline time.Time                                         // taken before the lease begins
+	outcome, err := k.await(r.Context(), func() (Outcome, error) { //nolint:contextcheck // it has the context of the request
 		deadline = time.Now().Add(k.cfg.Lease)
 		return k.claim(r.Context(), claim)
 	})
@@ -81,7 +81,8 @@ func (k *Keys[Tx]) conclude(w http.ResponseWriter, r *http.Request, f *flight, r
 		k.refuse(w, r, &Problem{Status: http.StatusInternalServerError})
 		return
 	}
-	answer, kept := response.answer(), Answer{}
+	answer := response.answer()
+	var kept Answer
 	switch {
 	case response.tooLarge:
 		answer = problemTooLarge().Answer() // and kept: the handler has done its work

@@ -8,7 +8,7 @@ import (
 
 // Problem is an error that is answered as in RFC 9457. A handler of [Keys.Handle] that returns one has its transaction rolled
 // back and its key given back: a retry is a new attempt. To keep it as the final answer, return [Problem.Answer] instead.
-type Problem struct {
+type Problem struct { //nolint:errname // it is an answer as well as an error
 	Type       string `json:"type"` // a link to documentation
 	Title      string `json:"title"`
 	Status     int    `json:"status"`

@@ -117,7 +117,7 @@ func shorten(route string) string {
 func fingerprint(r *http.Request, body []byte) Fingerprint {
 	sum := contentSum(r.Header.Get("Content-Type"), body)
 	h := sha256.New()
-	io.WriteString(h, r.Method+" "+r.URL.EscapedPath()+"?"+r.URL.RawQuery+"\n") // none of them has a line break
+	_, _ = io.WriteString(h, r.Method+" "+r.URL.EscapedPath()+"?"+r.URL.RawQuery+"\n") // none of them has a line break
 	h.Write(sum[:])
 	return Fingerprint(h.Sum(nil))
 }

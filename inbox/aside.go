@@ -3,7 +3,6 @@ package inbox
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/postrider/postrider"
@@ -33,7 +32,7 @@ func (in *Inbox[Tx]) setAside(ctx context.Context, m postrider.Message, attempts
 // judge says what is to become of a message after so many attempts.
 func (in *Inbox[Tx]) judge(m postrider.Message, attempts int, cause error) Setback {
 	s := Setback{Status: postrider.StatusRetry, Blocking: in.cfg.Order == Strict, Attempts: attempts, Cause: cause.Error()}
-	log := in.cfg.Logger.With("consumer", in.name, slog.Any("", m), "attempt", attempts,
+	log := in.cfg.Logger.With("consumer", in.name, "", m, "attempt", attempts,
 		"latency", time.Since(m.OccurredAt).Round(time.Millisecond), "err", cause)
 	if attempts > len(in.cfg.Retries) || postrider.ClassOf(cause) == postrider.ClassPermanent {
 		s.Status = postrider.StatusDead

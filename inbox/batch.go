@@ -46,7 +46,7 @@ func (b *batcher[Tx]) receive(ctx context.Context, m postrider.Message) error {
 	b.waiting = b.waiting[len(mine):]
 	b.mu.Unlock()
 
-	b.run(mine)
+	b.run(mine) //nolint:contextcheck // each delivery has its own
 
 	b.mu.Lock()
 	b.leading = len(b.waiting) > 0

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -162,7 +161,7 @@ func (in *Inbox[Tx]) guard(ctx context.Context, m postrider.Message, handle func
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicError{p}
-			in.cfg.Logger.Error("inbox: handler panicked", "consumer", in.name, slog.Any("", m),
+			in.cfg.Logger.Error("inbox: handler panicked", "consumer", in.name, "", m,
 				"panic", p, "stack", string(debug.Stack()))
 		}
 	}()

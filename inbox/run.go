@@ -46,7 +46,7 @@ func (in *Inbox[Tx]) openAtLast(ctx context.Context) error {
 			return err
 		}
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // it was told to end
 		}
 		in.cfg.Logger.Warn("inbox: cannot begin yet", "consumer", in.name, "err", err)
 		if !sleep(ctx, in.cfg.Poll) {

@@ -1,7 +1,6 @@
 package inbox
 
 import (
-	"log/slog"
 	"sync/atomic"
 
 	"github.com/postrider/postrider"
@@ -37,7 +36,7 @@ func (in *Inbox[Tx]) count(v Verdict, m *postrider.Message) {
 		in.stats.late.Add(1)
 		in.stats.dead.Add(1)
 		in.cfg.Logger.Error("inbox: dead letter, because nobody knows whether it was handled before", "consumer", in.name,
-			slog.Any("", *m), "made", m.ID.Time(),
+			"", *m, "made", m.ID.Time(),
 			"next", "postrider dead show --consumer "+in.name+" "+m.ID.String())
 	}
 }

@@ -27,7 +27,7 @@ func (t *tenure) attendants(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := time.Hour // until somebody says that there is something
 		if t.aside.Load() {
-			done, next, err := t.attendOnce()
+			done, next, err := t.attendOnce() //nolint:contextcheck // what has begun lasts as long as the tenure
 			switch {
 			case err != nil && (t.over(err) || t.ctx.Err() != nil):
 				return

@@ -67,6 +67,7 @@ func (o *outage) fail(err error) {
 	if !o.last.IsZero() && now.Sub(o.last) < quiet {
 		return
 	}
+	//nolint:sloglint // one of few texts
 	o.log.Warn("relay: "+o.what+" fails, trying again", "err", err, "failures", o.count, "for", now.Sub(o.since))
 	o.last, o.count, o.shown = now, 0, true
 }
@@ -76,7 +77,7 @@ func (o *outage) ok() {
 		return
 	}
 	if o.shown {
-		o.log.Info("relay: "+o.what+" has recovered", "after", time.Since(o.since))
+		o.log.Info("relay: "+o.what+" has recovered", "after", time.Since(o.since)) //nolint:sloglint // one of few texts
 	}
 	o.failing, o.shown = false, false
 }

@@ -19,7 +19,7 @@ func (t *tenure) keep(ctx context.Context) {
 	pause := backoff{min: t.r.cfg.RetryMin, max: t.r.cfg.RetryMax}
 	for ctx.Err() == nil {
 		wait := t.r.cfg.BalanceInterval
-		if err := t.balance(); err == nil {
+		if err := t.balance(); err == nil { //nolint:contextcheck // what has begun lasts as long as the tenure
 			trouble.ok()
 			pause.reset()
 			t.join()

@@ -49,7 +49,7 @@ func (t *tenure) read(ctx context.Context) {
 			continue
 		}
 		start := time.Now()
-		messages, more, err := rd.fetch()
+		messages, more, err := rd.fetch() //nolint:contextcheck // what has begun lasts as long as the tenure
 		switch {
 		case err != nil:
 			if t.over(err) || t.ctx.Err() != nil {

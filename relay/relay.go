@@ -144,7 +144,7 @@ func (r *Relay) serve(ctx, hard context.Context, feed postrider.Feed) error {
 	pause := backoff{min: r.cfg.RetryMin, max: r.cfg.RetryMax}
 	for {
 		start := time.Now()
-		t := newTenure(r, hard, feed)
+		t := newTenure(hard, r, feed)
 		r.tenure.Store(t)
 		err := t.serve(ctx)
 		r.tenure.Store(nil)
@@ -227,7 +227,7 @@ type tenure struct {
 	aside   atomic.Bool   // something is set aside that is due, or will be
 }
 
-func newTenure(r *Relay, hard context.Context, feed postrider.Feed) *tenure {
+func newTenure(hard context.Context, r *Relay, feed postrider.Feed) *tenure {
 	t := &tenure{
 		r:       r,
 		feed:    feed,
@@ -249,6 +249,8 @@ func newTenure(r *Relay, hard context.Context, feed postrider.Feed) *tenure {
 
 // serve works until ctx ends, then drains and releases; or until the store says that the tenure is over, and returns
 // why.
+//
+//nolint:contextcheck // what has begun lasts as long as the tenure
 func (t *tenure) serve(ctx context.Context) error {
 	defer t.cancel()
 	loop, stop := context.WithCancel(ctx)

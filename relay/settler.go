@@ -91,7 +91,7 @@ func (t *tenure) settleOnce(ctx context.Context) error {
 	call, cancel := context.WithTimeout(t.ctx, t.r.cfg.Lease/2)
 	defer cancel()
 	t.r.count.settles.Add(1)
-	lost, err := t.feed.Settle(call, marks)
+	lost, err := t.feed.Settle(call, marks) //nolint:contextcheck // see above
 	if err != nil {
 		return err
 	}

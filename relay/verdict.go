@@ -51,7 +51,7 @@ func (r *Relay) tell(last *atomic.Int64, level slog.Level, text string, shard in
 	if now.UnixNano()-before < int64(time.Second) || !last.CompareAndSwap(before, now.UnixNano()) {
 		return
 	}
-	r.log.Log(context.Background(), level, text,
-		"shard", shard, slog.Any("", *m),
+	r.log.Log(context.Background(), level, text, //nolint:sloglint // one of few texts
+		"shard", shard, "", *m,
 		"attempt", attempts, "latency", now.Sub(m.OccurredAt).Round(time.Millisecond), "err", err)
 }

@@ -19,6 +19,7 @@ func (d *definition[Tx]) finish(i *Instance, s *StepState, c *Change) {
 		s.State, s.Ended, s.Order = StepDone, i.Now, i.lastOrder()+1
 	case StepUndoing, StepStuck:
 		s.State, s.Undone = StepUndone, i.Now
+	default: // no other has anything that runs
 	}
 	d.proceed(i, c)
 }
@@ -163,6 +164,7 @@ func (d *definition[Tx]) backward(i *Instance, c *Change) {
 				if s.Order > 0 && (last == nil || s.Order > last.Order) {
 					last = s
 				}
+			default: // nothing was done, or it is undone already
 			}
 		}
 		if last == nil {

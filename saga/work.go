@@ -32,7 +32,7 @@ func (r *Runner[Tx]) work(ctx context.Context, taken func()) error {
 	var j *job[Tx]
 	var ended, failed error
 	for range maxAgain {
-		j, ended, failed = nil, nil, nil
+		j, failed = nil, nil
 		ended = r.store.Do(ctx, func(ctx context.Context, tx Tx) error {
 			j, failed = nil, nil // Do may run this again
 			seen, name, err := r.store.Take(ctx, tx, r.known)

@@ -88,7 +88,7 @@ func (c *call) collect(s *session) [][]int {
 	var refusal error
 	for n := range s.records {
 		i, err := s.indexes[n], s.verdict(c.ctx, &s.records[n])
-		if err == errUnsent {
+		if errors.Is(err, errUnsent) {
 			again = append(again, i)
 		} else if errors.Is(err, errBatch) {
 			again = append(again, i)
@@ -133,7 +133,7 @@ func classify(err error, partitioned bool) error {
 	case kerr.TopicAuthorizationFailed, kerr.InvalidTopicException, kerr.PolicyViolation:
 		return postrider.Permanent(fmt.Errorf("kafka: refused: %w", err))
 	case kerr.UnknownTopicOrPartition:
-		if !partitioned && err == error(answer) { // not the last of several different failures
+		if !partitioned && err == error(answer) { //nolint:errorlint // not the last of several different failures
 			return postrider.Permanent(fmt.Errorf("kafka: the topic does not exist: %w", err))
 		}
 		fallthrough // it was there: it is deleted, or this broker has not heard of it yet

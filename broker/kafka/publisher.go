@@ -109,7 +109,7 @@ func (p *Publisher) partitioner(topic string) func(*kgo.Record, int) int {
 	keyed, count := kgo.StickyKeyPartitioner(nil).ForTopic(topic), 0
 	return func(r *kgo.Record, n int) int {
 		if n != count {
-			if before, ok := p.counts.Swap(topic, n); ok && before.(int) < n {
+			if before, ok := p.counts.Swap(topic, n); ok && before.(int) < n { //nolint:errcheck // there are numbers only
 				p.cfg.Logger.Warn("kafka: the topic has more partitions; keys have moved, and their order holds from here on",
 					"topic", topic, "before", before, "now", n)
 			}

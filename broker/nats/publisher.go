@@ -92,7 +92,7 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 // publish sends all messages, none waiting for another.
 func (p *Publisher) publish(ctx context.Context, s *session, msgs []postrider.Message, errs []error) {
 	c := newCall(errs)
-	e := p.encoders.Get().(*encoder)
+	e, _ := p.encoders.Get().(*encoder)
 	defer p.encoders.Put(e)
 	for i := range msgs {
 		m, err := e.encode(&msgs[i])
@@ -110,7 +110,7 @@ func (p *Publisher) publish(ctx context.Context, s *session, msgs []postrider.Me
 	s.wait(ctx, c)
 	reasons := make(map[nobodyError]error)
 	for i, err := range errs {
-		if nobody, ok := err.(nobodyError); ok {
+		if nobody, ok := err.(nobodyError); ok { //nolint:errorlint // answers are not wrapped
 			if reasons[nobody] == nil {
 				reasons[nobody] = s.explain(ctx, string(nobody))
 			}
@@ -140,7 +140,7 @@ func (p *Publisher) publishAtomic(ctx context.Context, s *session, msgs []postri
 
 // sendBatch returns the fate of all messages. Without its last message a batch is void.
 func (p *Publisher) sendBatch(ctx context.Context, s *session, msgs []postrider.Message) error {
-	e := p.encoders.Get().(*encoder)
+	e, _ := p.encoders.Get().(*encoder)
 	defer p.encoders.Put(e)
 	id, c := nuid.Next(), newCall(make([]error, 1))
 	for i := range msgs {

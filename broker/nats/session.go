@@ -130,7 +130,7 @@ func (s *session) answer(m *client.Msg) {
 	switch {
 	case !ok:
 		return // nobody waits any more
-	case err == errNoResponders:
+	case errors.Is(err, errNoResponders):
 		err = nobodyError(w.subject)
 	case err == nil && w.count > 0 && !bytes.Contains(m.Data, []byte(`"count":`+strconv.Itoa(w.count)+"}")):
 		err = errors.New("nats: the stream has not acknowledged the whole batch")
@@ -186,7 +186,7 @@ func (s *session) wait(ctx context.Context, c *call) {
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-s.Lost():
-		err = context.Cause(s.life)
+		err = context.Cause(s.life) //nolint:contextcheck // why the session has ended
 	}
 	s.abandon(func(w *waiter) bool { return w.call == c }, err)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	apache "github.com/apache/pulsar-client-go/pulsar"
+
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/wire"
 )

@@ -10,9 +10,10 @@ import (
 
 	apache "github.com/apache/pulsar-client-go/pulsar"
 	"github.com/apache/pulsar-client-go/pulsar/log"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/wire"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Config is what a [Publisher] or a [Consumer] needs to know. Only URL is required, and for a consumer Name and Group.

@@ -8,6 +8,7 @@ import (
 
 	apache "github.com/apache/pulsar-client-go/pulsar"
 	"github.com/apache/pulsar-client-go/pulsar/backoff"
+
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/intake"
 	"github.com/postrider/postrider/wire"

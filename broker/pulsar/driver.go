@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apache "github.com/apache/pulsar-client-go/pulsar"
+
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
 )
@@ -50,7 +51,7 @@ func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
 	if err != nil {
 		return err
 	}
-	defer p.Close()
+	defer p.Close() //nolint:errcheck // each message was confirmed
 	options := p.cfg.producerOptions()
 	options.SendTimeout = 30 * time.Second
 	if options.Topic, err = topicName(load.Name, p.cfg.Namespace); err != nil {

@@ -75,7 +75,7 @@ func (p *Publisher) ask(ctx context.Context, topic, path string, fact any) error
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
+	defer answer.Body.Close() //nolint:errcheck // was only read
 	switch answer.StatusCode {
 	case http.StatusOK:
 		return json.NewDecoder(answer.Body).Decode(fact)

@@ -12,6 +12,7 @@ import (
 
 	apache "github.com/apache/pulsar-client-go/pulsar"
 	"github.com/apache/pulsar-client-go/pulsar/backoff"
+
 	"github.com/postrider/postrider"
 )
 

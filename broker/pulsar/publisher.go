@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	apache "github.com/apache/pulsar-client-go/pulsar"
+
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/session"
 	"github.com/postrider/postrider/wire"

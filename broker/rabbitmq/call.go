@@ -79,7 +79,7 @@ func (c *call) send(ctx context.Context, one *lane, i int) error {
 func (c *call) hunt(ctx context.Context, l *link) error {
 	c.broken = nil
 	for i, was := range c.errs {
-		if was != errUnsent && !errors.Is(was, errLost) {
+		if !errors.Is(was, errUnsent) && !errors.Is(was, errLost) {
 			c.settle(i, was)
 			continue
 		}
@@ -95,7 +95,7 @@ func (c *call) hunt(ctx context.Context, l *link) error {
 			}
 			return err
 		} else if err != nil {
-			if c.errs[i] == errUnsent {
+			if errors.Is(c.errs[i], errUnsent) {
 				c.errs[i] = was
 			}
 			return err
@@ -124,6 +124,7 @@ func (c *call) judge(ctx context.Context, l *link) {
 		// A queue whose node is down is not found either, with other words.
 		found := checked[u.RoutingKey]
 		if e := exception(found); e == nil || e.Code != amqp.NotFound || !strings.Contains(e.Reason, "no queue '") {
+			//nolint:errorlint // found may be nil, and is no exception against the message
 			c.errs[i] = postrider.Unavailable(fmt.Errorf("%w; asked for the queue, the server says: %v", u, found))
 		}
 	}
@@ -134,7 +135,7 @@ func (c *call) result(err error) []error {
 	unsent := postrider.Unavailable(cmp.Or(err, postrider.ErrNotTried))
 	failed := false
 	for i := range c.errs {
-		if c.errs[i] == errUnsent {
+		if errors.Is(c.errs[i], errUnsent) {
 			c.errs[i] = unsent
 		}
 		failed = failed || c.errs[i] != nil

@@ -103,7 +103,7 @@ func bareChannel(conn *connection, exchange, route string, body []byte, n int) e
 	}
 	err = ch.Confirm(false)
 	returned := ch.NotifyReturn(make(chan amqp.Return, 1))
-	var window [bareInFlight]*amqp.DeferredConfirmation
+	window := make([]*amqp.DeferredConfirmation, bareInFlight)
 	for i := 0; i < n+bareInFlight && err == nil; i++ {
 		place := &window[i%bareInFlight]
 		if *place != nil && !(*place).Wait() {

@@ -161,7 +161,7 @@ func (l *lane) collect(ctx context.Context, settle func(index int, err error)) e
 
 func (l *lane) fate(f *flight) error {
 	switch {
-	case l.dead == errStalled, l.dead == errConfused:
+	case errors.Is(l.dead, errStalled), errors.Is(l.dead, errConfused):
 	case f.back != nil:
 		return postrider.Permanent((*unroutable)(f.back))
 	case f.acked:

@@ -86,7 +86,7 @@ func (l *link) take() (*lane, error) {
 		default:
 			one, err := l.newLane()
 			if err != nil {
-				err = fmt.Errorf("rabbitmq: opening a channel: %v", err) // no exception against a message
+				err = fmt.Errorf("rabbitmq: opening a channel: %v", err) //nolint:errorlint // no exception against a message
 			}
 			return one, err
 		}

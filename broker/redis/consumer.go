@@ -63,7 +63,7 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 	})
 	cancel()
 	in.Wait()
-	held.leave()
+	held.leave() //nolint:contextcheck // ctx has ended, and the server has to know
 	return fatal
 }
 
@@ -109,7 +109,7 @@ func (c *Consumer) receive(ctx context.Context, in *intake.Intake, held *held, f
 		if err != nil {
 			return err
 		}
-		c.accept(in, held, entries)
+		c.accept(in, held, entries) //nolint:contextcheck // what was handled is acknowledged even when ctx has ended
 	}
 }
 

@@ -64,7 +64,7 @@ func (s *sender) fill(msgs []postrider.Message, errs []error) bool {
 		if len(s.wave) == maxWave || len(s.out) >= maxBytes {
 			break
 		}
-		if errs[i] != errWaiting {
+		if !errors.Is(errs[i], errWaiting) {
 			continue
 		}
 		key := msgs[i].OrderKey()
@@ -160,7 +160,7 @@ func (s *sender) settle(msgs []postrider.Message, errs []error, err error) {
 		if err == nil && s.outcomes[n] != nil {
 			errs[i] = server.Classify(s.outcomes[n])
 		}
-		if errs[i] == nil || errs[i] == errWaiting {
+		if errs[i] == nil || errors.Is(errs[i], errWaiting) {
 			continue
 		}
 		if postrider.ClassOf(errs[i]) == postrider.ClassUnavailable {
@@ -171,7 +171,7 @@ func (s *sender) settle(msgs []postrider.Message, errs []error, err error) {
 		}
 	}
 	for i := range errs {
-		if down != nil && errs[i] == errWaiting {
+		if down != nil && errors.Is(errs[i], errWaiting) {
 			errs[i] = down
 		}
 	}

@@ -96,12 +96,12 @@ func (k *Keeper[S]) connect(o *opening[S]) {
 	case err != nil:
 		o.err = fmt.Errorf("%s: connecting: %w", k.name, err)
 		if !k.down && k.life.Err() == nil {
-			k.log.Warn(k.name+": cannot connect, trying again with each publication", "err", err)
+			k.log.Warn(k.name+": cannot connect, trying again with each publication", "err", err) //nolint:sloglint // one of few names
 		}
 		k.down = true
 		return
 	case k.down:
-		k.log.Info(k.name + ": connected again")
+		k.log.Info(k.name + ": connected again") //nolint:sloglint // one of few names
 	}
 	o.session, k.current, k.held, k.down = s, s, true, false
 }

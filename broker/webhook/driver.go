@@ -30,7 +30,7 @@ func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
 	if err != nil {
 		return err
 	}
-	defer p.Close()
+	defer p.Close() //nolint:errcheck // each message was confirmed
 	target, err := p.target(load.Name)
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 func (p *Publisher) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(p.closing, cancel)()
+	defer context.AfterFunc(p.closing, cancel)() //nolint:contextcheck // it is the end of the publisher
 	if p.cfg.Dial != nil {
 		return p.cfg.Dial(ctx, network, address)
 	}

@@ -72,7 +72,8 @@ func (r *Receiver) read(w http.ResponseWriter, req *http.Request) (m postrider.M
 		return m, http.StatusMethodNotAllowed, errors.New("webhook: want POST")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, int64(cmp.Or(r.cfg.MaxBody, 1<<20))))
-	if _, tooLarge := err.(*http.MaxBytesError); tooLarge {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
 		return m, http.StatusRequestEntityTooLarge, err
 	} else if err != nil {
 		return m, http.StatusRequestTimeout, errors.New("webhook: the body did not arrive")
@@ -106,7 +107,7 @@ func (r *Receiver) handleInTurn(ctx context.Context, m postrider.Message) error 
 			break
 		}
 		select {
-		case <-other.(chan struct{}):
+		case <-other.(chan struct{}): //nolint:errcheck // there are channels only
 		case <-waiting.Done():
 			return errors.New("webhook: another message of its key is being handled")
 		}

@@ -208,7 +208,7 @@ type closingPool struct {
 }
 
 // Close implements io.Closer, which database/sql looks for.
-func (c closingPool) Close() error {
+func (c closingPool) Close() error { //nolint:unparam // as io.Closer has it
 	c.pool.Close()
 	return nil
 }

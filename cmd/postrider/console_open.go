@@ -99,7 +99,7 @@ func (a *app) openConsole(ctx context.Context, c config.Console, databases []log
 	if err := cfg.Access.Validate(c.Listen); err != nil {
 		return nil, usageError{err}
 	}
-	if opened.Console, err = console.New(cfg); err != nil {
+	if opened.Console, err = console.New(cfg); err != nil { //nolint:contextcheck // it outlives this call
 		return nil, usageError{err}
 	}
 	return opened, nil

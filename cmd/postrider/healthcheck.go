@@ -86,7 +86,7 @@ func askPage(ctx context.Context, at config.Health, page string) (good bool, tex
 	if err != nil {
 		return false, "", err
 	}
-	defer answer.Body.Close()
+	defer answer.Body.Close() //nolint:errcheck // was only read
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
 	return answer.StatusCode == http.StatusOK, strings.TrimSpace(string(body)), err
 }

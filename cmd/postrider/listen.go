@@ -37,7 +37,7 @@ func (h httpListener) start(ctx context.Context, log *slog.Logger) (stop func(),
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	log.Info("relay: "+h.what, "listen", l.Addr().String())
+	log.Info("relay: "+h.what, "listen", l.Addr().String()) //nolint:sloglint // one of few texts
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -30,7 +30,7 @@ func (m manager) tell(ctx context.Context) {
 		m.log.Warn("relay: the service manager cannot be told", "err", err)
 		return
 	}
-	defer socket.Close()
+	defer socket.Close() //nolint:errcheck // nothing is left to say
 	every, watched := watchdog()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -101,8 +101,9 @@ func (a *app) sagaHint(i *saga.Instance) string {
 		return "when the reason is gone: " + a.next("saga retry", i.ID, "--name", i.Name)
 	case saga.Waiting:
 		return "to give it up: " + a.next("saga compensate", i.ID, "--name", i.Name)
+	default:
+		return ""
 	}
-	return ""
 }
 
 func sagaHead(i *saga.Instance) [][]string {

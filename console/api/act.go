@@ -25,6 +25,7 @@ func needWhy(why, what string) error {
 // acted tells the log of what somebody has done, and makes what is shown show it.
 func (s *Server) acted(ctx context.Context, d *database, what string, why string, args ...any) {
 	who, _ := auth.From(ctx)
+	//nolint:sloglint // one of few texts
 	s.cfg.Logger.InfoContext(ctx, "console: "+what, append([]any{"who", who.Name, "via", who.Via, "why", why, "database", d.Name}, args...)...)
 	if d.watch != nil {
 		d.watch.Stale()

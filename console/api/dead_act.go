@@ -135,6 +135,7 @@ func (d *database) actCommand(act desk.Act, f *desk.Filter, done *Done, why stri
 			return d.command("dead discard", append(append([]string{f.ID.String()}, whose(f.Feed)...), flags...)...)
 		}
 		return d.command("dead discard --all", append(chosenBy(f), flags...)...)
+	default: // about a key, if about anything
 	}
 	if done.Count == 1 && len(done.Sample) == 1 && done.Sample[0].Blocking && done.Sample[0].Key != "" {
 		return d.commandOn("keys "+string(act), done.Sample[0].Key, append(whose(done.Sample[0].Feed), flags...)...)

@@ -18,7 +18,7 @@ import (
 )
 
 // Failure is an error as the API answers it (RFC 9457).
-type Failure struct {
+type Failure struct { //nolint:errname // it is what the API answers as well as an error
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`

@@ -163,6 +163,7 @@ func (s *Server) stepOf(i *saga.Instance, n int) SagaStep {
 		out.Current = !i.Status.Finished()
 	case saga.StepUndone:
 		out.Finished = step.Undone.UTC()
+	default: // as it is written
 	}
 	return out
 }

@@ -34,7 +34,7 @@ func stream[I any, P interface {
 			if err != nil {
 				return nil, err
 			}
-			return &huma.StreamResponse{Body: func(hctx huma.Context) {
+			return &huma.StreamResponse{Body: func(hctx huma.Context) { //nolint:contextcheck // it has the context of the request
 				r, w := humago.Unwrap(hctx)
 				ctx, cancel := context.WithTimeout(r.Context(), streamLife)
 				defer cancel()

@@ -91,6 +91,7 @@ func stepsOf(l *Leg) []Step {
 		add(last, "dead", "a dead letter: an operator decides", l.LastError)
 	case postrider.StatusParked:
 		add(last, "parked", "parked by an operator", "")
+	default: // it is still to come
 	}
 	if !l.AvailableAt.IsZero() && l.Status != postrider.StatusPublished {
 		add(l.AvailableAt, "due", "due", "")

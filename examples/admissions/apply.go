@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"net/http"
 
 	"github.com/jackc/pgx/v5"
@@ -24,7 +25,7 @@ func (s *service) apply(ctx context.Context, tx pgx.Tx, r *http.Request) (idempo
 		INSERT INTO admissions.applications (name, email, programme)
 		SELECT $1, $2, id FROM admissions.programmes WHERE id = $3 RETURNING id::text`,
 		f.name, f.email, f.programme).Scan(&id)
-	if err == pgx.ErrNoRows {
+	if errors.Is(err, pgx.ErrNoRows) {
 		return refusal([]fieldError{{"programme", "There is no such programme."}})
 	}
 	if err != nil {

@@ -215,6 +215,7 @@ func (t *table) literal(id string) string {
 		return strconv.FormatInt(n, 10)
 	case idBytes:
 		return "x'" + strings.ReplaceAll(id, "-", "") + "'"
+	default:
+		return "_utf8mb4 " + bytesLiteral(id)
 	}
-	return "_utf8mb4 " + bytesLiteral(id)
 }

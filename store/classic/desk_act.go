@@ -114,6 +114,7 @@ func afterwards(act desk.Act, before []postrider.Deferred) []postrider.Deferred 
 			after[i].Status = postrider.StatusDead
 		case desk.Park:
 			after[i].Status = postrider.StatusParked
+		case desk.Discard: // they are gone
 		}
 	}
 	return after

@@ -67,6 +67,7 @@ func (d *Desk) asideOfConsumer(ctx context.Context, q querier, number int64) (de
 				c.Dead = n
 			case postrider.StatusParked:
 				c.Parked = n
+			default: // nobody sets aside what is none of these
 			}
 			c.Blocked += keys
 			return err

@@ -39,7 +39,7 @@ func (t *table) stands() string {
 
 // beyond adds the condition that a row lies before or behind a place, so that an index on the column that the order begins with
 // can be used.
-func (s *stmt) beyond(t *table, sign string, seq int64) *stmt {
+func (s *stmt) beyond(t *table, sign string, seq int64) *stmt { //nolint:unparam // as all that add to a statement
 	column := t.layout.ID
 	if len(t.layout.OrderBy) > 0 {
 		column = t.layout.OrderBy[0]

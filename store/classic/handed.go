@@ -35,7 +35,7 @@ func (f *feed) markAside(msgs []postrider.Deferral) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range msgs {
-		p := msgs[i].Batch.Cursor.(*page)
+		p := msgs[i].Batch.Cursor.(*page) //nolint:errcheck // handedOut has seen it
 		if n := p.from + msgs[i].Index - p.lane.base; n >= 0 && n < len(p.lane.handed) {
 			p.lane.handed[n].aside = true
 		}

@@ -82,7 +82,7 @@ func (s *Idempotency) Purge(ctx context.Context) (removed int, err error) {
 	var at purgePlace
 	for more := true; more; {
 		var old []int64
-		next := at
+		var next purgePlace
 		if old, next, err = s.expired(ctx, at); err != nil {
 			break
 		}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -146,7 +147,7 @@ func (l *InboxLetters) Edit(ctx context.Context, by desk.By, feed string, id pos
 		if err == nil {
 			rows, err = l.lockAside(ctx, tx, []int64{seq})
 		}
-		if err != nil && err != sql.ErrNoRows {
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
 		if len(rows) == 0 || rows[0].Status != postrider.StatusDead && rows[0].Status != postrider.StatusParked {

@@ -119,7 +119,7 @@ func guarded(ctx context.Context, tx *sql.Tx, work func() error) error {
 // shelve sets aside what is not to be handled now. All of it is recorded before what is set aside is locked: whoever has that lock
 // never waits for a record.
 func (s *Inbox) shelve(ctx context.Context, tx *sql.Tx, c inboxTerms, now time.Time, msgs []inboxPlace, letters []byte) error {
-	any := false
+	found := false
 	for i := range msgs {
 		if letters[i] != letterWaits && letters[i] != letterLate {
 			continue
@@ -132,9 +132,9 @@ func (s *Inbox) shelve(ctx context.Context, tx *sql.Tx, c inboxTerms, now time.T
 		if err != nil {
 			return fmt.Errorf("classic: set aside: %w", err)
 		}
-		any = true
+		found = true
 	}
-	if !any {
+	if !found {
 		return nil
 	}
 	if err := s.cfg.lockConsumer(ctx, tx, c.number); err != nil {

@@ -101,6 +101,7 @@ func (a aside) count() desk.AsideCount {
 			c.Dead++
 		case postrider.StatusParked:
 			c.Parked++
+		default: // nobody sets aside what is none of these
 		}
 		if key := d.OrderKey(); blocks(d, key) {
 			keys[key] = true

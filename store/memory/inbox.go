@@ -139,6 +139,7 @@ func (i *Inbox) Handle(ctx context.Context, consumer string, msgs []postrider.Me
 				err = i.setAside(ctx, tx, consumer, m, inbox.Setback{Status: postrider.StatusWaiting, Blocking: true})
 			case inbox.Late:
 				err = i.setAside(ctx, tx, consumer, m, inbox.Setback{Status: postrider.StatusDead, Cause: inbox.ErrLate.Error()})
+			case inbox.Repeated:
 			}
 			if err != nil {
 				return err

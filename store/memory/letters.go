@@ -145,6 +145,7 @@ func (s *Store) do(act desk.Act, d *postrider.Deferred, now time.Time) {
 		d.Status = postrider.StatusParked
 	case desk.Discard:
 		a.remove(d)
+	default: // Retry is done above
 	}
 	if promote {
 		a.promote(key, now)

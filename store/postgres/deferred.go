@@ -32,7 +32,7 @@ func (f *feed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
 			return err
 		}
 		held = append(held, int16(m.Batch.Shard))
-		shards = append(shards, int16(m.Batch.Cursor.(*page).lane.base))
+		shards = append(shards, int16(m.Batch.Cursor.(*page).lane.base)) //nolint:errcheck // seqOf has seen it
 		seqs = append(seqs, seq)
 		statuses = append(statuses, string(m.Status))
 		blocking = append(blocking, m.Blocking)

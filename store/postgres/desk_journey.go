@@ -53,7 +53,7 @@ func (d *Desk) findInLog(ctx context.Context, tx pgx.Tx, j *desk.Journey) error 
 		return err
 	}
 	var seq int64
-	err = s.run(ctx, func(from, to int64) (bool, error) {
+	err = s.run(func(from, to int64) (bool, error) {
 		var err error
 		seq, err = s.byID(ctx, j.Message.ID, from, to)
 		return seq > 0, err

@@ -27,7 +27,7 @@ func (d *Desk) Messages(ctx context.Context, feed string, filter desk.Filter, be
 }
 
 func (d *Desk) messages(ctx context.Context, s *search, feed string, filter desk.Filter, limit int) (page desk.LogPage, err error) {
-	err = s.run(ctx, func(from, to int64) (bool, error) {
+	err = s.run(func(from, to int64) (bool, error) {
 		found, err := d.logged(ctx, s.tx, feed, filter, from, to, limit-len(page.Items))
 		page.Items = append(page.Items, found...)
 		return len(page.Items) >= limit, err

@@ -114,7 +114,7 @@ func (s *search) time(ctx context.Context, from int64) (time.Time, error) {
 
 // run calls look with one part after the other, until it says that it is done, nothing is left, or time is over. The log has
 // gaps of any size: where there is little to see, the parts soon become large.
-func (s *search) run(ctx context.Context, look func(from, to int64) (done bool, err error)) error {
+func (s *search) run(look func(from, to int64) (done bool, err error)) error {
 	step := int64(searchStep)
 	for start := time.Now(); s.top > s.bottom && time.Since(start) < searchFor; {
 		from := max(s.bottom, s.top-step)
@@ -157,7 +157,7 @@ func (s *search) locate(ctx context.Context, id postrider.ID) (seq int64, err er
 			return 0, err
 		}
 		within := search{s.tx, s.cfg, s.end, low, min(high, s.end)}
-		err = within.run(ctx, func(from, to int64) (bool, error) {
+		err = within.run(func(from, to int64) (bool, error) {
 			var err error
 			seq, err = s.byID(ctx, id, from, to)
 			return seq > 0, err

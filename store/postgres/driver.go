@@ -185,7 +185,7 @@ func (s sqlStatements) rows(ctx context.Context, statement string, args []any, i
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
+	defer rows.Close() //nolint:errcheck // Err says it
 	for rows.Next() {
 		if err := rows.Scan(into...); err != nil {
 			return err

@@ -24,7 +24,7 @@ func (s *Inbox[Tx]) Retry(ctx context.Context, consumer string, work func(contex
 	feed := inbox.Feed(consumer)
 	var r deferredRow
 	err = t.row(ctx, s.cfg.in("SELECT "+deferredColumns+" FROM @schema@.take_due($1) d"), []any{feed}, r.targets()...)
-	if err == errNoRow {
+	if errors.Is(err, errNoRow) {
 		return s.next(ctx, t, feed)
 	}
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Inbox[Tx]) Retry(ctx context.Context, consumer string, work func(contex
 		failed, err = s.finish(ctx, t, d)
 		if failed == nil {
 			end(err == nil)
-			if err == errDecided {
+			if errors.Is(err, errDecided) {
 				err = nil
 			}
 			return inbox.Attempt{Found: true}, err
@@ -84,7 +84,7 @@ func (s *Inbox[Tx]) fail(ctx context.Context, t transaction[Tx], d postrider.Def
 		}
 		defer func() { _ = t.rollback(context.WithoutCancel(ctx)) }()
 	}
-	if err = s.conclude(ctx, t, d, false, back); err == errDecided {
+	if err = s.conclude(ctx, t, d, false, back); errors.Is(err, errDecided) {
 		return nil
 	}
 	if err == nil {
@@ -117,7 +117,7 @@ func (s *Inbox[Tx]) next(ctx context.Context, in statements, feed string) (inbox
 	if err != nil || ms == nil {
 		return inbox.Attempt{Next: -1}, explain(err)
 	}
-	return inbox.Attempt{Next: max(time.Duration(*ms), 10) * time.Millisecond}, nil
+	return inbox.Attempt{Next: time.Duration(max(*ms, 10)) * time.Millisecond}, nil
 }
 
 // received is a message as set_aside takes it. What came from a broker may hold anything.

@@ -47,7 +47,7 @@ func (o *Observer) create(ctx context.Context, msgs []postrider.Message) []trace
 	spans := make([]trace.Span, len(msgs))
 	for i := range msgs {
 		m := &msgs[i]
-		if o.carries(m) {
+		if o.carries(m) { //nolint:contextcheck // what ctx knows of traces is not in the message
 			continue
 		}
 		own, span := o.tracer.Start(ctx, opCreate+" "+m.Type, trace.WithSpanKind(trace.SpanKindProducer),
@@ -69,7 +69,7 @@ func (o *Observer) createTogether(ctx context.Context, msgs []postrider.Message)
 	own, span := o.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindProducer),
 		trace.WithAttributes(append(o.operation(opCreate), attrBatch.Int(len(msgs)))...))
 	for i := range msgs {
-		if !o.carries(&msgs[i]) {
+		if !o.carries(&msgs[i]) { //nolint:contextcheck // what ctx knows of traces is not in the message
 			o.inject(own, &msgs[i])
 		}
 	}

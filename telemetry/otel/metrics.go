@@ -51,7 +51,7 @@ type measures struct {
 
 func (o *Observer) measuresOf(feed string) *measures {
 	if m, ok := o.sends.Load(feed); ok {
-		return m.(*measures)
+		return m.(*measures) //nolint:errcheck // there are measures only
 	}
 	m := &measures{failed: make(map[postrider.Class]metric.MeasurementOption)}
 	m.good = o.measure(opSend, attrFeed.String(feed))
@@ -59,7 +59,7 @@ func (o *Observer) measuresOf(feed string) *measures {
 		m.failed[c] = o.measure(opSend, attrFeed.String(feed), attrErrorType.String(c.String()))
 	}
 	kept, _ := o.sends.LoadOrStore(feed, m)
-	return kept.(*measures)
+	return kept.(*measures) //nolint:errcheck // there are measures only
 }
 
 func (o *Observer) measure(operation string, more ...attribute.KeyValue) metric.MeasurementOption {

@@ -83,7 +83,7 @@ func (m *Metrics) Run(ctx context.Context) error {
 func (m *Metrics) watch(ctx context.Context, db *database) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(db.gone, cancel)()
+	defer context.AfterFunc(db.gone, cancel)() //nolint:contextcheck // it is the end of the database
 	defer db.watched.Store(false)
 
 	log := m.cfg.Logger.With("database", db.name)

@@ -65,7 +65,7 @@ func counter(question, name, help string, labels ...string) *family {
 	return declare(question, "counter", name, help, labels...)
 }
 
-func histogram(question, name, help string, labels ...string) *family {
+func histogram(question, name, help string, labels ...string) *family { //nolint:unparam // as gauge and counter
 	return declare(question, "histogram", name, help, labels...)
 }
 

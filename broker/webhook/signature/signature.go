@@ -69,7 +69,7 @@ func parseKey(secret string) (key, error) {
 	case kind == "whsk" && (len(raw) == ed25519.SeedSize || len(raw) == ed25519.PrivateKeySize):
 		private := ed25519.NewKeyFromSeed(raw[:ed25519.SeedSize])
 		sign := func(content []byte) []byte { return ed25519.Sign(private, content) }
-		public := private.Public().(ed25519.PublicKey)
+		public := private.Public().(ed25519.PublicKey) //nolint:errcheck // it is documented
 		return key{"v1a", sign, func(content, got []byte) bool { return ed25519.Verify(public, content, got) }}, nil
 	case kind == "whpk" && len(raw) == ed25519.PublicKeySize:
 		return key{"v1a", nil, func(content, got []byte) bool { return ed25519.Verify(raw, content, got) }}, nil

@@ -31,7 +31,7 @@ func Broker(ctx context.Context, l *Lab, d broker.Driver, s *broker.Settings) (B
 	if err != nil {
 		return BrokerResult{}, err
 	}
-	defer pub.Close()
+	defer pub.Close() //nolint:errcheck // each message was confirmed
 	if d.Create != nil {
 		if err := d.Create(ctx, s, l.Topic); err != nil {
 			return BrokerResult{}, fmt.Errorf("bench: creating %s: %w", l.Topic, err)

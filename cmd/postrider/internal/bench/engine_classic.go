@@ -146,7 +146,7 @@ func (e *classicEngine) fill(ctx context.Context, first, end int64) error {
 		return err
 	}
 	defer shop.close()
-	c := shop.(*classicShop)
+	c := shop.(*classicShop) //nolint:errcheck // this engine has no other
 	block := noise(1<<16 + e.lab.Payload)
 	for from := first; from < end; from += step {
 		e.lab.progressf("filling: %d of %d messages", from-first, end-first)

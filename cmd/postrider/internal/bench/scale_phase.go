@@ -207,7 +207,7 @@ func (s *scaleRun) business(ctx context.Context, round int) (err error) {
 		return err
 	}
 	defer p.dismiss()
-	p.shop = silent{p.shop.(spread)[0].(*logShop)}
+	p.shop = silent{p.shop.(spread)[0].(*logShop)} //nolint:errcheck // hired above
 	if err := s.lab.warmUp(ctx, p); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (m *member) scrape(ctx context.Context) (map[string]float64, error) {
 			return nil, err
 		}
 	}
-	defer answer.Body.Close()
+	defer answer.Body.Close() //nolint:errcheck // was only read
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return nil, err

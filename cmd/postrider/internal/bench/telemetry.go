@@ -84,12 +84,12 @@ func (l *Lab) telemetryPhase(ctx context.Context, p *producers, how, what string
 		return load{}, 0, err
 	}
 	if how == "all watched" {
-		own, bare := p.shop.(*logShop), p.shop
+		own, bare := p.shop.(*logShop), p.shop //nolint:errcheck // this bench has no other
 		p.shop = &logShop{own.pool, postrider.ObserveOutbox(own.outbox, w.observer), own.insert}
 		defer func() { p.shop = bare }()
 	}
 	phase, err = l.relayedPhase(ctx, p, postrider.ObservePublisher(defaultFeed, to, w.observer), what)
-	err = errors.Join(err, w.end())
+	err = errors.Join(err, w.end()) //nolint:contextcheck // it tidies up even when ctx has ended
 	return phase, w.received, err
 }
 

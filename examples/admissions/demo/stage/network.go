@@ -19,7 +19,7 @@ func Forward(ctx context.Context, listen, target string) error {
 	for {
 		client, err := l.Accept()
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // it was told to end
 		}
 		if err != nil {
 			return err
