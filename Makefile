@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build build-all test check check-long campaign lint security fuzz reference fmt bench scale soak docs docs-serve services services-down clean orm demo demo-crash demo-dead-letter demo-partition demo-deploy demo-stop dist chart planted peers peers-held peers-stock peers-table points model simulation
+.PHONY: help build build-all test check-quick check check-long campaign lint security fuzz reference fmt bench scale soak docs docs-serve services services-down clean orm demo demo-crash demo-dead-letter demo-partition demo-deploy demo-stop dist chart planted peers peers-held peers-stock peers-table points model simulation
 
 # Of the demo: rabbitmq, nats or asynq.
 QUEUE ?= rabbitmq
@@ -24,11 +24,14 @@ build-all: build ## Build all modules, and the command
 test: ## Test all modules against the servers that run (see services)
 	@set -e; env="$$(dev/services env)"; eval "$$env"; for m in $(MODULES); do (cd $$m && go test ./...); done
 
-check: ## Everything a change must pass; starts and stops its servers
-	@.ci/run
+check-quick: ## While you work: format, lint, the core, one PostgreSQL; four minutes
+	@.ci/run -tier quick
 
-check-long: ## check with all server versions and the long tests
-	@dev/check-long
+check: ## Everything a change must pass, as CI runs it; CHANGED=1 leaves out what your changes cannot affect
+	@.ci/run $(if $(CHANGED),-changed $(CHANGED)) $(if $(RECORD),-record)
+
+check-long: ## Every night: all server versions, and the long forms of the tests
+	@.ci/run -tier long
 
 lint: ## golangci-lint and shellcheck
 	@dev/lint
@@ -81,8 +84,8 @@ dist: ## Build the release into dist/: archives, deb, rpm, bills of materials, c
 
 chart: ## Render the Helm chart again, and check it; builds helm first, which takes minutes once
 	@cp deploy/prometheus/postrider.rules.yml deploy/grafana/dashboard.json deploy/helm/postrider/files/
-	@GOWORK=off go -C dev/tools/kube build -o $(CURDIR)/bin/helm helm.sh/helm/v4/cmd/helm
-	@go -C test test -count=1 -run 'Chart|Objects' ./deploy -update
+	@dev/services install helm
+	@set -e; env="$$(dev/services env)"; eval "$$env"; go -C test test -count=1 -run 'Chart|Objects' ./deploy -update
 
 points: ## Kill, cut and delay at every statement and every call of a broker, in all ways; needs postgres18, nats, rabbitmq
 	@set -e; env="$$(dev/services env)"; eval "$$env"; CI=true POSTRIDER_LONG=1 go -C test test -count=1 -timeout 60m -run TestPoints -v ./points

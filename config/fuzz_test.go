@@ -19,7 +19,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "${file:") {
-			t.Skip() // not the fuzzer's files
+			return // not the fuzzer's files
 		}
 		file, err := Parse("f.yaml", []byte(text), lookup)
 		if err != nil {

@@ -78,7 +78,7 @@ func TestPatrolMistakes(t *testing.T) {
 		{"  held:\n    destination: events", "  held:\n    destination: evens", `patrols.held.destination: there is no destination "evens"`},
 		{"consumer: billing", "consumer: billing\n    inbox: none", `patrols.received.inbox: there is no database "none"`},
 		{"  held:", "  he ld:", `"he ld" is not a name`},
-		{"again: 3", "agin: 3", `unknown key "agin"; did you mean "again"?`},
+		{"again: 3", "agin: 3", `unknown key "agin"; did you mean "again"?`}, //nolint:misspell // as a user may
 	} {
 		text := strings.Replace(patrolled, c.old, c.replacement, 1)
 		if text == patrolled {

@@ -234,7 +234,7 @@ func TestMany(t *testing.T) {
 	s := open(t, func(c *idempotency.Config) { c.Wait = time.Minute })
 	var effects [3 * keys]atomic.Int32
 	number := func(r *http.Request) (n int) {
-		fmt.Sscan(r.Header.Get("Idempotency-Key"), &n)
+		_, _ = fmt.Sscan(r.Header.Get("Idempotency-Key"), &n)
 		return n
 	}
 	s.mux.Handle("POST /whole", s.keys.Handle(s.store, func(ctx context.Context, _ *memory.Tx, r *http.Request) (idempotency.Answer, error) {

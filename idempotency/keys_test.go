@@ -42,7 +42,7 @@ func open(t *testing.T, change ...func(*idempotency.Config)) *shop {
 
 func (s *shop) wire(store idempotency.Store[*memory.Tx], change ...func(*idempotency.Config)) {
 	s.t.Helper()
-	cfg := idempotency.Config{Scope: scope, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	cfg := idempotency.Config{Scope: scope, Logger: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -174,7 +174,7 @@ func TestPanic(t *testing.T) {
 	for i, path := range []string{"/plain", "/plain", "/whole", "/whole"} {
 		func() {
 			defer func() {
-				if got := recover(); got != http.ErrAbortHandler {
+				if got := recover(); got != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
 					t.Errorf("recovered %v", got)
 				}
 			}()

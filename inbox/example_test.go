@@ -256,7 +256,7 @@ func ExampleWindowError() {
 	}
 	var audit inbox.Handler[*memory.Tx] = func(context.Context, *memory.Tx, postrider.Message) error { return inbox.ErrNoHandler }
 	billing.Handle("*", audit)
-	fmt.Println(billing.Receive(context.Background(), postrider.Event("a", "", "", 1)), billing.Stats().Dead, inbox.Late, inbox.Verdict(inbox.Handled))
+	fmt.Println(billing.Receive(context.Background(), postrider.Event("a", "", "", 1)), billing.Stats().Dead, inbox.Late, inbox.Handled)
 	// Output:
 	// billing 1h0m0s 2h0m0s
 	// <nil> 1 late handled

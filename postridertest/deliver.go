@@ -218,7 +218,7 @@ func (c *carrier) run(ctx context.Context) error {
 		c.mu.Unlock()
 		w.journal.add(Step{What: Crashed, By: "relay"})
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // a crash is no error here
 		}
 	}
 }

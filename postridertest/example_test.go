@@ -203,7 +203,7 @@ func ExampleWorld_Advance() {
 // Faults without a world: around the publisher, the consumer and the stores that the application has.
 func ExampleInject() {
 	ctx := context.Background()
-	store, real := memory.New(memory.Config{Shards: 1}), broker.New()
+	store, queue := memory.New(memory.Config{Shards: 1}), broker.New()
 	var half postridertest.When = postridertest.Sometimes(0.5)
 	var faults *postridertest.Injector = postridertest.Inject(t, postridertest.Faults{
 		Seed:       7, // or by the environment variable postridertest.SeedVariable
@@ -211,7 +211,7 @@ func ExampleInject() {
 		Duplicate:  half,
 		LoseCommit: postridertest.Nth(1),
 	})
-	pub := faults.Publisher(real)
+	pub := faults.Publisher(queue)
 
 	err := store.Do(ctx, func(ctx context.Context, tx *memory.Tx) error { return PlaceOrder(ctx, tx, store, "42", 30) })
 	fmt.Println(err)
@@ -228,7 +228,7 @@ func ExampleInject() {
 		life, end := process.Context(ctx)
 		life, stop := context.WithCancel(life)
 		go func() {
-			_, _ = real.Wait(life, 2)
+			_, _ = queue.Wait(life, 2)
 			stop()
 		}()
 		_ = carrier.Run(life) // what a dead process says nobody hears
@@ -249,9 +249,9 @@ func ExampleInject() {
 		}
 		return nil
 	})
-	fmt.Println(in.Run(working, faults.Consumer(real.Consumer("", "billing", 0))))
+	fmt.Println(in.Run(working, faults.Consumer(queue.Consumer("", "billing", 0))))
 	fmt.Println(calls, in.Stats().Handled) // the first call was rolled back
-	fmt.Println(len(real.Messages()) >= 2, faults.Seed(), faults.Struck()["Crash"], faults, postridertest.SeedVariable)
+	fmt.Println(len(queue.Messages()) >= 2, faults.Seed(), faults.Struck()["Crash"], faults, postridertest.SeedVariable)
 	// Output:
 	// <nil>
 	// true

@@ -60,6 +60,7 @@ func (s watched[Tx]) Handle(ctx context.Context, consumer string, msgs []postrid
 	for i, v := range verdicts {
 		step := Step{What: Handled, By: consumer, Message: msgs[i]}
 		switch v {
+		case inbox.Handled:
 		case inbox.Repeated:
 			step.What = Repeated
 		case inbox.Waiting:

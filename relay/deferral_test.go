@@ -57,7 +57,7 @@ func (r *refuser) mend() {
 	clear(r.says)
 }
 
-func (r *refuser) fail(m *postrider.Message) (error, bool) {
+func (r *refuser) fail(m *postrider.Message) (error, bool) { //nolint:revive // as a sink calls it
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := errors.Join(r.says[m.Key], r.says[m.Key+"/"+string(m.Payload)])

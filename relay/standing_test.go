@@ -43,13 +43,13 @@ func TestHotKey(t *testing.T) {
 	})
 }
 
-// tooMany is an error with a wish.
-type tooMany time.Duration
+// tooManyError is an error with a wish.
+type tooManyError time.Duration
 
-func (tooMany) Error() string               { return "too many requests" }
-func (e tooMany) RetryAfter() time.Duration { return time.Duration(e) }
-func asIs(err error) error                  { return err }
-func wrapped(err error) error               { return fmt.Errorf("the server says: %w", err) }
+func (tooManyError) Error() string               { return "too many requests" }
+func (e tooManyError) RetryAfter() time.Duration { return time.Duration(e) }
+func asIs(err error) error                       { return err }
+func wrapped(err error) error                    { return fmt.Errorf("the server says: %w", err) }
 
 // ledger notes when which key was sent.
 type ledger struct {
@@ -89,7 +89,7 @@ func TestRetryAfter(t *testing.T) {
 				s := &sink{w: w, keepsOrder: keepsOrder, fail: func(m *postrider.Message) (error, bool) {
 					l.note(m.Key)
 					if wish, ok := wishes[m.Key]; ok {
-						return class.mark(tooMany(wish)), false
+						return class.mark(tooManyError(wish)), false
 					}
 					return nil, true
 				}}
@@ -280,7 +280,7 @@ func TestStopWithoutHope(t *testing.T) {
 		}
 	}
 	bubble(t, "refused", func(t *testing.T) { test(t, postrider.Permanent(errOdd), 9) })
-	bubble(t, "held", func(t *testing.T) { test(t, postrider.Unavailable(tooMany(time.Minute)), 6) })
+	bubble(t, "held", func(t *testing.T) { test(t, postrider.Unavailable(tooManyError(time.Minute)), 6) })
 }
 
 // TestManyCulprits: a handler that stops at the first failure of a call delivers in the end what has not failed by its

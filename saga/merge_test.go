@@ -51,10 +51,10 @@ func FuzzMerge(f *testing.F) {
 		was["of another"] = json.RawMessage("1")
 		current, err := json.Marshal(was)
 		if err != nil {
-			t.Skip()
+			return
 		}
 		if _, ours := want["of another"]; ours {
-			t.Skip()
+			return
 		}
 		if got, ok = e.apply(current); !ok || string(fields(got)["of another"]) != "1" {
 			t.Fatalf("%q to %q: %q", before, after, got)

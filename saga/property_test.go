@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/saga"
 	"github.com/postrider/postrider/store/memory"
 )
@@ -25,7 +25,7 @@ import (
 // runners that come and go, and an operator who gives some up. What came of each is compared with what its plan says.
 func TestProperties(t *testing.T) {
 	seeds := 80
-	if os.Getenv("POSTRIDER_LONG") != "" {
+	if need.IsLong() {
 		seeds = 20_000
 	}
 	seen := make(map[saga.Status]int)

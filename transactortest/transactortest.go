@@ -170,7 +170,7 @@ func (s scene[Tx]) hooks() {
 	}
 	var old context.Context
 	if err := s.do(func(ctx context.Context, tx Tx) error {
-		old = ctx
+		old = ctx //nolint:fatcontext // to be used after its transaction
 		s.write(ctx, tx, "one")
 		add(ctx, "a")
 		postrider.AfterCommit(ctx, func() { s.want("one") })
@@ -272,7 +272,7 @@ func (s scene[Tx]) manyAtOnce() {
 
 func (s scene[Tx]) conflict() error {
 	if s.Conflict == nil {
-		s.t.Skip("nothing is given up for the sake of others")
+		s.t.Skip("n/a: nothing is given up for the sake of others")
 	}
 	return fmt.Errorf("wrapped: %w", s.Conflict)
 }

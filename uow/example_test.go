@@ -69,7 +69,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	go carrier.Run(ctx)
+	go func() { _ = carrier.Run(ctx) }()
 	arrived, err := broker.Wait(ctx, 2)
 	for _, m := range arrived {
 		fmt.Println(m.Type, m.OrderKey(), string(m.Payload))

@@ -208,7 +208,7 @@ func TestTrackOutside(t *testing.T) {
 	}
 	var leaked context.Context
 	must(t, s.Do(t.Context(), func(ctx context.Context, _ *memory.Tx) error {
-		leaked = ctx
+		leaked = ctx //nolint:fatcontext // to be used after its unit
 		return nil
 	}))
 	if err := uow.Track(leaked, &thing{}); !errors.Is(err, uow.ErrNoUnit) {

@@ -12,13 +12,13 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/asynq"
-	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/wire"
 )
 
 func open(t *testing.T, cfg asynq.Config) *asynq.Publisher {
 	t.Helper()
-	cfg.URL = strings.Replace(brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis"), "redis://", "asynq://", 1)
+	cfg.URL = strings.Replace(need.Env(t, "POSTRIDER_TEST_REDIS", "redis"), "redis://", "asynq://", 1)
 	p := publisher(t, cfg)
 	t.Cleanup(func() { _ = p.Close() })
 	return p
@@ -32,7 +32,7 @@ func event(payload string) postrider.Message {
 
 func consume(t *testing.T, name string) (<-chan postrider.Message, func()) {
 	t.Helper()
-	c, err := asynq.NewConsumer(asynq.Config{URL: brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis"), Queue: name})
+	c, err := asynq.NewConsumer(asynq.Config{URL: need.Env(t, "POSTRIDER_TEST_REDIS", "redis"), Queue: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +67,7 @@ func receive(t *testing.T, handled <-chan postrider.Message) postrider.Message {
 
 // The layout is what workers that know nothing of Postrider rely on.
 func TestTask(t *testing.T) {
+	t.Parallel()
 	inspector := queue.NewInspectorFromRedisClient(connect(t))
 	for _, format := range []wire.Format{wire.CloudEvents, wire.Raw} {
 		name := queueName(t)
@@ -104,6 +105,7 @@ func TestTask(t *testing.T) {
 
 // A task that is done still stands in the way of its repetition, for as long as the retention says.
 func TestRetention(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		retention time.Duration
 		copies    int
@@ -137,6 +139,7 @@ func TestRetention(t *testing.T) {
 
 // What is wrong with the queue is not the message's fault.
 func TestQueueIsUnusable(t *testing.T) {
+	need.Own(t, "redis@crash")
 	c := connect(t)
 	name := queueName(t)
 	p := open(t, asynq.Config{Queue: name})
@@ -175,6 +178,7 @@ func TestQueueIsUnusable(t *testing.T) {
 }
 
 func TestForeignTask(t *testing.T) {
+	t.Parallel()
 	name := queueName(t)
 	client := queue.NewClientFromRedisClient(connect(t))
 	task := queue.NewTaskWithHeaders("foreign", []byte("no id"), map[string]string{"ce-specversion": "1.0"})
@@ -189,6 +193,7 @@ func TestForeignTask(t *testing.T) {
 }
 
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	in, err := open(t, asynq.Config{}).Inspect(t.Context(), []string{"any"})
 	if err != nil || !strings.Contains(fmt.Sprint(in.Settings), "{retention 24h0m0s}") || !strings.Contains(fmt.Sprint(in.Warnings), "one second") {
 		t.Errorf("got %+v, %v", in, err)
@@ -196,6 +201,7 @@ func TestInspect(t *testing.T) {
 }
 
 func TestConfigMistakes(t *testing.T) {
+	t.Parallel()
 	_, err := asynq.NewPublisher(asynq.Config{URL: "http://u:secret@h", Format: "xml", Queue: "a{b}", TaskTimeout: 1, Connections: -1})
 	for _, want := range []string{"url", "format", "queue", "task_timeout", "connections"} {
 		if !strings.Contains(fmt.Sprint(err), want) {
@@ -211,13 +217,14 @@ func TestConfigMistakes(t *testing.T) {
 }
 
 func TestDriverOptions(t *testing.T) {
+	t.Parallel()
 	d, err := broker.ForURL("asynq://localhost")
 	if err != nil {
 		t.Fatal(err)
 	}
 	name := queueName(t)
 	p, err := d.Open(&broker.Settings{
-		URL:    strings.Replace(brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis"), "redis://", "asynq://", 1),
+		URL:    strings.Replace(need.Env(t, "POSTRIDER_TEST_REDIS", "redis"), "redis://", "asynq://", 1),
 		Values: map[string]string{"queue": name, "max_retry": "0", "retention": "0s", "task_timeout": "5s"},
 	})
 	if err != nil {

@@ -11,10 +11,13 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/asynq"
 	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/internal/need"
 )
 
 func TestSuite(t *testing.T) {
-	address := brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis")
+	const service = "redis@crash"
+	need.Own(t, service)
+	address := need.Env(t, "POSTRIDER_TEST_REDIS", service)
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
@@ -34,10 +37,7 @@ func TestSuite(t *testing.T) {
 				}
 				return con
 			},
-			Restart: func(t *testing.T) {
-				brokertest.Services(t, "kill", "redis")
-				brokertest.Services(t, "start", "redis")
-			},
+			Restart:   func(t *testing.T) { need.Restart(t, service) },
 			Abilities: brokertest.Abilities{Missing: " ", Dedup: true, OneAtATime: true, Unordered: true},
 		}
 	})
@@ -45,7 +45,7 @@ func TestSuite(t *testing.T) {
 
 func connect(t *testing.T) *client.Client {
 	t.Helper()
-	options, err := client.ParseURL(brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis"))
+	options, err := client.ParseURL(need.Env(t, "POSTRIDER_TEST_REDIS", "redis"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/brokertest/flaky"
+	"github.com/postrider/postrider/internal/need"
 )
 
 // Harness is a broker under test. Publishers and consumers use the format CloudEvents, the default.
@@ -23,8 +24,6 @@ type Harness struct {
 	// Server is the host and port of the server. Empty means that there is no network in between: what needs a bad one
 	// is left out.
 	Server string
-	// ProxyAt is where a proxy has to listen, for servers that tell clients where to connect. Empty means anywhere.
-	ProxyAt string
 	// Create makes a topic, queue, subject or stream that is empty and nobody else's, and returns its name.
 	Create func(t *testing.T) string
 	// Publisher opens a publisher that reaches the server at the given host and port, and only there. The suite closes it.
@@ -62,45 +61,56 @@ type Abilities struct {
 	Unordered bool
 	// OneAtATime means that Publish is slow, one round trip a message: the suite sends fewer of them.
 	OneAtATime bool
+	// SlowTakeover means that others take long to find out that a consumer is dead: tests of that are part of the long form.
+	SlowTakeover bool
+	// SlowRestart means that the server takes long to start: tests that restart it are part of the long form.
+	SlowRestart bool
 }
 
-// Run tests the broker that open returns. Tests run one after the other, each with names of its own.
+// Run tests the broker that open returns. Tests have names of their own, and run beside each other once those are done that restart the
+// server.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, c := range []struct {
-		name string
-		test func(*testing.T, Harness)
+		name     string
+		test     func(*testing.T, Harness)
+		restarts bool // the server
 	}{
-		{"Bytes", testBytes},
-		{"Headers", testHeaders},
-		{"AwkwardHeaders", testAwkwardHeaders},
-		{"Fields", testFields},
-		{"IDs", testIDs},
-		{"NothingToPublish", testNothingToPublish},
-		{"DoesNotKeepMessages", testDoesNotKeepMessages},
+		{"Bytes", testBytes, false},
+		{"Headers", testHeaders, false},
+		{"AwkwardHeaders", testAwkwardHeaders, false},
+		{"Fields", testFields, false},
+		{"IDs", testIDs, false},
+		{"NothingToPublish", testNothingToPublish, false},
+		{"DoesNotKeepMessages", testDoesNotKeepMessages, false},
 
-		{"OrderPerKey", testOrderPerKey},
-		{"ManyPublishesAtOnce", testManyPublishesAtOnce},
-		{"NothingBehindAFailure", testNothingBehindAFailure},
+		{"OrderPerKey", testOrderPerKey, false},
+		{"ManyPublishesAtOnce", testManyPublishesAtOnce, false},
+		{"NothingBehindAFailure", testNothingBehindAFailure, false},
 
-		{"TooLarge", testTooLarge},
-		{"Missing", testMissing},
-		{"Forbidden", testForbidden},
+		{"TooLarge", testTooLarge, false},
+		{"Missing", testMissing, false},
+		{"Forbidden", testForbidden, false},
 
-		{"AbsentAtStart", testAbsentAtStart},
-		{"OutageAndRecovery", testOutageAndRecovery},
-		{"UnknownOutcome", testUnknownOutcome},
-		{"StopInMidBatch", testStopInMidBatch},
-		{"ConfirmedIsDurable", testConfirmedIsDurable},
+		{"AbsentAtStart", testAbsentAtStart, false},
+		{"OutageAndRecovery", testOutageAndRecovery, false},
+		{"UnknownOutcome", testUnknownOutcome, false},
+		{"StopInMidBatch", testStopInMidBatch, false},
+		{"ConfirmedIsDurable", testConfirmedIsDurable, true},
 
-		{"AcknowledgedAfterHandler", testAcknowledgedAfterHandler},
-		{"FailingHandlerHoldsItsKey", testFailingHandlerHoldsItsKey},
-		{"BoundedInFlight", testBoundedInFlight},
-		{"ConsumerSurvivesOutage", testConsumerSurvivesOutage},
-		{"OrderAfterKill", testOrderAfterKill},
-		{"OrderAfterKillOfBoth", testOrderAfterKillOfBoth},
-		{"CloseTwice", testCloseTwice},
+		{"AcknowledgedAfterHandler", testAcknowledgedAfterHandler, false},
+		{"FailingHandlerHoldsItsKey", testFailingHandlerHoldsItsKey, false},
+		{"BoundedInFlight", testBoundedInFlight, false},
+		{"ConsumerSurvivesOutage", testConsumerSurvivesOutage, true},
+		{"OrderAfterKill", testOrderAfterKill, false},
+		{"OrderAfterKillOfBoth", testOrderAfterKillOfBoth, true},
+		{"CloseTwice", testCloseTwice, false},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
+		t.Run(c.name, func(t *testing.T) {
+			if !c.restarts {
+				t.Parallel()
+			}
+			c.test(t, open(t))
+		})
 	}
 }
 
@@ -128,10 +138,17 @@ func (h Harness) proxied(t *testing.T) (postrider.Publisher, *flaky.Proxy) {
 func (h Harness) proxy(t *testing.T) *flaky.Proxy {
 	t.Helper()
 	if h.Server == "" {
-		t.Skip("there is no network in between")
-	}
-	if h.ProxyAt != "" {
-		return flaky.ListenOn(t, h.ProxyAt, h.Server)
+		t.Skip("n/a: there is no network in between")
 	}
 	return flaky.Listen(t, h.Server)
+}
+
+func (h Harness) needsRestart(t *testing.T) {
+	t.Helper()
+	if h.Restart == nil {
+		t.Skip("n/a: the server cannot be restarted here")
+	}
+	if h.SlowRestart {
+		need.Long(t, "the server takes long to start")
+	}
 }

@@ -117,9 +117,7 @@ func testBoundedInFlight(t *testing.T, h Harness) {
 
 // testConsumerSurvivesOutage restarts the server under a consumer that waits.
 func testConsumerSurvivesOutage(t *testing.T, h Harness) {
-	if h.Restart == nil {
-		t.Skip("the server cannot be restarted here")
-	}
+	h.needsRestart(t)
 	name := h.Create(t)
 	p := h.direct(t)
 	l := h.listen(t, name, "survivor")

@@ -64,7 +64,7 @@ func testNothingBehindAFailure(t *testing.T, h Harness) {
 	name := h.Create(t)
 	p := h.direct(t)
 	if keeper, ok := p.(postrider.OrderKeeper); !ok || !keeper.KeepsOrder() {
-		t.Skip("does not keep order")
+		t.Skip("n/a: does not keep order")
 	}
 	msgs := messages(name, 3, 9)
 	switch { // message 3 is the second of key 0
@@ -75,7 +75,7 @@ func testNothingBehindAFailure(t *testing.T, h Harness) {
 	case h.Forbidden != "":
 		msgs[3].Topic = h.Forbidden
 	default:
-		t.Skip("refuses nothing")
+		t.Skip("n/a: refuses nothing")
 	}
 	errs := p.Publish(t.Context(), msgs)
 	if len(errs) != len(msgs) {

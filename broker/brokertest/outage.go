@@ -134,9 +134,7 @@ func testStopInMidBatch(t *testing.T, h Harness) {
 }
 
 func testConfirmedIsDurable(t *testing.T, h Harness) {
-	if h.Restart == nil {
-		t.Skip("the server cannot be restarted here")
-	}
+	h.needsRestart(t)
 	name := h.Create(t)
 	p := h.direct(t)
 	msgs := messages(name, 1000, h.many(1000))

@@ -8,7 +8,7 @@ import (
 
 func testTooLarge(t *testing.T, h Harness) {
 	if h.MaxPayload == 0 {
-		t.Skip("no size is refused")
+		t.Skip("n/a: no size is refused")
 	}
 	name := h.Create(t)
 	refuseOne(t, h, name, func(m *postrider.Message) { m.Payload = make([]byte, h.MaxPayload) })
@@ -24,14 +24,14 @@ func testTooLarge(t *testing.T, h Harness) {
 
 func testMissing(t *testing.T, h Harness) {
 	if h.Missing == "" {
-		t.Skip("every name is accepted")
+		t.Skip("n/a: every name is accepted")
 	}
 	refuseOne(t, h, h.Create(t), func(m *postrider.Message) { m.Topic = h.Missing })
 }
 
 func testForbidden(t *testing.T, h Harness) {
 	if h.Forbidden == "" {
-		t.Skip("no name is forbidden")
+		t.Skip("n/a: no name is forbidden")
 	}
 	refuseOne(t, h, h.Create(t), func(m *postrider.Message) { m.Topic = h.Forbidden })
 }

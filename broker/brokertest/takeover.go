@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/need"
 )
 
 // victimEnv tells a process of this test that it is the consumer to be killed, and what it has to do.
@@ -59,15 +60,17 @@ func testOrderAfterKill(t *testing.T, h Harness) { testTakeover(t, h, func(*test
 
 // testOrderAfterKillOfBoth also kills the server.
 func testOrderAfterKillOfBoth(t *testing.T, h Harness) {
-	if h.Restart == nil || os.Getenv("POSTRIDER_LONG") == "" {
-		t.Skip("the server cannot be restarted here, or POSTRIDER_LONG is not set")
-	}
+	h.needsRestart(t)
+	need.Long(t, "restarts the server between two takeovers")
 	testTakeover(t, h, h.Restart)
 }
 
 func testTakeover(t *testing.T, h Harness, afterKill func(*testing.T)) {
 	if h.Unordered || h.Member == nil {
-		t.Skip("keeps no order, or its consumers cannot be killed")
+		t.Skip("n/a: keeps no order, or its consumers cannot be killed")
+	}
+	if h.SlowTakeover {
+		need.Long(t, "others take long to find out that a consumer is dead")
 	}
 	if spec := os.Getenv(victimEnv); spec != "" {
 		h.beVictim(t, spec)

@@ -9,6 +9,7 @@ import (
 )
 
 func TestURL(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		url, user, password string
 		brokers             []string
@@ -30,6 +31,7 @@ func TestURL(t *testing.T) {
 }
 
 func TestBadURLs(t *testing.T) {
+	t.Parallel()
 	for _, url := range []string{"", "kafka://", "kafka://a:1,,b:2", "kafka://a:1?tls=true", "kafka://a:1/topic", "kafka://%zz:x@a", "a:1"} {
 		cfg := Config{URL: url}
 		if _, err := cfg.prepare(); err == nil {
@@ -39,6 +41,7 @@ func TestBadURLs(t *testing.T) {
 }
 
 func TestMistakesAreReportedAtOnce(t *testing.T) {
+	t.Parallel()
 	_, err := NewConsumer(Config{URL: "http://user:hunter2@x", Compression: "rar", MaxBytes: 5, SASL: "magic"})
 	if err == nil {
 		t.Fatal("no error")

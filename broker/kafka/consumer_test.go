@@ -84,6 +84,7 @@ func (c *collector) wait(t *testing.T, n int) {
 
 // TestMembersComeAndGo lets a second member join and the first one leave while messages flow: nothing is lost.
 func TestMembersComeAndGo(t *testing.T) {
+	t.Parallel()
 	topic := newTopic(t, nil)
 	p := open1(t, Config{URL: "kafka://" + server(t)})
 	cfg := Config{URL: "kafka://" + server(t), Name: topic, Group: topic}
@@ -123,6 +124,7 @@ func TestMembersComeAndGo(t *testing.T) {
 
 // TestConsumerEndsInAnOutage stops a consumer that cannot reach the broker any more.
 func TestConsumerEndsInAnOutage(t *testing.T) {
+	t.Parallel()
 	topic := newTopic(t, nil)
 	p := open1(t, Config{URL: "kafka://" + server(t)})
 	proxy := flaky.Listen(t, server(t))
@@ -142,6 +144,7 @@ func TestConsumerEndsInAnOutage(t *testing.T) {
 
 // TestNoCloudEvent receives a record that claims to be a CloudEvent and is none: it comes as it is.
 func TestNoCloudEvent(t *testing.T) {
+	t.Parallel()
 	topic := newTopic(t, nil)
 	s := open1(t, Config{URL: "kafka://" + server(t)}).take()
 	defer s.close()

@@ -16,6 +16,7 @@ var _ reconcile.Holder = (*Publisher)(nil)
 
 // TestHolds holds that what a topic lacks is told, and nothing else: neither what it has under another ID, nor what it has dropped.
 func TestHolds(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"cloudevents", "cloudevents-structured", "raw"} {
 		t.Run(format, func(t *testing.T) {
 			topic := newTopic(t, map[string]string{"partitions": "3"})

@@ -99,6 +99,7 @@ func receive(t *testing.T, topic string, want int) (receipts int) {
 // TestOrderUnderResets cuts all connections again and again while four lanes publish: once with time to find out what
 // became of each batch, and once with so little that many are given up with an unknown outcome.
 func TestOrderUnderResets(t *testing.T) {
+	t.Parallel()
 	for _, timeout := range []time.Duration{30 * time.Second, 150 * time.Millisecond} {
 		t.Run(timeout.String(), func(t *testing.T) { testOrderUnderResets(t, timeout) })
 	}
@@ -155,6 +156,7 @@ func testOrderUnderResets(t *testing.T, timeout time.Duration) {
 // TestKeyAcrossTopics sends one key to two topics, one of which is missing: nothing of the key is accepted behind the
 // message that is refused, and other keys are not harmed.
 func TestKeyAcrossTopics(t *testing.T) {
+	t.Parallel()
 	one, two := newTopic(t, nil), newTopic(t, nil)
 	p := open1(t, Config{URL: "kafka://" + server(t)})
 	msgs := []postrider.Message{
@@ -179,6 +181,7 @@ func expectClasses(t *testing.T, errs []error, want []postrider.Class) {
 }
 
 func TestOnlyWhatIsDoneIsCommitted(t *testing.T) {
+	t.Parallel()
 	client, err := kgo.NewClient() // which has no group and forgets what is marked
 	if err != nil {
 		t.Fatal(err)

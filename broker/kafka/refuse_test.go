@@ -51,6 +51,7 @@ func alter(t *testing.T, p *Publisher, topic, name, value string) {
 // TestTopicTakesLess publishes to a topic that takes less than what is configured: the whole batch is refused, and only
 // the message to blame fails.
 func TestTopicTakesLess(t *testing.T) {
+	t.Parallel()
 	topic := newTopic(t, map[string]string{"partitions": "1"})
 	p := open1(t, Config{URL: "kafka://" + server(t)})
 	alter(t, p, topic, "max.message.bytes", "20000")
@@ -81,6 +82,7 @@ func TestTopicTakesLess(t *testing.T) {
 
 // TestCompactedTopicWantsKeys publishes a message without a key where one is needed.
 func TestCompactedTopicWantsKeys(t *testing.T) {
+	t.Parallel()
 	topic := newTopic(t, map[string]string{"partitions": "1"})
 	p := open1(t, Config{URL: "kafka://" + server(t)})
 	alter(t, p, topic, "cleanup.policy", "compact")
@@ -96,6 +98,7 @@ func grown(p *Publisher, topic string) any {
 }
 
 func TestGrowthIsLoggedOnce(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	topic := newTopic(t, map[string]string{"partitions": "2"})
 	p := open1(t, Config{URL: "kafka://" + server(t), Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -116,6 +119,7 @@ func TestGrowthIsLoggedOnce(t *testing.T) {
 }
 
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	topic := newTopic(t, nil)
 	p := open1(t, Config{URL: "kafka://" + server(t)})
 	alter(t, p, topic, "unclean.leader.election.enable", "true")
@@ -139,6 +143,7 @@ func TestInspect(t *testing.T) {
 }
 
 func TestClassify(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		err      error
 		forTopic bool // before there was a partition

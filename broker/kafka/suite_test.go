@@ -3,16 +3,16 @@ package kafka
 import (
 	"context"
 	"net"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/internal/need"
 )
 
-func server(t testing.TB) string { return brokertest.Env(t, "POSTRIDER_TEST_KAFKA", "kafka") }
+func server(t testing.TB) string { return need.Env(t, "POSTRIDER_TEST_KAFKA", "kafka") }
 
 // to returns a way to connect that ends at the address, whatever the brokers say about where they are.
 func to(address string) dialFunc {
@@ -44,7 +44,22 @@ func newTopic(t testing.TB, values map[string]string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { remove(t, name) })
-	return name
+	// The server says yes before all of it knows the topic.
+	a, err := newAdmin(Config{URL: "kafka://" + server(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	for {
+		if found, err := a.ListTopics(ctx, name); err == nil && found.Error() == nil && len(found) == 1 {
+			return name
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the server does not get to know %s", name)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 func remove(t testing.TB, topic string) {
@@ -61,6 +76,8 @@ func remove(t testing.TB, topic string) {
 }
 
 func TestSuite(t *testing.T) {
+	const service = "kafka@crash"
+	need.Own(t, service)
 	brokertest.Run(t, func(t *testing.T) brokertest.Harness {
 		address := server(t)
 		consume := func(t *testing.T, name, group string, limit int) postrider.Consumer {
@@ -70,7 +87,7 @@ func TestSuite(t *testing.T) {
 			}
 			return c
 		}
-		harness := brokertest.Harness{
+		return brokertest.Harness{
 			Server: address,
 			// Offsets are remembered for whole partitions. With this many, the key of the message that the suite leaves
 			// unfinished shares its partition with none behind it.
@@ -83,15 +100,10 @@ func TestSuite(t *testing.T) {
 				return p
 			},
 			Consumer: consume,
-			Restart: func(t *testing.T) {
-				brokertest.Services(t, "kill", "kafka")
-				brokertest.Services(t, "start", "kafka")
-			},
-			Abilities: brokertest.Abilities{MaxPayload: 1_500_000, Missing: "no-such-topic"},
+			Member:   consume,
+			Restart:  func(t *testing.T) { need.Restart(t, service) },
+			// The brokers take a quarter of a minute to find out that a member is dead.
+			Abilities: brokertest.Abilities{MaxPayload: 1_500_000, Missing: "no-such-topic", SlowTakeover: true},
 		}
-		if os.Getenv("POSTRIDER_LONG") != "" { // the brokers take a quarter of a minute to find out that a member is dead
-			harness.Member = consume
-		}
-		return harness
 	})
 }

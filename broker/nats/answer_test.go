@@ -9,6 +9,7 @@ import (
 )
 
 func TestReadAnswer(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		answer string
 		stored bool

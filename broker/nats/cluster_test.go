@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/nats"
+	"github.com/postrider/postrider/internal/need"
 )
 
 // TestLeaderDies kills the leader of a stream with three replicas under load: what was confirmed is there, the keys are
 // in order, and no message is refused while there is no leader.
 func TestLeaderDies(t *testing.T) {
-	url := brokertest.Env(t, "POSTRIDER_TEST_NATS_CLUSTER", "nats-cluster")
+	need.Own(t, "nats-cluster")
+	url := need.Env(t, "POSTRIDER_TEST_NATS_CLUSTER", "nats-cluster")
 	for _, atomically := range []bool{false, true} {
 		t.Run(fmt.Sprintf("atomic=%v", atomically), func(t *testing.T) {
 			name := create(t, url, atomically, 3)
@@ -28,10 +29,10 @@ func TestLeaderDies(t *testing.T) {
 			load.waitFor(t, 500)
 			leader := leaderOf(t, url, name)
 			node := "nats-cluster" + strings.TrimPrefix(leader, "n")
-			t.Cleanup(func() { brokertest.Services(t, "start", node) })
-			brokertest.Services(t, "kill", node)
+			t.Cleanup(func() { need.Services(t, "start", node) })
+			need.Services(t, "kill", node)
 			load.waitFor(t, 500)
-			brokertest.Services(t, "start", node)
+			need.Services(t, "start", node)
 			load.waitFor(t, 500)
 			confirmed := load.stop()
 

@@ -17,6 +17,7 @@ func gateWith(pending, open int, now time.Time) *gate {
 }
 
 func TestGateIsOpenWhenNobodyElseHoldsMessages(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	g := gateWith(3, 3, now)
 	for number := uint64(8); number < 20; number++ {
@@ -27,6 +28,7 @@ func TestGateIsOpenWhenNobodyElseHoldsMessages(t *testing.T) {
 }
 
 func TestGateWaitsForTheDead(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	g := gateWith(3, 1, now)
 	if !g.closed() || !g.due(now) {
@@ -48,6 +50,7 @@ func TestGateWaitsForTheDead(t *testing.T) {
 }
 
 func TestGateDoesNotWaitForTheLivingForever(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	g := gateWith(3, 1, now)
 	now = now.Add(16 * time.Second)
@@ -72,6 +75,7 @@ func TestGateDoesNotWaitForTheLivingForever(t *testing.T) {
 }
 
 func TestGateHoldsNotTooMuch(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	g := gateWith(3, 1, now)
 	for sequence := range uint64(mostWaiting) {
@@ -83,6 +87,7 @@ func TestGateHoldsNotTooMuch(t *testing.T) {
 }
 
 func TestPositionsAreInTheOrderOfTheStream(t *testing.T) {
+	t.Parallel()
 	got := []position{{3, 1}, {1, 9}, {2, 5}} // clocks can go back
 	slices.SortFunc(got, position.compare)
 	if want := []position{{1, 9}, {2, 5}, {3, 1}}; !slices.Equal(got, want) {

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/brokertest/flaky"
 	"github.com/postrider/postrider/broker/nats"
+	"github.com/postrider/postrider/internal/need"
 )
 
 // process is a running consumer.
@@ -84,8 +84,9 @@ func quick(context.Context, postrider.Message) error { return nil }
 // TestOrderOverConnections resets the connection of a consumer again and again. What the server had sent and did not
 // arrive comes later, and must not be overtaken.
 func TestOrderOverConnections(t *testing.T) {
+	t.Parallel()
 	const keys, each, all = 5, 300, 1500
-	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	name := create(t, url, false, 1)
 	pub := publisher(t, nats.Config{URL: url})
 	defer pub.Close()
@@ -128,7 +129,8 @@ func TestOrderOverConnections(t *testing.T) {
 // TestLivingProcessesDoNotStarve lets one process hold a message for long. Another one works on, and says once that
 // there is no order among the two.
 func TestLivingProcessesDoNotStarve(t *testing.T) {
-	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	t.Parallel()
+	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	name := create(t, url, false, 1)
 	pub := publisher(t, nats.Config{URL: url})
 	defer pub.Close()
@@ -179,7 +181,8 @@ func TestLivingProcessesDoNotStarve(t *testing.T) {
 
 // TestHandedOverAtOnce stops a consumer with messages in its hands. The next does not have to wait for leases.
 func TestHandedOverAtOnce(t *testing.T) {
-	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	t.Parallel()
+	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	name := create(t, url, false, 1)
 	pub := publisher(t, nats.Config{URL: url})
 	defer pub.Close()

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/nats"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/reconcile"
 	"github.com/postrider/postrider/wire"
 )
@@ -20,7 +20,8 @@ var _ reconcile.Holder = (*nats.Publisher)(nil)
 
 // TestHolds holds that what a stream lacks is told, and nothing else: neither what it has under another ID, nor what it has dropped.
 func TestHolds(t *testing.T) {
-	server := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	t.Parallel()
+	server := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	for _, format := range []string{"cloudevents", "cloudevents-structured", "raw"} {
 		t.Run(format, func(t *testing.T) {
 			subject := create(t, server, false, 1)

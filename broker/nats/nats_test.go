@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/nats"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/wire"
 )
 
@@ -48,7 +48,8 @@ func expectClass(t *testing.T, p *nats.Publisher, m postrider.Message, good stri
 
 // TestRefused holds that nothing is sent which NATS would change, drop, or obey.
 func TestRefused(t *testing.T) {
-	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	t.Parallel()
+	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	for _, atomically := range []bool{false, true} {
 		good := create(t, url, atomically, 1)
 		p := publisher(t, nats.Config{URL: url, Stream: streamOf(good, atomically), Atomic: atomically})
@@ -65,7 +66,8 @@ func TestRefused(t *testing.T) {
 }
 
 func TestStreamLimits(t *testing.T) {
-	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	t.Parallel()
+	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	good := create(t, url, true, 1)
 	small := addStream(t, url, func(c *jetstream.StreamConfig) { c.MaxMsgSize, c.AllowAtomicPublish = 1000, true })
 	full := addStream(t, url, func(c *jetstream.StreamConfig) {
@@ -96,7 +98,8 @@ func TestStreamLimits(t *testing.T) {
 
 // TestStreamDeleted deletes a stream under a publisher that has used it.
 func TestStreamDeleted(t *testing.T) {
-	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	t.Parallel()
+	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	for _, atomically := range []bool{false, true} {
 		gone := addStream(t, url, func(c *jetstream.StreamConfig) { c.AllowAtomicPublish = atomically })
 		p := publisher(t, nats.Config{URL: url, Stream: streamOf(gone, atomically), Atomic: atomically})
@@ -130,7 +133,8 @@ func expectNeighbour(t *testing.T, p postrider.Publisher, atomically bool, bad, 
 
 // TestBatchesNotAllowed sends to a stream that takes no batches: one by one, and in order.
 func TestBatchesNotAllowed(t *testing.T) {
-	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	t.Parallel()
+	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	name := create(t, url, false, 1)
 	p := publisher(t, nats.Config{URL: url, Stream: streamOf(name, true), Atomic: true})
 	defer p.Close()
@@ -146,7 +150,8 @@ func TestBatchesNotAllowed(t *testing.T) {
 
 // TestBatchWithRepetitions sends atomic batches that overlap: a stream refuses them as a whole, the publisher must not.
 func TestBatchWithRepetitions(t *testing.T) {
-	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	t.Parallel()
+	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	name := create(t, url, true, 1)
 	p := publisher(t, nats.Config{URL: url, Stream: streamOf(name, true), Atomic: true})
 	defer p.Close()
@@ -195,7 +200,8 @@ func receive(t *testing.T, c *nats.Consumer) postrider.Message {
 }
 
 func TestRawKeepsTheKey(t *testing.T) {
-	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	t.Parallel()
+	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	name := create(t, url, false, 1)
 	p := publisher(t, nats.Config{URL: url, Format: wire.Raw})
 	defer p.Close()
@@ -210,7 +216,8 @@ func TestRawKeepsTheKey(t *testing.T) {
 }
 
 func TestNotACloudEvent(t *testing.T) {
-	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	t.Parallel()
+	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	name := create(t, url, false, 1)
 	p := publisher(t, nats.Config{URL: url, Format: wire.Raw})
 	defer p.Close()
@@ -226,7 +233,8 @@ func TestNotACloudEvent(t *testing.T) {
 }
 
 func TestConsumerOfAnotherSubject(t *testing.T) {
-	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	t.Parallel()
+	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	name := addStream(t, url, func(c *jetstream.StreamConfig) { c.Subjects = append(c.Subjects, c.Name+".more") })
 	p := publisher(t, nats.Config{URL: url})
 	defer p.Close()
@@ -241,7 +249,8 @@ func TestConsumerOfAnotherSubject(t *testing.T) {
 }
 
 func TestInspect(t *testing.T) {
-	url := brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	t.Parallel()
+	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	bad := addStream(t, url, func(c *jetstream.StreamConfig) {
 		c.Storage, c.MaxMsgs, c.MaxAge, c.Duplicates = jetstream.MemoryStorage, 10, time.Hour, time.Second
 	})
@@ -261,6 +270,7 @@ func TestInspect(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
+	t.Parallel()
 	_, err := nats.NewPublisher(nats.Config{URL: "nats://u:secret@%zz", InFlight: -1, Group: "a b", Atomic: true, Format: "odd", CredentialsFile: "/nowhere"})
 	for _, want := range []string{"URL", "InFlight", "Group", "Atomic", "format", "CredentialsFile"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -280,7 +290,8 @@ func TestConfig(t *testing.T) {
 
 // TestWrongPassword holds that who cannot log in is down, and that nothing tells the password.
 func TestWrongPassword(t *testing.T) {
-	server := strings.TrimPrefix(brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats"), "nats://")
+	t.Parallel()
+	server := strings.TrimPrefix(need.Env(t, "POSTRIDER_TEST_NATS", "nats"), "nats://")
 	p := publisher(t, nats.Config{URL: "nats://postrider:s3cret@" + server})
 	defer p.Close()
 	err := errors.Join(p.Publish(t.Context(), []postrider.Message{event("a", "b", 0)})...)

@@ -7,14 +7,14 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
-	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/nats"
+	"github.com/postrider/postrider/internal/need"
 )
 
 // BenchmarkPublish compares eight senders of 500 messages at a time with the client alone, and one sender of a hot key: a
 // message at a time, or an atomic batch.
 func BenchmarkPublish(b *testing.B) {
-	url := brokertest.Env(b, "POSTRIDER_TEST_NATS", "nats")
+	url := need.Env(b, "POSTRIDER_TEST_NATS", "nats")
 	b.Run("bare", func(b *testing.B) {
 		driver, err := broker.Lookup("nats")
 		if err != nil {

@@ -12,12 +12,17 @@ import (
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/nats"
+	"github.com/postrider/postrider/internal/need"
 )
 
-func TestSuite(t *testing.T) { runSuite(t, false) }
+func TestSuite(t *testing.T) {
+	runSuite(t, false)
+}
 
 func runSuite(t *testing.T, atomically bool) {
-	server := strings.TrimPrefix(brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats"), "nats://")
+	const service = "nats@crash"
+	need.Own(t, service)
+	server := strings.TrimPrefix(need.Env(t, "POSTRIDER_TEST_NATS", service), "nats://")
 	one := "" // stream of all subjects, where a publisher has but one
 	if atomically {
 		one = fmt.Sprintf("suite-%d", time.Now().UnixNano())
@@ -40,10 +45,7 @@ func runSuite(t *testing.T, atomically bool) {
 					URL: "nats://" + server, Name: name, Group: strings.ReplaceAll(group+"-"+name, ".", "_"), InFlight: limit,
 				})
 			},
-			Restart: func(t *testing.T) {
-				brokertest.Services(t, "kill", "nats")
-				brokertest.Services(t, "start", "nats")
-			},
+			Restart: func(t *testing.T) { need.Restart(t, service) },
 			Abilities: brokertest.Abilities{
 				MaxPayload:     3 << 19, // a server takes 1 MiB with the headers
 				Missing:        "missing.stream",
@@ -112,4 +114,6 @@ func consumer(t testing.TB, c nats.Config) *nats.Consumer {
 	return con
 }
 
-func TestSuiteAtomic(t *testing.T) { runSuite(t, true) }
+func TestSuiteAtomic(t *testing.T) {
+	runSuite(t, true)
+}

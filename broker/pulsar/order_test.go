@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/brokertest/flaky"
+	"github.com/postrider/postrider/internal/need"
 )
 
 // TestOrderThroughResets resets connections under publications from several goroutines, each with a key of its own and
 // many of its messages in flight: behind a failure nothing is confirmed, and first receipts are in order.
 func TestOrderThroughResets(t *testing.T) {
+	t.Parallel()
 	const lanes, calls, size = 4, 20, 100
 	topic := createTopic(t)
-	proxy := flaky.Listen(t, strings.TrimPrefix(brokertest.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar"), "pulsar://"))
+	proxy := flaky.Listen(t, strings.TrimPrefix(need.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar"), "pulsar://"))
 	p := open(t, func(c *Config) { c.URL = "pulsar://" + proxy.Addr() })
 	var run sync.WaitGroup
 	for lane := range lanes {
@@ -88,7 +89,7 @@ type receipt struct {
 func receiveAll(t *testing.T, topic string, want int) []receipt {
 	t.Helper()
 	c, err := NewConsumer(Config{
-		URL: brokertest.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar"), Name: topic, Group: "reader",
+		URL: need.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar"), Name: topic, Group: "reader",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -117,6 +118,7 @@ func receiveAll(t *testing.T, topic string, want int) []receipt {
 
 // TestBehindALargeMessage sends messages of one key behind large ones, of which one is too large with its headers only.
 func TestBehindALargeMessage(t *testing.T) {
+	t.Parallel()
 	topic := createTopic(t)
 	p := open(t, nil)
 	var msgs []postrider.Message

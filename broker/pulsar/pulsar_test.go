@@ -10,13 +10,15 @@ import (
 	"time"
 
 	apache "github.com/apache/pulsar-client-go/pulsar"
+
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
-	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/brokertest/flaky"
+	"github.com/postrider/postrider/internal/need"
 )
 
 func TestConfigMistakes(t *testing.T) {
+	t.Parallel()
 	_, err := NewPublisher(Config{
 		URL: "pulsar://joe:secret@host:6650", Namespace: "one", Token: "t", TokenFile: "f", AdminURL: "host:80",
 		IdleTimeout: -1, OperationTimeout: -1, Format: "xml",
@@ -38,6 +40,7 @@ func TestConfigMistakes(t *testing.T) {
 }
 
 func TestTopicName(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]string{
 		"orders":                      "persistent://acme/shop/orders",
 		"a/b/c":                       "persistent://a/b/c",
@@ -60,7 +63,7 @@ func TestTopicName(t *testing.T) {
 
 func open(t *testing.T, change func(*Config)) *Publisher {
 	t.Helper()
-	cfg := Config{URL: brokertest.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar")}
+	cfg := Config{URL: need.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar")}
 	if change != nil {
 		change(&cfg)
 	}
@@ -80,6 +83,7 @@ func message(topic, key, text string) postrider.Message {
 
 // TestNothingBehindAFailureElsewhere holds order for a key whose messages go to different topics.
 func TestNothingBehindAFailureElsewhere(t *testing.T) {
+	t.Parallel()
 	good := createTopic(t)
 	p := open(t, nil)
 	errs := p.Publish(t.Context(), []postrider.Message{
@@ -102,6 +106,7 @@ func TestNothingBehindAFailureElsewhere(t *testing.T) {
 
 // TestIdleTopicIsClosed publishes again to topics that were closed because they were not in use.
 func TestIdleTopicIsClosed(t *testing.T) {
+	t.Parallel()
 	p := open(t, func(c *Config) { c.IdleTimeout = time.Millisecond })
 	topics := []string{createTopic(t), createTopic(t)}
 	for round := range 3 {
@@ -132,8 +137,9 @@ func TestIdleTopicIsClosed(t *testing.T) {
 // TestNothingIsSentLater gives a publication up while the broker is silent: what it may still have sent comes before
 // everything that is published afterwards, and its order is kept.
 func TestNothingIsSentLater(t *testing.T) {
+	t.Parallel()
 	topic := createTopic(t)
-	server := strings.TrimPrefix(brokertest.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar"), "pulsar://")
+	server := strings.TrimPrefix(need.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar"), "pulsar://")
 	proxy := flaky.Listen(t, server)
 	p := open(t, func(c *Config) { c.URL = "pulsar://" + proxy.Addr() })
 	if errs := p.Publish(t.Context(), []postrider.Message{message(topic, "k", "first")}); errs != nil {
@@ -161,7 +167,7 @@ func TestNothingIsSentLater(t *testing.T) {
 func receive(t *testing.T, topic string, limit int, last string) []string {
 	t.Helper()
 	c, err := NewConsumer(Config{
-		URL: brokertest.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar"), Name: topic, Group: "reader", InFlight: limit,
+		URL: need.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar"), Name: topic, Group: "reader", InFlight: limit,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -185,8 +191,9 @@ func receive(t *testing.T, topic string, limit int, last string) []string {
 
 // TestUndecodable receives what claims to be a CloudEvent and is none.
 func TestUndecodable(t *testing.T) {
+	t.Parallel()
 	topic := createTopic(t)
-	client, err := apache.NewClient(apache.ClientOptions{URL: brokertest.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar")})
+	client, err := apache.NewClient(apache.ClientOptions{URL: need.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,12 +213,13 @@ func TestUndecodable(t *testing.T) {
 }
 
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	topic := createTopic(t)
 	in, err := open(t, nil).Inspect(t.Context(), []string{topic})
 	if err != nil || len(in.Warnings) != 1 || !strings.Contains(in.Warnings[0].Remedy, "admin_url") {
 		t.Errorf("without an admin URL: got %+v and %v", in, err)
 	}
-	p := open(t, func(c *Config) { c.AdminURL = brokertest.Env(t, "POSTRIDER_TEST_PULSAR_HTTP", "pulsar") })
+	p := open(t, func(c *Config) { c.AdminURL = need.Env(t, "POSTRIDER_TEST_PULSAR_HTTP", "pulsar") })
 	in, err = p.Inspect(t.Context(), []string{topic, "no-such-topic", "a/b"})
 	if err != nil {
 		t.Fatal(err)
@@ -236,6 +244,7 @@ func TestInspect(t *testing.T) {
 
 // TestPartitions holds that the keys of a partitioned topic keep their order, and that none is lost.
 func TestPartitions(t *testing.T) {
+	t.Parallel()
 	for name, keyBased := range map[string]bool{"MixedBatches": false, "KeyBasedBatches": true} {
 		t.Run(name, func(t *testing.T) { testPartitions(t, keyBased) })
 	}
@@ -244,14 +253,19 @@ func TestPartitions(t *testing.T) {
 func testPartitions(t *testing.T, keyBased bool) {
 	d, s := settings(t, "", nil)
 	topic := createTopic(t) + "-parts"
-	address := brokertest.Env(t, "POSTRIDER_TEST_PULSAR_HTTP", "pulsar") + "/admin/v2/persistent/public/default/" + topic + "/partitions"
+	address := need.Env(t, "POSTRIDER_TEST_PULSAR_HTTP", "pulsar") + "/admin/v2/persistent/public/default/" + topic + "/partitions"
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, address, strings.NewReader("3"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if answer, err := http.DefaultClient.Do(req); err != nil || answer.StatusCode/100 != 2 {
-		t.Fatalf("got %v and %v", answer, err)
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode/100 != 2 {
+		t.Fatalf("got %v", answer)
 	}
 	for range 2 { // one that is there is left as it is
 		if err := d.Create(t.Context(), s, topic); err != nil {
@@ -298,6 +312,7 @@ func testPartitions(t *testing.T, keyBased bool) {
 }
 
 func TestBare(t *testing.T) {
+	t.Parallel()
 	d, s := settings(t, "", nil)
 	topic := createTopic(t)
 	if err := d.Bare(t.Context(), s, broker.Load{Name: topic, Messages: 5000, Size: 10, Keys: 7}); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/internal/need"
 )
 
 var names atomic.Int64
@@ -17,7 +18,7 @@ var names atomic.Int64
 // settings returns a driver and the settings for the server at an address, or for the one under test if it is empty.
 func settings(t testing.TB, address string, values map[string]string) (broker.Driver, *broker.Settings) {
 	t.Helper()
-	server := brokertest.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar")
+	server := need.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar")
 	if address != "" {
 		server = "pulsar://" + address
 	}
@@ -39,6 +40,10 @@ func createTopic(t testing.TB) string {
 }
 
 func TestSuite(t *testing.T) {
+	const service = "pulsar@crash"
+	if need.IsLong() {
+		need.Own(t, service)
+	}
 	brokertest.Run(t, func(t *testing.T) brokertest.Harness {
 		subscribe := func(t *testing.T, name, group string, limit int) postrider.Consumer {
 			d, s := settings(t, "", map[string]string{"name": name, "group": group, "in_flight": fmt.Sprint(limit)})
@@ -48,8 +53,8 @@ func TestSuite(t *testing.T) {
 			}
 			return c
 		}
-		harness := brokertest.Harness{
-			Server: strings.TrimPrefix(brokertest.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar"), "pulsar://"),
+		return brokertest.Harness{
+			Server: strings.TrimPrefix(need.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar"), "pulsar://"),
 			Create: func(t *testing.T) string { return createTopic(t) },
 			Publisher: func(t *testing.T, address string) postrider.Publisher {
 				d, s := settings(t, address, nil)
@@ -61,17 +66,12 @@ func TestSuite(t *testing.T) {
 			},
 			Consumer: subscribe,
 			Member:   subscribe,
+			Restart:  func(t *testing.T) { need.Restart(t, service) },
 			Abilities: brokertest.Abilities{
-				MaxPayload: 6 << 20,
-				Missing:    "persistent://no-such/tenant/x",
+				MaxPayload:  6 << 20,
+				Missing:     "persistent://no-such/tenant/x",
+				SlowRestart: true, // half a minute
 			},
 		}
-		if os.Getenv("POSTRIDER_LONG") != "" { // it takes the server half a minute to start
-			harness.Restart = func(t *testing.T) {
-				brokertest.Services(t, "kill", "pulsar")
-				brokertest.Services(t, "start", "pulsar")
-			}
-		}
-		return harness
 	})
 }

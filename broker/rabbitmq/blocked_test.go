@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/need"
 )
 
 // TestBlockedServer raises the server's memory alarm: it stops to read from those who publish.
 func TestBlockedServer(t *testing.T) {
+	need.Own(t, "rabbitmq@crash")
 	name := newQueue(t, nil)
 	p := publisher(t, nil)
 	var msgs []postrider.Message

@@ -17,6 +17,7 @@ import (
 )
 
 func TestConfigReportsAllMistakes(t *testing.T) {
+	t.Parallel()
 	_, err := rabbitmq.NewPublisher(rabbitmq.Config{
 		URL: "amqp://user:canary@local host", Exchange: strings.Repeat("x", 256), MaxBytes: -1, InFlight: -1, Format: "xml",
 	})
@@ -40,6 +41,7 @@ func TestConfigReportsAllMistakes(t *testing.T) {
 }
 
 func TestDriver(t *testing.T) {
+	t.Parallel()
 	d, err := broker.ForURL(address(t))
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +114,7 @@ func receive(t *testing.T, c postrider.Consumer, n int) []postrider.Message {
 
 // TestForeignMessages has senders that know nothing of us.
 func TestForeignMessages(t *testing.T) {
+	t.Parallel()
 	name := newQueue(t, nil)
 	admin(t, func(ch *amqp.Channel) error {
 		for _, p := range []amqp.Publishing{
@@ -139,6 +142,7 @@ func TestForeignMessages(t *testing.T) {
 
 // TestProperties looks at a message with the plain client.
 func TestProperties(t *testing.T) {
+	t.Parallel()
 	for _, format := range wire.Formats() {
 		name := newQueue(t, nil)
 		p := publisher(t, func(c *rabbitmq.Config) { c.Format = format })

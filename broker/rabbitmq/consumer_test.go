@@ -17,6 +17,7 @@ import (
 // TestSingleActiveConsumer lets a consumer stand by while another one works, and breaks the other one's connection: the
 // one that stood by goes on with what was not acknowledged, in order.
 func TestSingleActiveConsumer(t *testing.T) {
+	t.Parallel()
 	name := newName()
 	admin(t, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(name, true, false, false, false, amqp.Table{"x-single-active-consumer": true})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/rabbitmq"
+	"github.com/postrider/postrider/internal/need"
 )
 
 // newExchange makes an exchange, with a queue that gets everything of it.
@@ -48,6 +49,7 @@ func newUser(t *testing.T, configure, write, read string) (name, address2 string
 // TestServerRefusesTheSize has messages that pass the publisher's check and not the server's: each costs the channel,
 // and must not cost its neighbours.
 func TestServerRefusesTheSize(t *testing.T) {
+	need.Own(t, "rabbitmq@crash")
 	ctl(t, "eval", "application:set_env(rabbit, max_message_size, 65536).")
 	t.Cleanup(func() { ctl(t, "eval", "application:set_env(rabbit, max_message_size, 134217728).") })
 	name := newQueue(t, nil)
@@ -69,6 +71,7 @@ func TestServerRefusesTheSize(t *testing.T) {
 }
 
 func TestForbiddenTopic(t *testing.T) {
+	t.Parallel()
 	exchange, queue := newExchange(t)
 	user, url := newUser(t, "", ".*", "")
 	ctl(t, "set_topic_permissions", user, exchange, "^allowed", ".*")
@@ -88,6 +91,7 @@ func TestForbiddenTopic(t *testing.T) {
 // TestExchangeNotUsable holds that an exchange that is missing or forbidden is no fault of any message, and that it is
 // found when it is there.
 func TestExchangeNotUsable(t *testing.T) {
+	t.Parallel()
 	exchange, queue := newExchange(t)
 	user, url := newUser(t, "", "^$", "")
 	p := publisher(t, func(c *rabbitmq.Config) { c.URL, c.Exchange = url, exchange })
@@ -130,6 +134,7 @@ func TestExchangeNotUsable(t *testing.T) {
 
 // TestFullQueue has a queue that rejects: that is no reason to give a message up.
 func TestFullQueue(t *testing.T) {
+	t.Parallel()
 	name := newName()
 	admin(t, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(name, true, false, false, false, amqp.Table{"x-max-length": 2, "x-overflow": "reject-publish"})
@@ -151,6 +156,7 @@ func TestFullQueue(t *testing.T) {
 // TestRejectedIsNotConfirmed has a queue that takes some messages and rejects others between them: the client's
 // NotifyPublish reports many of the rejected ones as confirmed.
 func TestRejectedIsNotConfirmed(t *testing.T) {
+	t.Parallel()
 	name := newName()
 	admin(t, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(name, true, false, false, false, amqp.Table{"x-max-length": 20, "x-overflow": "reject-publish"})
@@ -206,6 +212,7 @@ func TestRejectedIsNotConfirmed(t *testing.T) {
 
 // TestWhatDoesNotFitTheProtocol has messages that the client would break its connection with.
 func TestWhatDoesNotFitTheProtocol(t *testing.T) {
+	t.Parallel()
 	name := newQueue(t, nil)
 	p := publisher(t, nil)
 	long := strings.Repeat("x", 256)

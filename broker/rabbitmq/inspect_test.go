@@ -19,6 +19,7 @@ func dangers(i postrider.Inspection) string {
 }
 
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	name := newQueue(t, nil)
 	p := publisher(t, nil)
 	got, err := p.Inspect(t.Context(), []string{name, "test-missing"})

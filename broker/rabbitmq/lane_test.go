@@ -41,6 +41,7 @@ func fates(t *testing.T, l *lane) []error {
 
 // TestStall has a process that stood still: the client may have dropped a return.
 func TestStall(t *testing.T) {
+	t.Parallel()
 	l, _ := flying(time.Now().Add(-2 * stall))
 	for i, err := range fates(t, l) {
 		if !errors.Is(err, errStalled) || postrider.ClassOf(err) != postrider.ClassUnknown {
@@ -50,6 +51,7 @@ func TestStall(t *testing.T) {
 }
 
 func TestReturnOfNothing(t *testing.T) {
+	t.Parallel()
 	l, returns := flying(time.Now())
 	defer close(returns)
 	returns <- amqp.Return{MessageId: "b", RoutingKey: "q"}
@@ -63,6 +65,7 @@ func TestReturnOfNothing(t *testing.T) {
 
 // TestStuckWrite has a peer that does not read.
 func TestStuckWrite(t *testing.T) {
+	t.Parallel()
 	a, b := net.Pipe()
 	defer b.Close()
 	s := socket{a, 10 * time.Millisecond}

@@ -2,7 +2,6 @@ package rabbitmq_test
 
 import (
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,13 +11,15 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/rabbitmq"
+	"github.com/postrider/postrider/internal/need"
 )
 
 // TestReturnsAreSeenBeforeConfirms mixes messages that no queue takes into many publications at once: the server
 // confirms those too, after it has returned them.
 func TestReturnsAreSeenBeforeConfirms(t *testing.T) {
+	t.Parallel()
 	total := 50_000
-	if os.Getenv("POSTRIDER_LONG") != "" {
+	if need.IsLong() {
 		total = 1_000_000
 	}
 	name := newName() // not durable, and forgetful: only the routing counts here
@@ -83,6 +84,7 @@ func event(name, key string) postrider.Message {
 
 // TestNothingBehindAReturn sends one key to several queues, one of which is missing.
 func TestNothingBehindAReturn(t *testing.T) {
+	t.Parallel()
 	name := newQueue(t, nil)
 	p := publisher(t, func(c *rabbitmq.Config) { c.Pipeline = true })
 	msgs := []postrider.Message{
@@ -108,6 +110,7 @@ func expectClasses(t *testing.T, errs []error, want []postrider.Class) {
 // TestQueueOfANodeThatIsDown takes a queue away as the loss of its node does: its messages are not to be refused for
 // good.
 func TestQueueOfANodeThatIsDown(t *testing.T) {
+	t.Parallel()
 	name := newQueue(t, map[string]string{"queue_type": "classic"})
 	p := publisher(t, nil)
 	msgs := []postrider.Message{event(name, "a")}

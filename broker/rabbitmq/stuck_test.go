@@ -37,6 +37,7 @@ func (s *swamp) Close() error {
 
 // TestStuckPublish ends the context of a Publish that hangs in a write.
 func TestStuckPublish(t *testing.T) {
+	t.Parallel()
 	name := newQueue(t, nil)
 	var stuck atomic.Bool
 	p := publisher(t, func(c *rabbitmq.Config) {

@@ -15,13 +15,14 @@ import (
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/rabbitmq"
+	"github.com/postrider/postrider/internal/need"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 const maxBytes = 1 << 20
 
-func address(t testing.TB) string { return brokertest.Env(t, "POSTRIDER_TEST_RABBITMQ", "rabbitmq") }
+func address(t testing.TB) string { return need.Env(t, "POSTRIDER_TEST_RABBITMQ", "rabbitmq") }
 
 // through makes all connections go to another address.
 func through(address string) func(context.Context, string, string) (net.Conn, error) {
@@ -95,7 +96,7 @@ func admin(t testing.TB, do func(*amqp.Channel) error) {
 // ctl runs rabbitmqctl.
 func ctl(t testing.TB, args ...string) string {
 	t.Helper()
-	out, err := exec.Command(brokertest.Env(t, "POSTRIDER_TEST_RABBITMQCTL", "rabbitmq"), args...).CombinedOutput()
+	out, err := exec.Command(need.Env(t, "POSTRIDER_TEST_RABBITMQCTL", "rabbitmq"), args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("rabbitmqctl %v: %v\n%s", args, err, out)
 	}
@@ -103,6 +104,8 @@ func ctl(t testing.TB, args ...string) string {
 }
 
 func suite(t *testing.T, pipeline bool) {
+	const service = "rabbitmq@crash"
+	need.Own(t, service)
 	consume := func(t *testing.T, name, _ string, limit int) postrider.Consumer {
 		c, err := rabbitmq.NewConsumer(rabbitmq.Config{URL: address(t), Name: name, InFlight: limit, Logger: quiet()})
 		if err != nil {
@@ -124,8 +127,7 @@ func suite(t *testing.T, pipeline bool) {
 			Restart: func(t *testing.T) {
 				// The server keeps new definitions of queues in memory for some seconds, and a test's queue is new.
 				ctl(t, "eval", "mnesia:sync_log().")
-				brokertest.Services(t, "kill", "rabbitmq")
-				brokertest.Services(t, "start", "rabbitmq")
+				need.Restart(t, service)
 			},
 			Abilities: brokertest.Abilities{MaxPayload: maxBytes + 2, Missing: "test-missing"},
 		}
@@ -136,7 +138,11 @@ func suite(t *testing.T, pipeline bool) {
 	})
 }
 
-func TestSuite(t *testing.T) { suite(t, false) }
+func TestSuite(t *testing.T) {
+	suite(t, false)
+}
 
 // TestSuitePipeline is the suite with a publisher that keeps order.
-func TestSuitePipeline(t *testing.T) { suite(t, true) }
+func TestSuitePipeline(t *testing.T) {
+	suite(t, true)
+}

@@ -15,8 +15,8 @@ import (
 	client "github.com/redis/go-redis/v9"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/redis"
+	"github.com/postrider/postrider/internal/need"
 )
 
 const patience = 30 * time.Second
@@ -24,7 +24,7 @@ const patience = 30 * time.Second
 // consume starts a consumer and returns what it has handled, and how to stop it.
 func consume(t *testing.T, cfg redis.Config, handle postrider.Handler) (<-chan postrider.Message, func()) {
 	t.Helper()
-	cfg.URL = brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis")
+	cfg.URL = need.Env(t, "POSTRIDER_TEST_REDIS", "redis")
 	c, err := redis.NewConsumer(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +74,7 @@ func send(t *testing.T, msgs ...postrider.Message) {
 }
 
 func TestTakesOverFromTheDead(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	name := stream(t, c)
 	m := event(name, "a", "0")
@@ -91,6 +92,7 @@ func TestTakesOverFromTheDead(t *testing.T) {
 }
 
 func TestNobodyTakesOverFromTheLiving(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	name := stream(t, c)
 	send(t, event(name, "a", "0"))
@@ -120,6 +122,7 @@ func TestNobodyTakesOverFromTheLiving(t *testing.T) {
 
 // A member that works does not keep another one from working, which says once that there is no order among the two.
 func TestLivingMembersDoNotStarve(t *testing.T) {
+	t.Parallel()
 	name := stream(t, connect(t))
 	send(t, event(name, "stuck", "0"))
 	entered, release := make(chan struct{}), make(chan struct{})
@@ -149,6 +152,7 @@ func TestLivingMembersDoNotStarve(t *testing.T) {
 // More messages than a member handles at a time are taken over in their order, from several dead members whose entries
 // are mixed, and before new ones.
 func TestTakesOverInOrder(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	name := stream(t, c)
 	if err := c.XGroupCreateMkStream(t.Context(), name, "postrider", "0").Err(); err != nil {
@@ -196,6 +200,7 @@ func (l *logged) count(what string) int {
 
 // What a member has not finished when it stops is taken over at once; a member with nothing to do signs off.
 func TestLeaves(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	name := stream(t, c)
 	m := event(name, "a", "0")
@@ -219,6 +224,7 @@ func TestLeaves(t *testing.T) {
 }
 
 func TestStreamIsDeleted(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	name := stream(t, c)
 	send(t, event(name, "a", "0"))
@@ -236,6 +242,7 @@ func TestStreamIsDeleted(t *testing.T) {
 
 // An entry that was deleted while it was pending cannot be handled; it must not stop the rest.
 func TestGhost(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	name := stream(t, c)
 	send(t, event(name, "a", "0"))
@@ -262,6 +269,7 @@ func TestGhost(t *testing.T) {
 }
 
 func TestForeignEntries(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	name := stream(t, c)
 	for _, fields := range [][]string{
@@ -282,12 +290,13 @@ func TestForeignEntries(t *testing.T) {
 }
 
 func TestNoStream(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	name := stream(t, c)
 	if err := c.Set(t.Context(), name, "text", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	con, err := redis.NewConsumer(redis.Config{URL: brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis"), Name: name})
+	con, err := redis.NewConsumer(redis.Config{URL: need.Env(t, "POSTRIDER_TEST_REDIS", "redis"), Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}

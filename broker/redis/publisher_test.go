@@ -10,16 +10,16 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/brokertest/flaky"
 	"github.com/postrider/postrider/broker/redis"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/wire"
 )
 
 func open(t *testing.T, cfg redis.Config) *redis.Publisher {
 	t.Helper()
 	if cfg.URL == "" {
-		cfg.URL = brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis")
+		cfg.URL = need.Env(t, "POSTRIDER_TEST_REDIS", "redis")
 	}
 	p := publisher(t, cfg)
 	t.Cleanup(func() { _ = p.Close() })
@@ -48,6 +48,7 @@ const confirmed postrider.Class = -1
 
 // The layout is what consumers in other languages rely on.
 func TestEntry(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	name := stream(t, c)
 	m := event(name, "42", "{}")
@@ -81,6 +82,7 @@ func TestEntry(t *testing.T) {
 
 // A user who may not write to one stream is refused there and nowhere else.
 func TestNoPermission(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	allowed, denied := stream(t, c), stream(t, c)
 	user, password := "user"+rand.Text(), rand.Text()
@@ -88,7 +90,7 @@ func TestNoPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { connect(t).Do(t.Context(), "acl", "deluser", user) })
-	u, err := url.Parse(brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis"))
+	u, err := url.Parse(need.Env(t, "POSTRIDER_TEST_REDIS", "redis"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +113,7 @@ func TestNoPermission(t *testing.T) {
 }
 
 func TestMemoryIsFull(t *testing.T) {
+	need.Own(t, "redis@crash")
 	c := connect(t)
 	name := stream(t, c)
 	p := open(t, redis.Config{})
@@ -132,6 +135,7 @@ func TestMemoryIsFull(t *testing.T) {
 }
 
 func TestTooFewReplicas(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	p := open(t, redis.Config{WaitReplicas: 1, WaitTimeout: 1e6})
 	expect(t, p.Publish(t.Context(), []postrider.Message{event(stream(t, c), "a", "0")}), postrider.ClassUnknown)
@@ -142,6 +146,7 @@ func TestTooFewReplicas(t *testing.T) {
 }
 
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	name := stream(t, c)
 	if err := c.Set(t.Context(), name, "text", 0).Err(); err != nil {
@@ -166,6 +171,7 @@ func TestInspect(t *testing.T) {
 }
 
 func TestConfigMistakes(t *testing.T) {
+	t.Parallel()
 	_, err := redis.NewPublisher(redis.Config{
 		URL: "amqp://user:secret@host", Format: "xml", Connections: -1, Timeout: 1, WaitReplicas: 1, WaitTimeout: 2,
 	})
@@ -192,7 +198,8 @@ func TestConfigMistakes(t *testing.T) {
 
 // A context that is cancelled ends a call at once, also when the server is silent.
 func TestCancel(t *testing.T) {
-	u, err := url.Parse(brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis"))
+	t.Parallel()
+	u, err := url.Parse(need.Env(t, "POSTRIDER_TEST_REDIS", "redis"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 )
 
 func TestSenderKeepsKeysApart(t *testing.T) {
+	t.Parallel()
 	var msgs []postrider.Message
 	for _, at := range [][2]string{ // key and stream
 		{"a", "x"}, {"a", "y"}, {"b", "y"}, {"a", "x"}, {"a", "y"}, {"", "x"}, {"", "y"}, {"b", "y"}, {"c", "x"}, {"c", "y"},
@@ -45,6 +46,7 @@ func newSender(t *testing.T) *sender {
 }
 
 func TestSenderBoundsWaves(t *testing.T) {
+	t.Parallel()
 	msgs := make([]postrider.Message, maxWave+3)
 	for i := range msgs {
 		msgs[i] = postrider.Message{Type: "t", Key: "k"}

@@ -12,10 +12,13 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/redis"
+	"github.com/postrider/postrider/internal/need"
 )
 
 func TestSuite(t *testing.T) {
-	address := brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis")
+	const service = "redis@crash"
+	need.Own(t, service)
+	address := need.Env(t, "POSTRIDER_TEST_REDIS", service)
 	c := connect(t)
 	// A key of another type is what no message can be added to.
 	forbidden := "forbidden " + rand.Text()
@@ -49,10 +52,7 @@ func TestSuite(t *testing.T) {
 				}
 				return con
 			},
-			Restart: func(t *testing.T) {
-				brokertest.Services(t, "kill", "redis")
-				brokertest.Services(t, "start", "redis")
-			},
+			Restart:   func(t *testing.T) { need.Restart(t, service) },
 			Abilities: brokertest.Abilities{Forbidden: forbidden},
 		}
 	})
@@ -60,7 +60,7 @@ func TestSuite(t *testing.T) {
 
 func connect(t *testing.T) *client.Client {
 	t.Helper()
-	options, err := client.ParseURL(brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis"))
+	options, err := client.ParseURL(need.Env(t, "POSTRIDER_TEST_REDIS", "redis"))
 	if err != nil {
 		t.Fatal(err)
 	}

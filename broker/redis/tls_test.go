@@ -12,11 +12,12 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/redis"
+	"github.com/postrider/postrider/internal/need"
 )
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	name := stream(t, c)
 	address, authorities := encrypted(t)
@@ -39,7 +40,7 @@ func TestTLS(t *testing.T) {
 // encrypted puts TLS before the server.
 func encrypted(t *testing.T) (address string, authorities *x509.CertPool) {
 	t.Helper()
-	u, err := url.Parse(brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis"))
+	u, err := url.Parse(need.Env(t, "POSTRIDER_TEST_REDIS", "redis"))
 	if err != nil {
 		t.Fatal(err)
 	}

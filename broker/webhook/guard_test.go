@@ -17,6 +17,7 @@ import (
 )
 
 func TestGuardRefuses(t *testing.T) {
+	t.Parallel()
 	g, _ := newGuard(&Config{})
 	corpus := strings.Fields(`
 		0.0.0.0 0.0.0.1 0.255.255.255 10.0.0.0 10.0.0.1 10.255.255.255 100.64.0.0 100.64.0.1 100.100.100.200 100.127.255.255
@@ -44,6 +45,7 @@ func TestGuardRefuses(t *testing.T) {
 }
 
 func TestGuardAllows(t *testing.T) {
+	t.Parallel()
 	g, _ := newGuard(&Config{})
 	for _, text := range strings.Fields(`1.1.1.1 8.8.8.8 9.255.255.255 11.0.0.0 93.184.216.34 100.63.255.255 100.128.0.0 126.255.255.255
 		128.0.0.0 169.253.255.255 169.255.0.0 172.15.255.255 172.32.0.0 192.0.1.0 192.167.255.255 192.169.0.0 198.17.255.255 198.20.0.0
@@ -71,6 +73,7 @@ func TestGuardAllows(t *testing.T) {
 
 // TestOddNotations sends to this machine's server under names that mean it to some resolvers: none may reach it.
 func TestOddNotations(t *testing.T) {
+	t.Parallel()
 	var hits atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
 	defer server.Close()
@@ -97,6 +100,7 @@ func TestOddNotations(t *testing.T) {
 
 // TestRebinding resolves a name to a harmless address first and to this machine afterwards: that is found at the dial.
 func TestRebinding(t *testing.T) {
+	t.Parallel()
 	var hits atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
 	defer server.Close()

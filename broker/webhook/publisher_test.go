@@ -30,6 +30,7 @@ const (
 
 // TestRequest looks at what an endpoint sees.
 func TestRequest(t *testing.T) {
+	t.Parallel()
 	var got *http.Request
 	var body []byte
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -74,6 +75,7 @@ func TestRequest(t *testing.T) {
 
 // TestRefusedMessages holds that what HTTP would change or misread is not sent.
 func TestRefusedMessages(t *testing.T) {
+	t.Parallel()
 	var hits atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
 	defer server.Close()
@@ -109,6 +111,7 @@ func TestRefusedMessages(t *testing.T) {
 }
 
 func TestFormats(t *testing.T) {
+	t.Parallel()
 	for _, format := range wire.Formats() {
 		t.Run(string(format), func(t *testing.T) {
 			var got postrider.Message
@@ -128,6 +131,7 @@ func TestFormats(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
+	t.Parallel()
 	_, err := NewPublisher(Config{
 		URL: "ftp://user:s3cret@host", Secrets: []string{"s3cret"}, Timeout: -1, Format: "xml", Source: "a b",
 		AllowPrivate: []string{"10.1.2.3"},
@@ -156,6 +160,7 @@ func TestConfig(t *testing.T) {
 }
 
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		url     string
 		secrets []string
@@ -206,6 +211,7 @@ func TestRate(t *testing.T) {
 }
 
 func TestDriver(t *testing.T) {
+	t.Parallel()
 	var hits atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Webhook-Signature") != "" {

@@ -50,6 +50,7 @@ func keyed(key string) func(*http.Request) {
 }
 
 func TestReceiverAnswers(t *testing.T) {
+	t.Parallel()
 	var got postrider.Message
 	var fail error
 	r := newTestReceiver(t, Config{MaxBody: 100}, func(_ context.Context, m postrider.Message) error { got = m; return fail })
@@ -155,6 +156,7 @@ func TestReceiverLosesPatience(t *testing.T) {
 }
 
 func TestReceiverConfig(t *testing.T) {
+	t.Parallel()
 	for name, cfg := range map[string]Config{
 		"no secret":      {},
 		"negative":       {Secrets: []string{testSecret}, MaxBody: -1},

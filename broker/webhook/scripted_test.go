@@ -190,6 +190,7 @@ func TestBehaviours(t *testing.T) {
 }
 
 func TestNotReached(t *testing.T) {
+	t.Parallel()
 	nobody := port.For(t)
 	plain, _ := serve(t, status(200, ""))
 	unvouched := httptest.NewUnstartedServer(nil)
@@ -235,6 +236,7 @@ func firstByteAndOut(t *testing.T) string {
 
 // TestRetryAfter holds that an endpoint that asks for a pause gets it.
 func TestRetryAfter(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		header   string
 		min, max time.Duration
@@ -278,6 +280,7 @@ func TestRetryAfter(t *testing.T) {
 
 // TestDeadConnection lets the endpoint close a connection that the publisher keeps: the next message goes over a new one.
 func TestDeadConnection(t *testing.T) {
+	t.Parallel()
 	address, requests := serve(t, func(c net.Conn, _ *bufio.Reader, _ <-chan struct{}) {
 		_, _ = io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n") // and out, without saying so
 	})
@@ -300,6 +303,7 @@ func TestDeadConnection(t *testing.T) {
 // TestBodyIsTakenBack lets an endpoint answer before it has read the body: the publisher must not read the payload, which
 // is the caller's again, any more. The race detector sees it if it does.
 func TestBodyIsTakenBack(t *testing.T) {
+	t.Parallel()
 	address, _ := serve(t, status(413, ""))
 	p := newTestPublisher(t, Config{URL: "http://" + address})
 	m := letter()
@@ -314,6 +318,7 @@ func TestBodyIsTakenBack(t *testing.T) {
 
 // TestCancelled ends a Publish when its requests are under way: those have an unknown outcome, the others were never sent.
 func TestCancelled(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var underWay atomic.Int32

@@ -107,6 +107,7 @@ func (e *endpoint) publisher(t *testing.T, address string) postrider.Publisher {
 }
 
 func TestSuite(t *testing.T) {
+	t.Parallel()
 	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
 		t.Run(name, func(t *testing.T) {
 			brokertest.Run(t, func(t *testing.T) brokertest.Harness {

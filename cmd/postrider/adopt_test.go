@@ -30,7 +30,6 @@ type table struct {
 // newTable goes to a server. Commands find it by $DATABASE_URL, and the file in a folder of its own.
 func newTable(t *testing.T, s classictest.Server) *table {
 	t.Helper()
-	clearEnvironment(t)
 	address := s.Address
 	if s.Dialect == classic.MySQL {
 		cfg, err := mysql.ParseDSN(s.Address)
@@ -91,7 +90,7 @@ const outboxEvents = `CREATE TABLE outbox_events (id %s PRIMARY KEY, aggregate_t
 
 // TestAdopt goes the way that docs/moving/adopt-a-table.md describes.
 func TestAdopt(t *testing.T) {
-	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
+	classictest.InTurn(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
 		c := newTable(t, open(t))
 		key := map[classic.Dialect]string{classic.MySQL: "bigint AUTO_INCREMENT", classic.PostgreSQL: "bigserial"}[c.Dialect]
 		c.exec(fmt.Sprintf(outboxEvents, key), `INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
@@ -158,7 +157,7 @@ func TestAdopt(t *testing.T) {
 
 // TestClassicOwnTable uses the table that migrations create.
 func TestClassicOwnTable(t *testing.T) {
-	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
+	classictest.InTurn(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
 		c := newTable(t, open(t))
 		if r := c.run("enqueue", "order.placed", "--engine", "classic"); r.code != exitSchema || !strings.Contains(r.err, "migrate up") {
 			t.Errorf("without its tables: exit code %d\n%s", r.code, r.err)
@@ -209,6 +208,7 @@ func TestAdoptRefuses(t *testing.T) {
 
 // TestFilesKnowTheClassicEngine holds that package config, which needs no driver, and the engine have the same names.
 func TestFilesKnowTheClassicEngine(t *testing.T) {
+	t.Parallel()
 	if got, want := config.TableColumns(), classic.ColumnKeys(); !slices.Equal(got, want) {
 		t.Errorf("columns %q, want %q", got, want)
 	}
@@ -221,6 +221,7 @@ func TestFilesKnowTheClassicEngine(t *testing.T) {
 
 // TestTablesReadBack writes layouts down and reads them again.
 func TestTablesReadBack(t *testing.T) {
+	t.Parallel()
 	for _, p := range classic.Presets() {
 		changed := map[string]func(*classic.Layout){
 			"as it is":      func(*classic.Layout) {},

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
 func TestBenchBroker(t *testing.T) {
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
-	t.Setenv("POSTRIDER_NATS_URL", brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats"))
+	t.Setenv("POSTRIDER_NATS_URL", need.Env(t, "POSTRIDER_TEST_NATS", "nats"))
 	got := decode[map[string]any](t, c.must("bench", "broker", "--broker", "nats", "--messages", "3000", "--rounds", "2", "--json"))
 	names := strings.Join(slices.Sorted(maps.Keys(got)), " ")
 	if names != "bare_per_second broker keys messages ratio relay_per_second undelivered" {

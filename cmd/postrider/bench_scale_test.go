@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/cmd/postrider/internal/bench"
 	"github.com/postrider/postrider/cmd/postrider/internal/scale"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -29,11 +29,9 @@ func (c *cli) runLong(args ...string) result {
 
 // TestBenchScale measures a few layouts, plans with what it has found, and holds that nothing is left behind.
 func TestBenchScale(t *testing.T) {
-	if os.Getenv("POSTRIDER_LONG") == "" {
-		t.Skip("takes more than a minute: set POSTRIDER_LONG")
-	}
+	need.Long(t, "more than a minute")
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
-	t.Setenv("POSTRIDER_NATS_URL", brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats"))
+	t.Setenv("POSTRIDER_NATS_URL", need.Env(t, "POSTRIDER_TEST_NATS", "nats"))
 	file := filepath.Join(t.TempDir(), "constants.json")
 	r := c.runLong("bench", "scale", "--quick", "--broker", "nats", "--json")
 	if r.code != exitOK {
@@ -88,11 +86,9 @@ func TestBenchScale(t *testing.T) {
 
 // TestBenchSoak is the soak in short. How fast the machine is must not matter: latencies are not judged here.
 func TestBenchSoak(t *testing.T) {
-	if os.Getenv("POSTRIDER_LONG") == "" {
-		t.Skip("takes more than a minute: set POSTRIDER_LONG")
-	}
+	need.Long(t, "more than a minute")
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
-	t.Setenv("POSTRIDER_NATS_URL", brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats"))
+	t.Setenv("POSTRIDER_NATS_URL", need.Env(t, "POSTRIDER_TEST_NATS", "nats"))
 	svg := filepath.Join(t.TempDir(), "soak.svg")
 	r := c.runLong("bench", "soak", "--for", "40s", "--load", "50%", "--broker", "nats", "--svg", svg, "--json")
 	got := decode[bench.SoakResult](t, r.out)

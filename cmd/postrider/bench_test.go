@@ -10,12 +10,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
 // TestBench runs each scenario with tiny numbers and holds the fields of its JSON.
 func TestBench(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	// Half a minute at full load for each server, to see names.
+	each := func(t *testing.T, f func(*testing.T, string)) { f(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")) }
+	if need.IsLong() {
+		each = pgtest.Each
+	}
+	each(t, func(t *testing.T, dsn string) {
 		for line, fields := range map[string]string{
 			"overhead --seconds 1 --rounds 1 --writers 4": "bare_per_second p50_ms p99_ms ratio relayed_per_second undelivered",
 			"drain --messages 20000 --rounds 1":           "bare_select_per_second per_second ratio undelivered",

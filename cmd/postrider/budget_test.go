@@ -15,6 +15,7 @@ import (
 
 // TestBudgetOfConnections carries messages of three databases with six connections.
 func TestBudgetOfConnections(t *testing.T) {
+	t.Parallel()
 	server := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	const budget, each = 6, 500
 	application := fmt.Sprintf("budget_%d", os.Getpid())
@@ -70,6 +71,7 @@ func otherDatabase(t *testing.T, dsn, name string) string {
 }
 
 func TestBudgetTooSmall(t *testing.T) {
+	t.Parallel()
 	text := strings.Replace(smallConfig, "databases:\n", "connections: 3\ndatabases:\n  more: {url: host=h}\n", 1) +
 		"  more: {database: more, destination: spare}\n"
 	text = strings.Replace(text, "  default:\n", "  default:\n    database: app\n", 1)

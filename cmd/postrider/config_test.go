@@ -35,6 +35,7 @@ func writeConfig(t *testing.T, text string) string {
 }
 
 func TestConfigValidate(t *testing.T) {
+	t.Parallel()
 	path := writeConfig(t, smallConfig)
 	r := offline(t, "config", "validate", path)
 	if r.code != exitOK || !strings.Contains(r.out, "no mistakes: 1 database, 2 destinations, 1 feed") {
@@ -51,6 +52,7 @@ func TestConfigValidate(t *testing.T) {
 }
 
 func TestConfigMistakes(t *testing.T) {
+	t.Parallel()
 	text := strings.Replace(smallConfig, "batch: 100", "bach: 100", 1)
 	text = strings.Replace(text, "verify_{id}", "verify", 1)
 	path := writeConfig(t, text)
@@ -75,6 +77,7 @@ func TestConfigMistakes(t *testing.T) {
 
 // TestConfigDatabaseAddress holds that what only the driver can judge is judged, without the password.
 func TestConfigDatabaseAddress(t *testing.T) {
+	t.Parallel()
 	path := writeConfig(t, strings.Replace(smallConfig, "sslmode=disable", "sslmode=maybe", 1))
 	r := offline(t, "config", "validate", path)
 	if r.code != exitUsage || !strings.Contains(r.err, path+":2:14: databases.app.url: ") || strings.Contains(r.err, "hidden-secret") {
@@ -83,6 +86,7 @@ func TestConfigDatabaseAddress(t *testing.T) {
 }
 
 func TestConfigValidateOpens(t *testing.T) {
+	t.Parallel()
 	path := writeConfig(t, strings.Replace(smallConfig, `spare: {url: "discard:"}`, `spare: {url: "stdout:", format: raw}`, 1))
 	if r := offline(t, "config", "validate", path); r.code != exitOK {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
@@ -93,6 +97,7 @@ func TestConfigValidateOpens(t *testing.T) {
 }
 
 func TestConfigShow(t *testing.T) {
+	t.Parallel()
 	path := writeConfig(t, smallConfig)
 	for _, args := range [][]string{{"config", "show", path}, {"config", "show", path, "--json"}} {
 		r := offline(t, args...)
@@ -109,7 +114,6 @@ func TestConfigShow(t *testing.T) {
 
 func TestConfigFromEnvironment(t *testing.T) {
 	path := writeConfig(t, smallConfig)
-	clearEnvironment(t)
 	t.Setenv("POSTRIDER_CONFIG", path)
 	var out, messages bytes.Buffer
 	s := streams{in: strings.NewReader(""), out: &out, err: &messages}
@@ -125,6 +129,7 @@ func TestConfigFromEnvironment(t *testing.T) {
 
 // TestSchemaFile keeps the published schema in step with the brokers of this program.
 func TestSchemaFile(t *testing.T) {
+	t.Parallel()
 	const file = "../../docs/postrider.schema.json"
 	written, err := os.ReadFile(file)
 	if err != nil || !bytes.Equal(written, config.Schema()) {
@@ -136,6 +141,7 @@ func TestSchemaFile(t *testing.T) {
 }
 
 func TestBrokers(t *testing.T) {
+	t.Parallel()
 	r := offline(t, "brokers")
 	for _, want := range []string{"all brokers", "format", "cloudevents|", "stdout", "discard:"} {
 		if !strings.Contains(r.out, want) {

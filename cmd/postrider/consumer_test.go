@@ -20,6 +20,7 @@ import (
 // TestConsumerDeadLetters has operators decide about messages that a real consumer could not handle: it is the consumer's own
 // process that then handles them.
 func TestConsumerDeadLetters(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		c := newCLI(t, dsn)
 		c.must("migrate", "up")

@@ -42,6 +42,7 @@ func TestDocs(t *testing.T) {
 }
 
 func TestDocsFindMistakes(t *testing.T) {
+	t.Parallel()
 	for text, right := range map[string]bool{
 		"postrider status": true, "postrider statis": false, "postrider": false, "postrider dead": false,
 		"postrider dead ls --feed default | wc -l": true, "postrider dead ls --fed default": false,

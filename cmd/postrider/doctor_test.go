@@ -12,6 +12,7 @@ import (
 
 // TestDoctor goes from a database without tables, by way of one without relays, to one in which all is well.
 func TestDoctor(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	r := c.run("doctor")
 	if r.code != 2 || !strings.HasPrefix(r.out, "problem  schema: ") || !strings.Contains(r.out, "fix: postrider migrate up --schema "+c.schema) {
@@ -40,6 +41,7 @@ func TestDoctor(t *testing.T) {
 
 // TestDoctorOfAFile examines databases and brokers of a file, of which some are down.
 func TestDoctorOfAFile(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	c.must("migrate", "up")
 	path := writeConfig(t, fmt.Sprintf(`databases:

@@ -17,13 +17,13 @@ import (
 // offline runs a command line that needs no server.
 func offline(t *testing.T, args ...string) result {
 	t.Helper()
-	clearEnvironment(t)
 	var out, messages bytes.Buffer
 	code := execute(t.Context(), streams{in: strings.NewReader(""), out: &out, err: &messages}, args)
 	return result{code, out.String(), messages.String()}
 }
 
 func TestWrongUsage(t *testing.T) {
+	t.Parallel()
 	for line, want := range map[string]string{
 		"":                                     "which command?",
 		"migrat":                               "did you mean: postrider migrate",
@@ -74,6 +74,7 @@ func TestWrongUsage(t *testing.T) {
 }
 
 func TestUnreachableDatabase(t *testing.T) {
+	t.Parallel()
 	dsn := fmt.Sprintf("postgres://rider:hidden-secret@%s/db?sslmode=disable", port.For(t))
 	for _, line := range []string{"migrate status", "migrate up", "rebase --yes", "bench drain"} {
 		r := offline(t, append(strings.Fields(line), "--dsn", dsn)...)
@@ -87,6 +88,7 @@ func TestUnreachableDatabase(t *testing.T) {
 }
 
 func TestMissingSchema(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	for _, line := range []string{"migrate status", "relay --to discard:", "rebase --yes"} {
 		r := c.run(strings.Fields(line)...)
@@ -102,7 +104,6 @@ func TestAddressFromEnvironment(t *testing.T) {
 	c.must("migrate", "up")
 	for _, name := range []string{"POSTRIDER_DSN", "DATABASE_URL"} {
 		t.Run(name, func(t *testing.T) {
-			clearEnvironment(t)
 			t.Setenv(name, dsn)
 			var out, messages bytes.Buffer
 			s := streams{in: strings.NewReader(""), out: &out, err: &messages}
@@ -114,6 +115,7 @@ func TestAddressFromEnvironment(t *testing.T) {
 }
 
 func TestExitCode(t *testing.T) {
+	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for want, err := range map[int]error{

@@ -24,6 +24,7 @@ import (
 
 // TestRelayServesAFile carries two feeds of one database, of which the second renames messages and drops some.
 func TestRelayServesAFile(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	c.must("migrate", "up")
 	c.exec("SELECT @schema@.enqueue('document_uploaded', 'document', '1', '{}')")
@@ -93,6 +94,7 @@ feeds:
 }
 
 func TestRelayOfAFileReportsMistakesAtTheStart(t *testing.T) {
+	t.Parallel()
 	path := writeConfig(t, smallConfig)
 	r := offline(t, "relay", "--config", path, "--feed", "default,other,third")
 	if r.code != exitUsage || !strings.Contains(r.err, `no feed "other"`) || !strings.Contains(r.err, `no feed "third"`) {
@@ -107,6 +109,7 @@ func TestRelayOfAFileReportsMistakesAtTheStart(t *testing.T) {
 
 // TestFlagsAndFileHaveTheSameDefaults compares the flags with a file that says nothing.
 func TestFlagsAndFileHaveTheSameDefaults(t *testing.T) {
+	t.Parallel()
 	var o relayOptions
 	o.addFlags(pflag.NewFlagSet("", pflag.ContinueOnError))
 	text := "databases: {a: {url: host=h}}\ndestinations: {d: {url: 'discard:'}}\nfeeds: {default: }\n"
@@ -125,6 +128,7 @@ func TestFlagsAndFileHaveTheSameDefaults(t *testing.T) {
 }
 
 func TestRelayOfAFileNeedsTheSchema(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	path := writeConfig(t, fmt.Sprintf("databases: {a: {url: %q, schema: %s}}\ndestinations: {d: {url: 'discard:'}}\nfeeds: {default: }\n", c.dsn, c.schema))
 	r := offline(t, "relay", "--config", path)

@@ -26,6 +26,12 @@ func TestMain(m *testing.M) {
 	if os.Getenv(runAsCommand) != "" {
 		os.Exit(run())
 	}
+	// What a developer's shell may say about databases.
+	for _, name := range []string{"POSTRIDER_DSN", "DATABASE_URL", "POSTRIDER_CONFIG"} {
+		if err := os.Unsetenv(name); err != nil {
+			panic(err)
+		}
+	}
 	os.Exit(m.Run())
 }
 
@@ -42,18 +48,9 @@ var schemas atomic.Int64
 
 func newCLI(t *testing.T, dsn string) *cli {
 	t.Helper()
-	clearEnvironment(t)
 	c := &cli{t: t, dsn: dsn, schema: fmt.Sprintf("cli%d_%d", os.Getpid(), schemas.Add(1)), pool: pgtest.Pool(t, dsn)}
 	t.Cleanup(func() { pgtest.Drop(t, c.pool, c.schema) })
 	return c
-}
-
-// clearEnvironment removes what a developer's shell may say about databases.
-func clearEnvironment(t *testing.T) {
-	t.Helper()
-	for _, name := range []string{"POSTRIDER_DSN", "DATABASE_URL", "POSTRIDER_CONFIG"} {
-		t.Setenv(name, "")
-	}
 }
 
 // result is what came of a command line.

@@ -102,6 +102,7 @@ func ask(t *testing.T, url, token string) (int, string) {
 }
 
 func TestHealthOfARelay(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	c.must("migrate", "up")
 	path := writeConfig(t, fmt.Sprintf(`databases: {app: {url: %q, schema: %s}}
@@ -124,7 +125,7 @@ health: {listen: "127.0.0.1:0", token: t0ken}
 		t.Errorf("/livez: %d %s", code, body)
 	}
 	r.end()
-	if _, err := http.Get(at + "/livez"); err == nil { //nolint:noctx,bodyclose // nobody is there
+	if _, err := http.Get(at + "/livez"); err == nil { // nobody is there
 		t.Error("somebody still answers")
 	}
 
@@ -153,7 +154,7 @@ health: {listen: "127.0.0.1:0", token: t0ken}
 }
 
 func TestHealthWithoutADatabase(t *testing.T) {
-	clearEnvironment(t)
+	t.Parallel()
 	r := startRelay(t, "--to", "discard:", "--dsn", "postgres://rider:hidden-secret@127.0.0.1:1/db?sslmode=disable", "--health", "localhost:0")
 	at := r.address()
 	var body string
@@ -172,6 +173,7 @@ func TestHealthWithoutADatabase(t *testing.T) {
 }
 
 func TestHealthIsNotForEverybody(t *testing.T) {
+	t.Parallel()
 	r := offline(t, "relay", "--to", "discard:", "--health", ":8710")
 	if r.code != exitUsage || !strings.Contains(r.err, "--health: other machines can call :8710") {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
@@ -240,6 +242,7 @@ func TestHealthAnswers(t *testing.T) {
 }
 
 func TestHealthRefusesOtherMethods(t *testing.T) {
+	t.Parallel()
 	h := &health{Health: config.Health{}, service: &service{}, ctx: t.Context()}
 	w := httptest.NewRecorder()
 	h.handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/livez", nil))

@@ -9,6 +9,7 @@ import (
 )
 
 func TestHealthcheck(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	c.must("migrate", "up")
 	path := writeConfig(t, fmt.Sprintf(`databases: {app: {url: %q, schema: %s}}
@@ -47,6 +48,7 @@ health: {listen: "127.0.0.1:0", token: t0ken}
 }
 
 func TestCallable(t *testing.T) {
+	t.Parallel()
 	for listen, want := range map[string]string{
 		":8710": "127.0.0.1:8710", "0.0.0.0:8710": "127.0.0.1:8710", "[::]:8710": "[::1]:8710", "10.1.2.3:8710": "10.1.2.3:8710",
 		"[::1]:8710": "[::1]:8710",

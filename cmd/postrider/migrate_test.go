@@ -29,6 +29,7 @@ func decode[T any](t *testing.T, text string) T {
 }
 
 func TestMigrateRoundTrip(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		c := newCLI(t, dsn)
 		up := decode[migration](t, c.must("migrate", "up", "--shards", "3", "--json"))
@@ -64,6 +65,7 @@ func TestMigrateRoundTrip(t *testing.T) {
 }
 
 func TestMigrateDownAsks(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	c.must("migrate", "up")
 	c.answer = "n\n"
@@ -80,6 +82,7 @@ func TestMigrateDownAsks(t *testing.T) {
 
 // TestMigrateDownCountsDelivered holds that what all feeds have delivered does not count as undelivered.
 func TestMigrateDownCountsDelivered(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	c.must("migrate", "up", "--shards", "1")
 	c.enqueue(5)
@@ -104,6 +107,7 @@ func TestMigrateDownCountsDelivered(t *testing.T) {
 }
 
 func TestMigratePrint(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	sql := c.must("migrate", "print", "--shards", "2")
 	if _, err := c.pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -127,6 +131,7 @@ func TestMigratePrint(t *testing.T) {
 }
 
 func TestMigrateRoles(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	t.Cleanup(func() {
 		pgtest.Drop(t, c.pool, c.schema) // before the roles, which have rights on it

@@ -65,7 +65,7 @@ func TestTheServiceManagerHears(t *testing.T) {
 	}
 	cancel()
 	last := next()
-	for ; strings.HasPrefix(last, "STATUS"); last = next() { //nolint:revive // what was sent before
+	for ; strings.HasPrefix(last, "STATUS"); last = next() { // what was sent before
 	}
 	if !strings.HasPrefix(last, "STOPPING=1\n") {
 		t.Errorf("last: %q", last)

@@ -7,6 +7,7 @@ import (
 )
 
 func TestPlan(t *testing.T) {
+	t.Parallel()
 	r := offline(t, "plan", "--rate", "5000", "--databases", "20", "--message-size", "1KiB", "--destinations", "2", "--retention", "7d")
 	if r.code != exitOK {
 		t.Fatalf("%+v", r)
@@ -31,6 +32,7 @@ func TestPlan(t *testing.T) {
 }
 
 func TestPlanUsage(t *testing.T) {
+	t.Parallel()
 	for line, want := range map[string]string{
 		"":                                  "--rate is 0",
 		"--rate 1 --message-size big":       "want a size such as",
@@ -50,6 +52,7 @@ func TestPlanUsage(t *testing.T) {
 
 // TestPlanFlags: what a flag prints as its default it also takes.
 func TestPlanFlags(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]int64{"0": 0, "300": 300, "1KiB": 1024, "1.5KiB": 1536, "2MB": 2_000_000, "3 GiB": 3 << 30, "7B": 7, "5kB": 5000} {
 		var f, again sizeFlag
 		if err := f.Set(text); err != nil || int64(f) != want {

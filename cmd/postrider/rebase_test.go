@@ -11,6 +11,7 @@ import (
 )
 
 func TestRebase(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		c := newCLI(t, dsn)
 		c.must("migrate", "up")

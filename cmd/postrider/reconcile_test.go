@@ -12,6 +12,7 @@ import (
 
 // TestRelayPatrols holds that a relay runs the patrols of its file: what they find it carries.
 func TestRelayPatrols(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	c.must("migrate", "up")
 	c.exec("CREATE TABLE " + c.schema + ".orders (id bigint, at timestamptz)")

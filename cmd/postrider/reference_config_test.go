@@ -64,6 +64,7 @@ var parts = []struct {
 
 // The reference of the configuration is what its JSON Schema says.
 func TestConfigurationReference(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	if code := execute(t.Context(), streams{in: strings.NewReader(""), out: &out, err: &out}, []string{"config", "schema"}); code != exitOK {
 		t.Fatal(out.String())

@@ -18,6 +18,7 @@ import (
 
 // The variables that other outboxes have made known are on the page, and so is every other that this program reads.
 func TestVariableReference(t *testing.T) {
+	t.Parallel()
 	rows := "| variable | option | what it is |\n|---|---|---|\n"
 	for _, a := range aliases {
 		what := "number"

@@ -23,6 +23,7 @@ const repository = "../../"
 
 // The errors of the Go packages are on the page with their doc comments.
 func TestErrorReference(t *testing.T) {
+	t.Parallel()
 	type found struct{ folder, name, doc string }
 	var all []found
 	walkGo(t, repository, func(path string, file *ast.File) {
@@ -116,6 +117,7 @@ func docCell(doc string) string {
 
 // The classes of errors are on the page as the comments of their constants.
 func TestClassReference(t *testing.T) {
+	t.Parallel()
 	classes := "| class | how to make it | meaning |\n|---|---|---|\n"
 	makers := map[string]string{"ClassPermanent": "`postrider.Permanent(err)`", "ClassUnavailable": "`postrider.Unavailable(err)`", "ClassUnknown": "any other error"}
 	for _, s := range constants(t, repository+"errors.go", "Class") {
@@ -126,6 +128,7 @@ func TestClassReference(t *testing.T) {
 
 // Exit codes are on the page as the comments of their constants.
 func TestCodeReference(t *testing.T) {
+	t.Parallel()
 	codes := "| code | meaning |\n|---|---|\n"
 	for _, s := range constants(t, "exit.go", "exit") {
 		if s.Comment.Text() == "" {
@@ -157,6 +160,7 @@ func constants(t *testing.T, path, prefix string) (specs []*ast.ValueSpec) {
 
 // The states that functions of the database raise are on the page.
 func TestStateReference(t *testing.T) {
+	t.Parallel()
 	raise := regexp.MustCompile(`(?s)RAISE EXCEPTION '((?:[^']|'')*)'[^;]*?ERRCODE = '(\w+)'`)
 	files, err := filepath.Glob(repository + "store/postgres/migration/*.up.sql")
 	if err != nil || len(files) == 0 {
@@ -179,6 +183,7 @@ func TestStateReference(t *testing.T) {
 
 // Every status by which the console says no is on the page, and no other.
 func TestStatusReference(t *testing.T) {
+	t.Parallel()
 	used := make(map[int]bool)
 	walkGo(t, repository+"console", func(_ string, file *ast.File) {
 		ast.Inspect(file, func(n ast.Node) bool {

@@ -16,6 +16,7 @@ const reference = "../../docs/reference/"
 
 // The reference of the command line is what --help says.
 func TestCommandReference(t *testing.T) {
+	t.Parallel()
 	root, _ := newRoot(streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 	var b strings.Builder
 	for _, g := range root.Groups() {

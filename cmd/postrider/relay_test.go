@@ -32,6 +32,7 @@ func (c *cli) relayUntil(out, messages *watched, args ...string) int {
 const never = "\x00"
 
 func TestRelayToStdout(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		c := newCLI(t, dsn)
 		c.must("migrate", "up")
@@ -83,7 +84,7 @@ func TestRelayToStdout(t *testing.T) {
 
 // TestRelayWaitsForDatabase holds that an outage at the start does not end a relay.
 func TestRelayWaitsForDatabase(t *testing.T) {
-	clearEnvironment(t)
+	t.Parallel()
 	c := &cli{t: t, dsn: "postgres://rider:hidden-secret@127.0.0.1:1/db?sslmode=disable", schema: "postrider"}
 	messages := &watched{text: "opening the feed fails"}
 	if code := c.relayUntil(&watched{text: never}, messages, "--to", "discard:"); code != exitOK {
@@ -116,6 +117,7 @@ func TestRelayRecoversFromADeadPort(t *testing.T) {
 }
 
 func TestRelayHelpShowsDefaults(t *testing.T) {
+	t.Parallel()
 	r := offline(t, "relay", "--help")
 	for _, want := range []string{"--lease", "10s", "--poll-min", "5ms", "--settle-interval", "50ms", "--maintain-interval", "1m0s"} {
 		if !strings.Contains(r.out, want) {
@@ -125,6 +127,7 @@ func TestRelayHelpShowsDefaults(t *testing.T) {
 }
 
 func TestRelayFlagsThatContradict(t *testing.T) {
+	t.Parallel()
 	for line, want := range map[string]string{
 		"--to discard: --backoff-series 1s,5s --backoff-max 1m":                         "--backoff-series and --backoff-base or --backoff-max contradict each other",
 		"--to discard: --order loose --max-attempts -1":                                 `Order is "loose"`,

@@ -14,6 +14,7 @@ import (
 
 // TestReloadOnSignal changes the routes of a process under load: every message arrives, under its old name or its new one.
 func TestReloadOnSignal(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	c.must("migrate", "up")
 	text := fmt.Sprintf(`databases: {app: {url: %q, schema: %s}}

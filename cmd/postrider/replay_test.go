@@ -12,6 +12,7 @@ import (
 
 // TestReplayIsInterrupted stops a replay that would take minutes, and has it go on.
 func TestReplayIsInterrupted(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	c.must("migrate", "up")
 	c.must("feeds", "add", "f", "--oldest")
@@ -43,6 +44,7 @@ func TestReplayIsInterrupted(t *testing.T) {
 
 // TestReplayHoldsItsRate allows for a machine that is slow now and then, but never for more than was asked for.
 func TestReplayHoldsItsRate(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	c.must("migrate", "up")
 	c.must("feeds", "add", "f", "--oldest")
@@ -62,6 +64,7 @@ func TestReplayHoldsItsRate(t *testing.T) {
 
 // TestTail follows the log as a process of its own, until it is interrupted.
 func TestTail(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	c.must("migrate", "up")
 	c.must("feeds", "add", "f", "--oldest")

@@ -21,6 +21,7 @@ import (
 
 // The figures of docs/scale.md are those of two files: what bench scale and bench soak have measured.
 func TestScalePage(t *testing.T) {
+	t.Parallel()
 	set, err := scale.Measured()
 	if err != nil {
 		t.Fatal(err)

@@ -50,6 +50,7 @@ func signalTo(t *testing.T, cmd *exec.Cmd, s os.Signal) {
 }
 
 func TestFirstSignalStopsCleanly(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	c.must("migrate", "up")
 	messages := &watched{text: "changed hands"}
@@ -70,6 +71,7 @@ func TestFirstSignalStopsCleanly(t *testing.T) {
 
 // TestSecondSignalStopsAtOnce blocks a relay in its destination, by reading none but the first bytes of what it prints.
 func TestSecondSignalStopsAtOnce(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	c.must("migrate", "up")
 	c.exec("SELECT @schema@.enqueue('test.large', 'test', '1', to_json(repeat('x', 4000000)))")

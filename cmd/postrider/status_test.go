@@ -11,6 +11,7 @@ import (
 
 // TestStatusOfAStoppedRelay: a relay process that the system has stopped looks well from outside. Canaries tell.
 func TestStatusOfAStoppedRelay(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	c.must("migrate", "up")
 	cmd, _ := startCommand(t, &watched{text: never}, "relay", "--to", "discard:", "--dsn", c.dsn, "--schema", c.schema, "--canary", "1s",

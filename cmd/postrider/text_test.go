@@ -6,6 +6,7 @@ import (
 )
 
 func TestCell(t *testing.T) {
+	t.Parallel()
 	long := "0123456789012345678901234567890123456789x"
 	for text, want := range map[string]string{
 		"":                  "-",
@@ -23,6 +24,7 @@ func TestCell(t *testing.T) {
 }
 
 func TestParseTime(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Time{
 		"":                     {},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/postrider/internal/top"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -28,12 +29,7 @@ type pane struct {
 
 func openPane(t *testing.T, env []string, program ...string) *pane {
 	t.Helper()
-	if _, err := exec.LookPath("tmux"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	need.Program(t, "tmux", "tmux")
 	folder, err := os.MkdirTemp("", "top") //nolint:usetesting // a short path: it holds a socket
 	if err != nil {
 		t.Fatal(err)
@@ -166,6 +162,7 @@ func openTop(t *testing.T, c *cli, env []string, interval string) *pane {
 }
 
 func TestTopInATerminal(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	plantTop(t, c)
 	p := openTop(t, c, nil, "200ms")
@@ -194,6 +191,7 @@ func TestTopInATerminal(t *testing.T) {
 
 // TestTopFitsItsWindow looks so seldom that only the signal can make it draw again, and then ends it.
 func TestTopFitsItsWindow(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	plantTop(t, c)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
@@ -224,6 +222,7 @@ func TestTopFitsItsWindow(t *testing.T) {
 
 // TestTopPanics runs itself in a terminal, with a look that breaks.
 func TestTopPanics(t *testing.T) {
+	t.Parallel()
 	const inPane = "POSTRIDER_TEST_TOP_PANICS"
 	if os.Getenv(inPane) != "" {
 		s := topScreen{terminal: &terminal{in: os.Stdin, out: os.Stdout}, state: &top.State{}, interval: time.Millisecond,

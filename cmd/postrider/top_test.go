@@ -46,6 +46,7 @@ func plantTop(t *testing.T, c *cli) {
 }
 
 func TestTopOnce(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	plantTop(t, c)
 	text := c.must("top", "--once", "--interval", "100ms")
@@ -90,6 +91,7 @@ func TestTopAsOperator(t *testing.T) {
 }
 
 func TestTopRefuses(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	if r := c.run("top"); r.code != exitUsage || !strings.Contains(r.err, "needs a terminal") || !strings.Contains(r.err, "postrider status") {
 		t.Errorf("exit code %d\n%s", r.code, r.err)

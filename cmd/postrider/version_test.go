@@ -8,6 +8,7 @@ import (
 )
 
 func TestVersion(t *testing.T) {
+	t.Parallel()
 	r := offline(t, "version", "--json")
 	b := decode[build](t, r.out)
 	if r.code != exitOK || b.SchemaVersion != postgres.SchemaVersion() || b.Version == "" || !strings.HasPrefix(b.Go, "go") {

@@ -18,7 +18,7 @@ func TestPanic(t *testing.T) {
 	h := handler(Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/late" {
 			_, _ = io.WriteString(w, `{"items": [`)
-			http.NewResponseController(w).Flush()
+			_ = http.NewResponseController(w).Flush()
 		}
 		w.Header().Set("ETag", "x")
 		panic("s3cr3t")

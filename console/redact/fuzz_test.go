@@ -32,7 +32,7 @@ func FuzzPayload(f *testing.F) {
 	const secret = "PLANTED-7f3a"
 	f.Fuzz(func(t *testing.T, around, key string) {
 		if strings.Contains(around+key, secret) || strings.Count(around, "[")+strings.Count(around, "{") > maxDepth-10 {
-			t.Skip()
+			return
 		}
 		for _, in := range []string{
 			`{"x":` + around + `,"password":"` + secret + `"}`,

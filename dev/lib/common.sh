@@ -56,16 +56,25 @@ broker_url() {
   if [[ -z $INSTANCE ]]; then export_line "POSTRIDER_${1^^}_URL" "$2"; fi
 }
 
-# Most database servers refuse to run as root. As root they run as server_user; otherwise as whoever calls.
+# Most database servers refuse to run as root. As root they run as server_user, the same for all of them, whatever users a package
+# installs meanwhile; otherwise as the user who calls.
 server_user() {
   if ((EUID != 0)); then
     id -un
-  elif getent passwd postgres >/dev/null; then
-    echo postgres
   else
-    getent passwd postrider >/dev/null || useradd --system --no-create-home --shell /usr/sbin/nologin postrider >&2
-    echo postrider
+    [[ -s $BASE/user ]] || with_lock user choose_user
+    cat "$BASE/user"
   fi
+}
+
+choose_user() {
+  local user=postgres
+  if [[ -s $BASE/user ]]; then return; fi
+  if ! getent passwd $user >/dev/null; then
+    user=postrider
+    getent passwd $user >/dev/null || useradd --system --no-create-home --shell /usr/sbin/nologin $user >&2
+  fi
+  echo $user >"$BASE/user"
 }
 
 as_server() {
@@ -80,13 +89,15 @@ as_server() {
 
 # launch runs a server detached. It must not inherit the lock, nor the caller's pipes: whoever reads our output to its
 # end would otherwise wait for the server.
+#
+# Linux divides its time among sessions. Each connection of PostgreSQL is one, and so is a whole broker, which would be starved.
 launch() {
-  local user
+  local user urgently='{ echo -10 >/proc/self/autogroup; } 2>/dev/null; exec "$@"'
   if ((EUID != 0)); then
     setsid "$@" </dev/null >>"$DIR/log" 2>&1 8>&- 9>&- &
   else
     user=$(server_user)
-    HOME=$DIR setsid setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups -- "$@" \
+    HOME=$DIR setsid bash -c "$urgently" - setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups -- "$@" \
       </dev/null >>"$DIR/log" 2>&1 8>&- 9>&- &
   fi
   LAUNCHED=$!
@@ -167,6 +178,8 @@ apt_has() { command -v apt-get >/dev/null && apt-cache show "$1" 2>/dev/null | g
 apt_install() (
   policy=/usr/sbin/policy-rc.d
   can_be_root || die "please install: $*"
+  exec 7>"$BASE/lock/apt"
+  flock -w 600 7 || die "somebody else has been installing packages for ten minutes"
   say "installing $*"
   if [[ ! -e $policy ]]; then
     trap 'as_root rm -f "$policy"' EXIT

@@ -85,6 +85,6 @@ java_install() {
 maven() {
   local log=$BASE/maven.log goal=$1
   shift
-  mvn -B -ntp "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:$goal" "$@" >"$log" 2>&1 ||
+  with_lock maven mvn -B -ntp "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:$goal" "$@" >"$log" 2>&1 ||
     die "maven failed; see $log"
 }

@@ -28,7 +28,7 @@ bind-address = 127.0.0.1
 port = $PORT
 skip-name-resolve
 max_allowed_packet = 64M
-max_connections = 300
+max_connections = 600
 max_connect_errors = 1000000
 innodb_buffer_pool_size = 512M
 innodb_log_file_size = 512M

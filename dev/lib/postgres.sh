@@ -73,7 +73,7 @@ postgres_init() {
 listen_addresses = '127.0.0.1'
 port = $PORT
 unix_socket_directories = '$(postgres_sockets)'
-max_connections = 300
+max_connections = 600
 max_prepared_transactions = 64
 shared_buffers = 512MB
 max_wal_size = 4GB

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/internal/need"
 )
 
 // plain is the dumb model: what a consumer with a list and a lot of time would do.
@@ -76,7 +76,7 @@ func model[Tx any](s *scene[Tx]) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	p := &plain{seen: make(map[postrider.ID]bool)}
 	count, steps := 24, 150
-	if os.Getenv("POSTRIDER_LONG") != "" {
+	if need.IsLong() {
 		count, steps = 300, 3000
 	}
 	var msgs []postrider.Message

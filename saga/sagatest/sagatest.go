@@ -109,7 +109,7 @@ func (s *scene[Tx]) maintainer() saga.Maintainer {
 	s.t.Helper()
 	m, ok := s.Store.(saga.Maintainer)
 	if !ok {
-		s.t.Skip("the store has no housekeeping")
+		s.t.Skip("n/a: the store has no housekeeping")
 	}
 	return m
 }

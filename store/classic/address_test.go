@@ -8,6 +8,7 @@ import (
 )
 
 func TestParseURL(t *testing.T) {
+	t.Parallel()
 	for address, want := range map[string]struct {
 		addr, user, password, db, name string
 		encrypted, verified            bool

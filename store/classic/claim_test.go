@@ -26,7 +26,6 @@ const claimedTable = `CREATE TABLE tickets (
 // them in the order of their key stays; other keys go on.
 func TestClaimKeepsOrder(t *testing.T) {
 	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
-		t.Parallel()
 		a := adopt(t, open(t), claimedTable, claimed)
 		a.exec(`INSERT INTO tickets (id, aggregate_id, payload) VALUES (1, 'a', '1'), (2, 'b', '2'), (3, 'a', '3'), (4, 'b', '4'), (5, 'c', '5')`)
 		p := &place{T: t, Server: a.Server}

@@ -176,7 +176,6 @@ const stories = `SELECT type, status, attempts, last_error, CASE WHEN retry_afte
 // TestAsideInItsOwnWords follows a key from its first failure to its end, by what the team that owns the table sees.
 func TestAsideInItsOwnWords(t *testing.T) {
 	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
-		t.Parallel()
 		a := adopt(t, open(t), bakeryTable, bakery)
 		for i := range 3 {
 			a.exec(fmt.Sprintf(`INSERT INTO bakery_outbox (id, aggregate_id, type, payload, created_at) VALUES
@@ -239,7 +238,6 @@ func TestAsideWithoutWords(t *testing.T) {
 	const table = `CREATE TABLE notes (id bigint PRIMARY KEY, author varchar(20) NOT NULL, body text NOT NULL, published_at {time} NULL)`
 	const state = `SELECT id, CASE WHEN published_at IS NULL THEN 'waits' ELSE 'gone' END FROM notes ORDER BY id`
 	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
-		t.Parallel()
 		a := adopt(t, open(t), table, layout)
 		a.exec(`INSERT INTO notes (id, author, body) VALUES (1, 'ann', 'one'), (2, 'ann', 'two')`)
 		a.block(2, postrider.Deferral{Status: postrider.StatusDead, Attempts: 3, Cause: "refused"})

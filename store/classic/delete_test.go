@@ -17,12 +17,11 @@ func TestDeleteWaitsForNobody(t *testing.T) {
 	for name, id := range map[string]string{"number": "bigint", "text": "varchar(36)"} {
 		t.Run(name, func(t *testing.T) {
 			classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
-				t.Parallel()
 				a := adopt(t, open(t), `CREATE TABLE tasks (id `+id+` PRIMARY KEY, n bigint NOT NULL, body text NOT NULL)`, layout)
 				a.exec(`INSERT INTO tasks VALUES ('1', 1, 'one'), ('2', 2, 'two'), ('3', 3, 'three')`)
 				producer, err := a.DB.BeginTx(t.Context(), nil)
 				a.must(err)
-				defer producer.Rollback() //nolint:errcheck // that is all it is for
+				defer producer.Rollback() // that is all it is for
 				_, err = producer.ExecContext(t.Context(), `INSERT INTO tasks VALUES ('20', 4, 'four')`)
 				a.must(err)
 

@@ -11,6 +11,7 @@ import (
 
 // TestDeskInPages goes through more messages than are looked at a time, most of which lie in few shards.
 func TestDeskInPages(t *testing.T) {
+	t.Parallel()
 	const n = 3000
 	places(t, classic.Config{}, func(p *place) {
 		feed, _ := p.joined(1 << 40)

@@ -62,7 +62,6 @@ func (a *adopted) act(d *classic.Desk, act desk.Act, filter desk.Filter, want in
 // TestDeskOverAdoptedTable works on a table with words of its own, whose messages have all been written at the same time.
 func TestDeskOverAdoptedTable(t *testing.T) {
 	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
-		t.Parallel()
 		a := adopt(t, open(t), bakeryTable, bakery)
 		d := a.opened(bakery)
 		bake := func(key string, from, to int) {
@@ -137,7 +136,6 @@ func TestDeskWithoutWords(t *testing.T) {
 	}
 	const table = `CREATE TABLE notes (id bigint PRIMARY KEY, author varchar(20) NOT NULL, body text NOT NULL, published_at {time} NULL)`
 	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
-		t.Parallel()
 		a := adopt(t, open(t), table, layout)
 		d := a.opened(layout)
 		a.exec(`INSERT INTO notes (id, author, body) VALUES (1, 'ann', 'one'), (2, 'ann', 'two')`)
@@ -177,7 +175,6 @@ func TestDeskOfRowsThatAreDeleted(t *testing.T) {
 	}
 	const table = `CREATE TABLE changes (id {uuid} PRIMARY KEY, aggregatetype varchar(20), aggregateid varchar(20), type varchar(20), payload {json})`
 	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
-		t.Parallel()
 		a := adopt(t, open(t), table, layout)
 		d := a.opened(layout)
 		for i := range 3 {

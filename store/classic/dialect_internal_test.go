@@ -2,6 +2,7 @@ package classic
 
 import (
 	"database/sql"
+	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -29,7 +30,7 @@ func FuzzDialect(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		// What no server can hold, or would cut off, is not a question of quotes.
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || len(text) > 60 {
-			t.Skip()
+			return
 		}
 		for dialect, db := range servers {
 			var word string
@@ -48,7 +49,9 @@ func FuzzDialect(f *testing.F) {
 			if names, err := rows.Columns(); err != nil || len(names) != 1 || names[0] != text {
 				t.Errorf("%s: the name %q is read as %q, %v", dialect, text, names, err)
 			}
-			_ = rows.Close()
+			if err := errors.Join(rows.Err(), rows.Close()); err != nil { //nolint:sqlclosecheck // one after the other
+				t.Errorf("%s: the name %q: %v", dialect, text, err)
+			}
 		}
 	})
 }

@@ -12,9 +12,10 @@ import (
 // TestNobodyTakesAShardThatIsBeingSettled holds a settlement up after it has looked at its lease, until the lease has run out. If
 // that look did not lock, another member would take the shard now, and send again what the settlement is about to mark.
 func TestNobodyTakesAShardThatIsBeingSettled(t *testing.T) {
+	t.Parallel()
 	places(t, classic.Config{}, func(p *place) {
 		p.write("k", 3)
-		old, shards := p.joined(300 * time.Millisecond)
+		old, shards := p.joined(time.Second)
 		batch := p.read(old, shards)[0]
 
 		unlock := p.lockRows("SELECT id FROM postrider_outbox")
@@ -46,9 +47,10 @@ func TestNobodyTakesAShardThatIsBeingSettled(t *testing.T) {
 
 // TestReplacedMemberChangesNothing lets a member come back after another has taken all it had. Nothing that it does reaches a row.
 func TestReplacedMemberChangesNothing(t *testing.T) {
+	t.Parallel()
 	places(t, classic.Config{}, func(p *place) {
 		p.write("k", 3)
-		old, shards := p.joined(200 * time.Millisecond)
+		old, shards := p.joined(time.Second)
 		batch := p.read(old, shards)[0]
 		taker, _ := p.joined(time.Minute)
 		if share, err := old.Balance(t.Context()); err != nil || len(share.Shards) > 0 {

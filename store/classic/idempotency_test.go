@@ -67,6 +67,7 @@ func TestIdempotencyLeavesNothing(t *testing.T) {
 }
 
 func TestIdempotencyOnOtherDatabases(t *testing.T) {
+	t.Parallel()
 	cfg := classic.Config{Dialect: classic.PostgreSQL}
 	_, errKeys := classic.NewIdempotency(new(sql.DB), cfg)
 	_, errInbox := classic.NewInbox(new(sql.DB), cfg)

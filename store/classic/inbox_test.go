@@ -52,7 +52,7 @@ func inboxSubject(t testing.TB, db *sql.DB, cfg classic.Config) inboxtest.Subjec
 			if err != nil {
 				return err
 			}
-			defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
+			defer tx.Rollback()
 			if err := f(ctx, tx); err != nil {
 				return err
 			}
@@ -67,7 +67,7 @@ func inboxSubject(t testing.TB, db *sql.DB, cfg classic.Config) inboxtest.Subjec
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer rows.Close() //nolint:errcheck // Err says it
+			defer rows.Close()
 			for rows.Next() {
 				var text string
 				if err := rows.Scan(&text); err != nil {

@@ -8,6 +8,7 @@ import (
 
 // TestSettledDuringARead: a read that has seen a row wait must leave it out, though the row is settled before the read ends.
 func TestSettledDuringARead(t *testing.T) {
+	t.Parallel()
 	l := newLane(1, 0)
 	l.hand([]record{{rowID: "1"}, {rowID: "2"}})
 	l.refresh() // a read begins, and sees both
@@ -25,6 +26,7 @@ func TestSettledDuringARead(t *testing.T) {
 // TestSettleInChunks holds that one transaction settles a bounded number of messages, whatever the marks ask for: a longer one would
 // be given up by the caller, and tried again for ever.
 func TestSettleInChunks(t *testing.T) {
+	t.Parallel()
 	f := &feed{lanes: map[int]*lane{}}
 	var marks []postrider.Mark
 	for shard := range 3 {

@@ -10,6 +10,7 @@ import (
 
 // TestMigrate goes up with four at once, and all the way down.
 func TestMigrate(t *testing.T) {
+	t.Parallel()
 	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
 		s := open(t)
 		m, err := classic.NewMigrator(s.DB, classic.Config{Dialect: s.Dialect, Prefix: "own_"})

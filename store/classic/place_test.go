@@ -25,7 +25,6 @@ type place struct {
 // places runs f over each server.
 func places(t *testing.T, cfg classic.Config, f func(p *place)) {
 	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
-		t.Parallel()
 		s, cfg := open(t), cfg
 		cfg.Dialect = s.Dialect
 		classictest.Migrate(t, s, cfg)
@@ -51,7 +50,7 @@ func (p *place) rows(query string) (values []string) {
 	p.Helper()
 	rows, err := p.DB.QueryContext(p.Context(), query)
 	p.must(err)
-	defer rows.Close() //nolint:errcheck // Err says it
+	defer rows.Close()
 	for rows.Next() {
 		var v sql.NullString
 		p.must(rows.Scan(&v))
@@ -125,7 +124,7 @@ func (p *place) lockRows(query string) (unlock func()) {
 	for rows.Next() {
 	}
 	p.must(rows.Err())
-	p.must(rows.Close())
+	p.must(rows.Close()) //nolint:sqlclosecheck // the transaction goes on
 	return func() { p.must(tx.Rollback()) }
 }
 

@@ -12,6 +12,7 @@ import (
 
 // TestReadPassesNothingDelivered has PostgreSQL believe that most rows wait, when all are delivered: a read must not walk past them.
 func TestReadPassesNothingDelivered(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		s := classictest.Postgres(t, dsn)
 		classictest.Migrate(t, s, classic.Config{})

@@ -13,6 +13,7 @@ import (
 // TestProducersAndRelaysDoNotWait has a producer's transaction stand open, in the server's own isolation, while a relay reads and
 // settles, and a settlement and a purge stand still while producers go on.
 func TestProducersAndRelaysDoNotWait(t *testing.T) {
+	t.Parallel()
 	places(t, classic.Config{Retention: time.Hour, PurgeChunk: 10}, func(p *place) {
 		p.write("k", 30)
 		feed, shards := p.joined(time.Minute)
@@ -92,6 +93,7 @@ func (p *place) waits() {
 
 // TestPurge deletes what is out of its retention, over rows that stay: those that wait, and those that are an operator's affair.
 func TestPurge(t *testing.T) {
+	t.Parallel()
 	places(t, classic.Config{Retention: time.Hour, PurgeChunk: 10}, func(p *place) {
 		p.write("k", 100)
 		first := p.rows("SELECT min(id) FROM postrider_outbox")[0]
@@ -119,6 +121,7 @@ func (p *place) now() string {
 
 // TestDedupWindow: a key is unique for as long as it says, whatever the IDs.
 func TestDedupWindow(t *testing.T) {
+	t.Parallel()
 	places(t, classic.Config{DedupWindow: time.Hour}, func(p *place) {
 		m := postrider.Event("test.happened", "test", "k", 1)
 		m.DedupKey = "once"
@@ -147,6 +150,7 @@ func TestDedupWindow(t *testing.T) {
 
 // TestCanary puts one into each shard, once within the time.
 func TestCanary(t *testing.T) {
+	t.Parallel()
 	places(t, classic.Config{}, func(p *place) {
 		feed, shards := p.joined(time.Minute)
 		p.must(p.store.Canary(t.Context(), time.Minute))

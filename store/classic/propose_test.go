@@ -45,6 +45,7 @@ func kinds(s classictest.Server) func(string) string {
 
 // TestProposePresets recognises a table by each preset, whatever it is called.
 func TestProposePresets(t *testing.T) {
+	t.Parallel()
 	tables := map[string]string{
 		"events-bigserial": `id %serial PRIMARY KEY, aggregate_type %text, aggregate_id %text, event_type %text, routing_key %text, payload %json,
 			status varchar(20) NOT NULL DEFAULT 'pending', attempts int, available_at %time NOT NULL DEFAULT now(), published_at %time NULL,
@@ -142,6 +143,7 @@ func runRemedies(t *testing.T, s classictest.Server, table string, p *classic.Pr
 
 // TestProposeHostileNames adopts a table whose names need every kind of quoting.
 func TestProposeHostileNames(t *testing.T) {
+	t.Parallel()
 	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
 		s := open(t)
 		classictest.Migrate(t, s, classic.Config{})
@@ -167,6 +169,7 @@ func TestProposeHostileNames(t *testing.T) {
 
 // TestProposeUnknown adopts tables that no preset describes.
 func TestProposeUnknown(t *testing.T) {
+	t.Parallel()
 	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
 		s := open(t)
 		classictest.Migrate(t, s, classic.Config{})
@@ -221,6 +224,7 @@ func warns(p *classic.Proposal, about string) bool {
 
 // TestProposalsAreValid makes tables of any columns, types and words: what is proposed for them is valid, or they are no outbox.
 func TestProposalsAreValid(t *testing.T) {
+	t.Parallel()
 	names := []string{"id", "event_id", "uuid", "offset", "type", "eventType", "payload", "data", "status", "state", "published", "processed_at",
 		"available_at", "retry_after", "created_at", "attempts", "last_error", "locked_at", "aggregate_id", "key", "metadata", "topic", "what?", "{now}"}
 	types := []string{"bigint", "integer", "uuid", "text", "varchar(20)", "jsonb", "json", "bytea", "boolean", "tinyint(1)", "enum",

@@ -12,6 +12,7 @@ import (
 )
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
 		storetest.Run(t, func(t *testing.T) storetest.Harness {
 			s := open(t)

@@ -92,7 +92,7 @@ func (l *letterbox) Read(ctx context.Context, _ []postrider.Demand) ([]postrider
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // Err says it
+	defer rows.Close()
 	var b postrider.Batch
 	for rows.Next() {
 		var m postrider.Message
@@ -197,6 +197,7 @@ func TestTransactorNoticesAnEarlyEnd(t *testing.T) {
 }
 
 func TestTransactorOnOtherDatabases(t *testing.T) {
+	t.Parallel()
 	_, errDialect := classic.NewTransactor(new(sql.DB), classic.TransactorConfig{Config: classic.Config{Dialect: classic.PostgreSQL}})
 	_, errNil := classic.NewTransactor(nil, classic.TransactorConfig{Config: mysqlConfig})
 	_, errLevel := classic.NewTransactor(new(sql.DB), classic.TransactorConfig{Config: mysqlConfig, Isolation: sql.LevelSnapshot})

@@ -67,7 +67,7 @@ func ExampleStore_Do() {
 
 	tx := store.Begin()
 	fmt.Println(store.Enqueue(ctx, tx, fact), tx.Commit())
-	fmt.Println(tx.Rollback() == memory.ErrTxDone)
+	fmt.Println(errors.Is(tx.Rollback(), memory.ErrTxDone))
 
 	err := store.Do(ctx, func(ctx context.Context, tx *memory.Tx) error {
 		repeats, err := store.Offer(ctx, tx, fact)

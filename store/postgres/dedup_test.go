@@ -12,6 +12,7 @@ import (
 // TestDedupOverlap: of two transactions that enqueue one dedup key at the same time, the second waits for the first, and
 // writes its message if the first was rolled back.
 func TestDedupOverlap(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		for _, committed := range []bool{true, false} {

@@ -13,6 +13,7 @@ import (
 // TestGaugesOfANewFeed holds that what a feed was never to deliver does not count, however much that is, and that what was in
 // flight when it began does.
 func TestGaugesOfANewFeed(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
 		h.exec("INSERT INTO @.messages (type) SELECT 't' FROM generate_series(1, 5000)")
@@ -48,6 +49,7 @@ func TestGaugesOfANewFeed(t *testing.T) {
 
 // TestGaugesOfSlices holds that slices are lanes of their own, and that canaries count for nothing.
 func TestGaugesOfSlices(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
 		h.deliverAll("f")
@@ -86,6 +88,7 @@ func TestGaugesOfSlices(t *testing.T) {
 
 // TestVitals looks at what can be known for sure.
 func TestVitals(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Slots: 5, Period: 90 * time.Minute})
 		h.enqueue(10)

@@ -2,21 +2,20 @@ package postgres_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
 // TestDeskAtLength prints what the desk takes with ten million messages and a million dead letters.
 func TestDeskAtLength(t *testing.T) {
-	if os.Getenv("POSTRIDER_LONG") == "" {
-		t.Skip("set POSTRIDER_LONG")
-	}
+	t.Parallel()
+	need.Long(t, "10 million messages")
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		size := 10_000_000
 		a := newArchive(t, dsn, size, 10)

@@ -12,6 +12,7 @@ import (
 
 // TestJourneyToTheEnd follows a message until only the record remembers it.
 func TestJourneyToTheEnd(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})
 		d := h.desk()
@@ -54,6 +55,7 @@ func TestJourneyToTheEnd(t *testing.T) {
 
 // TestJourneyByID finds messages whatever their IDs tell about time, and wherever they lie.
 func TestJourneyByID(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})
 		d := h.desk()
@@ -72,6 +74,7 @@ func TestJourneyByID(t *testing.T) {
 
 // TestTimesOfAllShards: the place of a time is looked for in a few shards, and messages of others lie before and behind those.
 func TestTimesOfAllShards(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 8})
 		h.exec("INSERT INTO @.messages (type, key) SELECT 't', 'k' || i FROM generate_series(1, 100) i")

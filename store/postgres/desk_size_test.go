@@ -59,6 +59,7 @@ func (a *archive) grow(size int) {
 // TestDeskCost holds that gauges, pages of the log and the search for a message do not cost more when there is more of
 // everything.
 func TestDeskCost(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		a := newArchive(t, dsn, 120_000, 5)
 		var before map[string]int

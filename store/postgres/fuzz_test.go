@@ -32,7 +32,7 @@ func FuzzEnqueue(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer tx.Rollback(t.Context()) //nolint:errcheck // nothing is kept
+		defer tx.Rollback(t.Context()) // nothing is kept
 		var id string
 		err = tx.QueryRow(t.Context(), "SELECT "+cfg.Schema+`.enqueue($1, key => $2, tenant_id => $3, headers => $4::text::jsonb, payload_bytes => $5,
 			schema_version => $6, priority => $7)::text`, kind, key, tenant, string(given), payload, version, priority).Scan(&id)

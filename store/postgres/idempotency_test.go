@@ -17,10 +17,12 @@ import (
 )
 
 func TestIdempotency(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, runIdempotencySuite)
 }
 
 func TestIdempotencyThroughPooler(t *testing.T) {
+	t.Parallel()
 	pgtest.EachPooled(t, runSQLIdempotencySuite)
 }
 
@@ -79,6 +81,7 @@ func forgetKeys(t *testing.T, pool *pgxpool.Pool, cfg postgres.Config) {
 
 // TestIdempotencySnapshot: where transactions see the past, the claim that the past hides fails as one that is to be repeated.
 func TestIdempotencySnapshot(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		pool := pgtest.Pool(t, dsn)
 		cfg := pgtest.Schema(t, pool, postgres.Layout{})
@@ -121,6 +124,7 @@ func TestIdempotencySnapshot(t *testing.T) {
 // TestIdempotencyRoles holds that consumers can use keys, that nobody can leaf through answers, and that no other role gets
 // at them at all.
 func TestIdempotencyRoles(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})
 		migrator, err := postgres.NewMigrator(h.pool, h.cfg, postgres.Layout{})

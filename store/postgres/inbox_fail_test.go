@@ -42,6 +42,7 @@ func waysToFail(y *inboxYard) map[string]func(ctx context.Context, tx pgx.Tx) er
 // TestInboxCountsEveryFailure holds that whichever way a handler fails, the first time and when it is tried again, the attempt
 // counts and the message ends as a dead letter.
 func TestInboxCountsEveryFailure(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		y := newInboxYard(t, dsn, postgres.Layout{})
 		y.exec("ALTER TABLE " + y.marks + " ADD UNIQUE (text) DEFERRABLE INITIALLY DEFERRED")
@@ -82,6 +83,7 @@ func TestInboxCountsEveryFailure(t *testing.T) {
 
 // TestInboxFromSQL is for consumers in other languages.
 func TestInboxFromSQL(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		y := newInboxYard(t, dsn, postgres.Layout{})
 		receive := func(id postrider.ID) (fresh bool, err error) {
@@ -108,6 +110,7 @@ func TestInboxFromSQL(t *testing.T) {
 
 // TestConsumerRole holds that a login with the role of a consumer can run an inbox and nothing else.
 func TestConsumerRole(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})
 		consumer := h.as(dsn, "consumer")

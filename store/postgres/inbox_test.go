@@ -17,6 +17,7 @@ import (
 )
 
 func TestInbox(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		t.Run("pgx", func(t *testing.T) { runInboxPgx(t, dsn) })
 		t.Run("sql", func(t *testing.T) { runInboxSQL(t, dsn) })
@@ -25,6 +26,7 @@ func TestInbox(t *testing.T) {
 
 // TestInboxThroughPooler takes one driver a server, to save time.
 func TestInboxThroughPooler(t *testing.T) {
+	t.Parallel()
 	runs := []func(*testing.T, string){runInboxPgx, runInboxSQL}
 	n := 0
 	pgtest.EachPooled(t, func(t *testing.T, dsn string) {
@@ -46,7 +48,6 @@ func runInboxSQL(t *testing.T, dsn string) {
 func TestInboxWindow(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
-		t.Parallel()
 		inboxtest.RunWindow(t, newInboxYard(t, dsn, postgres.Layout{InboxWindow: 7 * time.Second}).pgx(t))
 	})
 }

@@ -54,6 +54,7 @@ func statement(sql string) func(context.Context, *house, pgx.Tx) error {
 
 // TestTransactionIDComesBeforeNumber holds what the cursor relies on: whoever draws a number has a transaction ID.
 func TestTransactionIDComesBeforeNumber(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})
 		h.exec(watchOrder)
@@ -69,6 +70,7 @@ func TestTransactionIDComesBeforeNumber(t *testing.T) {
 
 // TestWrongColumnOrderIsNoticed shows that the test above can fail.
 func TestWrongColumnOrderIsNoticed(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})
 		h.exec(`ALTER TABLE @.messages DROP COLUMN xid CASCADE;

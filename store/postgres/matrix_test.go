@@ -19,6 +19,7 @@ const matrixFile = "testdata/rights.txt"
 // compares who was let through with what was decided. Objects come from the catalogue: a table or function that is added
 // later is in the matrix at once, and the test fails until somebody has decided who may touch it.
 func TestRoleMatrix(t *testing.T) {
+	t.Parallel()
 	wanted, err := os.ReadFile(matrixFile)
 	if err != nil && !*update {
 		t.Fatal(err)
@@ -143,6 +144,7 @@ func (c *catalogue) allowed(conn *pgx.Conn, role, sql string) bool {
 // TestFunctionsArePinned holds that no function that runs with its owner's rights can be led to other objects by the caller's
 // search path, and that nobody may call one by being there.
 func TestFunctionsArePinned(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		pool := pgtest.Pool(t, dsn)
 		c := catalogue{t, pool, pgtest.Schema(t, pool, postgres.Layout{}).Schema}
@@ -162,10 +164,11 @@ func TestFunctionsArePinned(t *testing.T) {
 // TestWritersStayWriters holds that those who may write messages, by our role or by a grant of one's own, still can when the right to
 // claim deduplication keys is taken from everybody else.
 func TestWritersStayWriters(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		pool := pgtest.Pool(t, dsn)
 		cfg := pgtest.Schema(t, pool, postgres.Layout{})
-		migrator := need(postgres.NewMigrator(pool, cfg, postgres.Layout{}))(t)
+		migrator := must(postgres.NewMigrator(pool, cfg, postgres.Layout{}))(t)
 		if _, err := migrator.Down(t.Context(), 12); err != nil {
 			t.Fatal(err)
 		}

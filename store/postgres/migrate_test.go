@@ -15,6 +15,7 @@ import (
 )
 
 func TestMigrateUpAndDown(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		pool := pgtest.Pool(t, dsn)
@@ -61,6 +62,7 @@ func TestMigrateUpAndDown(t *testing.T) {
 }
 
 func TestMigrateByManyAtOnce(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		pool := pgtest.Pool(t, dsn)
 		cfg := postgres.Config{Schema: "t_migrate_by_many"}
@@ -94,6 +96,7 @@ func TestMigrateByManyAtOnce(t *testing.T) {
 
 // TestPrintedScript holds that what "migrate print" prints is what the migrator does.
 func TestPrintedScript(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		pool := pgtest.Pool(t, dsn)
@@ -118,6 +121,7 @@ func TestPrintedScript(t *testing.T) {
 }
 
 func TestSchemaNames(t *testing.T) {
+	t.Parallel()
 	for _, bad := range []string{"1x", "Upper", "a-b", `a"b`, "a b", "pg_x", strings.Repeat("x", 49)} {
 		if _, err := postgres.NewScript(postgres.Config{Schema: bad}, postgres.Layout{}); err == nil {
 			t.Errorf("schema %q was accepted", bad)

@@ -13,6 +13,7 @@ import (
 
 // TestLockKeys holds that a writer of a key waits until the writer before has committed, and that writers of other keys do not.
 func TestLockKeys(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, postgres.Layout{})

@@ -19,6 +19,7 @@ import (
 )
 
 func TestSQLOutbox(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, postgres.Layout{})
@@ -90,6 +91,7 @@ func inTx(t *testing.T, db *sql.DB, f func(*sql.Tx) error) {
 // TestEnqueueIsOneRoundTrip counts on the wire. A driver that prepares statements needs a second one the first time that
 // a connection sees the statement.
 func TestEnqueueIsOneRoundTrip(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, testOneRoundTrip)
 	pgtest.EachPooled(t, testOneRoundTrip)
 }

@@ -33,7 +33,7 @@ func (p plainSQLTx) Do(ctx context.Context, f func(context.Context, *sql.Tx) err
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() //nolint:errcheck // after Commit it does nothing
+	defer tx.Rollback()
 	if err := f(ctx, tx); err != nil {
 		return err
 	}
@@ -41,10 +41,12 @@ func (p plainSQLTx) Do(ctx context.Context, f func(context.Context, *sql.Tx) err
 }
 
 func TestPatrols(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, testPatrols)
 }
 
 func TestPatrolsThroughPooler(t *testing.T) {
+	t.Parallel()
 	pgtest.EachPooled(t, testPatrols)
 }
 
@@ -74,6 +76,7 @@ func testPatrols(t *testing.T, dsn string) {
 
 // TestPatrolQuery holds that rows become messages, by either driver, and that a query can write nothing.
 func TestPatrolQuery(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		pool := pgtest.Pool(t, dsn)
 		schema := pgtest.Schema(t, pool, postgres.Layout{}).Schema
@@ -135,7 +138,7 @@ func TestPatrolQuery(t *testing.T) {
 		for name, bad := range map[string]struct{ sql, key, want string }{
 			"writes":         {"WITH x AS (DELETE FROM @.courses RETURNING *) SELECT * FROM x", "{id}", "top level"},
 			"functionWrites": {"SELECT nextval('@.message_seq') AS id", "{id}", "read-only transaction"},
-			"unknownColumn":  {"SELECT 1 AS id, 2 AS agregate_id", "{id}", "agregate_id"},
+			"unknownColumn":  {"SELECT 1 AS id, 2 AS agregate_id", "{id}", "agregate_id"}, //nolint:misspell // as a user may
 			"noColumn":       {"SELECT 1 AS aggregate_id", "{id}", `no column "id"`},
 			"two":            {"SELECT 1 AS id; SELECT 2 AS id", "{id}", "syntax error"},
 			"slow":           {"SELECT pg_sleep(10)::text AS id", "{id}", "statement timeout"},
@@ -162,6 +165,7 @@ func TestPatrolQuery(t *testing.T) {
 
 // TestUnreceived holds that what a consumer has not recorded is sent again, a limited number of times, and nothing else.
 func TestUnreceived(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})
 		sent := h.enqueue(5)
@@ -230,6 +234,7 @@ func TestUnreceived(t *testing.T) {
 
 // TestPatrolRole holds that a consumer can patrol, and neither send what is in the log again nor touch the record.
 func TestPatrolRole(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})
 		consumer := h.as(dsn, "consumer")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -28,8 +28,9 @@ const (
 // TestPlans holds that reading the log costs what it finds, however much lies there, and whatever the planner knows:
 // nothing, what was true long ago, or the truth.
 func TestPlans(t *testing.T) {
+	t.Parallel()
 	large := 1_000_000
-	if os.Getenv("POSTRIDER_LONG") != "" {
+	if need.IsLong() {
 		large = 5_000_000
 	}
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -53,6 +54,7 @@ func TestPlans(t *testing.T) {
 // TestLedgerPlans holds that plans made while the ledger was small do not read all of it when it has grown, nor what is
 // other feeds'.
 func TestLedgerPlans(t *testing.T) {
+	t.Parallel()
 	const feeds = 10
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
@@ -96,6 +98,7 @@ func TestLedgerPlans(t *testing.T) {
 // TestReclaimPlans holds that the question whether a slot has been passed, which is asked under its lock, does not cost
 // more for a full slot, nor beside a transaction that was open all the time.
 func TestReclaimPlans(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newPlanHouse(t, dsn)
 		open, err := h.pool.Begin(t.Context())

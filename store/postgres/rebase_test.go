@@ -35,6 +35,7 @@ const (
 )
 
 func TestRebase(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, how string }{
 		{"restored", restored},
 		{"restored, with the same xmin by chance", restored + "UPDATE @.identity SET row_xid = xmin"},
@@ -68,6 +69,7 @@ func TestRebase(t *testing.T) {
 
 // TestRebaseOfManyMessages holds that what was kept is read in pages, also by a feed that waits for little of it.
 func TestRebaseOfManyMessages(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
 		h.mustDeliver("a", nil)
@@ -84,6 +86,7 @@ func TestRebaseOfManyMessages(t *testing.T) {
 
 // TestRebaseWithoutFeeds holds that a log that no feed has ever read keeps all of it for the first one.
 func TestRebaseWithoutFeeds(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})
 		waiting := h.enqueue(20)
@@ -96,6 +99,7 @@ func TestRebaseWithoutFeeds(t *testing.T) {
 // TestRebaseWithOldNumbers holds that messages keep their order when the sequence has not come along, as with logical
 // replication: what was written here then has the same numbers as what was brought.
 func TestRebaseWithOldNumbers(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 1})
 		h.mustDeliver("f", h.enqueue(5))
@@ -111,6 +115,7 @@ func TestRebaseWithOldNumbers(t *testing.T) {
 // TestRebaseUnderARelay holds that a relay that was there before the rebase, for instance because the database was
 // replaced under its feet, keeps nothing of what it knew.
 func TestRebaseUnderARelay(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, postgres.Layout{Shards: 1})
@@ -137,6 +142,7 @@ func TestRebaseUnderARelay(t *testing.T) {
 // TestRebaseBesideAWriter holds that a writer is not given up for a rebase that came in between, nor the rebase for him: one who has
 // looked at the log before he writes, as COPY of some drivers does, and a canary, which has deleted old ones before.
 func TestRebaseBesideAWriter(t *testing.T) {
+	t.Parallel()
 	for name, first := range map[string]string{
 		"looks first": "SELECT FROM @.messages LIMIT 0",
 		"canary":      "SELECT @.canary('1 hour'); DELETE FROM @.canaries",
@@ -151,7 +157,7 @@ func TestRebaseBesideAWriter(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer tx.Rollback(context.Background()) //nolint:errcheck // after a commit there is nothing to roll back
+				defer tx.Rollback(context.Background())
 				if _, err := tx.Exec(t.Context(), h.in(first), pgx.QueryExecModeSimpleProtocol); err != nil {
 					t.Fatal(err)
 				}
@@ -188,6 +194,7 @@ func TestRebaseBesideAWriter(t *testing.T) {
 }
 
 func TestRebaseRefusesAnOldSnapshot(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})
 		h.mustFail(pgx.RepeatableRead, "SELECT @.rebase()")

@@ -20,6 +20,7 @@ const fill = `INSERT INTO @.messages (type, slot)
 	SELECT 't', (@.slot_at(now()) + 1) % @.slot_count() FROM generate_series(1, 12000)`
 
 func TestReclaim(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		h.deliverAll("a")
@@ -35,6 +36,7 @@ func TestReclaim(t *testing.T) {
 
 // TestReclaimWithoutFeeds holds that nothing is removed before somebody has read it.
 func TestReclaimWithoutFeeds(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		h.exec(fill)
@@ -45,6 +47,7 @@ func TestReclaimWithoutFeeds(t *testing.T) {
 // TestReclaimBesideOldTransaction holds that a transaction that stays open does not stop retention, unless it has
 // written to the slot itself.
 func TestReclaimBesideOldTransaction(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		old, err := h.pool.Begin(t.Context())
@@ -76,6 +79,7 @@ func TestReclaimBesideOldTransaction(t *testing.T) {
 
 // TestReclaimInForeignDatabase holds that a restored ledger does not decide over what was written since.
 func TestReclaimInForeignDatabase(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		h.enqueue(3)
@@ -89,6 +93,7 @@ func TestReclaimInForeignDatabase(t *testing.T) {
 }
 
 func TestReclaimRefusesAnOldSnapshot(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		newHouse(t, dsn, still).mustFail(pgx.RepeatableRead, "SELECT @.reclaim()")
 	})
@@ -96,6 +101,7 @@ func TestReclaimRefusesAnOldSnapshot(t *testing.T) {
 
 // TestLedgerIsSwept holds that history goes, and that a cursor stays however old it is.
 func TestLedgerIsSwept(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		for _, name := range []string{"idle", "busy"} {

@@ -16,6 +16,7 @@ import (
 
 // TestProducerRole holds that a producer can write messages in every way, and nothing else.
 func TestProducerRole(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})
 		h.enqueue(3)
@@ -70,6 +71,7 @@ func TestProducerRole(t *testing.T) {
 
 // TestRelayRole holds that a relay can do all of its work, and cannot change or remove a message.
 func TestRelayRole(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		relay := h.as(dsn, "relay")
@@ -152,6 +154,7 @@ func (h *house) as(dsn, role string) *house {
 
 // TestOperatorRole holds that an operator can do what is recorded, and that nobody can change the record.
 func TestOperatorRole(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		operator := h.as(dsn, "operator")

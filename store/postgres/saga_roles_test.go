@@ -19,6 +19,7 @@ import (
 // TestSagaRoles holds that a consumer can run sagas and cannot act as an operator, that an operator can do what is recorded and
 // nothing else, and that a relay sees nothing of them.
 func TestSagaRoles(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")
 	h := newHouse(t, dsn, still)
 	t.Cleanup(func() { // which h.as leaves
@@ -26,13 +27,13 @@ func TestSagaRoles(t *testing.T) {
 		_, _ = h.pool.Exec(context.Background(), "DROP OWNED BY "+role+"; DROP ROLE "+role, pgx.QueryExecModeSimpleProtocol)
 	})
 	consumer := h.as(dsn, "consumer")
-	sagas := need(postgres.NewSagas(consumer.pool, h.cfg))(t)
+	sagas := must(postgres.NewSagas(consumer.pool, h.cfg))(t)
 	nothing := func(context.Context, pgx.Tx, *int) error { return nil }
 	fails := func(context.Context, pgx.Tx, *int) error { return errors.New("no") }
 	once := saga.Retry{Attempts: 1}
-	g := need(saga.New(sagas, "g", saga.Step("a", nothing, fails).RetryUndo(once),
+	g := must(saga.New(sagas, "g", saga.Step("a", nothing, fails).RetryUndo(once),
 		saga.Wait("b", func(context.Context, pgx.Tx, *int, int) error { return errors.New("no") }, nil).Retry(once)))(t)
-	runner := need(saga.NewRunner(saga.Config{Poll: 10 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)}, g))(t)
+	runner := must(saga.NewRunner(saga.Config{Poll: 10 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)}, g))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- runner.Run(ctx) }()
@@ -64,12 +65,12 @@ func TestSagaRoles(t *testing.T) {
 	other := func(role string) *house {
 		config := consumer.pool.Config()
 		config.ConnConfig.RuntimeParams["role"] = h.cfg.Schema + "_" + role
-		pool := need(pgxpool.NewWithConfig(ctx, config))(t)
+		pool := must(pgxpool.NewWithConfig(ctx, config))(t)
 		t.Cleanup(pool.Close)
 		return &house{t, pool, h.cfg, h.store, h.outbox}
 	}
 	operator := other("operator")
-	desks := need(postgres.NewSagas(operator.pool, h.cfg))(t)
+	desks := must(postgres.NewSagas(operator.pool, h.cfg))(t)
 	if i, err := desks.Show(ctx, "g", "1"); err != nil || len(i.Steps) != 2 {
 		t.Errorf("%+v, %v", i, err)
 	}

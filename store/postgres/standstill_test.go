@@ -10,6 +10,7 @@ import (
 // TestStandstill holds that a server that stood still for longer than a lease takes no shard from its holder, and that a holder
 // who alone was silent loses it.
 func TestStandstill(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, still)

@@ -14,10 +14,12 @@ import (
 )
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, runSuite)
 }
 
 func TestStoreThroughPooler(t *testing.T) {
+	t.Parallel()
 	pgtest.EachPooled(t, runSuite)
 }
 

@@ -17,15 +17,15 @@ import (
 // BenchmarkTransactor shows what the question before COMMIT costs: one row and one message for each transaction, 8 at a time,
 // with and without it in turn.
 func BenchmarkTransactor(b *testing.B) {
-	pool := need(pgxpool.New(b.Context(), pgtest.Env(b, "POSTRIDER_TEST_POSTGRES18")))(b)
+	pool := must(pgxpool.New(b.Context(), pgtest.Env(b, "POSTRIDER_TEST_POSTGRES18")))(b)
 	b.Cleanup(pool.Close)
 	cfg := pgtest.Schema(b, pool, postgres.Layout{})
 	insert := "INSERT INTO " + cfg.Schema + ".orders VALUES ($1)"
-	need(pool.Exec(b.Context(), "CREATE TABLE "+cfg.Schema+".orders (id text)"))(b)
-	outbox := need(postgres.NewOutbox(postgres.OutboxConfig{Config: cfg}))(b)
+	must(pool.Exec(b.Context(), "CREATE TABLE "+cfg.Schema+".orders (id text)"))(b)
+	outbox := must(postgres.NewOutbox(postgres.OutboxConfig{Config: cfg}))(b)
 	const workers, each = 8, 10
-	asking := need(postgres.NewTransactor(pool, postgres.TransactorConfig{Config: cfg}))(b)
-	leaving := need(postgres.NewTransactor(pool, postgres.TransactorConfig{Config: cfg, LeaveUncertain: true}))(b)
+	asking := must(postgres.NewTransactor(pool, postgres.TransactorConfig{Config: cfg}))(b)
+	leaving := must(postgres.NewTransactor(pool, postgres.TransactorConfig{Config: cfg, LeaveUncertain: true}))(b)
 	run := func(transactor *postgres.Transactor) time.Duration {
 		begin := time.Now()
 		var all sync.WaitGroup

@@ -3,16 +3,18 @@ package postgres
 import (
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/internal/need"
 )
 
 func TestJudge(t *testing.T) {
+	t.Parallel()
 	const system = 1
 	for _, c := range []struct {
 		name       string
@@ -52,14 +54,8 @@ func TestJudge(t *testing.T) {
 
 // Whatever number the server is asked about, it has an answer.
 func TestQuestionsAboutAnyNumber(t *testing.T) {
-	dsn := os.Getenv("POSTRIDER_TEST_POSTGRES18")
-	if dsn == "" {
-		const message = "POSTRIDER_TEST_POSTGRES18 is not set"
-		if os.Getenv("CI") == "true" {
-			t.Fatal(message) // as package pgtest does, which a test inside of this package cannot import
-		}
-		t.Skip(message)
-	}
+	t.Parallel()
+	dsn := need.Env(t, "POSTRIDER_TEST_POSTGRES18", "postgres18")
 	ctx := t.Context()
 	pool, err := pgxpool.New(ctx, dsn)
 	if err != nil {
@@ -106,6 +102,7 @@ func TestQuestionsAboutAnyNumber(t *testing.T) {
 }
 
 func TestAnswered(t *testing.T) {
+	t.Parallel()
 	server := func(severity, code string) error {
 		return &pgconn.PgError{Severity: severity, SeverityUnlocalized: severity, Code: code}
 	}

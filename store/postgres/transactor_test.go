@@ -21,15 +21,18 @@ import (
 )
 
 func TestTransactor(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) { runTransactorSuite(t, dsn, nil) })
 }
 
 func TestTransactorThroughPooler(t *testing.T) {
+	t.Parallel()
 	pgtest.EachPooled(t, func(t *testing.T, dsn string) { runTransactorSuite(t, dsn, nil) })
 }
 
 // The schema of the transactor need not be there: an in-memory outbox does without.
 func TestTransactorVariants(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*postgres.TransactorConfig){
 		"NoSchema":       func(c *postgres.TransactorConfig) { c.Schema = "not_there" },
 		"LeaveUncertain": func(c *postgres.TransactorConfig) { c.LeaveUncertain = true },
@@ -49,20 +52,20 @@ func runTransactorSuite(t *testing.T, dsn string, change func(*postgres.Transact
 		change(&cfg)
 	}
 	t.Run("pgx", func(t *testing.T) {
-		transactor := need(postgres.NewTransactor(h.pool, cfg))(t)
+		transactor := must(postgres.NewTransactor(h.pool, cfg))(t)
 		transactortest.Run(t, transactortest.Harness[pgx.Tx]{Transactor: transactor, Outbox: h.outbox, Store: h.store, Conflict: conflict})
 	})
 	t.Run("sql", func(t *testing.T) {
 		db := stdlib.OpenDBFromPool(h.pool)
 		t.Cleanup(func() { db.Close() })
-		transactor := need(postgres.NewSQLTransactor(db, cfg))(t)
-		outbox := need(postgres.NewSQLOutbox(postgres.OutboxConfig{Config: h.cfg}))(t)
+		transactor := must(postgres.NewSQLTransactor(db, cfg))(t)
+		outbox := must(postgres.NewSQLOutbox(postgres.OutboxConfig{Config: h.cfg}))(t)
 		transactortest.Run(t, transactortest.Harness[*sql.Tx]{Transactor: transactor, Outbox: outbox, Store: h.store, Conflict: conflict})
 	})
 }
 
-// need turns a value and an error into a function that ends the test without the value.
-func need[T any](value T, err error) func(testing.TB) T {
+// must turns a value and an error into a function that ends the test without the value.
+func must[T any](value T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
 		if err != nil {
@@ -90,11 +93,12 @@ func (h *house) number(sql string) (n int) {
 func (h *house) transactor(c postgres.TransactorConfig) *postgres.Transactor {
 	h.t.Helper()
 	c.Config = h.cfg
-	return need(postgres.NewTransactor(h.pool, c))(h.t)
+	return must(postgres.NewTransactor(h.pool, c))(h.t)
 }
 
 // Two transactions that read what the other writes cannot both commit: one is run again, and then sees the other.
 func TestSerializationFailureIsRepeated(t *testing.T) {
+	t.Parallel()
 	h := newAccounts(t)
 	h.exec("INSERT INTO @.accounts VALUES (1, 50), (2, 50)")
 	tr := h.transactor(postgres.TransactorConfig{Isolation: sql.LevelSerializable})
@@ -133,6 +137,7 @@ func TestSerializationFailureIsRepeated(t *testing.T) {
 }
 
 func TestDeadlockIsRepeated(t *testing.T) {
+	t.Parallel()
 	h := newAccounts(t)
 	h.exec("INSERT INTO @.accounts VALUES (1, 0), (2, 0)")
 	tr := h.transactor(postgres.TransactorConfig{})
@@ -165,6 +170,7 @@ func TestDeadlockIsRepeated(t *testing.T) {
 
 // What the server refuses at COMMIT is refused for good, and the function is not run again.
 func TestRefusedCommit(t *testing.T) {
+	t.Parallel()
 	h := newAccounts(t)
 	h.exec("INSERT INTO @.accounts VALUES (1, 0)")
 	for name, f := range map[string]func(ctx context.Context, tx pgx.Tx) error{
@@ -202,6 +208,7 @@ func TestRefusedCommit(t *testing.T) {
 
 // A function that commits by itself must not be run again, whatever the transactor makes of it.
 func TestCommitOfTheFunction(t *testing.T) {
+	t.Parallel()
 	h := newAccounts(t)
 	runs := 0
 	err := h.transactor(postgres.TransactorConfig{}).Do(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
@@ -218,6 +225,7 @@ func TestCommitOfTheFunction(t *testing.T) {
 
 // A producer may add messages and nothing else. Transactions work for it all the same.
 func TestTransactorOfAProducer(t *testing.T) {
+	t.Parallel()
 	h := newAccounts(t)
 	role := h.cfg.Schema + "_poor"
 	h.exec("CREATE ROLE " + role + "; GRANT USAGE ON SCHEMA " + h.cfg.Schema + " TO " + role + "; GRANT INSERT ON @.accounts TO " + role)
@@ -226,9 +234,9 @@ func TestTransactorOfAProducer(t *testing.T) {
 	})
 	poor := h.pool.Config()
 	poor.ConnConfig.RuntimeParams["role"] = role
-	pool := need(pgxpool.NewWithConfig(t.Context(), poor))(t)
+	pool := must(pgxpool.NewWithConfig(t.Context(), poor))(t)
 	defer pool.Close()
-	tr := need(postgres.NewTransactor(pool, postgres.TransactorConfig{Config: h.cfg}))(t)
+	tr := must(postgres.NewTransactor(pool, postgres.TransactorConfig{Config: h.cfg}))(t)
 	if err := tr.Do(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, h.in("INSERT INTO @.accounts VALUES (1, 7)"))
 		return err
@@ -241,6 +249,7 @@ func TestTransactorOfAProducer(t *testing.T) {
 }
 
 func TestTransactorConfig(t *testing.T) {
+	t.Parallel()
 	_, err := postgres.NewTransactor(nil, postgres.TransactorConfig{})
 	if err == nil {
 		t.Error("no pool, and no error")
@@ -248,7 +257,7 @@ func TestTransactorConfig(t *testing.T) {
 	if _, err := postgres.NewSQLTransactor(nil, postgres.TransactorConfig{}); err == nil {
 		t.Error("no database, and no error")
 	}
-	pool := need(pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/nothing"))(t)
+	pool := must(pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/nothing"))(t)
 	defer pool.Close()
 	_, err = postgres.NewTransactor(pool, postgres.TransactorConfig{
 		Config: postgres.Config{Schema: "No!"}, Isolation: sql.LevelLinearizable, MaxAttempts: -1,

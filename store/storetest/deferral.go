@@ -229,7 +229,7 @@ func testDeferIsFenced(t *testing.T, h Harness) {
 // testDeferAllOrNone has one of two shards belong to another.
 func testDeferAllOrNone(t *testing.T, h Harness) {
 	if h.Shards < 2 {
-		t.Skip("needs two shards")
+		t.Skip("n/a: needs two shards")
 	}
 	var msgs []postrider.Message
 	for i := range 20 * h.Shards {

@@ -63,7 +63,7 @@ var operator = desk.By{Who: "ann@host", Why: "a test"}
 func withDesk(run func(*testing.T, Harness)) func(*testing.T, Harness) {
 	return func(t *testing.T, h Harness) {
 		if h.Desk == nil {
-			t.Skip("no desk")
+			t.Skip("n/a: no desk")
 		}
 		run(t, h)
 	}

@@ -124,7 +124,7 @@ func difference(got, want postrider.Message) string {
 		if !field.IsExported() {
 			continue
 		}
-		same := false
+		var same bool
 		switch a := g.Field(i).Interface().(type) {
 		case []byte:
 			same = bytes.Equal(a, w.Field(i).Bytes())

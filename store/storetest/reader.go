@@ -11,7 +11,7 @@ import (
 
 const (
 	// shortLease is for tests that wait for a lease to run out, longLease for those in which none must.
-	shortLease = 300 * time.Millisecond
+	shortLease = time.Second
 	longLease  = time.Minute
 
 	patience = 20 * time.Second // how long something may take that must happen

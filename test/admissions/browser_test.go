@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/test/playwright"
 )
 
 // TestBrowser lets people apply in a real browser. It keeps pictures of what they see in the folder POSTRIDER_ARTIFACTS, by
 // default browser/artifacts; UPDATE_SCREENSHOTS=1 renews docs/admissions. BROWSER_TESTS has arguments for Playwright.
 func TestBrowser(t *testing.T) {
+	need.Alone(t, "a browser waits for some seconds only")
 	playwright.Install(t, "browser")
 	s := newStage(t, "rabbitmq")
 	artifacts, err := filepath.Abs(cmp.Or(os.Getenv("POSTRIDER_ARTIFACTS"), "browser/artifacts"))

@@ -4,45 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/examples/admissions/demo/stage"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/internal/port"
 	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/test/built"
 )
-
-// folder is for the programs.
-var folder string
-
-func TestMain(m *testing.M) {
-	var err error
-	if folder, err = os.MkdirTemp("", "postrider-admissions-"); err != nil {
-		log.Fatal(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(folder)
-	os.Exit(code)
-}
-
-// build builds the programs once for all tests.
-var build = sync.OnceValue(func() error {
-	const module = "github.com/postrider/postrider/"
-	cmd := exec.Command("go", "build", "-o", folder+"/", module+"cmd/postrider", module+"examples/admissions", module+"examples/admissions/demo")
-	cmd.Dir = "../.."
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the programs: %w\n%s", err, out)
-	}
-	return nil
-})
 
 // queues are the names of the servers, and the variables that say where they are.
 var queues = map[string]struct{ server, variable string }{
@@ -55,16 +29,13 @@ var queues = map[string]struct{ server, variable string }{
 func newStage(t *testing.T, queue string) *stage.Stage {
 	t.Helper()
 	server := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")
-	smtp, maildir := brokertest.Env(t, "POSTRIDER_TEST_SMTP", "smtp"), brokertest.Env(t, "POSTRIDER_TEST_MAILDIR", "smtp")
-	address, err := url.Parse(brokertest.Env(t, queues[queue].variable, queues[queue].server))
+	smtp, maildir := need.Env(t, "POSTRIDER_TEST_SMTP", "smtp"), need.Env(t, "POSTRIDER_TEST_MAILDIR", "smtp")
+	address, err := url.Parse(need.Env(t, queues[queue].variable, queues[queue].server))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if queue == "asynq" {
 		address.Scheme, address.Path = "asynq", "/2" // Redis has numbers instead of names: this one is for these tests
-	}
-	if err := build(); err != nil {
-		t.Fatal(err)
 	}
 	config, err := filepath.Abs("../../examples/admissions/postrider.yaml")
 	if err != nil {
@@ -79,8 +50,10 @@ func newStage(t *testing.T, queue string) *stage.Stage {
 	}
 	t.Cleanup(func() { after(t, func(ctx context.Context) error { return stage.DropDatabase(ctx, server, name) }) })
 	settings := stage.Settings{
-		Postrider: filepath.Join(folder, "postrider"), Admissions: filepath.Join(folder, "admissions"), Demo: filepath.Join(folder, "demo"),
-		Config: config, Database: database, Queue: address.String(), SMTP: smtp, Maildir: maildir,
+		Postrider:  built.Program(t, "cmd/postrider"),
+		Admissions: built.Program(t, "examples/admissions"),
+		Demo:       built.Program(t, "examples/admissions/demo"),
+		Config:     config, Database: database, Queue: address.String(), SMTP: smtp, Maildir: maildir,
 		Prefix: name + "_", Secret: "whsec_T25seSBmb3IgdGVzdHMgYWRtaXNzaW9u",
 	}
 	for _, a := range []*string{&settings.Network, &settings.Pages, &settings.Paydesk, &settings.Health, &settings.Console} {

@@ -16,6 +16,7 @@ import (
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
 	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/test/built"
 )
 
 // program is the postrider command, in a folder with a configuration file.
@@ -28,14 +29,7 @@ type program struct {
 
 func build(t *testing.T, env ...string) *program {
 	t.Helper()
-	p := &program{t: t, folder: t.TempDir(), env: append(os.Environ(), env...)}
-	p.path = filepath.Join(p.folder, "postrider")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", p.path, ".")
-	cmd.Dir = "../../cmd/postrider"
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return p
+	return &program{t: t, path: built.Program(t, "cmd/postrider"), folder: t.TempDir(), env: append(os.Environ(), env...)}
 }
 
 func (p *program) command(ctx context.Context, args ...string) *exec.Cmd {

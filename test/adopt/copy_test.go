@@ -92,7 +92,7 @@ func TestOneFact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
+		defer tx.Rollback()
 		e := postrider.Event("order.changed", "order", "42", []byte("{}"))
 		e.DedupKey = key
 		if repeats, err = m.outbox.Offer(t.Context(), tx, e); err != nil {
@@ -191,6 +191,9 @@ func TestOddValues(t *testing.T) {
 			t.Fatal(err)
 		}
 		got = append(got, r)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
 	}
 	want := [][6]string{
 		{m.id(`a'\b`).String(), "k", "/1", "it's", `{"headers": "not JSON"}`, "text"},

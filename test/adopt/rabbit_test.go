@@ -11,8 +11,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/rabbitmq"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/route"
 )
 
@@ -28,7 +28,7 @@ type queue struct {
 
 func newQueue(t *testing.T) *queue {
 	t.Helper()
-	q := &queue{t: t, url: brokertest.Env(t, "POSTRIDER_TEST_RABBITMQ", "rabbitmq")}
+	q := &queue{t: t, url: need.Env(t, "POSTRIDER_TEST_RABBITMQ", "rabbitmq")}
 	conn, err := amqp.Dial(q.url)
 	if err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func (s *scene) change(ctx context.Context, aggregate string, kind string) (even
 	if err != nil {
 		return event{}, err
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
+	defer tx.Rollback()
 	e := event{aggregate: aggregate, kind: kind}
 	if _, err := tx.ExecContext(ctx, "UPDATE orders SET n = n + 1 WHERE id = '"+aggregate+"'"); err != nil {
 		return e, err
@@ -157,6 +157,9 @@ func (s *scene) rowIDs() map[string]bool {
 			s.t.Fatal(err)
 		}
 		ids[id] = true
+	}
+	if err := rows.Err(); err != nil {
+		s.t.Fatal(err)
 	}
 	return ids
 }

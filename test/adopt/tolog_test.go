@@ -3,7 +3,6 @@ package adopt_test
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/classic/classictest"
 	"github.com/postrider/postrider/store/classic/tolog"
@@ -24,7 +24,7 @@ import (
 // keeps its order, and only what a killed relay had not recorded comes twice.
 func TestToLog(t *testing.T) {
 	messages := 10_000
-	if os.Getenv("POSTRIDER_LONG") != "" {
+	if need.IsLong() {
 		messages = 225_000 // of which a tenth is rolled back
 	}
 	s := newShop(t, 500)
@@ -119,7 +119,7 @@ func TestToLogWaitsForWriters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer early.Rollback(ctx) //nolint:errcheck // after a commit there is nothing to undo
+	defer early.Rollback(ctx)
 	w := &writers{shop: s}
 	if _, err := w.tell(ctx, early, "k1", true); err != nil {
 		t.Fatal(err)

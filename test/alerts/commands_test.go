@@ -1,44 +1,13 @@
 package alerts_test
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
+
+	"github.com/postrider/postrider/test/built"
 )
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if built != "" {
-		_ = os.RemoveAll(filepath.Dir(built))
-	}
-	os.Exit(code)
-}
-
-var built string // the command, once it is there
-
-var buildOnce = sync.OnceValues(func() ([]byte, error) {
-	dir, err := os.MkdirTemp("", "postrider-alerts")
-	if err != nil {
-		return nil, err
-	}
-	built = filepath.Join(dir, "postrider")
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", built, "./cmd/postrider")
-	cmd.Dir = root
-	return cmd.CombinedOutput()
-})
-
-// build returns the command, made from this tree.
-func build(t *testing.T) string {
-	t.Helper()
-	if out, err := buildOnce(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return built
-}
 
 var (
 	inText  = regexp.MustCompile(`postrider ([a-z][^,.]*)`)
@@ -48,7 +17,7 @@ var (
 
 // TestNextCommandsExist: what an alert tells somebody to type can be typed.
 func TestNextCommandsExist(t *testing.T) {
-	command := build(t)
+	command := built.Program(t, "cmd/postrider")
 	tried := make(map[string]bool)
 	for _, r := range rules(t) {
 		for _, found := range inText.FindAllStringSubmatch(braces.ReplaceAllString(r.Annotations["description"], "x"), -1) {

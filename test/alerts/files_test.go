@@ -2,11 +2,12 @@ package alerts_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/postrider/postrider/internal/need"
 )
 
 const (
@@ -19,15 +20,7 @@ const (
 // program finds a program that dev/services installs, or ends the test without it.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		const message = "prometheus and promtool are missing; dev/services install prometheus"
-		if os.Getenv("CI") == "true" {
-			t.Fatal(message)
-		}
-		t.Skip(message)
-	}
-	return path
+	return need.Program(t, name, "prometheus")
 }
 
 // rule is an alert, or a series that is recorded.

@@ -13,6 +13,7 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/test/alerts/dashboard"
+	"github.com/postrider/postrider/test/built"
 )
 
 // relayProcess is the real command.
@@ -44,7 +45,7 @@ func TestStall(t *testing.T) {
 	dsn := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")
 	pool := pgtest.Pool(t, dsn)
 	program(t, "prometheus")
-	command := build(t)
+	command := built.Program(t, "cmd/postrider")
 	shared := pgtest.Schema(t, pool, postgres.Layout{}).Schema
 	lonely := pgtest.Schema(t, pool, postgres.Layout{}).Schema
 	orders := startRelay(t, command, dsn, shared, "orders")

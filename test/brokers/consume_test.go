@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -23,6 +23,10 @@ import (
 func TestConsumeOnce(t *testing.T) {
 	each(t, func(t *testing.T, b server) {
 		messages := pick(1500, 200_000)
+		restarts := pick(0, 2)
+		if restarts > 0 {
+			need.Own(t, b.killable())
+		}
 		s := newScene(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), b.create(t), pick(50, 1000))
 		accounts := pgx.Identifier{s.cfg.Schema, "accounts"}.Sanitize()
 		s.exec(`CREATE TABLE ` + accounts + ` (id int PRIMARY KEY, n int NOT NULL DEFAULT 0, sum bigint NOT NULL DEFAULT 0,
@@ -44,11 +48,10 @@ func TestConsumeOnce(t *testing.T) {
 		}
 		o := order{
 			Driver: b.driver, URL: settings.URL, Values: settings.Values, DSN: pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"),
-			Schema: s.cfg.Schema, Batch: long(),
+			Schema: s.cfg.Schema, Batch: need.IsLong(),
 		}
 		var handled int
 		var kills, deliveries int64
-		restarts := pick(0, 2)
 		begin := time.Now()
 		for patience := time.Duration(pick(60, 1200)) * time.Second; ; {
 			if time.Since(begin) > patience {
@@ -83,7 +86,7 @@ func TestConsumeOnce(t *testing.T) {
 			kills++
 			if restarts > 0 && handled > messages/4 {
 				restarts--
-				brokertest.Services(t, "restart", b.service)
+				need.Services(t, "restart", b.killable())
 			}
 		}
 		var sum, disorder, wrong int

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -19,6 +19,7 @@ import (
 type outage struct {
 	name  string
 	b     server
+	owned string // the server that it happens to
 	begin func(t *testing.T, name string)
 	end   func(t *testing.T) // returns when the broker works again
 }
@@ -32,13 +33,15 @@ func outages() []outage {
 		all = append(all, outage{
 			name:  b.driver + " is killed",
 			b:     b,
-			begin: func(t *testing.T, _ string) { brokertest.Services(t, "kill", b.service) },
-			end:   func(t *testing.T) { brokertest.Services(t, "start", b.service) },
+			owned: b.killable(),
+			begin: func(t *testing.T, _ string) { need.Services(t, "kill", b.killable()) },
+			end:   func(t *testing.T) { need.Services(t, "start", b.killable()) },
 		})
 	}
 	all = append(all, outage{
 		name:  "rabbitmq has a memory alarm",
 		b:     find("rabbitmq"),
+		owned: find("rabbitmq").killable(),
 		begin: func(t *testing.T, _ string) { rabbitmqctl(t, "set_vm_memory_high_watermark", "0.00001") },
 		end:   func(t *testing.T) { rabbitmqctl(t, "set_vm_memory_high_watermark", "0.4") },
 	})
@@ -48,11 +51,12 @@ func outages() []outage {
 		b: server{
 			driver: "nats", variable: "POSTRIDER_TEST_NATS_CLUSTER", service: "nats-cluster", values: map[string]string{"replicas": "3"},
 		},
+		owned: "nats-cluster",
 		begin: func(t *testing.T, name string) {
 			leader = natsLeader(t, name)
-			brokertest.Services(t, "kill", leader)
+			need.Services(t, "kill", leader)
 		},
-		end: func(t *testing.T) { brokertest.Services(t, "start", leader) },
+		end: func(t *testing.T) { need.Services(t, "start", leader) },
 	})
 	return all
 }
@@ -64,7 +68,7 @@ func restartable(b server) bool {
 	case "asynq":
 		return false // the same server as redis
 	case "kafka", "pulsar", "rabbitmq":
-		return long()
+		return need.IsLong()
 	}
 	return true
 }
@@ -72,7 +76,7 @@ func restartable(b server) bool {
 // natsLeader returns the service that leads the stream of a subject.
 func natsLeader(t *testing.T, subject string) string {
 	t.Helper()
-	conn, err := nats.Connect(brokertest.Env(t, "POSTRIDER_TEST_NATS_CLUSTER", "nats-cluster"))
+	conn, err := nats.Connect(need.Env(t, "POSTRIDER_TEST_NATS_CLUSTER", "nats-cluster"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +107,7 @@ func find(driver string) server {
 
 func rabbitmqctl(t *testing.T, args ...string) {
 	t.Helper()
-	ctl := brokertest.Env(t, "POSTRIDER_TEST_RABBITMQCTL", "rabbitmq")
+	ctl := need.Env(t, "POSTRIDER_TEST_RABBITMQCTL", "rabbitmq")
 	if out, err := exec.Command(ctl, args...).CombinedOutput(); err != nil {
 		t.Fatalf("rabbitmqctl %v: %v\n%s", args, err, out)
 	}
@@ -117,6 +121,7 @@ func lengthOfOutage() time.Duration { return time.Duration(pick(4, 30)) * time.S
 func TestOutage(t *testing.T) {
 	for _, o := range outages() {
 		t.Run(o.name, func(t *testing.T) {
+			need.Own(t, o.owned)
 			s := newScene(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), o.b.create(t), 100)
 			r, stop := s.carry(o.b.publisher(t, s.name))
 			s.enqueue(1000)
@@ -145,7 +150,7 @@ func TestOutage(t *testing.T) {
 
 			t.Logf("%s: producers %.0f/s before, %.0f/s meanwhile; %d ledger rows in %v, longest transaction %v; recovery %v after the broker's",
 				o.name, healthy, during, seen.ledgerRows, seen.length.Round(time.Second), seen.longest, recovery.Round(time.Millisecond))
-			if long() && during < 0.9*healthy {
+			if need.IsLong() && during < 0.9*healthy {
 				t.Errorf("producers were slowed down: %.0f/s before, %.0f/s meanwhile", healthy, during)
 			}
 			seen.expect(t)
@@ -164,14 +169,15 @@ func TestAbsentAtStart(t *testing.T) {
 			continue
 		}
 		t.Run(b.driver, func(t *testing.T) {
+			need.Own(t, b.killable())
 			s := newScene(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), b.create(t), 10)
 			settings := b.sending(t, s.name)
-			brokertest.Services(t, "kill", b.service)
+			need.Services(t, "kill", b.killable())
 			back := false
 			restore := func() {
 				if !back {
 					back = true
-					brokertest.Services(t, "start", b.service)
+					need.Services(t, "start", b.killable())
 				}
 			}
 			t.Cleanup(restore)

@@ -3,12 +3,10 @@ package brokers_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,8 +14,8 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
-	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/brokertest/flaky"
+	"github.com/postrider/postrider/internal/need"
 
 	_ "github.com/postrider/postrider/broker/asynq"
 	_ "github.com/postrider/postrider/broker/kafka"
@@ -47,6 +45,9 @@ var servers = []server{
 	{driver: "pulsar", variable: "POSTRIDER_TEST_PULSAR", service: "pulsar"},
 }
 
+// killable is a server of the same kind that tests may kill while they own it.
+func (s server) killable() string { return s.service + "@crash" }
+
 // each runs a test once for every broker.
 func each(t *testing.T, test func(t *testing.T, s server)) {
 	for _, s := range servers {
@@ -54,11 +55,9 @@ func each(t *testing.T, test func(t *testing.T, s server)) {
 	}
 }
 
-func long() bool { return os.Getenv("POSTRIDER_LONG") != "" }
-
 // pick returns the size of a test: small where every change is checked, large in the long run.
 func pick(small, large int) int {
-	if long() {
+	if need.IsLong() {
 		return large
 	}
 	return small
@@ -77,7 +76,7 @@ func (s server) find(t *testing.T) broker.Driver {
 
 func (s server) settings(t *testing.T, more map[string]string) *broker.Settings {
 	t.Helper()
-	address := brokertest.Env(t, s.variable, s.service)
+	address := need.Env(t, s.variable, s.service)
 	if _, rest, ok := strings.Cut(address, "://"); ok {
 		address = rest
 	}
@@ -95,7 +94,7 @@ func logger(t *testing.T) *slog.Logger {
 	if !testing.Verbose() {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(slog.NewTextHandler(io.Writer(t.Output()), nil))
+	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }
 
 // create makes a new name.

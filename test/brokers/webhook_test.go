@@ -11,6 +11,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/webhook"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -91,7 +92,7 @@ func TestWebhookOutage(t *testing.T) {
 			stop()
 			t.Logf("%s: producers %.0f/s before, %.0f/s meanwhile; %d requests and %d ledger rows in %v, longest transaction %v; recovery %v",
 				name, healthy, during, asked, seen.ledgerRows, seen.length.Round(time.Second), seen.longest, recovery.Round(time.Millisecond))
-			if long() && during < 0.9*healthy {
+			if need.IsLong() && during < 0.9*healthy {
 				t.Errorf("producers were slowed down: %.0f/s before, %.0f/s meanwhile", healthy, during)
 			}
 			seen.expect(t)

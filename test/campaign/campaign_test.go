@@ -9,44 +9,42 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/test/built"
 )
 
 // seed decides what happens when, so that a change that breaks something is found by the run that follows it. Other seeds are for make campaign.
 const seed = "11"
 
-// TestCampaign runs three minutes of faults, and fails on any broken invariant. The files of a run that fails are kept.
+// TestCampaign runs a minute of faults, or three in the long form, and fails on any broken invariant. The files of a run that fails are
+// kept.
 func TestCampaign(t *testing.T) {
+	need.Alone(t, "has servers of its own, and judges how soon they recover")
 	pgtest.Env(t, "POSTRIDER_SERVICES")
-	bin := t.TempDir()
-	build(t, bin, "campaign", "./cmd/campaign")
-	build(t, bin, "postrider", "../../cmd/postrider")
+	campaign := built.Program(t, "test/campaign/cmd/campaign")
+	built.Program(t, "cmd/postrider") // it looks for it beside itself
 	versions := []string{"15"}
-	if os.Getenv("POSTRIDER_LONG") != "" {
+	if need.IsLong() {
 		versions = append(versions, "18")
 	}
 	for _, version := range versions {
-		t.Run("pg"+version, func(t *testing.T) { run(t, bin, version) })
+		t.Run("pg"+version, func(t *testing.T) { run(t, campaign, version) })
 	}
 }
 
-func build(t *testing.T, bin, name, path string) {
-	t.Helper()
-	cmd := exec.Command("go", "build", "-o", filepath.Join(bin, name), ".")
-	cmd.Dir = path
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v\n%s", name, err, out)
-	}
-}
-
-func run(t *testing.T, bin, version string) {
-	dir, err := os.MkdirTemp("", "postrider-campaign-")
+func run(t *testing.T, campaign, version string) {
+	dir, err := os.MkdirTemp("", "postrider-campaign-") //nolint:usetesting // the files of a run that has failed stay
 	if err != nil {
 		t.Fatal(err)
 	}
+	minutes, faults := "1.2", "9"
+	if need.IsLong() {
+		minutes, faults = "3", "20"
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "campaign"), "run", "--minutes", "3", "--faults", "20", "--seed", seed,
+	cmd := exec.CommandContext(ctx, campaign, "run", "--minutes", minutes, "--faults", faults, "--seed", seed,
 		"--postgres", version, "--rate", "300", "--instance", "test", "--dir", filepath.Join(dir, "run"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it ends in order, with a verdict
 	cmd.WaitDelay = 5 * time.Minute

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -22,10 +23,8 @@ import (
 // TestDebezium runs Debezium Server with the configuration of the documentation, from PostgreSQL to Kafka, and kills it in
 // between. Our own consumer for records of Debezium reads them. testdata/debezium fetches what is needed and runs it.
 func TestDebezium(t *testing.T) {
-	home := os.Getenv("POSTRIDER_TEST_DEBEZIUM")
-	if os.Getenv("POSTRIDER_LONG") == "" || home == "" {
-		t.Skip("this takes Debezium Server: run test/cdc/testdata/debezium")
-	}
+	need.Long(t, "takes Debezium Server, 782 MB")
+	home := need.Env(t, "POSTRIDER_TEST_DEBEZIUM", "debezium")
 	servers := pgtest.Env(t, "POSTRIDER_TEST_KAFKA_CDC")
 	dsn := pgtest.Database(t, start(t))
 	pool := pgtest.Pool(t, dsn)

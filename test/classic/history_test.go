@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
 	"github.com/postrider/postrider/test/fleet"
@@ -21,10 +22,11 @@ func TestMain(m *testing.M) {
 // past their lease and restarted at random. Whatever committed arrives, nothing else does, the first arrivals of each key are in
 // commit order, and what arrives twice is explained by a kill or a pause.
 func TestHistory(t *testing.T) {
-	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
+	need.Alone(t, "takes leases of two seconds, which a busy machine lets lapse")
+	classictest.InTurn(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
 		s := open(t)
 		messages := int64(20_000) // of which a quarter is rolled back
-		if os.Getenv("POSTRIDER_LONG") != "" {
+		if need.IsLong() {
 			messages = 140_000
 		}
 		classictest.Migrate(t, s, classic.Config{})

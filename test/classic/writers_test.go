@@ -73,7 +73,7 @@ func (p *producers) transaction(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
+	defer tx.Rollback()
 	p.wait(ctx)
 	if rand.IntN(4) == 0 { // a savepoint that comes to nothing
 		if _, err := tx.ExecContext(ctx, "SAVEPOINT s"); err != nil {

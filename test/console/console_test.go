@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/internal/port"
 	"github.com/postrider/postrider/test/playwright"
 )
@@ -22,6 +23,7 @@ var pictures = os.Getenv("UPDATE_SCREENSHOTS") == "1"
 // TestConsole lets a browser use the console of a business at work. UPDATE_SCREENSHOTS=1 renews docs/console.
 // BROWSER_TESTS has arguments for Playwright, such as the name of a file.
 func TestConsole(t *testing.T) {
+	need.Alone(t, "a browser waits for some seconds only")
 	playwright.Install(t, "browser")
 	s := newShop(t)
 	s.seed()

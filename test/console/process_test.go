@@ -6,42 +6,20 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/test/built"
 	"github.com/postrider/postrider/test/said"
 )
-
-// binary builds the command once for all tests.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "postrider-console-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "postrider")
-	build := exec.Command("go", "build", "-o", path, ".")
-	build.Dir = "../../cmd/postrider"
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the command: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := binary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(code)
-}
 
 // process is a command that runs until it is stopped, and can be started again with the same arguments.
 type process struct {
 	t    *testing.T
+	path string
 	args []string
 
 	mu   sync.Mutex
@@ -53,7 +31,7 @@ type process struct {
 // start runs the command until the test ends.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, args: args}
+	p := &process{t: t, path: built.Program(t, "cmd/postrider"), args: args}
 	t.Cleanup(func() {
 		p.kill(syscall.SIGKILL)
 		if t.Failed() {
@@ -67,13 +45,9 @@ func start(t *testing.T, args ...string) *process {
 }
 
 func (p *process) launch() error {
-	path, err := binary()
-	if err != nil {
-		return err
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cmd, p.done = exec.Command(path, p.args...), make(chan struct{})
+	p.cmd, p.done = exec.Command(p.path, p.args...), make(chan struct{})
 	p.cmd.Stdout, p.cmd.Stderr = &p.said, &p.said
 	p.cmd.Env = environment()
 	if err := p.cmd.Start(); err != nil {
@@ -100,11 +74,7 @@ func (p *process) kill(how syscall.Signal) {
 // run runs the command to its end, and returns what it has said.
 func run(t *testing.T, args ...string) string {
 	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(path, args...)
+	cmd := exec.Command(built.Program(t, "cmd/postrider"), args...)
 	cmd.Env = environment()
 	out, err := cmd.CombinedOutput()
 	if err != nil {

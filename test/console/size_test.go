@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/internal/port"
 	"github.com/postrider/postrider/test/playwright"
 )
@@ -54,9 +55,7 @@ var lists = []string{
 // TestSize measures a console of a long log: how long its lists and its first page take, and what share of the machine its
 // questions cost the database while somebody watches.
 func TestSize(t *testing.T) {
-	if os.Getenv("POSTRIDER_LONG") == "" {
-		t.Skip("10 million messages: set POSTRIDER_LONG=1")
-	}
+	need.Long(t, "10 million messages")
 	n := 10_000_000
 	if text := os.Getenv("POSTRIDER_CONSOLE_MESSAGES"); text != "" {
 		var err error

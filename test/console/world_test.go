@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -68,7 +68,7 @@ func newDatabase(t *testing.T, name string) database {
 // newStream creates a stream that takes messages of up to 8 kB, and is deleted after the test.
 func newStream(t *testing.T) (server, name string) {
 	t.Helper()
-	server = brokertest.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	server = need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	if !strings.Contains(server, "://") {
 		server = "nats://" + server
 	}

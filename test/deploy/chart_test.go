@@ -1,12 +1,18 @@
 package deploy_test
 
 import (
+	"crypto/sha256"
 	"flag"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/postrider/postrider/internal/need"
 )
 
 const chart = root + "/deploy/helm/postrider"
@@ -22,37 +28,58 @@ var shown = map[string]string{
 	"dashboard.json":      root + "/deploy/grafana/dashboard.json",
 }
 
-// helm is the program. It takes minutes to compile, once; dev/check does that beside other work.
-func helm(t *testing.T) string {
-	t.Helper()
-	path, err := filepath.Abs(root + "/bin/helm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		tool(t, path, "helm.sh/helm/v4/cmd/helm")
-	}
-	return path
-}
-
-func tool(t *testing.T, path, pkg string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "-C", root+"/dev/tools/kube", "build", "-o", path, pkg)
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", pkg, err, out)
-	}
-}
-
 func TestChart(t *testing.T) {
 	for name, source := range shown {
 		if read(t, filepath.Join(chart, "files", name)) != read(t, source) {
 			t.Errorf("files/%s of the chart is not %s: run make chart", name, source)
 		}
 	}
-	for golden, values := range renderings {
-		render(t, helm(t), golden, values)
+	if *update || need.IsLong() {
+		helm := need.Program(t, "helm", "helm")
+		for golden, values := range renderings {
+			render(t, helm, golden, values)
+		}
 	}
+	if *update {
+		if err := os.WriteFile(rendered, []byte(sources(t)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read(t, rendered) != sources(t) {
+		t.Error("the chart, what it was rendered to, or helm's version has changed: run make chart, and look at the difference")
+	}
+}
+
+// rendered says which chart the expected files were rendered from. helm takes minutes to compile, and renders the same to the same: so
+// it renders when somebody runs make chart, and in the long form of this test.
+const rendered = "testdata/rendered.sum"
+
+// sources is a fingerprint of the chart, the values, helm's version, and what came of them.
+func sources(t *testing.T) string {
+	t.Helper()
+	files := []string{root + "/dev/tools/kube/go.mod"}
+	for golden, values := range renderings {
+		files = append(files, golden)
+		if values != "" {
+			files = append(files, values)
+		}
+	}
+	err := filepath.WalkDir(chart, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(files)
+	h := sha256.New()
+	for _, path := range files {
+		text := read(t, path)
+		fmt.Fprintf(h, "%s %d\n%s", path, len(text), text)
+	}
+	return fmt.Sprintf("%x\n", h.Sum(nil))
 }
 
 // render compares what the chart makes of values with what is expected.
@@ -87,7 +114,8 @@ func render(t *testing.T, helm, golden, values string) {
 
 // TestChartRefuses: mistakes are told before anything is installed.
 func TestChartRefuses(t *testing.T) {
-	helm := helm(t)
+	need.Long(t, "helm takes minutes to compile")
+	helm := need.Program(t, "helm", "helm")
 	for set, want := range map[string]string{
 		"console.enabled=true":   "needs tokens, oidc or proxy",
 		"ingress.enabled=true":   "console.enabled must be true",

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/internal/port"
 )
 
@@ -24,9 +25,7 @@ type container struct {
 
 func newContainer(t *testing.T, config string) container {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("only root can change the root folder")
-	}
+	need.Root(t, "only root can change the root folder")
 	c := container{t, filepath.Join(t.TempDir(), "root")}
 	for _, dir := range []string{"etc/postrider", "usr/bin"} {
 		if err := os.MkdirAll(filepath.Join(c.root, dir), 0o755); err != nil {

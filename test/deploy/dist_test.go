@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/postrider/postrider/internal/need"
 )
 
 const root = "../.."
@@ -94,6 +96,7 @@ func TestArchive(t *testing.T) {
 
 // TestSameBytes: whoever builds a release again gets the same one.
 func TestSameBytes(t *testing.T) {
+	need.Long(t, "builds and packs the release twice")
 	binary := program(t)
 	again := t.TempDir()
 	if out, err := dist(again, "TMPDIR="+t.TempDir(), "TZ=Asia/Tokyo"); err != nil {

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/postrider/postrider/internal/need"
 )
 
 // TestObjects: a server of Kubernetes would take what the chart renders to.
 func TestObjects(t *testing.T) {
-	conform := filepath.Join(t.TempDir(), "kubeconform")
-	tool(t, conform, "github.com/yannh/kubeconform/cmd/kubeconform")
+	conform := need.Program(t, "kubeconform", "kubeconform")
 	for golden := range renderings {
 		whole := strings.NewReplacer("  # files/postrider.rules.yml", indented(read(t, shown["postrider.rules.yml"]), "  "),
 			"    # files/dashboard.json", "    {}").Replace(read(t, golden))

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/test/built"
 	"github.com/postrider/postrider/test/docs/scratch"
 )
 
@@ -56,10 +56,7 @@ func console(t *testing.T, b block) error {
 // execute runs a block as a reader would, in an empty folder, with a database of its own.
 func execute(t *testing.T, b block) error {
 	t.Helper()
-	folder, err := program()
-	if err != nil {
-		return err
-	}
+	folder := filepath.Dir(built.Program(t, "cmd/postrider"))
 	address := scratch.Empty(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -75,17 +72,3 @@ func execute(t *testing.T, b block) error {
 	}
 	return nil
 }
-
-// program builds postrider, once, and returns its folder.
-var program = sync.OnceValues(func() (string, error) {
-	folder, err := filepath.Abs(filepath.Join(top, "bin", "docs"))
-	if err != nil {
-		return "", err
-	}
-	build := exec.CommandContext(context.Background(), "go", "build", "-o", folder+"/", ".")
-	build.Dir = filepath.Join(top, "cmd", "postrider")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return folder, nil
-})

@@ -112,7 +112,7 @@ func configuration(t *testing.T, content map[string]any) error {
 		return fmt.Errorf("%w\n%s", err, text)
 	}
 	if warnings := file.Warnings(); whole && len(warnings) > 0 {
-		return fmt.Errorf("warnings: %v", warnings)
+		return fmt.Errorf("warnings: %w", warnings)
 	}
 	return nil
 }

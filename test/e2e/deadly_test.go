@@ -6,6 +6,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/test/fleet"
@@ -13,6 +14,8 @@ import (
 
 // TestDeadlyMessage: a message over which every relay dies is recognised, set aside, and everything else arrives.
 func TestDeadlyMessage(t *testing.T) {
+	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
+	t.Parallel()
 	s := newScene(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), postgres.Layout{Shards: 2})
 	for range 20 {
 		for _, keys := range [][]string{{"a", "b", "c", "d"}, {"e", "f", "g", "h"}} {

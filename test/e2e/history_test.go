@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/test/fleet"
@@ -17,17 +18,21 @@ import (
 // killed, paused past their lease and restarted at random. Whatever committed arrives, nothing else does, the first
 // arrivals of each key are in commit order, and what arrives twice is explained by a kill or a pause.
 func TestHistory(t *testing.T) {
-	pgtest.Each(t, testHistory)
+	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
+	t.Parallel()
+	pgtest.Newest(t, testHistory)
 }
 
 func TestHistoryThroughPooler(t *testing.T) {
+	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
+	t.Parallel()
 	pgtest.EachPooled(t, testHistory)
 }
 
 func testHistory(t *testing.T, dsn string) {
 	s := newScene(t, dsn, postgres.Layout{Shards: 8})
 	messages := int64(25_000) // of which a quarter is rolled back
-	if long() {
+	if need.IsLong() {
 		messages = 1_350_000
 	}
 	const lease = 2 * time.Second

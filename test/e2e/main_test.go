@@ -21,9 +21,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// long reports whether this is the run that takes its time.
-func long() bool { return os.Getenv("POSTRIDER_LONG") != "" }
-
 // scene is a fresh log with writers' tables and a file for deliveries.
 type scene struct {
 	t    *testing.T

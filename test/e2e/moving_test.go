@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -87,13 +87,7 @@ func (s *scene) movedTo(dsn string) *scene {
 func (s *scene) dumpAndRestore(to string) {
 	s.t.Helper()
 	bin := pgtest.Env(s.t, "POSTRIDER_TEST_POSTGRES15_BIN")
-	if _, err := os.Stat(bin + "/pg_dump"); err != nil {
-		const message = "this PostgreSQL 15 has no pg_dump"
-		if os.Getenv("CI") == "true" {
-			s.t.Fatal(message)
-		}
-		s.t.Skip(message)
-	}
+	need.Program(s.t, bin+"/pg_dump", "postgresql-15")
 	file := filepath.Join(s.t.TempDir(), "dump.sql")
 	s.run(bin+"/pg_dump", "--no-owner", "--schema", s.cfg.Schema, "--file", file, s.dsn)
 	s.run(bin+"/psql", "--quiet", "--no-psqlrc", "--single-transaction", "--set", "ON_ERROR_STOP=1", "--file", file, to)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/test/fleet"
@@ -18,6 +19,8 @@ import (
 // rebase everything arrives that the ledger had not settled when the copy was taken, and what was written before the
 // rebase; nothing arrives that it had settled.
 func TestRestore(t *testing.T) {
+	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
+	t.Parallel()
 	for _, c := range []struct {
 		name, from, to string
 		move           func(s *scene, to string)
@@ -27,6 +30,7 @@ func TestRestore(t *testing.T) {
 		{"tables copied from 18 to 18", "18", "18_E2E", (*scene).copyTables}, // there is no pg_dump of 18 here
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			testRestore(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES"+c.from), pgtest.Env(t, "POSTRIDER_TEST_POSTGRES"+c.to), c.move)
 		})
 	}
@@ -96,7 +100,9 @@ func testRestore(t *testing.T, from, to string, move func(*scene, string)) {
 // TestClone copies a database within its cluster, where even the transaction IDs go on: nobody but the database's own ID
 // tells that it is a copy.
 func TestClone(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
+	t.Parallel()
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		old := newScene(t, newDatabase(t, dsn), postgres.Layout{})
 		original := old.carry("default")
 		for range 5 {

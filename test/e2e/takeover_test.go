@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/test/fleet"
@@ -17,7 +18,9 @@ var steady = history.Plan{Writers: 8, Keys: 200, Pause: 5 * time.Millisecond, Pa
 
 // TestTakeOver holds that the shards of a killed relay are served by another within its lease and two seconds.
 func TestTakeOver(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
+	t.Parallel()
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		s := newScene(t, dsn, postgres.Layout{})
 		const lease = 3 * time.Second
 		relays := s.relays(fleet.Config{Lease: lease}, 2)
@@ -36,7 +39,9 @@ func TestTakeOver(t *testing.T) {
 
 // TestPausedRelay holds that a relay that slept past its lease finds itself replaced and moves nothing.
 func TestPausedRelay(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
+	t.Parallel()
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		s := newScene(t, dsn, postgres.Layout{})
 		const lease = time.Second
 		relays := s.relays(fleet.Config{Lease: lease, Slow: 3 * time.Millisecond}, 2)
@@ -58,9 +63,11 @@ func TestPausedRelay(t *testing.T) {
 
 // TestRollingRestart holds that clean stops cause no duplicates.
 func TestRollingRestart(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
+	t.Parallel()
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		cycles := 4
-		if long() {
+		if need.IsLong() {
 			cycles = 20
 		}
 		s := newScene(t, dsn, postgres.Layout{})

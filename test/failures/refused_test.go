@@ -14,6 +14,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/postgres"
 )
@@ -23,9 +24,10 @@ import (
 // keys lose no order and wait for nobody; the 10 keys are blocked, and go on in order when an operator has decided; nothing
 // is lost.
 func TestRefused(t *testing.T) {
+	need.Alone(t, "measures how long messages take")
 	s := newScene(t, newest(t), postgres.Layout{})
 	messages, keys, rate := 30_000, 300, 3000
-	if long() {
+	if need.IsLong() {
 		messages, keys, rate = 100_000, 1000, 4000
 	}
 	w := &witness{sent: make(map[string][]time.Time), got: make(map[string][]int), refusedKeys: make(map[string]bool)}

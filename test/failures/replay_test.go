@@ -9,6 +9,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/postgres"
 )
@@ -16,9 +17,10 @@ import (
 // TestDeadLetters plants a million dead letters. Every way to list them answers at once; a replay of all holds its rate,
 // can be interrupted and goes on, and each is sent once.
 func TestDeadLetters(t *testing.T) {
+	need.Alone(t, "measures how long commands take")
 	s := newScene(t, newest(t), postgres.Layout{})
 	dead, rate, atRate := 40_000, 2000, 5*time.Second
-	if long() {
+	if need.IsLong() {
 		dead, rate, atRate = 1_000_000, 2000, 30*time.Second
 	}
 	if err := s.desk.AddFeed(t.Context(), ann, "default", true); err != nil {
@@ -149,7 +151,7 @@ func TestReplayOfTheLog(t *testing.T) {
 func TestRewind(t *testing.T) {
 	s := newScene(t, newest(t), postgres.Layout{})
 	n := 50_000
-	if long() {
+	if need.IsLong() {
 		n = 200_000
 	}
 	a, b := &counter{seen: make(map[postrider.ID]int)}, &counter{seen: make(map[postrider.ID]int)}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -30,8 +29,6 @@ type scene struct {
 }
 
 var ann = desk.By{Who: "ann@test", Why: "a test"}
-
-func long() bool { return os.Getenv("POSTRIDER_LONG") != "" }
 
 func newScene(t *testing.T, dsn string, layout postgres.Layout) *scene {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/postgres"
 )
@@ -17,9 +18,10 @@ import (
 // another tenant that is enqueued after them arrives within 2 s, every time. When the flood is over, all of it is read
 // together again, and nothing was lost or came twice.
 func TestTenants(t *testing.T) {
+	need.Alone(t, "measures how long messages take")
 	s := newScene(t, newest(t), postgres.Layout{})
 	flood, probes := 100_000, 40
-	if long() {
+	if need.IsLong() {
 		flood, probes = 1_000_000, 100
 	}
 	s.exec(`INSERT INTO %s.messages (type, key, tenant_id, payload)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/test/history"
@@ -35,7 +36,7 @@ func TestCursorKeptOverCrashIsCaught(t *testing.T) {
 func TestStoredCursorSurvivesCrash(t *testing.T) {
 	eachCrash(t, func(t *testing.T, server, dsn string) {
 		most := 3
-		if long() {
+		if need.IsLong() {
 			most = 30
 		}
 		verdict, messages, crashes := huntCrashes(t, server, dsn, right, most)

@@ -3,7 +3,6 @@ package history_test
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/test/history"
@@ -42,10 +42,10 @@ func TestWrongReadersAreCaught(t *testing.T) {
 		{variant{name: "cursor seq > last", positional: true}, 60_000, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.long && !long() {
-				t.Skip("needs about a million messages: part of make check-long")
+			if c.long {
+				need.Long(t, "about a million messages")
 			}
-			pgtest.Each(t, func(t *testing.T, dsn string) {
+			pgtest.Newest(t, func(t *testing.T, dsn string) {
 				verdict, messages := hunt(t, dsn, c.variant, c.budget)
 				if verdict.Clean() {
 					t.Fatalf("not caught in %d messages: %s", messages, verdict)
@@ -67,9 +67,9 @@ func TestRightReadersAreClean(t *testing.T) {
 		{variant{name: "directed", drawn: "SELECT coalesce(pg_sequence_last_value('@.message_seq'), 0)", hasty: true}, 3000, 50_000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			pgtest.Each(t, func(t *testing.T, dsn string) {
+			pgtest.Newest(t, func(t *testing.T, dsn string) {
 				budget := c.budget
-				if long() {
+				if need.IsLong() {
 					budget = c.long
 				}
 				verdict, messages := hunt(t, dsn, c.variant, budget)
@@ -159,5 +159,3 @@ func stretch(ctx context.Context, pool *pgxpool.Pool, schema string, done *atomi
 	}
 	return nil
 }
-
-func long() bool { return os.Getenv("POSTRIDER_LONG") != "" }

@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/postrider/postrider/internal/need"
 )
 
 // TestKilledServer: many keys, sixteen simultaneous requests of each, to a server that is killed all the time. Each key has one
@@ -16,7 +17,7 @@ import (
 func TestKilledServer(t *testing.T) {
 	const times, at = 16, 20
 	names, life := 150, 300*time.Millisecond
-	if os.Getenv("POSTRIDER_LONG") != "" {
+	if need.IsLong() {
 		names, life = 5000, time.Second
 	}
 	a := enter(t, life, settings{Lease: 500 * time.Millisecond, Slow: 4 * time.Millisecond})

@@ -80,7 +80,7 @@ func serve(text string) error {
 		},
 		Required: true,
 		Lease:    s.Lease,
-		Logger:   slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger:   slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/postrider/postrider/internal/need"
 )
 
 // TestModel has every specification checked as its table says.
@@ -16,7 +18,7 @@ func TestModel(t *testing.T) {
 		}
 		t.Run(s.name, func(t *testing.T) {
 			for _, e := range s.entries {
-				if e.kind == "nightly" && os.Getenv("POSTRIDER_LONG") == "" {
+				if e.kind == "nightly" && !need.IsLong() {
 					continue
 				}
 				config, err := e.configure(string(cfg))

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/postrider/postrider/internal/need"
 )
 
 // outcome is what TLC has said.
@@ -28,17 +30,8 @@ var (
 // jar finds the model checker. In CI it must be there.
 func jar(t *testing.T) string {
 	t.Helper()
-	path := os.Getenv("POSTRIDER_TLC")
-	_, err := exec.LookPath("java")
-	if path != "" && err == nil {
-		return path
-	}
-	const message = `no java, or POSTRIDER_TLC is not set: dev/services install tlc && eval "$(dev/services env)"`
-	if os.Getenv("CI") == "true" {
-		t.Fatal(message)
-	}
-	t.Skip(message)
-	return ""
+	need.Program(t, "java", "tlc")
+	return need.Env(t, "POSTRIDER_TLC", "tlc")
 }
 
 // check has TLC look at all states of a specification, or at those up to the first that breaks an invariant. Where that is
@@ -53,7 +46,7 @@ func check(t *testing.T, jar, name, cfg string, soon bool) outcome {
 		t.Fatal(err)
 	}
 	memory := "-Xmx1g"
-	if os.Getenv("POSTRIDER_LONG") != "" {
+	if need.IsLong() {
 		memory = "-Xmx4g"
 	}
 	args := []string{memory, "-XX:+UseSerialGC", "-Djava.io.tmpdir=" + scratch}

@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/test/built"
 	"github.com/postrider/postrider/test/peers/page"
 	"github.com/postrider/postrider/test/peers/peer"
 	"github.com/postrider/postrider/test/peers/result"
@@ -28,14 +29,9 @@ func TestMain(m *testing.M) {
 
 // TestSmoke makes every kind of trial once, very short, with Postrider and with a loop of our own, and makes the page of it.
 func TestSmoke(t *testing.T) {
-	if os.Getenv("POSTRIDER_LONG") == "" {
-		t.Skip("takes half a minute: set POSTRIDER_LONG")
-	}
+	need.Long(t, "half a minute")
 	server, nats := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), pgtest.Env(t, "POSTRIDER_TEST_NATS")
-	command := filepath.Join(t.TempDir(), "postrider")
-	if out, err := exec.Command("go", "build", "-o", command, "../../cmd/postrider").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	command := built.Program(t, "cmd/postrider")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

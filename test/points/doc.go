@@ -5,7 +5,7 @@
 // process of its own, on real servers; only its connections are watched, by package tap. testdata/points.txt lists all points:
 // one that is not hit, or is not listed, fails the test, and so does a statement in the sources that no scenario knows.
 //
-//	go test ./points              every point in one way, some in all
+//	go test ./points              every scenario, and some points in all ways
 //	POSTRIDER_LONG=1 go test …    every point in all ways (make points)
 //	go test ./points -update      write testdata/points.txt anew
 package points

@@ -132,7 +132,7 @@ func (w *world) round(n int) {
 		}
 		return undone
 	})
-	if err != undone {
+	if !errors.Is(err, undone) {
 		w.t.Fatal(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/saga"
 )
 
@@ -63,7 +64,7 @@ func work(ctx context.Context) error {
 // at all.
 func TestFleet(t *testing.T) {
 	count, processes := 300, 2
-	if os.Getenv("POSTRIDER_LONG") != "" {
+	if need.IsLong() {
 		count, processes = 10_000, 4
 	}
 	w := newWorld(t)

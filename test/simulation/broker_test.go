@@ -102,7 +102,7 @@ func (l link) accept(msgs []postrider.Message, r *rand.Rand) []error {
 			errs[i] = postrider.Unavailable(postrider.ErrNotTried)
 			continue
 		}
-		arrives := true
+		var arrives bool
 		switch w.model.kindOf(m) {
 		case refused:
 			errs[i], arrives = postrider.Permanent(errInjected), false
@@ -115,7 +115,7 @@ func (l link) accept(msgs []postrider.Message, r *rand.Rand) []error {
 			}
 			return errs
 		default:
-			errs[i], arrives = l.mood(m)
+			arrives, errs[i] = l.mood(m)
 		}
 		if arrives {
 			w.model.receive(m, p.name)
@@ -129,21 +129,21 @@ func (l link) accept(msgs []postrider.Message, r *rand.Rand) []error {
 }
 
 // mood decides about one message.
-func (l link) mood(m *postrider.Message) (err error, arrives bool) {
+func (l link) mood(m *postrider.Message) (arrives bool, err error) {
 	w := l.p.w
 	if w.healed() {
-		return nil, true
+		return true, nil
 	}
 	r := w.chance(m.Key + string(m.Payload) + " " + strconv.Itoa(w.model.attempts(m)))
 	switch w.plan.Broker.draw(r) {
 	case "fails":
-		return postrider.Unavailable(errInjected), false
+		return false, postrider.Unavailable(errInjected)
 	case "refuses":
-		return postrider.Permanent(errInjected), false
+		return false, postrider.Permanent(errInjected)
 	case "unknown":
-		return errInjected, r.IntN(2) == 0
+		return r.IntN(2) == 0, errInjected
 	}
-	return nil, true
+	return true, nil
 }
 
 func all(err error, n int) []error {

@@ -28,8 +28,8 @@ func number(t *testing.T, name string, preset int) int {
 	return n
 }
 
-// seedsOfCI take about a minute of processor time.
-const seedsOfCI = 2000
+// seedsOfCI take about half a minute of processor time.
+const seedsOfCI = 1000
 
 // TestRelay plays many plans. make simulation plays 100,000.
 func TestRelay(t *testing.T) {

@@ -2,6 +2,7 @@ package simulation_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -119,7 +120,7 @@ func (f *feed) ask(ctx context.Context, op string, effect func() error, mayBeLat
 	if err == nil && crashed() {
 		err = postrider.ErrReset
 	}
-	if err == postrider.ErrReset {
+	if errors.Is(err, postrider.ErrReset) {
 		f.p.w.model.fault("%s: %s: learns of a crash", f.p.name, op)
 		f.mu.Lock()
 		defer f.mu.Unlock()

@@ -288,6 +288,7 @@ func (w *world) patience() time.Duration {
 				longest += 10 * (2*c.Lease + 5*time.Second)
 			case swallows:
 				longest += 40 * 3 * c.RetryMax
+			default: // takes no longer
 			}
 		}
 	}

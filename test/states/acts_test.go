@@ -85,7 +85,7 @@ func letter(act desk.Act) func(s *scene, args []string) error {
 	return func(s *scene, args []string) error {
 		for _, name := range args {
 			if n, err := s.desk.Act(s.t.Context(), ann, act, desk.Filter{ID: s.ids[name]}, 0); n != 1 || err != nil {
-				return fmt.Errorf("done to %d messages, %v", n, err)
+				return fmt.Errorf("done to %d messages, %v", n, err) //nolint:errorlint // it may be nil
 			}
 		}
 		return nil

@@ -3,7 +3,6 @@ package trace_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
-	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/internal/need"
 
 	_ "github.com/postrider/postrider/broker/kafka"
 	_ "github.com/postrider/postrider/broker/nats"
@@ -45,7 +44,7 @@ func (s server) driverOf(t *testing.T) broker.Driver {
 
 func (s server) settings(t *testing.T, values map[string]string) *broker.Settings {
 	t.Helper()
-	address := brokertest.Env(t, s.variable, s.driver)
+	address := need.Env(t, s.variable, s.driver)
 	if _, rest, ok := strings.Cut(address, "://"); ok {
 		address = rest
 	}
@@ -93,5 +92,5 @@ func logger(t *testing.T) *slog.Logger {
 	if !testing.Verbose() {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(slog.NewTextHandler(io.Writer(t.Output()), nil))
+	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }

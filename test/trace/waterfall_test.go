@@ -141,9 +141,9 @@ func (p *picture) axis(w func(string, ...any), bottom int) {
 		}
 	}
 	step := time.Millisecond
-	for _, factor := range []time.Duration{2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000} {
+	for _, factor := range []int{2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000} {
 		if p.length/step > 7 {
-			step = factor * time.Millisecond
+			step = time.Duration(factor) * time.Millisecond
 		}
 	}
 	for at := time.Duration(0); at <= p.length; at += step {

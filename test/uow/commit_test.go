@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/uow"
@@ -70,7 +71,7 @@ func badLuck(s *scene) {
 }
 
 func size() int {
-	if long() {
+	if need.IsLong() {
 		return 10_000
 	}
 	return 400

@@ -174,6 +174,7 @@ func (p *proxy) serve(client, server *net.TCPConn) {
 		case cutForgotten:
 			answers.silence()
 			reset(client) // back waits until the server closes
+		case faults: // how many there are
 		}
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -16,8 +15,6 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/uow"
 )
-
-func long() bool { return os.Getenv("POSTRIDER_LONG") != "" }
 
 // scene is a schema with one table of the application, and a pool that reaches it through a proxy.
 type scene struct {

@@ -19,6 +19,7 @@ import (
 	"github.com/postrider/postrider/bridge/watermill"
 	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/rabbitmq"
+	"github.com/postrider/postrider/internal/need"
 )
 
 // lazy opens a publisher with the first message: Watermill's for AMQP fails where the server is not there at the start.
@@ -86,7 +87,8 @@ func amqpDestination(address, at string) (*watermill.Destination, error) {
 }
 
 func TestAMQP(t *testing.T) {
-	address := brokertest.Env(t, "POSTRIDER_TEST_RABBITMQ", "rabbitmq")
+	t.Parallel()
+	address := need.Env(t, "POSTRIDER_TEST_RABBITMQ", "rabbitmq")
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)

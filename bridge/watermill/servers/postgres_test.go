@@ -40,6 +40,7 @@ func placeOrder(ctx context.Context, tx *sql.Tx, outbox postrider.Outbox[*sql.Tx
 // TestTransaction publishes with Watermill's interface on transactions of both kinds. What was committed is in the log, in
 // order, and what was rolled back is not.
 func TestTransaction(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		pool := pgtest.Pool(t, dsn)
@@ -102,6 +103,7 @@ func TestTransaction(t *testing.T) {
 // TestWholeWay holds that a Watermill application sees no difference: what its code publishes in a transaction, its subscriber
 // receives with the same UUID and metadata, through the outbox, the relay and Watermill's publisher for Redis.
 func TestWholeWay(t *testing.T) {
+	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	_, host, c := redisServer(t)

@@ -16,6 +16,7 @@ import (
 	"github.com/postrider/postrider/bridge/watermill"
 	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/redis"
+	"github.com/postrider/postrider/internal/need"
 )
 
 // fields writes entries as Postrider's own consumers read them. Watermill's default packs the metadata into one field.
@@ -51,7 +52,7 @@ func redisDestination(server string, marshaller redisstream.Marshaller) (*waterm
 
 func redisServer(t *testing.T) (address, host string, c *goredis.Client) {
 	t.Helper()
-	address = brokertest.Env(t, "POSTRIDER_TEST_REDIS", "redis")
+	address = need.Env(t, "POSTRIDER_TEST_REDIS", "redis")
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +73,7 @@ func stream(t *testing.T, c *goredis.Client) string {
 }
 
 func TestRedisStream(t *testing.T) {
+	t.Parallel()
 	address, host, c := redisServer(t)
 	forbidden := stream(t, c)
 	if err := c.Set(t.Context(), forbidden, "not a stream", time.Hour).Err(); err != nil {

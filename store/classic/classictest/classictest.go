@@ -32,12 +32,25 @@ type Server struct {
 
 var places atomic.Int64
 
-// Each runs f for MariaDB and every PostgreSQL server there is.
+// Each runs f for MariaDB and every PostgreSQL server there is, beside each other.
 func Each(t *testing.T, f func(t *testing.T, open func(testing.TB) Server)) {
-	t.Run("mariadb", func(t *testing.T) { f(t, MariaDB) })
-	pgtest.Each(t, func(t *testing.T, dsn string) {
-		f(t, func(t testing.TB) Server { return Postgres(t, dsn) })
+	t.Helper()
+	t.Run("mariadb", func(t *testing.T) {
+		t.Parallel()
+		f(t, MariaDB)
 	})
+	pgtest.Each(t, onPostgres(f))
+}
+
+// InTurn is Each for tests that change the environment: one server after the other.
+func InTurn(t *testing.T, f func(t *testing.T, open func(testing.TB) Server)) {
+	t.Helper()
+	t.Run("mariadb", func(t *testing.T) { f(t, MariaDB) })
+	pgtest.InTurn(t, onPostgres(f))
+}
+
+func onPostgres(f func(t *testing.T, open func(testing.TB) Server)) func(t *testing.T, dsn string) {
+	return func(t *testing.T, dsn string) { f(t, func(t testing.TB) Server { return Postgres(t, dsn) }) }
 }
 
 // MariaDB makes a database, and drops it when the test ends.
@@ -96,7 +109,7 @@ func administer(t testing.TB, cfg *mysql.Config, statement string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close() //nolint:errcheck // nothing is left to say
+	defer db.Close()
 	if _, err := db.ExecContext(context.Background(), statement); err != nil {
 		t.Fatal(err)
 	}

@@ -62,8 +62,8 @@ func TestRecord(t *testing.T) {
 	})
 }
 
-func testRecord[Tx any](t *testing.T, transactor postrider.Transactor[Tx], real postrider.Outbox[Tx]) {
-	outbox := postridertest.Record(real)
+func testRecord[Tx any](t *testing.T, transactor postrider.Transactor[Tx], own postrider.Outbox[Tx]) {
+	outbox := postridertest.Record(own)
 	key := t.Name()
 	for _, end := range []error{nil, errors.New("no")} {
 		err := transactor.Do(t.Context(), func(ctx context.Context, tx Tx) error {

@@ -5,10 +5,12 @@
 package pgtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,31 +20,68 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 )
 
 // versions are all the server versions that tests may find, as in the names of the variables.
 var versions = []string{"14", "15", "16", "17", "18"}
 
-// Each runs f once for every PostgreSQL server there is, with its address. At least versions 15 and 18 must be there.
+// required lists the versions without which a check must not pass: 15 and 18, or those that POSTRIDER_POSTGRES names.
+func required() []string { return strings.Fields(cmp.Or(os.Getenv("POSTRIDER_POSTGRES"), "15 18")) }
+
+// Each runs f once for every PostgreSQL server there is, with its address. At least the required versions must be there: the others
+// run all the same when one of them is missing. They run beside each other, and after the function that calls Each.
 func Each(t *testing.T, f func(t *testing.T, dsn string)) {
+	t.Helper()
+	each(t, "POSTRIDER_TEST_POSTGRES", beside(f))
+}
+
+// Newest is Each for scenarios, which take long and are about the product more than about the server: the short form takes the newest
+// server only.
+func Newest(t *testing.T, f func(t *testing.T, dsn string)) {
+	t.Helper()
+	if need.IsLong() {
+		Each(t, f)
+		return
+	}
+	version := versions[len(versions)-1]
+	t.Run("pg"+version, func(t *testing.T) { beside(f)(t, Env(t, "POSTRIDER_TEST_POSTGRES"+version)) })
+}
+
+// InTurn is Each for tests that change the environment: one server after the other.
+func InTurn(t *testing.T, f func(t *testing.T, dsn string)) {
 	t.Helper()
 	each(t, "POSTRIDER_TEST_POSTGRES", f)
 }
 
-// EachPooled runs f once for every PgBouncer database there is, with its address.
+func beside(f func(t *testing.T, dsn string)) func(t *testing.T, dsn string) {
+	return func(t *testing.T, dsn string) {
+		t.Parallel()
+		f(t, dsn)
+	}
+}
+
+// EachPooled runs f once for every PgBouncer database there is, with its address. The pooler is the same whatever stands behind it, so
+// the short form takes the newest server only.
 func EachPooled(t *testing.T, f func(t *testing.T, dsn string)) {
 	t.Helper()
-	each(t, "POSTRIDER_TEST_PGBOUNCER", f)
+	each(t, "POSTRIDER_TEST_PGBOUNCER", beside(f))
+}
+
+// wanted reports whether tests run on a version.
+func wanted(prefix, version string) bool {
+	if pooled := strings.HasSuffix(prefix, "PGBOUNCER"); pooled && !need.IsLong() {
+		return version == versions[len(versions)-1]
+	}
+	return os.Getenv(prefix+version) != "" || slices.Contains(required(), version)
 }
 
 func each(t *testing.T, prefix string, f func(t *testing.T, dsn string)) {
 	t.Helper()
 	for _, v := range versions {
-		if dsn := os.Getenv(prefix + v); dsn != "" {
-			t.Run("pg"+v, func(t *testing.T) { f(t, dsn) })
-		} else if v == "15" || v == "18" {
-			Env(t, prefix+v)
+		if wanted(prefix, v) {
+			t.Run("pg"+v, func(t *testing.T) { f(t, Env(t, prefix+v)) })
 		}
 	}
 }
@@ -50,15 +89,7 @@ func each(t *testing.T, prefix string, f func(t *testing.T, dsn string)) {
 // Env returns a variable that "dev/services env" prints, or ends the test without it.
 func Env(t testing.TB, name string) string {
 	t.Helper()
-	value := os.Getenv(name)
-	if value == "" {
-		message := name + ` is not set; start the servers: dev/services up postgres15 postgres18 pgbouncer && eval "$(dev/services env)"`
-		if os.Getenv("CI") == "true" {
-			t.Fatal(message)
-		}
-		t.Skip(message)
-	}
-	return value
+	return need.Env(t, name, "postgres15 postgres18 pgbouncer")
 }
 
 // Pool connects to a server until the test ends.

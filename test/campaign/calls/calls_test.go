@@ -2,6 +2,7 @@ package calls_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -91,7 +92,7 @@ func TestCalls(t *testing.T) {
 
 func count(t *testing.T, pool *pgxpool.Pool, sql string) (n int) {
 	t.Helper()
-	if err := pool.QueryRow(t.Context(), sql, pgx.QueryExecModeExec).Scan(&n); err != nil && err != pgx.ErrNoRows {
+	if err := pool.QueryRow(t.Context(), sql, pgx.QueryExecModeExec).Scan(&n); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		t.Fatal(err)
 	}
 	return n

@@ -4,21 +4,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/test/campaign/world"
 )
-
-// subtle are those that could look right and do nothing. They are tried wherever changes are checked; the others there in the campaign alone.
-var subtle = []string{
-	"broker-silent", "database-silent", "disk-full", "failover", "net-cut", "power-loss", "proxy-cut-after", "proxy-delay", "proxy-drop-answers",
-	"relay-pause", "standby-pause",
-}
 
 // TestFaults begins and heals every kind once, and looks whether it does what it says. One world serves all, so it also shows that each leaves the
 // world as it was.
 func TestFaults(t *testing.T) {
-	if !long() {
-		t.Skip("takes six minutes: set POSTRIDER_LONG")
-	}
+	need.Long(t, "six minutes")
 	s := newScene(t)
 	checks := map[string]func(s *scene){}
 	for _, group := range []map[string]func(s *scene){processChecks, databaseChecks, sqlChecks, networkChecks, brokerChecks, httpChecks} {
@@ -36,13 +29,10 @@ func TestFaults(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	if !long() {
-		names = subtle
-	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			if err := s.kinds[name].Available(s.World); err != nil {
-				t.Skip(err)
+				t.Skip("n/a: " + err.Error())
 			}
 			one := &scene{T: t, World: s.World, kinds: s.kinds, receiver: s.receiver}
 			checks[name](one)

@@ -20,12 +20,12 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/postrider/postrider/internal/need"
+	"github.com/postrider/postrider/test/built"
 	"github.com/postrider/postrider/test/campaign/fault"
 	"github.com/postrider/postrider/test/campaign/record"
 	"github.com/postrider/postrider/test/campaign/world"
 )
-
-func long() bool { return os.Getenv("POSTRIDER_LONG") != "" }
 
 // scene is a world with somebody in every role, to try faults on.
 type scene struct {
@@ -61,7 +61,7 @@ func newScene(t *testing.T) *scene {
 	bin := filepath.Join(t.TempDir(), "postrider")
 	build(t, bin)
 	options := world.Options{Dir: t.TempDir(), Postrider: bin, Instance: "faults", Note: func(e record.Event) { t.Log(e.Target, e.Detail) }}
-	if long() {
+	if need.IsLong() {
 		options.Older = bin + "-older"
 		if err := exec.Command("cp", bin, options.Older).Run(); err != nil {
 			t.Fatal(err)
@@ -95,16 +95,11 @@ func newScene(t *testing.T) *scene {
 // build makes the command from the sources, unless POSTRIDER_BIN names one.
 func build(t *testing.T, target string) {
 	t.Helper()
-	cmd := exec.Command("go", "build", "-o", target, "github.com/postrider/postrider/cmd/postrider")
-	if ready := os.Getenv("POSTRIDER_BIN"); ready != "" {
-		cmd = exec.Command("cp", ready, target)
-	} else {
-		root, err := world.Root()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd.Dir = root
+	ready := os.Getenv("POSTRIDER_BIN")
+	if ready == "" {
+		ready = built.Program(t, "cmd/postrider")
 	}
+	cmd := exec.Command("cp", ready, target)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd, err, out)
 	}
@@ -138,7 +133,7 @@ func (s *scene) people() {
 // stream is what the NATS servers have a leader for.
 func (s *scene) stream() {
 	s.Helper()
-	if s.Broker(world.NATS) == "" || !long() {
+	if s.Broker(world.NATS) == "" || !need.IsLong() {
 		return
 	}
 	conn, err := nats.Connect(s.Broker(world.NATS))

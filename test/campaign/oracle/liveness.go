@@ -64,15 +64,15 @@ func checkRecovery(run record.Run, f *faults, samples []record.Sample) (Finding,
 			at = firstFrom(known, s.heal)
 		}
 		end := cmp.Or(at, samples[len(samples)-1].At)
-		clear := f.longestGap(s.heal, end)
-		longest = max(longest, clear)
-		if clear > longestRecovery {
+		undisturbed := f.longestGap(s.heal, end)
+		longest = max(longest, undisturbed)
+		if undisturbed > longestRecovery {
 			found.add("%s of %s (fault %d), healed at %s: messages waited for %.0f s in which no fault was under way",
-				s.Kind, s.Target, s.Fault, clock(s.heal), clear.Seconds())
+				s.Kind, s.Target, s.Fault, clock(s.heal), undisturbed.Seconds())
 		}
 		if !at.IsZero() {
 			seconds := max(0, at.Sub(s.heal).Seconds())
-			recoveries = append(recoveries, Recovery{Fault: s.Fault, Kind: s.Kind, Seconds: seconds, Clear: clear.Seconds()})
+			recoveries = append(recoveries, Recovery{Fault: s.Fault, Kind: s.Kind, Seconds: seconds, Clear: undisturbed.Seconds()})
 		}
 	}
 	reason := checkEnd(run, known, &found, &longest)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/test/campaign/record"
 )
 
@@ -18,7 +19,7 @@ func (h *history) model() (m model) {
 	for _, i := range h.intents {
 		byID[i.ID] = i
 	}
-	real := func(x record.Message) (record.Intent, bool) {
+	intended := func(x record.Message) (record.Intent, bool) {
 		i, ok := byID[x.ID]
 		return i, ok && i.Destination == x.Destination && i.Key == x.Key && (x.Seq == i.Seq || x.Seq == 0 && i.Unnumbered)
 	}
@@ -38,7 +39,7 @@ func (h *history) model() (m model) {
 			last, known := positions[r.Partition]
 			old := known && r.Offset <= last
 			positions[r.Partition] = max(r.Offset, last)
-			i, ok := real(r.Message)
+			i, ok := intended(r.Message)
 			switch {
 			case !ok:
 				m.phantom++
@@ -71,7 +72,7 @@ func (h *history) model() (m model) {
 	done := map[string]map[string]bool{}
 	highest := map[string]int64{}
 	for _, e := range h.effects {
-		i, ok := real(e.Message)
+		i, ok := intended(e.Message)
 		if !ok {
 			m.phantom++
 			continue
@@ -164,7 +165,7 @@ func (h *history) spoil(random *rand.Rand) {
 func TestOracleAgreesWithPlainMaps(t *testing.T) {
 	seen := model{}
 	seeds := uint64(60)
-	if long() {
+	if need.IsLong() {
 		seeds = 2000
 	}
 	for seed := range seeds {
@@ -187,7 +188,7 @@ func TestOracleAgreesWithPlainMaps(t *testing.T) {
 			duplicates: v.Counts.Duplicates, unexplained: v.Duplicates[""], rereads: v.Counts.Rereads,
 		}
 		got.inverted, got.zombies = inversions(t, dir)
-		fmt.Sscanf(v.Finding("I5").Note, fmt.Sprintf("of %d effects; %%d double, %%d missing", len(h.effects)), &got.double, &got.undone)
+		_, _ = fmt.Sscanf(v.Finding("I5").Note, fmt.Sprintf("of %d effects; %%d double, %%d missing", len(h.effects)), &got.double, &got.undone)
 		if got != want {
 			t.Fatalf("seed %d:\n got %+v\nwant %+v\n%s", seed, got, want, v)
 		}

@@ -2,13 +2,13 @@ package oracle
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/test/campaign/record"
 )
 
@@ -16,7 +16,7 @@ import (
 // only the memory is held against its share.
 func TestTenMillionEvents(t *testing.T) {
 	events := 200_000
-	if long() {
+	if need.IsLong() {
 		events = 10_000_000
 	}
 	dir := bigRun(t, events)
@@ -47,7 +47,7 @@ func TestTenMillionEvents(t *testing.T) {
 	}
 	t.Logf("%d events, %d receipts, %d effects: %.1f s, of which the processor worked %.1f s, and %d MB",
 		events, v.Counts.Receipts, v.Counts.Effects, took.Seconds(), worked.Seconds(), memory>>20)
-	if memory > 1<<30 || !long() && memory > 200<<20 {
+	if memory > 1<<30 || !need.IsLong() && memory > 200<<20 {
 		t.Errorf("%d MB are too many", memory>>20)
 	}
 	if worked > time.Minute { // the time on the wall depends on who else is at work
@@ -62,8 +62,6 @@ func cpuTime(t *testing.T) time.Duration {
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
-
-func long() bool { return os.Getenv("POSTRIDER_LONG") != "" }
 
 // bigRun writes a clean run of many events to five destinations with 300 keys each; one of 10,000 comes again after a fault.
 func bigRun(t testing.TB, events int) string {

@@ -149,7 +149,7 @@ func TestPass(t *testing.T) {
 		t.Errorf("%d and %d bytes have passed", requests, answers)
 	}
 	_ = conn.(*net.TCPConn).CloseWrite()
-	if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("after the end of the server: %v", err)
 	}
 	until(t, "the connection is forgotten", func() bool { return p.Connections() == 0 })

@@ -31,14 +31,14 @@ func className(i int) string {
 
 // recoveryPicture draws how many recoveries took how long.
 func recoveryPicture(recoveries []oracle.Recovery) string {
-	since, clear := make([]int, len(limits)+1), make([]int, len(limits)+1)
+	since, undisturbed := make([]int, len(limits)+1), make([]int, len(limits)+1)
 	highest := 0
 	for _, r := range recoveries {
 		since[class(r.Seconds)]++
-		clear[class(r.Clear)]++
+		undisturbed[class(r.Clear)]++
 	}
 	for i := range since {
-		highest = max(highest, since[i], clear[i])
+		highest = max(highest, since[i], undisturbed[i])
 	}
 	const top, bottom, left = 96.0, 286.0, 64.0
 	c := &canvas{height: 330}
@@ -55,7 +55,7 @@ func recoveryPicture(recoveries []oracle.Recovery) string {
 	step := (width - margin - left) / float64(len(since))
 	for i := range since {
 		x := left + float64(i)*step
-		for j, n := range []int{since[i], clear[i]} {
+		for j, n := range []int{since[i], undisturbed[i]} {
 			height := float64(n) / scale * (bottom - top)
 			bar := x + step*0.14 + float64(j)*step*0.37
 			c.rect([]string{"database", "destination"}[j], bar, bottom-height, step*0.35, height)

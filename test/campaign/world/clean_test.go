@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/test/campaign/world"
 )
 
@@ -50,9 +51,7 @@ func options(dir string) world.Options {
 
 // TestClean kills a harness, and holds that nothing of its world is left after Clean: no process, no mount, no network namespace.
 func TestClean(t *testing.T) {
-	if os.Getenv("POSTRIDER_LONG") == "" {
-		t.Skip("takes half a minute: set POSTRIDER_LONG")
-	}
+	need.Long(t, "half a minute")
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "postrider"), []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func removeNetwork(ctx context.Context, instance string) error {
 	}
 	out, err := exec.CommandContext(ctx, "ip", "netns", "list").Output()
 	if err != nil {
-		return nil // no such program: then nothing was built either
+		return nil //nolint:nilerr // no such program: then nothing was built either
 	}
 	var errs []error
 	for line := range strings.Lines(string(out)) {

@@ -44,7 +44,7 @@ func (r *relay) failed() error {
 	select {
 	case err := <-r.ended:
 		r.ended <- err
-		return fmt.Errorf("trial: the relay has ended by itself (%v)\n%s", err, r.tail())
+		return fmt.Errorf("trial: the relay has ended by itself (%v)\n%s", err, r.tail()) //nolint:errorlint // it may be nil
 	default:
 		return nil
 	}

@@ -21,7 +21,7 @@ func TestParseStat(t *testing.T) {
 // TestProcessorTime: what this process does is seen in /proc, and in the family of its parent.
 func TestProcessorTime(t *testing.T) {
 	if err := needsLinux(); err != nil {
-		t.Skip(err)
+		t.Skip("n/a: " + err.Error())
 	}
 	before, err := readProcess(os.Getpid())
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	_ "github.com/postrider/postrider/broker/discard"
 	_ "github.com/postrider/postrider/broker/nats"
 	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -151,7 +152,8 @@ func (h *house) await(sql string) {
 
 // TestFaults holds that each fault is reported by its own check, and by no other.
 func TestFaults(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	need.Alone(t, "sees what other tests do to the server")
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		for _, fault := range faults {
 			t.Run(fault.name, func(t *testing.T) {
 				address := dsn
@@ -185,7 +187,8 @@ func TestFaults(t *testing.T) {
 
 // TestHealthy holds that there is nothing to say about a database in which all is well, also while it works.
 func TestHealthy(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	need.Alone(t, "sees what other tests do to the server")
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn)
 		h.file("{default: }")
 		for _, work := range []string{"", "SELECT @schema@.enqueue('t', 'a', i::text, '1') FROM generate_series(1, 100) i", deliver} {

@@ -1,3 +1,4 @@
+// The tests of what docs/consuming.md shows.
 package main
 
 import (

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+// A report is what a run has measured. The last one that was recorded is in recorded.json.
+type report struct {
+	Tier     string             `json:"tier"`
+	Seconds  map[string]float64 `json:"seconds"` // by step
+	Packages map[string]tally   `json:"packages"`
+}
+
+func readReport(path string) (r report, err error) {
+	text, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return r, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	return r, err
+}
+
+func (r report) write(path string) error {
+	text, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}
+
+// print shows where the time went, beside what it was when it was last recorded.
+func (r report) print(w io.Writer, steps []string, results []result, before report) {
+	const columns = "%9s %9s  %s\n"
+	fmt.Fprintf(w, "\n"+columns, "minutes", "recorded", "step")
+	for _, s := range steps {
+		fmt.Fprintf(w, columns, minutes(r.Seconds[s]), minutes(before.Seconds[s]), s)
+	}
+	fmt.Fprintf(w, "\n"+columns, "seconds", "recorded", "slowest packages, and how many tests each has")
+	for _, p := range slowest(results, 30, true) {
+		have, was := r.Packages[p.Package], before.Packages[p.Package]
+		fmt.Fprintf(w, columns, fmt.Sprintf("%.1f", have.Seconds), fmt.Sprintf("%.1f", was.Seconds), fmt.Sprintf("%s (%d)", short(p.Package), have.Tests))
+	}
+	fmt.Fprintf(w, "\n%9s  %s\n", "seconds", "slowest tests")
+	for _, t := range slowest(results, 30, false) {
+		fmt.Fprintf(w, "%9.1f  %s %s\n", t.Seconds, short(t.Package), t.Test)
+	}
+}
+
+func minutes(seconds float64) string {
+	if seconds == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d:%02d", int(seconds)/60, int(seconds)%60)
+}
+
+// indent sets a test's output apart.
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ")
+}
+
+// list names every test and how it ended, one a line.
+func list(results []result) string {
+	var lines []string
+	for _, r := range results {
+		if r.Test == "" {
+			continue
+		}
+		how := r.Action
+		if r.Action == skipped {
+			how = reason(r)
+		}
+		lines = append(lines, fmt.Sprintf("%s %s: %s\n", short(r.Package), r.Test, how))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
