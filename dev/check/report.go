@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -43,14 +45,22 @@ func (r report) print(w io.Writer, steps []string, results []result, before repo
 		fmt.Fprintf(w, columns, minutes(r.Seconds[s]), minutes(before.Seconds[s]), s)
 	}
 	fmt.Fprintf(w, "\n"+columns, "seconds", "recorded", "slowest packages, and how many tests each has")
-	for _, p := range slowest(results, 30, true) {
-		have, was := r.Packages[p.Package], before.Packages[p.Package]
-		fmt.Fprintf(w, columns, fmt.Sprintf("%.1f", have.Seconds), fmt.Sprintf("%.1f", was.Seconds), fmt.Sprintf("%s (%d)", short(p.Package), have.Tests))
+	for _, path := range r.slowest(30) {
+		have, was := r.Packages[path], before.Packages[path]
+		fmt.Fprintf(w, columns, fmt.Sprintf("%.1f", have.Seconds), fmt.Sprintf("%.1f", was.Seconds), fmt.Sprintf("%s (%d)", short(path), have.Tests))
 	}
 	fmt.Fprintf(w, "\n%9s  %s\n", "seconds", "slowest tests")
-	for _, t := range slowest(results, 30, false) {
+	for _, t := range slowest(results, 30) {
 		fmt.Fprintf(w, "%9.1f  %s %s\n", t.Seconds, short(t.Package), t.Test)
 	}
+}
+
+// slowest returns the n packages whose tests took longest, in all runs together.
+func (r report) slowest(n int) []string {
+	all := slices.SortedFunc(maps.Keys(r.Packages), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.Packages[b].Seconds, r.Packages[a].Seconds), cmp.Compare(a, b))
+	})
+	return all[:min(n, len(all))]
 }
 
 func minutes(seconds float64) string {

@@ -111,8 +111,8 @@ func lost(ran, recorded map[string]tally) (lines []string) {
 	return lines
 }
 
-// slowest returns the n longest tests that have no subtests, or the n longest packages.
-func slowest(results []result, n int, packages bool) []result {
+// slowest returns the n longest tests that have no subtests.
+func slowest(results []result, n int) []result {
 	parents := make(map[[2]string]bool)
 	for _, r := range results {
 		for name := r.Test; ; {
@@ -126,7 +126,7 @@ func slowest(results []result, n int, packages bool) []result {
 	}
 	var all []result
 	for _, r := range results {
-		if (r.Test == "") == packages && r.Action != skipped && !parents[[2]string{r.Package, r.Test}] {
+		if r.Test != "" && r.Action != skipped && !parents[[2]string{r.Package, r.Test}] {
 			all = append(all, r)
 		}
 	}
