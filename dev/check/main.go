@@ -82,10 +82,7 @@ func check(ctx context.Context, tier, since string, record bool) error {
 	r.step("format", r.format)
 	r.step("the core requires nothing", r.coreRequiresNothing)
 	r.step("vet", func() error { return r.command(".", "go", "vet", root+"/...") })
-	if tier == "quick" {
-		r.step("lint", func() error { return r.command(".", "dev/lint") })
-	} else {
-		r.step("staticcheck", r.staticcheck)
+	if tier != "quick" {
 		r.step("pages of the console", r.consolePages)
 	}
 	if !started() {
@@ -103,6 +100,8 @@ func check(ctx context.Context, tier, since string, record bool) error {
 	if err != nil {
 		return err
 	}
+	// It takes the time that the tests leave.
+	linted := r.beside("lint", func() error { return r.lint(tier) })
 	later := []string{"POSTRIDER_ALONE=later"}
 	var results []result
 	add := func(some []result, err error) error { results = append(results, some...); return err }
@@ -118,6 +117,7 @@ func check(ctx context.Context, tier, since string, record bool) error {
 			return add(r.test(later, slices.Concat([]string{"-p=" + packagesAtOnce, "-parallel=" + testsAtOnce, "-timeout=" + timeout}, others)...))
 		})
 	}
+	linted()
 	r.step("test alone", func() error { return add(r.alone(judge(results, long), timeout)) })
 	return r.conclude(tier, since == "" && tier == "full", record, results, before)
 }
