@@ -39,10 +39,10 @@ lint: ## golangci-lint and shellcheck
 security: ## gosec, and known vulnerabilities; builds both first, which takes minutes once
 	@dev/security
 
-fuzz: ## Every fuzz target for FUZZTIME each, default 1m; needs postgres15 and mariadb
+fuzz: ## Every fuzz target for FUZZTIME each, default 1m; needs postgres15, postgres18 and mariadb
 	@dev/fuzz
 
-reference: ## Write docs/reference anew from the code; needs postgres15
+reference: ## Write docs/reference anew from the code; needs postgres15 and postgres18
 	@set -e; env="$$(dev/services env)"; eval "$$env"; \
 	(cd cmd/postrider && go test -run 'Reference$$' -update .); \
 	for m in console store/postgres; do (cd $$m && go test -run '^TestReference$$' -update .); done

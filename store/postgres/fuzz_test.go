@@ -20,7 +20,7 @@ func FuzzEnqueue(f *testing.F) {
 	f.Add("order.placed", "order-1", "shop", "traceparent", "00-1", []byte(`{"a":1}`), int32(1), int32(0))
 	f.Add("", "", "", "", "", []byte(nil), int32(-1), int32(-5))
 	f.Add("t'); DROP TABLE messages; --", "k\x00", "\xff", "\\u0000", "\xed\xa0\x80", []byte{0, 255, '\''}, int32(1<<31-1), int32(-1<<31))
-	pool := pgtest.Pool(f, pgtest.Env(f, "POSTRIDER_TEST_POSTGRES15"))
+	pool := pgtest.Pool(f, pgtest.Env(f, "POSTRIDER_TEST_POSTGRES18"))
 	cfg := pgtest.Schema(f, pool, postgres.Layout{})
 	ours := regexp.MustCompile(`^(22|23)`) // data exception, integrity constraint violation
 	f.Fuzz(func(t *testing.T, kind, key, tenant, header, value string, payload []byte, version, priority int32) {

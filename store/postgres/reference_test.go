@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write docs/reference/tables.md")
 // The page about the tables is what the catalogue of a server says.
 func TestReference(t *testing.T) {
 	t.Parallel()
-	pool := pgtest.Pool(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
+	pool := pgtest.Pool(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	c := catalogue{t, pool, pgtest.Schema(t, pool, postgres.Layout{}).Schema}
 	c.roles()
 	page := c.tables() + c.functions() + c.grants()
