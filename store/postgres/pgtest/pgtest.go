@@ -41,12 +41,17 @@ func Each(t *testing.T, f func(t *testing.T, dsn string)) {
 // server only.
 func Newest(t *testing.T, f func(t *testing.T, dsn string)) {
 	t.Helper()
+	newest(t, "POSTRIDER_TEST_POSTGRES", f)
+}
+
+func newest(t *testing.T, prefix string, f func(t *testing.T, dsn string)) {
+	t.Helper()
 	if need.IsLong() {
-		Each(t, f)
+		each(t, prefix, beside(f))
 		return
 	}
 	version := versions[len(versions)-1]
-	t.Run("pg"+version, func(t *testing.T) { beside(f)(t, Env(t, "POSTRIDER_TEST_POSTGRES"+version)) })
+	t.Run("pg"+version, func(t *testing.T) { beside(f)(t, Env(t, prefix+version)) })
 }
 
 // InTurn is Each for tests that change the environment: one server after the other.
@@ -66,21 +71,13 @@ func beside(f func(t *testing.T, dsn string)) func(t *testing.T, dsn string) {
 // the short form takes the newest server only.
 func EachPooled(t *testing.T, f func(t *testing.T, dsn string)) {
 	t.Helper()
-	each(t, "POSTRIDER_TEST_PGBOUNCER", beside(f))
-}
-
-// wanted reports whether tests run on a version.
-func wanted(prefix, version string) bool {
-	if pooled := strings.HasSuffix(prefix, "PGBOUNCER"); pooled && !need.IsLong() {
-		return version == versions[len(versions)-1]
-	}
-	return os.Getenv(prefix+version) != "" || slices.Contains(required(), version)
+	newest(t, "POSTRIDER_TEST_PGBOUNCER", f)
 }
 
 func each(t *testing.T, prefix string, f func(t *testing.T, dsn string)) {
 	t.Helper()
 	for _, v := range versions {
-		if wanted(prefix, v) {
+		if os.Getenv(prefix+v) != "" || slices.Contains(required(), v) {
 			t.Run("pg"+v, func(t *testing.T) { f(t, Env(t, prefix+v)) })
 		}
 	}
