@@ -6,8 +6,8 @@ import "context"
 type Publisher interface {
 	// Publish sends msgs in their order and returns when the fate of each is known. It returns nil when the
 	// destination has durably confirmed all of them; otherwise one entry per message, nil where confirmed. Errors are
-	// marked with [Permanent] or [Unavailable] where the publisher knows; one refused message must not harm its
-	// neighbours. When ctx ends, Publish returns soon, and what was not confirmed by then carries an error.
+	// marked with [Permanent], [NameUnavailable] or [Unavailable] where the publisher knows; one refused message must not
+	// harm its neighbours. When ctx ends, Publish returns soon, and what was not confirmed by then carries an error.
 	//
 	// Publish does not keep msgs, and does not change them.
 	Publish(ctx context.Context, msgs []Message) []error
@@ -21,6 +21,13 @@ type Publisher interface {
 // at most one message of a key in flight.
 type OrderKeeper interface {
 	KeepsOrder() bool
+}
+
+// Namer is implemented by a [Publisher] that sends messages to several queues, topics, subjects or endpoints, so that an
+// outage of one of them holds up its own messages alone. With any other publisher all messages share one name.
+type Namer interface {
+	// NameOf returns the name that Publish sends m to. Messages of one name fare alike unless one of them is to blame.
+	NameOf(m *Message) string
 }
 
 // Inspector is implemented by a [Publisher] that can find out what the confirmations of its destination are worth.
@@ -52,8 +59,9 @@ type Handler func(ctx context.Context, m Message) error
 // Consumer receives messages from a destination.
 type Consumer interface {
 	// Consume hands messages to handle and acknowledges each at the destination once handle has returned nil. Messages
-	// of one key are handled one after the other, in the order in which the destination delivers them; when handle fails it
-	// is called again with the same message, after a pause, and the later ones of its key wait. What was not acknowledged
+	// of one key are handled one after the other, in the order in which the destination delivers them; when handle fails, or
+	// panics, it is called again with the same message, after a pause, and the later ones of its key wait, while other keys
+	// go on. After a number of attempts a consumer may move the message to a dead-letter destination. What was not acknowledged
 	// when Consume ends or the process dies is delivered again: handle must expect repetitions.
 	//
 	// Consume returns nil soon after ctx has ended, when the calls of handle under way have returned. Outages never end
@@ -71,7 +79,7 @@ type PublisherFunc func(ctx context.Context, m Message) error
 // Publish calls the function for each message in turn and, after a failure or the end of ctx, for none that follows.
 func (f PublisherFunc) Publish(ctx context.Context, msgs []Message) []error {
 	for i, m := range msgs {
-		err := ctx.Err()
+		err := Unavailable(ctx.Err())
 		if err == nil {
 			err = f(ctx, m)
 		}

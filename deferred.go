@@ -16,6 +16,7 @@ const (
 	// The others are set aside: they do not go in the order of the log.
 	StatusScheduled Status = "scheduled" // until its DeliverAfter
 	StatusRetry     Status = "retry"     // it has failed, and is tried again when its pause is over
+	StatusHeld      Status = "held"      // the name that it goes to accepts nothing at the moment
 	StatusWaiting   Status = "waiting"   // behind an earlier message of its key
 	StatusDead      Status = "dead"      // it has failed for the last time: an operator decides
 	StatusParked    Status = "parked"    // by an operator
@@ -30,6 +31,8 @@ type Deferred struct {
 	// Seq is the message's place in the log. Messages of a key go in its order.
 	Seq    int64
 	Status Status
+	// Name is what the message goes to, for StatusHeld; see [Namer].
+	Name string
 	// Blocking means that later messages of the key wait for this one.
 	Blocking bool
 	// Attempts is how often the message was sent and may itself have been the reason of the failure.
@@ -41,19 +44,29 @@ type Deferred struct {
 	EnqueuedAt, DeferredAt, TriedAt, AvailableAt time.Time
 	// Job is the replay that brought the message here; 0 if none did.
 	Job int64
+	// Bare means that the store could not keep the message itself: see [Deferral]. Its content is in the log, which keeps it for
+	// as long as the dead letter exists.
+	Bare bool
 }
 
 // Deferral asks for one message of a batch to be set aside.
 type Deferral struct {
 	Batch *Batch
 	Index int // of the message in the batch
-	// Status is StatusRetry, StatusDead or StatusWaiting; or StatusScheduled, for Message.DeliverAfter.
+	// Status is StatusRetry, StatusHeld, StatusDead or StatusWaiting; or StatusScheduled, for Message.DeliverAfter.
 	Status   Status
+	Name     string // for StatusHeld
 	Blocking bool
 	Attempts int
 	Delay    time.Duration // before the next attempt, for StatusRetry
 	Cause    string        // the error
+	// Bare asks for a dead letter without content, because the store refuses the message as it is: only its ID, its place in the
+	// log, when it was written and the first [BareType] characters of its type are kept, and it blocks nothing.
+	Bare bool
 }
+
+// BareType is how much is kept of the type of a message that is deferred without its content.
+const BareType = 100
 
 // Conclusion is how an attempt at a message that was set aside has ended.
 type Conclusion struct {
@@ -61,6 +74,8 @@ type Conclusion struct {
 	Seq       int64
 	Delivered bool // and so to be forgotten; nothing below matters then
 	Status    Status
+	Name      string // for StatusHeld
+	Overtaken bool   // later messages of the key need not wait for it any more
 	Attempts  int
 	Delay     time.Duration
 	Cause     string
@@ -73,6 +88,22 @@ type Start struct {
 
 	Shard int   // of a message that was set aside,
 	Seq   int64 // and its place
+}
+
+// DueRequest asks for messages that were set aside.
+type DueRequest struct {
+	Shards []int
+	Limit  int        // the most messages, about
+	Bytes  int        // the most bytes of payload, about; one message may be larger. 0 means no limit
+	Held   []HeldName // names that accept nothing: their messages of StatusHeld are left out
+}
+
+// HeldName is a name of a shard that accepts nothing at the moment.
+type HeldName struct {
+	Shard int
+	Name  string
+	Probe bool // one message is wanted all the same: the first of the log behind After or, if there is none, the first of all
+	After int64
 }
 
 // Due is what there is to do for messages that were set aside.
@@ -98,8 +129,9 @@ type Deferrer interface {
 	// only Defer blocks keys.
 	Blocked(ctx context.Context, shard int) (keys []string, err error)
 
-	// Due returns up to about limit messages of the shards. They are returned again until they are concluded.
-	Due(ctx context.Context, shards []int, limit int) (Due, error)
+	// Due returns messages of the shards whose time has come, and those of StatusHeld whose name is not held any more, the
+	// first of the log first. They are returned again until they are concluded.
+	Due(ctx context.Context, want DueRequest) (Due, error)
 
 	// Conclude records what has become of messages that Due has returned. It returns the keys that are free again.
 	// Messages that an operator has meanwhile decided about are left alone. What [Deferrer.Suspect] has noted of the messages

@@ -1,6 +1,12 @@
 package postrider
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
 
 var (
 	// ErrInvalid matches every [*InvalidError]: the message itself cannot be accepted.
@@ -20,10 +26,48 @@ var (
 	// ErrSchema means that the store's tables are missing or have another version than this program needs.
 	ErrSchema = errors.New("postrider: store schema is missing or has the wrong version")
 
+	// ErrNoFeed matches every [*NoFeedError]: there is no feed of that name.
+	ErrNoFeed = errors.New("postrider: no such feed")
+
+	// ErrDestination matches every [*DestinationError]: the feed sends to another destination.
+	ErrDestination = errors.New("postrider: the feed has another destination")
+
 	// ErrNotTried is what a [Publisher] reports, as [Unavailable], for a message that it did not send because an earlier
 	// one of the same key had failed.
 	ErrNotTried = errors.New("postrider: not sent, because an earlier message failed")
 )
+
+// NoFeedError says that a feed does not exist, and which do. It matches [ErrNoFeed].
+type NoFeedError struct {
+	Feed  string
+	Feeds []string // by name
+}
+
+func (e *NoFeedError) Error() string {
+	const most = 10
+	names := make([]string, 0, most+1)
+	for i, name := range e.Feeds {
+		if i == most {
+			names = append(names, fmt.Sprintf("%d more", len(e.Feeds)-most))
+			break
+		}
+		names = append(names, strconv.Quote(name))
+	}
+	return fmt.Sprintf("there is no feed %q: there are %s", e.Feed, strings.Join(names, ", "))
+}
+
+// Is makes errors.Is(err, ErrNoFeed) true.
+func (e *NoFeedError) Is(target error) bool { return target == ErrNoFeed }
+
+// DestinationError says where a feed sends to, and what a member has brought instead. It matches [ErrDestination].
+type DestinationError struct{ Feed, Has, Wants string }
+
+func (e *DestinationError) Error() string {
+	return fmt.Sprintf("feed %q sends to %q, and this relay would send to %q", e.Feed, e.Has, e.Wants)
+}
+
+// Is makes errors.Is(err, ErrDestination) true.
+func (e *DestinationError) Is(target error) bool { return target == ErrDestination }
 
 // Class says what a failed publication means for the message.
 type Class int
@@ -34,7 +78,7 @@ const (
 	ClassUnknown Class = iota
 	// ClassPermanent means that the destination will never accept this message.
 	ClassPermanent
-	// ClassUnavailable means that the destination accepts nothing at the moment; the message is not to blame.
+	// ClassUnavailable means that nothing is accepted at the moment, and the message is not to blame. [Scope] says where.
 	ClassUnavailable
 )
 
@@ -50,24 +94,86 @@ func (c Class) String() string {
 	}
 }
 
+// Scope says what a failed publication is about: who else would fail too.
+type Scope int
+
+const (
+	// ScopeUnknown is the scope of every error that says nothing else. What becomes of other messages will tell.
+	ScopeUnknown Scope = iota
+	// ScopeMessage means this message alone, such as one that is too large.
+	ScopeMessage
+	// ScopeName means all messages that go to the same queue, topic, subject or endpoint; see [Namer].
+	ScopeName
+	// ScopeDestination means everything that is sent there.
+	ScopeDestination
+)
+
+// String returns the scope as one lower-case word.
+func (s Scope) String() string {
+	switch s {
+	case ScopeMessage:
+		return "message"
+	case ScopeName:
+		return "name"
+	case ScopeDestination:
+		return "destination"
+	default:
+		return "unknown"
+	}
+}
+
 type classified struct {
 	error
 	class Class
+	scope Scope
 }
 
 func (e *classified) Unwrap() error { return e.error }
 
 // Permanent marks err as the destination's last word on a message. Permanent(nil) is nil.
-func Permanent(err error) error { return classify(err, ClassPermanent) }
+func Permanent(err error) error { return classify(err, ClassPermanent, ScopeMessage) }
 
-// Unavailable marks err as an outage of the destination. Unavailable(nil) is nil.
-func Unavailable(err error) error { return classify(err, ClassUnavailable) }
+// Unavailable marks err as an outage of the whole destination. Unavailable(nil) is nil.
+func Unavailable(err error) error { return classify(err, ClassUnavailable, ScopeDestination) }
 
-func classify(err error, class Class) error {
+// NameUnavailable marks err as an outage of the name that the message goes to, while others may be well: a queue that is
+// full, a topic that is missing or forbidden. NameUnavailable(nil) is nil.
+func NameUnavailable(err error) error { return classify(err, ClassUnavailable, ScopeName) }
+
+// RetryAfter marks err as an outage, as [Unavailable] does, that is known to last for at least d: what has failed is not tried
+// again before. Consumers take it from handlers, relays from publishers. RetryAfter(nil, d) is nil.
+func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil
 	}
-	return &classified{err, class}
+	return Unavailable(&delayed{err, d})
+}
+
+type delayed struct {
+	error
+	after time.Duration
+}
+
+func (e *delayed) Unwrap() error { return e.error }
+
+// RetryAfter makes [DelayOf] find the delay.
+func (e *delayed) RetryAfter() time.Duration { return e.after }
+
+// DelayOf returns for how long err, or an error that it wraps, asks to be left alone: that of [RetryAfter], or of any error with a
+// method RetryAfter() time.Duration, such as what an HTTP server has said. 0 means that it does not ask.
+func DelayOf(err error) time.Duration {
+	var d interface{ RetryAfter() time.Duration }
+	if errors.As(err, &d) {
+		return d.RetryAfter()
+	}
+	return 0
+}
+
+func classify(err error, class Class, scope Scope) error {
+	if err == nil {
+		return nil
+	}
+	return &classified{err, class, scope}
 }
 
 // ClassOf returns the class that err, or an error that it wraps, was marked with.
@@ -77,4 +183,13 @@ func ClassOf(err error) Class {
 		return c.class
 	}
 	return ClassUnknown
+}
+
+// ScopeOf returns the scope that err, or an error that it wraps, was marked with.
+func ScopeOf(err error) Scope {
+	var c *classified
+	if errors.As(err, &c) {
+		return c.scope
+	}
+	return ScopeUnknown
 }

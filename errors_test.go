@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/postrider/postrider"
 )
@@ -51,5 +52,19 @@ func TestInvalidError(t *testing.T) {
 	}
 	if got, want := err.Error(), "enqueue: postrider: invalid message: Type is empty"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	cause := errors.New("cause")
+	err := fmt.Errorf("charge: %w", postrider.RetryAfter(cause, time.Minute))
+	if postrider.ClassOf(err) != postrider.ClassUnavailable || postrider.DelayOf(err) != time.Minute || !errors.Is(err, cause) || err.Error() != "charge: cause" {
+		t.Errorf("%v: %v, %v", err, postrider.ClassOf(err), postrider.DelayOf(err))
+	}
+	if err := postrider.NameUnavailable(err); postrider.ScopeOf(err) != postrider.ScopeName || postrider.DelayOf(err) != time.Minute {
+		t.Errorf("marked again: %v, %v", postrider.ScopeOf(err), postrider.DelayOf(err))
+	}
+	if postrider.RetryAfter(nil, time.Minute) != nil || postrider.DelayOf(cause) != 0 || postrider.DelayOf(nil) != 0 {
+		t.Error("a delay that nobody has asked for")
 	}
 }

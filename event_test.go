@@ -3,6 +3,8 @@ package postrider_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,8 +80,8 @@ func TestEventReportsPayloadThatCannotBeEncoded(t *testing.T) {
 func TestUniqueEventKey(t *testing.T) {
 	version := func(v int) postrider.Option { return func(m *postrider.Message) { m.SchemaVersion = v } }
 	for want, m := range map[string]postrider.Message{
-		"order.placed:42:1": postrider.UniqueEvent("order.placed", "order", "42", nil),
-		"order.placed:42:3": postrider.UniqueEvent("order.placed", "order", "42", nil, version(3)),
+		"order.placed:order:42:1": postrider.UniqueEvent("order.placed", "order", "42", nil),
+		"order.placed:order:42:3": postrider.UniqueEvent("order.placed", "order", "42", nil, version(3)),
 		"enrollment:42": postrider.UniqueEvent("enrolled", "student", "7", nil, func(m *postrider.Message) {
 			m.DedupKey = "enrollment:42"
 		}),
@@ -89,6 +91,66 @@ func TestUniqueEventKey(t *testing.T) {
 		}
 		if m.ID.IsZero() || m.OccurredAt.IsZero() {
 			t.Errorf("%s: the defaults of Event are missing", want)
+		}
+	}
+}
+
+// TestUniqueEventKeysDiffer holds that facts about different things never have one key, wherever one part ends and the next begins.
+func TestUniqueEventKeysDiffer(t *testing.T) {
+	seen := make(map[string]string)
+	parts := []string{"", "a", "b", ":", "a:", ":a", "%", "%3A", "1", "a:b", strings.Repeat("x", postrider.MaxText)}
+	for _, eventType := range parts {
+		for _, kind := range parts {
+			for _, id := range parts {
+				for _, tenant := range parts {
+					m := postrider.UniqueEvent(eventType, kind, id, nil, func(m *postrider.Message) { m.TenantID = tenant })
+					what := fmt.Sprintf("%.9q %.9q %.9q %.9q", eventType, kind, id, tenant)
+					if other, ok := seen[m.DedupKey]; ok {
+						t.Fatalf("%s and %s have the key %q", what, other, m.DedupKey)
+					}
+					seen[m.DedupKey] = what
+					if len(m.DedupKey) > postrider.MaxText {
+						t.Fatalf("%s: the key has %d bytes", what, len(m.DedupKey))
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestEventRefusesRawMessageThatIsNotJSON(t *testing.T) {
+	for _, payload := range []string{"", "{", "{}{}", "plain text", "\xff"} {
+		m := postrider.Event("t", "", "", json.RawMessage(payload))
+		var invalid *postrider.InvalidError
+		if err := m.Validate(); !errors.As(err, &invalid) || invalid.Field != "Payload" || payload != "" && strings.Contains(err.Error(), payload) {
+			t.Errorf("%q: got %v, want an InvalidError about Payload that does not show it", payload, err)
+		}
+	}
+}
+
+func TestValidateAll(t *testing.T) {
+	event := func(kind, id string) postrider.Message { return postrider.Event("t", kind, id, nil) }
+	twice := event("order", "1")
+	keyed := event("order", "")
+	keyed.Key = "k"
+	for name, c := range map[string]struct {
+		msgs []postrider.Message
+		want string
+	}{
+		"none":                    {nil, ""},
+		"two":                     {[]postrider.Message{event("order", "1"), event("order", "1")}, ""},
+		"no aggregate":            {[]postrider.Message{event("", "")}, ""},
+		"an aggregate of no type": {[]postrider.Message{event("", "1")}, ""},
+		"a key of its own":        {[]postrider.Message{keyed}, ""},
+		"IDs that the store sets": {[]postrider.Message{{Type: "t"}, {Type: "t"}}, ""},
+		"no aggregate ID":         {[]postrider.Message{event("order", "1"), event("order", "")}, "AggregateID"},
+		"one ID twice":            {[]postrider.Message{twice, event("order", "2"), twice}, "ID"},
+		"one that is invalid":     {[]postrider.Message{event("order", "1"), {}}, "Type"},
+	} {
+		err := postrider.ValidateAll(c.msgs)
+		var invalid *postrider.InvalidError
+		if errors.As(err, &invalid); (err == nil) != (c.want == "") || err != nil && (invalid == nil || invalid.Field != c.want) {
+			t.Errorf("%s: got %v, want an error about %q", name, err, c.want)
 		}
 	}
 }

@@ -25,11 +25,11 @@ func ExampleEvent() {
 	// ""
 }
 
-// UniqueEvent names the fact by type, aggregate and schema version: an order is placed once.
+// UniqueEvent names the fact by type, aggregate, schema version and tenant: an order is placed once.
 func ExampleUniqueEvent() {
 	m := postrider.UniqueEvent("order.placed", "order", "42", nil)
 	fmt.Println(m.DedupKey)
-	// Output: order.placed:42:1
+	// Output: order.placed:order:42:1
 }
 
 // A natural key is one that the business has anyway. Whoever states the fact again, such as a patrol job that looks

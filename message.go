@@ -20,7 +20,9 @@ const (
 // field changes the caller's own copy and nothing else. Whoever shares a Message between goroutines must not write into
 // its Payload or Headers.
 type Message struct {
-	// ID is stable from enqueue to consumer. Filled by the constructors; a store fills a zero ID.
+	// ID is stable from enqueue to consumer. Filled by the constructors; a store fills a zero ID. Consumers set it to that by
+	// which they recognise the message, also where another sender has given it an ID of another form, or none: see
+	// [github.com/postrider/postrider/wire.Identity].
 	ID ID
 	// Type says what happened, such as "order.placed". Required.
 	Type string
@@ -63,8 +65,13 @@ type Message struct {
 	CausationID string
 
 	// WireID is the ID that the broker and its consumers see, such as "outbox-" and the ID. Routes set it on the way out,
-	// consumers on the way in; stores do not keep it. Empty means ID. See [Message.BrokerID].
+	// consumers on the way in: as the sender wrote it, empty if there is none. Stores do not keep it. Empty means ID. See
+	// [Message.BrokerID].
 	WireID string
+	// Repetition tells a deliberate repetition from what was sent before, so that a broker that drops duplicates does not
+	// take it for one. Consumers see the same ID. Relays set it for a replay, consumers for a dead letter; stores do not keep
+	// it. Letters, digits and hyphens. Empty means that there is none.
+	Repetition string
 
 	err error // what a constructor could not do; reported by Validate
 }
@@ -136,6 +143,33 @@ func (m *Message) Validate() error {
 		return &InvalidError{"Payload", fmt.Sprintf("has %d bytes, more than %d", len(m.Payload), MaxPayload)}
 	}
 	return m.validHeaders()
+}
+
+// ValidateAll reports the first thing that keeps messages from being enqueued together, as an [*InvalidError]: what
+// [Message.Validate] says of one of them, an aggregate without its ID, or an ID that two of them have. Outboxes call it.
+func ValidateAll(msgs []Message) error {
+	for i := range msgs {
+		m := &msgs[i]
+		if err := m.Validate(); err != nil {
+			return err
+		}
+		if m.AggregateType != "" && m.AggregateID == "" && m.Key == "" {
+			return &InvalidError{"AggregateID", "is empty: all messages of the aggregate type would have one ordering key"}
+		}
+	}
+	if len(msgs) < 2 {
+		return nil
+	}
+	seen := make(map[ID]bool, len(msgs))
+	for i := range msgs {
+		if id := msgs[i].ID; !id.IsZero() {
+			if seen[id] {
+				return &InvalidError{"ID", id.String() + " is used twice: consumers would take one of the messages for a repetition"}
+			}
+			seen[id] = true
+		}
+	}
+	return nil
 }
 
 func (m *Message) validHeaders() error {

@@ -136,6 +136,14 @@ func (p *observedPublisher) KeepsOrder() bool {
 	return ok && k.KeepsOrder()
 }
 
+// NameOf says what the observed publisher says.
+func (p *observedPublisher) NameOf(m *Message) string {
+	if n, ok := p.Publisher.(Namer); ok {
+		return n.NameOf(m)
+	}
+	return ""
+}
+
 // ObserveConsumer returns a consumer that tells o of every message it hands to its handler, each time. An inbox has an
 // Observer of its own, for it deals with failures itself.
 func ObserveConsumer(name string, from Consumer, o Observer) Consumer {

@@ -103,6 +103,26 @@ func TestObservePublisher(t *testing.T) {
 	}
 }
 
+func TestObservedPublisherHasNames(t *testing.T) {
+	named := memory.New()
+	nameless := postrider.PublisherFunc(func(context.Context, postrider.Message) error { return nil })
+	for _, c := range []struct {
+		pub  postrider.Publisher
+		want string
+	}{
+		{named, "orders"}, {nameless, ""}, {inspected{nameless}, ""},
+		{struct {
+			inspected
+			postrider.Namer
+		}{inspected{named}, named}, "orders"},
+	} {
+		namer, ok := postrider.ObservePublisher("feed", c.pub, diary{"a", new([]string)}).(postrider.Namer)
+		if !ok || namer.NameOf(&postrider.Message{Type: "t", Topic: "orders"}) != c.want {
+			t.Errorf("%T: the name is not %q", c.pub, c.want)
+		}
+	}
+}
+
 type inspected struct{ postrider.Publisher }
 
 func (inspected) Inspect(context.Context, []string) (postrider.Inspection, error) {

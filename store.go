@@ -23,8 +23,10 @@ type Outbox[Tx any] interface {
 // Store is the relay's side of a store: a log of committed messages, split into shards by ordering key, that any
 // number of feeds read at their own pace.
 type Store interface {
-	// Open joins the named feed as one relay process. A feed that does not exist is created, at the oldest message
-	// that the store still holds. It returns [ErrSchema] when the store is not set up for this program.
+	// Open joins the named feed as one relay process. The first feed of a store is created; any other has to exist, or the
+	// member asks for it with Create, because a mistyped name would send the whole log again: otherwise Open returns a
+	// [*NoFeedError]. A feed remembers the destination of its members, and Open returns a [*DestinationError] to one that
+	// brings another. It returns [ErrSchema] when the store is not set up for this program.
 	Open(ctx context.Context, feed string, member Member) (Feed, error)
 }
 
@@ -34,6 +36,26 @@ type Member struct {
 	Name string
 	// Lease is how long a shard stays with a member that the store does not hear from.
 	Lease time.Duration
+
+	// Create makes Open create the feed if it does not exist. The store records that, with the number of messages that the
+	// feed will send.
+	Create bool
+	// From is where the feed begins if Open creates it.
+	From Origin
+	// Beside names the other feeds that the member's process serves. If the store has no feed yet, Open creates them too: the
+	// first feed need not be asked for, and of several that begin at once each is the first.
+	Beside []string
+	// Destination says in a few words where the member sends to, such as "nats://orders.example". It contains no secret. A member
+	// that leaves it empty is accepted whatever the feed remembers.
+	Destination string
+	// Force makes the feed remember Destination instead of another one. The store records that.
+	Force bool
+}
+
+// Origin is where a new feed begins. The zero value means with the oldest message that the store still holds.
+type Origin struct {
+	Now  bool      // with what is enqueued from now on
+	Time time.Time // unless it is zero: with the first message that was enqueued then or later
 }
 
 // Feed is one relay process's membership of a feed. The shards that it holds are read by nobody else; the store is the
@@ -100,6 +122,9 @@ type Share struct {
 	// Orphans are shards, of those held, whose last holder has not released them, and of which nothing was settled since: it
 	// may have died over a message that was set aside. Suspects are among them.
 	Orphans []int
+	// Excluded are the messages of the log that an operator has decided about before the feed has passed them, of any shard:
+	// the member does not send them, and counts them as done. They are few, and named until the feed has passed them.
+	Excluded []ID
 	// Slices are those of Shards that are a part of another one; see [Splitter]. They are held together with it.
 	Slices []Slice
 }
@@ -121,10 +146,12 @@ type Splitter interface {
 	Merge(ctx context.Context, shard, slice Mark) (bool, error)
 }
 
-// Demand asks for up to Limit messages of a shard. A store may return a few more where it cannot cut.
+// Demand asks for up to Limit messages of a shard with up to Bytes of payload in all. A store may return a few more where it
+// cannot cut, and one message that is larger than Bytes.
 type Demand struct {
 	Shard int
 	Limit int
+	Bytes int // 0 means no limit
 }
 
 // Batch is a run of consecutive messages of one shard. Whoever receives it owns the messages.

@@ -52,6 +52,9 @@ func Common() []Option {
 		{Name: "name", Kind: Text, Doc: "What a consumer receives from: a topic, subject, queue or stream."},
 		{Name: "group", Kind: Text, Doc: "The consumer's group: members of one share the messages."},
 		{Name: "in_flight", Kind: Int, Default: "64", Doc: "Most messages that a consumer handles at a time."},
+		{Name: "max_waiting", Kind: Int, Default: "1000", Doc: "Most messages of a consumer that wait for a retry, or behind another one of their key."},
+		{Name: "attempts", Kind: Int, Default: "10", Doc: "How often a consumer's handler may fail before a message is a dead letter."},
+		{Name: "dead_letter", Kind: Text, Doc: "Where a consumer's dead letters go: a topic, subject, queue or stream; default: their keys stand still."},
 	}
 }
 

@@ -17,19 +17,19 @@ func TestRelayPauses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := plan.Relay; r.Order != "skip" || r.MaxAttempts != 5 || r.BackoffBase != time.Second || r.BackoffMax != 10*time.Minute || r.BackoffSeries != nil {
+	if r := plan.Relay; r.Order != "skip" || r.Retry.Attempts != 5 || r.Retry.First != time.Second || r.Retry.Most != 10*time.Minute || r.Retry.Pauses != nil {
 		t.Errorf("defaults %+v", r)
 	}
-	f := mustParse(t, strings.Replace(text, "lease: 20s", "backoff_series: [1s, '${NONE:-5s}', 30s]\n      max_attempts: 9", 1))
+	f := mustParse(t, strings.Replace(text, "lease: 20s", "retry: {pauses: [1s, '${NONE:-5s}', 30s], attempts: 9, max_age: 24h}\n      outage: {first: 50ms}", 1))
 	if plan, err = f.Feed("default"); err != nil {
 		t.Fatal(err)
 	}
 	want := []time.Duration{time.Second, 5 * time.Second, 30 * time.Second}
-	if r := plan.Relay; !slices.Equal(r.BackoffSeries, want) || r.MaxAttempts != 9 || r.BackoffBase != 0 {
+	if r := plan.Relay; !slices.Equal(r.Retry.Pauses, want) || r.Retry.Attempts != 9 || r.Retry.First != 0 || r.Retry.MaxAge != 24*time.Hour || r.Outage.First != 50*time.Millisecond {
 		t.Errorf("series %+v", r)
 	}
 	shown, err := f.Redacted().YAML()
-	if err != nil || !strings.Contains(string(shown), "order: skip") || strings.Contains(string(shown), "backoff_max") {
+	if err != nil || !strings.Contains(string(shown), "order: skip") || strings.Contains(string(shown), "most: 10m") {
 		t.Errorf("%v\n%s", err, shown)
 	}
 	if err := validateText(t, string(shown)); err != nil {

@@ -69,6 +69,9 @@ type Feed struct {
 	Order string
 	// Relay tunes the relay. Its Feed, Name, Order and Logger are not used.
 	Relay relay.Config
+	// Create has the feed created if its database has others but not this one, and says where it begins: "now", "oldest" or a
+	// time. Otherwise only the first feed of a database is created. Defaults to none of these.
+	Create string
 	// Routes decide about each message, the first that matches. A message that none matches waits, and the log says so.
 	// Defaults to one that sends everything to Destination.
 	Routes []route.Rule

@@ -197,7 +197,7 @@ func TestRedacted(t *testing.T) {
 		if strings.Contains(text, "secret") {
 			t.Errorf("a secret is in\n%s", text)
 		}
-		for _, want := range []string{"fake://user:***@host", "postgres://rider:***@host/app", "cloudevents", "20s", "retry_max", "{id}", "acme"} {
+		for _, want := range []string{"fake://user:***@host", "postgres://rider:***@host/app", "cloudevents", "20s", "outage", "{id}", "acme"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%q is not in\n%s", want, text)
 			}

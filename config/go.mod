@@ -4,6 +4,6 @@ go 1.26.0
 
 require github.com/postrider/postrider v0.0.0
 
-require go.yaml.in/yaml/v3 v3.0.5
+require go.yaml.in/yaml/v3 v3.0.6
 
 replace github.com/postrider/postrider => ../

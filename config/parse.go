@@ -170,22 +170,38 @@ func (r *reader) destination(n *yaml.Node, path string) Destination {
 func (r *reader) feed(n *yaml.Node, path string) Feed {
 	var f Feed
 	relay := make(map[string]func(*yaml.Node, string))
+	sections := make(map[string]map[string]func(*yaml.Node, string))
 	for _, o := range relayOptions {
+		section, key := o.section()
+		known := relay
+		if section != "" {
+			if known = sections[section]; known == nil {
+				known = make(map[string]func(*yaml.Node, string))
+				sections[section] = known
+				relay[section] = func(n *yaml.Node, path string) { r.fields(n, path, known) }
+			}
+		}
 		switch {
 		case o.duration != nil:
-			relay[o.key] = r.durationInto(o.duration(&f.Relay))
+			known[key] = r.durationInto(o.duration(&f.Relay))
 		case o.series != nil:
-			relay[o.key] = r.durationsInto(o.series(&f.Relay))
+			known[key] = r.durationsInto(o.series(&f.Relay))
 		default:
-			relay[o.key] = r.numberInto(o.number(&f.Relay))
+			known[key] = r.numberInto(o.number(&f.Relay))
 		}
 	}
 	r.fields(n, path, map[string]func(*yaml.Node, string){
 		"database":    r.textInto(&f.Database),
 		"destination": r.textInto(&f.Destination),
 		"order":       r.textInto(&f.Order),
-		"only":        func(n *yaml.Node, path string) { r.fields(n, path, r.match(&f.Only)) },
-		"relay":       func(n *yaml.Node, path string) { r.fields(n, path, relay) },
+		"create": func(n *yaml.Node, path string) {
+			r.textInto(&f.Create)(n, path)
+			if _, err := ParseOrigin(f.Create); err != nil && n.Kind == yaml.ScalarNode {
+				r.wrong(path, "%s", err)
+			}
+		},
+		"only":  func(n *yaml.Node, path string) { r.fields(n, path, r.match(&f.Only)) },
+		"relay": func(n *yaml.Node, path string) { r.fields(n, path, relay) },
 		"routes": func(n *yaml.Node, path string) {
 			if isNull(n) || n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
 				r.wrong(path, "the list is empty: leave the key out to send everything to one destination")

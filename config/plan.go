@@ -40,6 +40,15 @@ func (f *File) Feed(name string) (*Plan, error) {
 	if p.Database.Schema == "" && p.Database.EngineName() == EngineLog {
 		p.Database.Schema = defaultSchema
 	}
+	if feed.Create != "" {
+		if p.Relay.From, err = ParseOrigin(feed.Create); err != nil {
+			return nil, fmt.Errorf("config: feeds.%s.create: %w", name, err)
+		}
+		p.Relay.Create = true
+	}
+	if fallback, err := choose("destination", feed.Destination, f.Destinations); err == nil {
+		p.Relay.Destination = Where(f.Destinations[fallback].URL)
+	}
 	p.Relay.Feed, p.Relay.Order = name, cmp.Or(feed.Order, relay.Strict)
 	for _, o := range relayOptions {
 		o.fill(&p.Relay)

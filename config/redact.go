@@ -55,6 +55,7 @@ type RedactedDatabase struct {
 type RedactedFeed struct {
 	Database string          `json:"database" yaml:"database"`
 	Order    string          `json:"order" yaml:"order"`
+	Create   string          `json:"create,omitempty" yaml:"create,omitempty"`
 	Only     *RedactedMatch  `json:"only,omitempty" yaml:"only,omitempty"`
 	Relay    map[string]any  `json:"relay" yaml:"relay"`
 	Routes   []RedactedRoute `json:"routes" yaml:"routes"`
@@ -110,15 +111,24 @@ func (f *File) Redacted() Redacted {
 	}
 	for name, feed := range f.Feeds {
 		database, _ := choose("database", feed.Database, f.Databases)
-		shown := RedactedFeed{Database: database, Order: cmp.Or(feed.Order, relay.Strict), Relay: make(map[string]any)}
+		shown := RedactedFeed{Database: database, Order: cmp.Or(feed.Order, relay.Strict), Create: feed.Create, Relay: make(map[string]any)}
 		if len(feed.Only.Types)+len(feed.Only.Topics)+len(feed.Only.Tenants) > 0 {
 			only := RedactedMatch(feed.Only)
 			shown.Only = &only
 		}
 		for _, o := range relayOptions {
-			if !o.replaced(&feed.Relay) && (o.series == nil || len(*o.series(&feed.Relay)) > 0) {
-				shown.Relay[o.key] = o.show(feed)
+			if !o.said(&feed.Relay) {
+				continue
 			}
+			section, key := o.section()
+			into := shown.Relay
+			if section != "" {
+				if shown.Relay[section] == nil {
+					shown.Relay[section] = make(map[string]any)
+				}
+				into, _ = shown.Relay[section].(map[string]any)
+			}
+			into[key] = o.show(feed)
 		}
 		for _, rule := range f.rules(feed) {
 			shown.Routes = append(shown.Routes, redactRule(rule))

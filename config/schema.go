@@ -74,7 +74,8 @@ func feedSchema() object {
 		"only":        with(ref("match"), "description", "The filter: other messages are passed over as done."),
 		"order": object{"enum": []string{relay.Strict, relay.Skip}, "default": relay.Strict,
 			"description": "strict: per key, nothing overtakes a message that fails. skip: the later messages of its key do."},
-		"relay": with(ref("relay"), "description", "Tunes the relay."),
+		"create": text("Where the feed begins if it does not exist: now, oldest or an RFC 3339 time. Default: only the first feed of a database is created, with the oldest message."),
+		"relay":  with(ref("relay"), "description", "Tunes the relay."),
 		"routes": object{"type": "array", "minItems": 1, "items": ref("route"),
 			"description": "The first that matches decides. Default: everything goes to the destination."},
 	}), "type", []string{"object", "null"})
@@ -97,7 +98,7 @@ func routeSchema() object {
 	properties := matchProperties()
 	merge(properties, object{
 		"destination": text("Where the messages go. Default: the feed's destination."),
-		"name":        text("Topic, subject, queue or stream, with placeholders: " + placeholders + ". Default: the message's topic, else its type."),
+		"name":        text("Topic, subject, queue or stream, with placeholders: " + placeholders + ". Default: the message's topic, else what the broker makes of aggregate and type."),
 		"id": with(with(text("ID that the broker sees. It contains {id}, and may contain the other placeholders."), "default", "{id}"),
 			"examples", []string{"outbox-{id}", "verify_{id}"}),
 		"drop": with(boolean("The messages are done with, and never sent."), "default", false),
@@ -107,15 +108,30 @@ func routeSchema() object {
 
 func relaySchema() object {
 	properties := make(object)
+	sections := make(map[string]object)
 	for _, o := range relayOptions {
+		section, key := o.section()
+		into := properties
+		if section != "" {
+			if sections[section] == nil {
+				sections[section] = make(object)
+			}
+			into = sections[section]
+		}
 		switch d := o.fallback.(type) {
 		case time.Duration:
-			properties[o.key] = with(duration(o.doc), "default", d.String())
+			into[key] = duration(o.doc)
+			if d > 0 {
+				into[key] = with(duration(o.doc), "default", d.String())
+			}
 		case nil:
-			properties[o.key] = object{"type": "array", "minItems": 1, "items": duration("A pause."), "description": o.doc}
+			into[key] = object{"type": "array", "minItems": 1, "items": duration("A pause."), "description": o.doc}
 		default:
-			properties[o.key] = with(number(o.doc, 1), "default", d)
+			into[key] = with(number(o.doc, 1), "default", d)
 		}
+	}
+	for section, of := range sections {
+		properties[section] = with(strictObject(of), "description", relaySections[section])
 	}
 	return strictObject(properties)
 }

@@ -206,7 +206,7 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 		"window: 9":             "windows: 9",
 		"lease: 20s":            "lease: 20",
 		"batch: ${BATCH}":       "batch: 0",
-		"      batch: ${BATCH}": "      backoff_series: []",
+		"      batch: ${BATCH}": "      retry: {pauses: []}",
 		"drop: true":            "drop: maybe",
 		"[a, b]":                "{a: b}",
 		"  default:":            "  de fault:",
@@ -229,11 +229,15 @@ func TestDefaultsAreThoseOfTheRelay(t *testing.T) {
 		}
 	}
 	defaults := reflect.ValueOf(relay.Config{}.WithDefaults())
-	if len(relayOptions) != defaults.NumField()-4 { // Feed, Name, Order, Logger
+	if len(relayOptions) != defaults.NumField()-9-2+7 { // Feed, Name, Create, From, Beside, Destination, Force, Order, Logger; two sections of 5 and 2 options
 		t.Error("a field of relay.Config has no option")
 	}
 	for _, o := range relayOptions {
-		field := defaults.FieldByName(o.field)
+		section, name, ok := strings.Cut(o.field, ".")
+		field := defaults.FieldByName(section)
+		if ok {
+			field = field.FieldByName(name)
+		}
 		switch {
 		case !field.IsValid():
 			t.Errorf("relay.Config has no field %s", o.field)

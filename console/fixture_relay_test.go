@@ -10,6 +10,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 )
 
 // broker refuses what is bad.
@@ -25,12 +26,15 @@ func (broker) Publish(_ context.Context, msgs []postrider.Message) []error {
 	return errs
 }
 
+// NameOf gives each key a name of its own: a name that refuses everything is held, and nothing of it becomes a dead letter.
+func (broker) NameOf(m *postrider.Message) string { return m.OrderKey() }
+
 func (broker) Close() error { return nil }
 
 // relay serves the feed "default" until all that was enqueued is delivered, or set aside.
 func (s *scene) relay(dead int) {
 	s.t.Helper()
-	r := must(relay.New(s.store, broker{}, relay.Config{Name: "r1", PollMin: time.Millisecond, SettleInterval: time.Millisecond, MaxAttempts: 1,
+	r := must(relay.New(s.store, broker{}, relay.Config{Name: "r1", PollMin: time.Millisecond, SettleInterval: time.Millisecond, Retry: retry.Policy{Attempts: 1},
 		Logger: slog.New(slog.DiscardHandler)}))
 	ctx, stop := context.WithCancel(s.t.Context())
 	ended := make(chan error, 1)

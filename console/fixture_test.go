@@ -68,7 +68,7 @@ func inMemory(t *testing.T, change ...func(*console.Config)) *scene {
 		}
 	}}
 	s.db = console.Database{
-		Name: "main", Letters: store, Feeds: store, Records: store, Log: store, Gauges: store, Keys: keys, Sagas: sagas, Patrols: patrols,
+		Name: "main", Letters: store, Feeds: store, Records: store, Log: store, Gauges: store, Problems: store, Keys: keys, Sagas: sagas, Patrols: patrols,
 	}
 	startSaga(t, sagas)
 	claimKeys(t, keys)
@@ -92,7 +92,7 @@ func onPostgres(t *testing.T, change ...func(*console.Config)) *scene {
 		}
 	}}
 	s.db = console.Database{
-		Name: "main", Schema: cfg.Schema, Letters: operator, Feeds: operator, Records: operator, Log: operator, Gauges: operator, Replays: operator,
+		Name: "main", Schema: cfg.Schema, Letters: operator, Feeds: operator, Records: operator, Log: operator, Gauges: operator, Problems: operator, Replays: operator,
 		Keys: must(postgres.NewIdempotencyDesk(pool, cfg)), Sagas: sagas, Patrols: patrols,
 		RunPatrol: func(_ context.Context, _ desk.By, job string) (reconcile.Counts, error) {
 			if job == "held" {

@@ -12,11 +12,13 @@ import (
 
 var (
 	// ErrNoFeed means that there is no feed of that name.
-	ErrNoFeed = errors.New("desk: no such feed")
+	ErrNoFeed = postrider.ErrNoFeed
 	// ErrNoMessage means that no message matches.
 	ErrNoMessage = errors.New("desk: no such message")
 	// ErrRefused matches every [*RefusedError].
 	ErrRefused = errors.New("desk: refused")
+	// ErrBare means that the store has not kept the content of a message; see [postrider.Deferral]. It matches [ErrRefused].
+	ErrBare error = &RefusedError{"the message was set aside without its content, which the store refused", "send it from the log, or discard it"}
 )
 
 // RefusedError says why something was not done, and what would make it possible.
@@ -56,7 +58,7 @@ type Letters interface {
 	// to how many. 0 is no limit. It is recorded, of very many in several entries.
 	Act(ctx context.Context, by By, act Act, filter Filter, limit int) (int, error)
 
-	// Edit replaces type, topic, routing key, content type, headers and payload of a message that is dead or parked, and
+	// Edit returns [ErrBare] for a message without its content. Otherwise it replaces type, topic, routing key, content type, headers and payload of a message that is dead or parked, and
 	// has it sent. The record keeps what it was.
 	Edit(ctx context.Context, by By, feed string, id postrider.ID, edited postrider.Message) error
 }
@@ -65,10 +67,10 @@ type Letters interface {
 type Act string
 
 const (
-	// Retry has a message that is dead, parked, or pausing before its next attempt sent now, with all its attempts ahead of
-	// it.
+	// Retry has a message with its content that is dead, parked, held, or pausing before its next attempt sent now, with all its attempts ahead
+	// of it.
 	Retry Act = "retry"
-	// Skip lets the messages behind a dead or failing one go on. It stays, as a dead letter that blocks nothing.
+	// Skip lets the messages behind a dead, failing or held one go on. It stays, as a dead letter that blocks nothing.
 	Skip Act = "skip"
 	// Park sets a message aside for good, and lets those behind it go on.
 	Park Act = "park"
@@ -76,13 +78,37 @@ const (
 	Discard Act = "discard"
 )
 
+// Excluder is implemented by a store whose operators can decide about a message of the log before a feed has passed it.
+type Excluder interface {
+	// Exclude parks or discards such a message. The feed's relays learn of it with their next [postrider.Feed.Balance]: from then
+	// on none sends it, and what stands behind it in its key goes on. One that is just being sent may still arrive. [Park] sets a copy aside, which
+	// is like every other parked message.
+	//
+	// Exclude returns [ErrNoFeed] or [ErrNoMessage], or a [*RefusedError] if the feed has passed the message, or has set it
+	// aside itself, or if [MaxExcluded] messages wait to be passed. It is recorded as the act is.
+	Exclude(ctx context.Context, by By, act Act, feed string, id postrider.ID) error
+}
+
+// MaxExcluded is how many messages of a feed can be excluded at a time: relays hear of all of them with every Balance.
+const MaxExcluded = 1000
+
+// Why [Excluder] refuses.
+var (
+	// ErrPassed means that the feed has passed the message. It matches [ErrRefused].
+	ErrPassed error = &RefusedError{"the feed has passed the message: it was sent, or removed", "there is nothing left to decide"}
+	// ErrSetAside means that the feed has set the message aside itself. It matches [ErrRefused].
+	ErrSetAside error = &RefusedError{"the feed has set the message aside", "decide about it there"}
+	// ErrTooManyExcluded means that [MaxExcluded] messages wait to be passed over. It matches [ErrRefused].
+	ErrTooManyExcluded error = &RefusedError{"1,000 messages of the feed wait to be passed over", "let its relays come to them first"}
+)
+
 // From returns the statuses of messages to which the act can be done.
 func (a Act) From() []postrider.Status {
 	switch a {
 	case Retry:
-		return []postrider.Status{postrider.StatusDead, postrider.StatusParked, postrider.StatusRetry}
+		return []postrider.Status{postrider.StatusDead, postrider.StatusParked, postrider.StatusRetry, postrider.StatusHeld}
 	case Skip, Park:
-		return []postrider.Status{postrider.StatusDead, postrider.StatusRetry}
+		return []postrider.Status{postrider.StatusDead, postrider.StatusRetry, postrider.StatusHeld}
 	case Discard:
 		return []postrider.Status{postrider.StatusDead, postrider.StatusParked}
 	}
@@ -122,18 +148,20 @@ type Point struct {
 
 // Feed is what there is to know about a feed.
 type Feed struct {
-	Name      string    `json:"name"`
-	Created   time.Time `json:"created"`
-	Paused    bool      `json:"paused"`
-	Members   int       `json:"members"`          // relays that serve it
-	Pending   int       `json:"pending"`          // messages not delivered; the store may stop counting at 1,000,000
-	Oldest    time.Time `json:"oldest,omitzero"`  // when the oldest of these was enqueued
-	Settled   time.Time `json:"settled,omitzero"` // when a relay last recorded anything
-	Deferred  int       `json:"deferred"`         // scheduled, waiting or to be tried again
-	Dead      int       `json:"dead"`
-	Parked    int       `json:"parked"`
-	Blocked   int       `json:"blocked"` // keys
-	NextRetry time.Time `json:"next_retry,omitzero"`
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"`
+	Paused  bool      `json:"paused"`
+	// Destination is where its relays send to, if one of them has said so.
+	Destination string    `json:"destination,omitempty"`
+	Members     int       `json:"members"`          // relays that serve it
+	Pending     int       `json:"pending"`          // messages not delivered; the store may stop counting at 1,000,000
+	Oldest      time.Time `json:"oldest,omitzero"`  // when the oldest of these was enqueued
+	Settled     time.Time `json:"settled,omitzero"` // when a relay last recorded anything
+	Deferred    int       `json:"deferred"`         // scheduled, held, waiting or to be tried again
+	Dead        int       `json:"dead"`
+	Parked      int       `json:"parked"`
+	Blocked     int       `json:"blocked"` // keys
+	NextRetry   time.Time `json:"next_retry,omitzero"`
 	// Canary is when the newest canary was enqueued that has come through, of the shard where that is longest ago. It is
 	// zero if there are no canaries. Older than a few seconds, it means that the feed stands, whatever else looks well.
 	Canary time.Time `json:"canary,omitzero"`

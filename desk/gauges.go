@@ -47,6 +47,7 @@ type Estimate struct {
 type AsideCount struct {
 	Scheduled int  `json:"scheduled"`
 	Retry     int  `json:"retry"`
+	Held      int  `json:"held"`
 	Waiting   int  `json:"waiting"`
 	Dead      int  `json:"dead"`
 	Parked    int  `json:"parked"`

@@ -59,14 +59,16 @@ type Journey struct {
 
 // Leg is a message's way to one feed, or what a consumer has set aside of it: then Feed begins with "inbox/".
 type Leg struct {
-	Feed        string           `json:"feed"`
-	Status      postrider.Status `json:"status"`
-	Blocking    bool             `json:"blocking,omitempty"`
-	Attempts    int              `json:"attempts"`
-	LastError   string           `json:"last_error,omitempty"`
-	DeferredAt  time.Time        `json:"deferred_at,omitzero"`
-	TriedAt     time.Time        `json:"tried_at,omitzero"`
-	AvailableAt time.Time        `json:"available_at,omitzero"`
+	Feed       string           `json:"feed"`
+	Status     postrider.Status `json:"status"`
+	Blocking   bool             `json:"blocking,omitempty"`
+	Attempts   int              `json:"attempts"`
+	LastError  string           `json:"last_error,omitempty"`
+	DeferredAt time.Time        `json:"deferred_at,omitzero"`
+	TriedAt    time.Time        `json:"tried_at,omitzero"`
+	// Excluded means that an operator has decided about the message before the feed has come to it: it is not sent.
+	Excluded    bool      `json:"excluded,omitempty"`
+	AvailableAt time.Time `json:"available_at,omitzero"`
 	// Settled is when a relay is known to have recorded the message as delivered, or something behind it in its shard: no
 	// later than then it was published. It is zero if nobody remembers.
 	Settled time.Time `json:"settled,omitzero"`

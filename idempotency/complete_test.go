@@ -278,17 +278,39 @@ func TestMany(t *testing.T) {
 	}
 }
 
-func TestMaintain(t *testing.T) {
+// TestOldKeysArePurged sends requests for two days, and nobody asks for old keys to be removed.
+func TestOldKeysArePurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t)
+		s := &shop{t: t, store: memory.New(memory.Config{}), mux: http.NewServeMux()}
+		watched := &purges{Idempotency: memory.NewIdempotency(s.store)}
+		s.wire(watched)
 		s.plain("POST /", func(http.ResponseWriter, *http.Request) {})
-		s.want(ask("POST /", ""), 200, 1, 0)
-		time.Sleep(24*time.Hour - time.Second)
-		if err := s.keys.Maintain(t.Context()); err != nil {
-			t.Error(err)
+		begin := time.Now()
+		for n := range 48 {
+			r := ask("POST /", "")
+			r.Header.Set("Idempotency-Key", fmt.Sprintf("\"hour-%d\"", n))
+			for range 3 { // within a minute
+				s.do(r.Clone(t.Context()))
+			}
+			time.Sleep(time.Hour)
 		}
-		s.want(ask("POST /", ""), 200, 1, 0)
-		time.Sleep(time.Second)
-		s.want(ask("POST /", "another body"), 200, 2, 0)
+		synctest.Wait()
+		if calls, removed := watched.calls.Load(), watched.removed.Load(); calls != 47 || removed != 24 { // not with the first request
+			t.Errorf("after %v keys were removed %d times, %d in all; want once an hour, and those of the first day", time.Since(begin), calls, removed)
+		}
 	})
+}
+
+// purges counts the keys that are removed.
+type purges struct {
+	*memory.Idempotency
+
+	calls, removed atomic.Int64
+}
+
+func (p *purges) Purge(ctx context.Context) (int, error) {
+	n, err := p.Idempotency.Purge(ctx)
+	p.calls.Add(1)
+	p.removed.Add(int64(n))
+	return n, err
 }

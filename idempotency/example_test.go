@@ -129,8 +129,8 @@ func ExampleKeys_Complete() {
 	// true false false
 }
 
-// Everything that can be set. Old keys are removed about once a minute.
-func ExampleKeys_Maintain() {
+// Everything that can be set.
+func ExampleConfig() {
 	block, err := aes.NewCipher(make([]byte, 32)) // a real key comes from where your secrets are
 	if err != nil {
 		log.Fatal(err)
@@ -163,10 +163,8 @@ func ExampleKeys_Maintain() {
 	mux := http.NewServeMux()
 	mux.Handle("POST /accounts", keys.Middleware(http.NotFoundHandler()))
 	post(mux, "/accounts", "", `"1"`, "")
-	fmt.Println(keys.Maintain(context.Background()))
 	// Output:
 	// 400 Idempotency-Key is not valid
-	// <nil>
 }
 
 // What a store does, without HTTP around it.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/postrider/postrider"
@@ -16,11 +18,10 @@ var ErrNoClaim = errors.New("idempotency: the context carries no claim; is the h
 
 // Keys serves requests with idempotency keys. It is safe for concurrent use.
 type Keys[Tx any] struct {
-	store Store[Tx]
-	cfg   Config
+	store  Store[Tx]
+	cfg    Config
+	purged atomic.Int64 // when old keys were last removed
 }
-
-var _ postrider.Maintainer = (*Keys[any])(nil)
 
 // New returns keys that are kept in store.
 func New[Tx any](store Store[Tx], cfg Config) (*Keys[Tx], error) {
@@ -28,16 +29,31 @@ func New[Tx any](store Store[Tx], cfg Config) (*Keys[Tx], error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Keys[Tx]{store, cfg}, nil
+	k := &Keys[Tx]{store: store, cfg: cfg}
+	// Not at once: many processes may start together, and again and again.
+	k.purged.Store(time.Now().Add(-rand.N(purgeEvery)).UnixNano())
+	return k, nil
 }
 
-// Maintain removes what is older than its retention. Keys that are not removed cost space and nothing else: they count as new.
-// Call it about once a minute, from any number of processes.
-func (k *Keys[Tx]) Maintain(ctx context.Context) error {
-	if _, err := k.store.Purge(ctx); err != nil {
-		return fmt.Errorf("idempotency: maintain: %w", err)
+const (
+	purgeEvery   = time.Minute
+	purgeTimeout = 30 * time.Second
+)
+
+// purge removes what is older than its retention, once a minute while requests with keys come. No request waits for it. Keys
+// that are not removed cost space and nothing else: they count as new.
+func (k *Keys[Tx]) purge(ctx context.Context) {
+	now, last := time.Now().UnixNano(), k.purged.Load()
+	if time.Duration(now-last) < purgeEvery || !k.purged.CompareAndSwap(last, now) {
+		return
 	}
-	return nil
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), purgeTimeout)
+		defer cancel()
+		if _, err := k.store.Purge(ctx); err != nil {
+			k.cfg.Logger.WarnContext(ctx, "idempotency: old keys were not removed, trying again in a minute", "err", err)
+		}
+	}()
 }
 
 // Complete records the answer in the handler's own transaction, so that the effect and the answer to it are one: once tx has

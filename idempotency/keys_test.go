@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -250,4 +251,51 @@ func (f *failing) Release(ctx context.Context, c idempotency.Claim) error {
 		return errDown
 	}
 	return f.Store.Release(ctx, c)
+}
+
+// TestNobodyIsNoPrincipal holds that a tenant does not stand for its users: without a principal all of them would share keys, and
+// one would get another's answer.
+func TestNobodyIsNoPrincipal(t *testing.T) {
+	s := open(t)
+	s.plain("POST /orders", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get("Caller")) })
+	for _, caller := range []string{"ann", "bob"} {
+		w := s.want(ask("POST /orders", "1", "User", "", "Tenant", "acme", "Caller", caller), http.StatusInternalServerError, 0, 0)
+		if strings.Contains(w.Body.String(), caller) {
+			t.Errorf("got %q", w.Body)
+		}
+	}
+	s.want(ask("POST /orders", "1", "Tenant", "acme"), 200, 1, 0)
+	s.want(ask("POST /orders", "1", "Tenant", "globex"), 200, 2, 0)
+	s.want(ask("POST /orders", "1"), 200, 3, 0)
+}
+
+// TestLongRoutes holds that routes that a store has no room for stay different: an answer of one is not given for another.
+func TestLongRoutes(t *testing.T) {
+	common := strings.Repeat("/part", 200)
+	for name, routes := range map[string][]string{
+		"long":      {common + "/a", common + "/b", common},
+		"not UTF-8": {"\xff", "\xfe", "\uFFFD", "\x00"},
+		"both":      {common + "\xff", common + "\xfe"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, func(c *idempotency.Config) {
+				c.Route = func(r *http.Request) string {
+					n, _ := strconv.Atoi(r.Header.Get("Route"))
+					return routes[n]
+				}
+			})
+			s.plain("POST /", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get("Route")) })
+			for range 2 {
+				for i := range routes {
+					w := s.do(ask("POST /", "1", "Route", strconv.Itoa(i)))
+					if w.Code != 200 || w.Body.String() != strconv.Itoa(i) {
+						t.Errorf("route %d: %d %q", i, w.Code, w.Body)
+					}
+				}
+			}
+			if s.runs.now() != len(routes) {
+				t.Errorf("%d runs, want one for each of %d routes", s.runs.now(), len(routes))
+			}
+		})
+	}
 }

@@ -56,6 +56,7 @@ func (k *Keys[Tx]) admit(w http.ResponseWriter, r *http.Request) (admission, err
 	if err != nil {
 		return admission{}, err
 	}
+	k.purge(r.Context())
 	return admission{keyed: true, body: body, claim: Claim{
 		ID:          ID{Tenant: scope.Tenant, Principal: scope.Principal, Route: shorten(k.cfg.Route(r)), Key: key},
 		Fingerprint: fingerprint(r, body),

@@ -3,9 +3,11 @@ package inbox
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
 )
 
 // WindowError means that a store forgets what was received before the last possible repetition of it has come.
@@ -19,9 +21,9 @@ func (e *WindowError) Error() string {
 		"a message could take effect twice; shorten the first, or migrate with a longer window", e.Consumer, e.Redelivery, e.Window)
 }
 
-// setAside has the store keep a message whose handler has failed.
-func (in *Inbox[Tx]) setAside(ctx context.Context, m postrider.Message, attempts int, cause error) error {
-	s := in.judge(m, attempts, cause)
+// setAside has the store keep a message whose handler has failed for the first time.
+func (in *Inbox[Tx]) setAside(ctx context.Context, m postrider.Message, cause error) error {
+	s := in.judge(postrider.Deferred{Message: m}, cause)
 	if err := in.store.Defer(ctx, in.name, m, s); err != nil {
 		return err
 	}
@@ -29,19 +31,26 @@ func (in *Inbox[Tx]) setAside(ctx context.Context, m postrider.Message, attempts
 	return nil
 }
 
-// judge says what is to become of a message after so many attempts.
-func (in *Inbox[Tx]) judge(m postrider.Message, attempts int, cause error) Setback {
-	s := Setback{Status: postrider.StatusRetry, Blocking: in.cfg.Order == Strict, Attempts: attempts, Cause: cause.Error()}
-	log := in.cfg.Logger.With("consumer", in.name, "", m, "attempt", attempts,
-		"latency", time.Since(m.OccurredAt).Round(time.Millisecond), "err", cause)
-	if attempts > len(in.cfg.Retries) || postrider.ClassOf(cause) == postrider.ClassPermanent {
+// judge says what is to become of a message whose handler has failed; d is how it was set aside until now.
+func (in *Inbox[Tx]) judge(d postrider.Deferred, cause error) Setback {
+	f := retry.Failure{Err: cause, Attempts: d.Attempts}
+	if !d.TriedAt.IsZero() {
+		// Times of the store alone: its clock and ours may differ.
+		f.Age, f.Waited = d.AvailableAt.Sub(d.DeferredAt), 2*d.AvailableAt.Sub(d.TriedAt)
+	}
+	next := in.cfg.Retry.Decide(f, rand.Float64())
+	s := Setback{
+		Status: postrider.StatusRetry, Blocking: in.cfg.Order == Strict, Attempts: next.Attempts, Delay: next.Pause, Cause: cause.Error(),
+	}
+	log := in.cfg.Logger.With("consumer", in.name, "", d.Message, "attempt", next.Attempts,
+		"latency", time.Since(d.OccurredAt).Round(time.Millisecond), "err", cause)
+	if next.GiveUp {
 		s.Status = postrider.StatusDead
 		in.stats.dead.Add(1)
-		log.Error("inbox: dead letter", "next", "postrider dead show --consumer "+in.name+" "+m.ID.String())
+		log.Error("inbox: dead letter", "next", "postrider dead show --consumer "+in.name+" "+d.ID.String())
 		return s
 	}
-	s.Delay = in.cfg.Retries[attempts-1]
 	in.stats.failed.Add(1)
-	log.Warn("inbox: handler failed, trying again", "pause", s.Delay)
+	log.Warn("inbox: handler failed, trying again", "pause", next.Pause, "counted", next.Attempts > d.Attempts)
 	return s
 }

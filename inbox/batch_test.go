@@ -12,13 +12,41 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/retry"
 )
+
+// TestBatchBesideHandlers holds that a message goes to the handler of its type, and to that of batches only if there is none: at the
+// first attempt and at all others.
+func TestBatchBesideHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{time.Second}}})
+		var calls []string
+		failing := func(who string) error {
+			if calls = append(calls, who); len(calls)%2 == 1 {
+				return errHandler
+			}
+			return nil
+		}
+		inbox.On(h.Inbox, "t", func(context.Context, tx, int) error { return failing("On") })
+		h.HandleBatch(func(_ context.Context, _ tx, msgs []postrider.Message) error { return failing("batch " + msgs[0].Type) })
+		stop := h.run()
+		h.receive(message("", "1"))
+		time.Sleep(2 * time.Second)
+		h.receive(postrider.Message{ID: postrider.NewID(), Type: "other"})
+		time.Sleep(2 * time.Second)
+		if want := []string{"On", "On", "batch other", "batch other"}; !slices.Equal(calls, want) {
+			t.Errorf("calls %q, want %q", calls, want)
+		}
+		h.wantLetters()
+		stop()
+	})
+}
 
 // TestBatches holds that what comes while a transaction is under way goes into the next one, and that one that fails keeps the
 // others from nothing.
 func TestBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{Batch: 4, Retries: []time.Duration{time.Hour}})
+		h := newHouse(t, inbox.Config{Batch: 4, Retry: retry.Policy{Pauses: []time.Duration{time.Hour}}})
 		var mu sync.Mutex
 		var sizes []int
 		failures := 0

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
 )
 
 // Order is what becomes of the later messages of a key while one of them is set aside.
@@ -22,9 +23,10 @@ const (
 
 // Config tunes an [Inbox]. The zero value works.
 type Config struct {
-	// Retries are the pauses before the second and each further attempt at a message whose handler fails. After the last one
-	// it is a dead letter. Defaults to 2 s, 4 s, 8 s. A slice without elements means none.
-	Retries []time.Duration
+	// Retry is how often a message is tried whose handler fails. After the last attempt, or MaxAge after it was set aside, it is
+	// a dead letter. Attempts that fail with [postrider.Unavailable] do not count. Defaults to 20 attempts after 1 s, 2 s, 4 s, up
+	// to 1 min, which is about 14 minutes, and no MaxAge.
+	Retry retry.Policy
 	// Order is what becomes of the later messages of a key while one of them is set aside. Defaults to [Strict].
 	Order Order
 	// Redelivery is the longest time after which a message can come again: the broker's own retention, and how far back
@@ -54,9 +56,8 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Retries == nil {
-		c.Retries = []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second}
-	}
+	wrong := c.Retry.Validate()
+	c.Retry = c.Retry.Or(retry.Policy{First: time.Second, Most: time.Minute, Attempts: 20})
 	c.Order = cmp.Or(c.Order, Strict)
 	c.Redelivery = cmp.Or(c.Redelivery, 24*time.Hour)
 	c.Timeout = cmp.Or(c.Timeout, time.Minute)
@@ -73,9 +74,7 @@ func (c Config) withDefaults() (Config, error) {
 			errs = append(errs, fmt.Errorf("inbox: "+format, args...))
 		}
 	}
-	for i, pause := range c.Retries {
-		complain(pause < 0, "Retries[%d] is %s: want no negative pause", i, pause)
-	}
+	complain(wrong != nil, "Retry: %w", wrong)
 	complain(c.Order != Strict && c.Order != Skip, "Order is %q: want %q or %q", c.Order, Strict, Skip)
 	complain(c.Redelivery < 0, "Redelivery is %s: want a positive time", c.Redelivery)
 	complain(c.Timeout < 0, "Timeout is %s: want a positive time", c.Timeout)

@@ -13,7 +13,9 @@ import (
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/memory"
+	"github.com/postrider/postrider/wire"
 )
 
 // OrderPlaced is the payload of "order.placed".
@@ -88,7 +90,7 @@ func ExampleInbox_Handle() {
 	ctx := context.Background()
 	store := memory.New(memory.Config{})
 	billing, err := inbox.New(store.Inbox(), "billing", inbox.Config{
-		Retries:       []time.Duration{time.Second, time.Minute, time.Hour},
+		Retry:         retry.Policy{Pauses: []time.Duration{time.Second, time.Minute, time.Hour}},
 		Order:         inbox.Strict, // or inbox.Skip: later messages of the key do not wait
 		Redelivery:    3 * 24 * time.Hour,
 		IgnoreUnknown: true,
@@ -177,12 +179,8 @@ func ExampleStore() {
 	var received inbox.Store[*memory.Tx] = store.Inbox()
 
 	receive := func(m postrider.Message) error {
-		id, err := inbox.Identity(&m) // also of senders whose IDs are no UUIDs
-		if err != nil {
-			return err
-		}
 		return store.Do(ctx, func(ctx context.Context, tx *memory.Tx) error {
-			fresh, err := received.Claim(ctx, tx, "billing", id)
+			fresh, err := received.Claim(ctx, tx, "billing", m.ID)
 			if err != nil || !fresh {
 				return err // inbox.ErrLate is an error, and a repetition is none
 			}
@@ -191,11 +189,12 @@ func ExampleStore() {
 		})
 	}
 	for _, id := range []string{"order-7", "order-7", "order-8"} {
-		if err := receive(postrider.Message{WireID: id}); err != nil {
+		m := postrider.Message{ID: wire.Identity("/shop", id), WireID: id} // as consumers set it, also for others' messages
+		if err := receive(m); err != nil {
 			fmt.Println(err)
 		}
 	}
-	err := receive(postrider.Message{ID: postrider.ID{6: 0x70, 15: 1}}) // made in 1970
+	err := receive(postrider.Message{ID: postrider.ID{0: 0xff, 6: 0x70, 15: 1}}) // made in a far future
 	fmt.Println(errors.Is(err, inbox.ErrLate))
 	// Output:
 	// charge order-7
@@ -246,11 +245,12 @@ func ExampleWindowError() {
 	if err != nil {
 		panic(err)
 	}
+	billing.Handle("*", func(context.Context, *memory.Tx, postrider.Message) error { return nil })
 	var window *inbox.WindowError
 	if errors.As(billing.Run(context.Background()), &window) {
 		fmt.Println(window.Consumer, window.Window, window.Redelivery)
 	}
-	billing, err = inbox.New(store.Inbox(), "billing", inbox.Config{Redelivery: time.Minute, Retries: []time.Duration{}, Logger: slog.New(slog.DiscardHandler)})
+	billing, err = inbox.New(store.Inbox(), "billing", inbox.Config{Redelivery: time.Minute, Retry: retry.Policy{Attempts: 1}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
 	}

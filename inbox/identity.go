@@ -1,33 +1,23 @@
 package inbox
 
 import (
-	"crypto/sha256"
-
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/wire"
 )
 
-// Identity returns the ID by which a message is recognised when it comes again: its own or, where a sender has none that is a
-// UUID, one that is made from what the broker calls it.
-func Identity(m *postrider.Message) (id postrider.ID, err error) {
-	if !m.ID.IsZero() {
-		return m.ID, nil
+// identify gives a message the ID by which it is recognised when it comes again. Consumers have set it already, as
+// [wire.Codec.Decode] does; what is left came from somebody else's. A message that has no ID at all, and of which the broker
+// does not say where it stands, is handled each time that it comes: dropping it would be worse, and no two can be told apart.
+func (in *Inbox[Tx]) identify(m *postrider.Message) {
+	switch {
+	case !m.ID.IsZero():
+	case m.WireID != "":
+		m.ID = wire.Identity(m.Topic, m.WireID)
+	default:
+		m.ID = postrider.NewID()
+		in.unnamed.Do(func() {
+			in.cfg.Logger.Warn("inbox: there are messages without an ID: one that comes again is handled again",
+				"consumer", in.name, "topic", m.Topic, "type", m.Type)
+		})
 	}
-	if m.WireID == "" {
-		return named("content", m.Topic, m.OrderKey(), m.Type, string(m.Payload)),
-			permanent("the message has no ID, so that a repetition could not be recognised")
-	}
-	return named("wire", m.WireID), nil
-}
-
-// named makes a version 8 UUID of some text.
-func named(parts ...string) (id postrider.ID) {
-	h := sha256.New()
-	for _, p := range parts {
-		h.Write([]byte(p))
-		h.Write([]byte{0})
-	}
-	copy(id[:], h.Sum(nil))
-	id[6] = id[6]&0x0f | 0x80
-	id[8] = id[8]&0x3f | 0x80
-	return id
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // Handler does what a message asks for, through tx: what it does there is committed together with the record of the message.
-// An error marked [postrider.Permanent] makes the message a dead letter at once; after any other it is tried again.
+// After an error the message is tried again, as [Config.Retry] says. One marked [postrider.Permanent] makes it a dead letter at once. One
+// marked [postrider.Unavailable] or [postrider.RetryAfter] is an outage of what the handler calls, and counts against no message.
 type Handler[Tx any] func(ctx context.Context, tx Tx, m postrider.Message) error
 
 // BatchHandler does what several messages of different keys ask for, in one transaction.
@@ -28,6 +29,9 @@ type Inbox[Tx any] struct {
 	stats    counters
 	wake     chan struct{} // something was set aside
 	help     chan struct{} // there may be more to try again than one can do
+
+	misuse  error     // what is wrong with the handlers
+	unnamed sync.Once // says that there are messages without an ID
 
 	mu     sync.Mutex
 	opened bool
@@ -70,18 +74,42 @@ func ConsumerOf(feed string) string {
 
 const feedPrefix = "inbox/"
 
-// Handle registers the handler for a type of message. The type "*" stands for all that have no handler of their own.
+// anyType is the type under which the handler of all other types is registered.
+const anyType = "*"
+
+// Handle registers the handler for a type of message. The type "*" stands for all that have no handler of their own. A type
+// has one handler: a second registration is an error, which Run and Receive return.
 func (in *Inbox[Tx]) Handle(messageType string, handle Handler[Tx]) {
-	in.handlers[messageType] = handle
+	switch {
+	case messageType == "" || handle == nil:
+		in.misuse = errors.Join(in.misuse, fmt.Errorf("inbox: consumer %q: handler for type %q: the type is empty or the handler is nil", in.name, messageType))
+	case in.handlers[messageType] != nil:
+		in.misuse = errors.Join(in.misuse, fmt.Errorf("inbox: consumer %q: type %q has two handlers", in.name, messageType))
+	default:
+		in.handlers[messageType] = handle
+	}
 }
 
-// HandleBatch registers one handler for all messages. It is called with those that have come while the transaction before was
-// under way, up to [Config.Batch] of them. If it fails, it is called again with each of them alone.
+// HandleBatch registers a handler for all messages whose type has no handler of its own, as Handle("*", …) does. It is called
+// with those that have come while the transaction before was under way, up to [Config.Batch] of them. If it fails, it is called
+// again with each of them alone.
 func (in *Inbox[Tx]) HandleBatch(handle BatchHandler[Tx]) {
-	in.batch = &batcher[Tx]{inbox: in, handle: handle}
-	in.Handle("*", func(ctx context.Context, tx Tx, m postrider.Message) error {
+	if handle == nil {
+		in.Handle(anyType, nil)
+		return
+	}
+	in.Handle(anyType, func(ctx context.Context, tx Tx, m postrider.Message) error {
 		return handle(ctx, tx, []postrider.Message{m})
 	})
+	in.batch = &batcher[Tx]{inbox: in, handle: handle}
+}
+
+// usable reports what is wrong with the handlers.
+func (in *Inbox[Tx]) usable() error {
+	if len(in.handlers) == 0 && in.misuse == nil {
+		return fmt.Errorf("inbox: consumer %q has no handlers: register them before Run or Receive", in.name)
+	}
+	return in.misuse
 }
 
 // open makes sure that the store knows the consumer, and remembers for long enough.
@@ -103,19 +131,24 @@ func (in *Inbox[Tx]) open(ctx context.Context) error {
 }
 
 // Receive is a [postrider.Handler] for any consumer. It returns nil when the message is taken care of: handled, or handled before,
-// or set aside. An error means that the consumer's database could not be reached: the message is to be tried again.
+// or set aside. An error, always [postrider.Unavailable], means that the consumer's database could not be reached: the message
+// is to be tried again, and is not to blame.
 func (in *Inbox[Tx]) Receive(ctx context.Context, m postrider.Message) error {
-	if err := in.open(ctx); err != nil {
+	return postrider.Unavailable(in.accept(ctx, m))
+}
+
+func (in *Inbox[Tx]) accept(ctx context.Context, m postrider.Message) error {
+	if err := in.usable(); err != nil {
 		return err
 	}
-	id, err := Identity(&m)
-	if m.ID = id; err != nil {
-		return in.setAside(ctx, m, 1, err)
+	if err := in.open(ctx); err != nil {
+		return err
 	}
 	if m.Type == postrider.CanaryType {
 		return nil
 	}
-	if in.batch != nil {
+	in.identify(&m)
+	if in.batch != nil && in.handlers[m.Type] == nil {
 		return in.batch.receive(ctx, m)
 	}
 	return in.receive(ctx, m)
@@ -127,7 +160,7 @@ func (in *Inbox[Tx]) receive(ctx context.Context, m postrider.Message) error {
 		func(ctx context.Context, tx Tx, _ []int) error { return in.dispatch(ctx, tx, m) })
 	var failed *FailedError
 	if errors.As(err, &failed) {
-		return in.setAside(ctx, m, 1, failed.Err)
+		return in.setAside(ctx, m, failed.Err)
 	}
 	if err != nil {
 		return err
@@ -140,7 +173,7 @@ func (in *Inbox[Tx]) receive(ctx context.Context, m postrider.Message) error {
 func (in *Inbox[Tx]) dispatch(ctx context.Context, tx Tx, m postrider.Message) error {
 	handle := in.handlers[m.Type]
 	if handle == nil {
-		handle = in.handlers["*"]
+		handle = in.handlers[anyType]
 	}
 	if handle == nil {
 		if in.cfg.IgnoreUnknown {

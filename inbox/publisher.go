@@ -18,8 +18,7 @@ type publisher[Tx any] struct {
 
 func (p publisher[Tx]) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	return broker.Each(ctx, msgs, p.parallel, func(ctx context.Context, m *postrider.Message) error {
-		// What fails here is the consumer's database, not the message.
-		return postrider.Unavailable(p.inbox.Receive(ctx, *m))
+		return p.inbox.Receive(ctx, *m)
 	})
 }
 

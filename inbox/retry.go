@@ -65,8 +65,7 @@ func signal(c chan struct{}) {
 // attempt tries one message again that is due.
 func (in *Inbox[Tx]) attempt(ctx context.Context) (Attempt, error) {
 	a, err := in.store.Retry(ctx, in.name,
-		func(ctx context.Context, tx Tx, d postrider.Deferred) error { return in.dispatch(ctx, tx, d.Message) },
-		func(d postrider.Deferred, err error) Setback { return in.judge(d.Message, d.Attempts+1, err) })
+		func(ctx context.Context, tx Tx, d postrider.Deferred) error { return in.dispatch(ctx, tx, d.Message) }, in.judge)
 	if err == nil && a.Found && a.Failed == nil {
 		in.stats.handled.Add(1)
 	}

@@ -13,13 +13,14 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/retry"
 )
 
 // TestRetries holds that a failing message is tried again after 2, 4 and 8 seconds, and is a dead letter then; and that those
 // behind it wait until an operator decides.
 func TestRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{})
+		h := newHouse(t, inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second}}})
 		begin := time.Now()
 		var at []time.Duration
 		fixed := false
@@ -65,7 +66,7 @@ func TestRetries(t *testing.T) {
 
 func TestOrderSkip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{Order: inbox.Skip, Retries: []time.Duration{time.Second}})
+		h := newHouse(t, inbox.Config{Order: inbox.Skip, Retry: retry.Policy{Pauses: []time.Duration{time.Second}}})
 		failures := 0
 		h.Handle("t", func(ctx context.Context, x tx, m postrider.Message) error {
 			if string(m.Payload) == "bad" && failures < 1 {
@@ -87,9 +88,7 @@ func TestOrderSkip(t *testing.T) {
 // TestDeadAtOnce is about failures that no retry would mend.
 func TestDeadAtOnce(t *testing.T) {
 	late := message("", "late")
-	late.ID = postrider.ID{6: 0x70, 8: 0x80, 15: 1} // of 1970
-	unnamed := message("", "unnamed")
-	unnamed.ID = postrider.ID{}
+	late.ID = madeAt(time.Now().AddDate(1, 0, 0)) // of a far future
 	for _, c := range []struct {
 		name  string
 		m     postrider.Message
@@ -98,9 +97,8 @@ func TestDeadAtOnce(t *testing.T) {
 		cause string
 	}{
 		{"permanent", message("", "m"), inbox.Config{}, postrider.Permanent(errHandler), errHandler.Error()},
-		{"no retries", message("", "m"), inbox.Config{Retries: []time.Duration{}}, errHandler, errHandler.Error()},
+		{"no retries", message("", "m"), inbox.Config{Retry: retry.Policy{Attempts: 1}}, errHandler, errHandler.Error()},
 		{"late", late, inbox.Config{}, nil, inbox.ErrLate.Error()},
-		{"no identity", unnamed, inbox.Config{}, nil, "the message has no ID, so that a repetition could not be recognised"},
 		{"unknown type", postrider.Message{ID: madeAt(time.Now()), Type: "u"}, inbox.Config{}, nil, inbox.ErrNoHandler.Error() + `: "u"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -112,7 +110,7 @@ func TestDeadAtOnce(t *testing.T) {
 			if len(all) != 1 || all[0].Status != postrider.StatusDead || all[0].LastError != c.cause {
 				t.Errorf("%+v", all)
 			}
-			if s := h.Stats(); s.Dead != 1 && c.name != "no identity" {
+			if s := h.Stats(); s.Dead != 1 {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -187,38 +185,15 @@ func TestMessageInContext(t *testing.T) {
 	}
 }
 
-func TestIdentity(t *testing.T) {
-	of := func(m postrider.Message) postrider.ID {
-		t.Helper()
-		id, err := inbox.Identity(&m)
-		if err != nil || id.IsZero() {
-			t.Errorf("%s, %v", id, err)
-		}
-		return id
-	}
-	own := message("", "")
-	own.WireID = "outbox-7"
-	if of(own) != own.ID {
-		t.Error("a message's own ID does not count")
-	}
-	a, b := of(postrider.Message{WireID: "7"}), of(postrider.Message{WireID: "8"})
-	if a == b || a != of(postrider.Message{WireID: "7", Payload: []byte("x")}) || !a.Time().IsZero() {
-		t.Errorf("%s and %s", a, b)
-	}
-	if _, err := inbox.Identity(&postrider.Message{Type: "t"}); postrider.ClassOf(err) != postrider.ClassPermanent {
-		t.Errorf("got %v, want a permanent error", err)
-	}
-}
-
 func TestMistakes(t *testing.T) {
 	_, err := inbox.New[tx](nil, "", inbox.Config{
-		Retries: []time.Duration{-1}, Order: "loose", Redelivery: -1, Timeout: -1, Retriers: -1, Batch: -1, Poll: -1, Drain: -1,
+		Retry: retry.Policy{Pauses: []time.Duration{-1}}, Order: "loose", Redelivery: -1, Timeout: -1, Retriers: -1, Batch: -1, Poll: -1, Drain: -1,
 	})
 	var all interface{ Unwrap() []error }
 	if !errors.As(err, &all) {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Retries[0]", "loose", "Redelivery", "Timeout", "Retriers", "Batch", "Poll", "Drain", "name", "store"} {
+	for _, want := range []string{"Retry: Pauses has -1ns", "loose", "Redelivery", "Timeout", "Retriers", "Batch", "Poll", "Drain", "name", "store"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not tell of %s", err, want)
 		}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,7 @@ import (
 	broker "github.com/postrider/postrider/broker/memory"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -62,7 +64,7 @@ func TestRun(t *testing.T) {
 // TestDrain holds that a retry under way is given its time when the inbox is stopped, and not more than that.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{Retries: []time.Duration{0, 0}, Drain: 3 * time.Second, Timeout: time.Hour})
+		h := newHouse(t, inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{time.Microsecond, time.Microsecond}}, Drain: 3 * time.Second, Timeout: time.Hour})
 		attempts := 0
 		h.Handle("t", func(ctx context.Context, x tx, m postrider.Message) error {
 			if attempts++; attempts == 1 {
@@ -122,6 +124,36 @@ func TestOutages(t *testing.T) {
 	})
 }
 
+// TestMisused holds that an inbox whose handlers contradict each other, or that has none, handles nothing and says why.
+func TestMisused(t *testing.T) {
+	batch := func(context.Context, tx, []postrider.Message) error { return nil }
+	typed := func(context.Context, tx, int) error { return nil }
+	for name, c := range map[string]struct {
+		register func(*house)
+		want     string
+	}{
+		"none":          {func(*house) {}, "no handlers"},
+		"twice":         {func(h *house) { h.Handle("t", h.record); inbox.On(h.Inbox, "t", typed) }, `"t" has two`},
+		"two batches":   {func(h *house) { h.HandleBatch(batch); h.HandleBatch(batch) }, `"*" has two`},
+		"batch and all": {func(h *house) { h.Handle("*", h.record); h.HandleBatch(batch) }, `"*" has two`},
+		"nil":           {func(h *house) { h.Handle("t", nil) }, "nil"},
+		"nil batch":     {func(h *house) { h.HandleBatch(nil) }, "nil"},
+		"no type":       {func(h *house) { h.Handle("", h.record) }, "empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, inbox.Config{})
+			c.register(h)
+			for _, err := range []error{h.Run(t.Context()), h.Receive(t.Context(), message("", "a"))} {
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("got %v, want it to say %q", err, c.want)
+				}
+			}
+			h.wantEffects()
+			h.wantLetters()
+		})
+	}
+}
+
 // TestCannotRun is about what ends Run at once.
 func TestCannotRun(t *testing.T) {
 	h := newHouse(t, inbox.Config{Redelivery: 8 * 24 * time.Hour})
@@ -136,12 +168,14 @@ func TestCannotRun(t *testing.T) {
 	h.wantEffects()
 
 	h = newHouse(t, inbox.Config{})
+	h.Handle("t", h.record)
 	h.flaky.Store = unmigrated{h.flaky.Store}
 	if err := h.Run(t.Context()); !errors.Is(err, postrider.ErrSchema) {
 		t.Errorf("got %v, want ErrSchema", err)
 	}
 
 	h = newHouse(t, inbox.Config{})
+	h.Handle("t", h.record)
 	err := h.Run(t.Context(), refused{}, broker.New().Consumer("orders", "billing", 0))
 	if !errors.Is(err, errRefused) {
 		t.Errorf("got %v, want the error of the subscription", err)
@@ -232,7 +266,7 @@ func TestStress(t *testing.T) {
 	var run sync.WaitGroup
 	for n := range 2 {
 		in, err := inbox.New(store.Inbox(), "billing", inbox.Config{
-			Retries: slices.Repeat([]time.Duration{time.Millisecond}, 50), Poll: 5 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+			Retry: retry.Policy{Pauses: slices.Repeat([]time.Duration{time.Millisecond}, 50)}, Poll: 5 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)

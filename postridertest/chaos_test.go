@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	broker "github.com/postrider/postrider/broker/memory"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/postridertest"
 	"github.com/postrider/postrider/relay"
@@ -166,6 +167,20 @@ func TestEverythingAtOnce(t *testing.T) {
 	}
 }
 
+// Faults change nothing about where messages go: a relay must still be told the names.
+func TestFaultyPublisherHasNames(t *testing.T) {
+	in := postridertest.Inject(t, postridertest.Faults{})
+	m := event("a", "1")
+	m.Topic = "orders"
+	nameless := postrider.PublisherFunc(func(context.Context, postrider.Message) error { return nil })
+	for want, pub := range map[string]postrider.Publisher{"orders": broker.New(), "": nameless} {
+		namer, ok := in.Publisher(pub).(postrider.Namer)
+		if !ok || namer.NameOf(&m) != want {
+			t.Errorf("%T: the name is not %q", pub, want)
+		}
+	}
+}
+
 // A process outside of a world: the next relay sends again what the dead one has published and not settled.
 func TestProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -201,7 +216,7 @@ func TestProcess(t *testing.T) {
 		}
 
 		p := in.Process()
-		feed, err := p.Store(store).Open(t.Context(), "other", postrider.Member{Lease: time.Second})
+		feed, err := p.Store(store).Open(t.Context(), "other", postrider.Member{Lease: time.Second, Create: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +225,7 @@ func TestProcess(t *testing.T) {
 		ctx := t.Context()
 		for name, call := range map[string]func() error{
 			"Open": func() error {
-				_, err := p.Store(store).Open(ctx, "other", postrider.Member{Lease: 1})
+				_, err := p.Store(store).Open(ctx, "other", postrider.Member{Lease: 1, Create: true})
 				return err
 			},
 			"Balance":  func() error { _, err := feed.Balance(ctx); return err },
@@ -219,7 +234,7 @@ func TestProcess(t *testing.T) {
 			"Release":  func() error { return feed.Release(ctx, nil) },
 			"Defer":    func() error { return feed.Defer(ctx, nil) },
 			"Blocked":  func() error { _, err := feed.Blocked(ctx, 0); return err },
-			"Due":      func() error { _, err := feed.Due(ctx, nil, 1); return err },
+			"Due":      func() error { _, err := feed.Due(ctx, postrider.DueRequest{Limit: 1}); return err },
 			"Conclude": func() error { _, err := feed.Conclude(ctx, nil); return err },
 			"Suspect":  func() error { _, err := feed.Suspect(ctx, postrider.Start{}); return err },
 			"Publish":  func() error { return errors.Join(pub.Publish(ctx, numbered("a"))...) },

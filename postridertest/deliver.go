@@ -169,7 +169,11 @@ func (w *World) left() string {
 // next returns when something becomes due; zero if nothing does.
 func (w *World) next() (next time.Time) {
 	for _, d := range w.aside() {
-		if at := d.AvailableAt; !at.IsZero() && (next.IsZero() || at.Before(next)) {
+		at := d.AvailableAt
+		if d.Status == postrider.StatusHeld { // its name may accept messages again by then
+			at = time.Now().Add(quiet)
+		}
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/postridertest"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -56,7 +57,7 @@ func ExampleRecord() {
 	m := outbox.Enqueued(t, postridertest.Match{
 		Type:        "order.placed",
 		AggregateID: "42",
-		DedupKey:    "order.placed:42:1",
+		DedupKey:    "order.placed:order:42:1",
 		Payload:     map[string]any{"total": 30}, // may have more fields
 	})
 	fmt.Println(m.OrderKey(), string(m.Payload))
@@ -69,8 +70,8 @@ func ExampleRecord() {
 	// order/42 {"id":"42","total":30}
 	// postridertest: no message was enqueued that matches Match{Type: "order.placed", Payload: {"total":31}}
 	// enqueued: 1
-	//   #  type          key       dedup key          payload
-	//   1  order.placed  order/42  order.placed:42:1  {"id":"42","total":30}  Payload.total is 30, want 31
+	//   #  type          key       dedup key                payload
+	//   1  order.placed  order/42  order.placed:order:42:1  {"id":"42","total":30}  Payload.total is 30, want 31
 }
 
 // A transaction that the recorder cannot see the end of, because its context does not come from a transactor.
@@ -161,7 +162,7 @@ func ExampleWorld_Advance() {
 	ctx := context.Background()
 	w := postridertest.New(t, postridertest.Config{})
 	tries := 0
-	in := w.Inbox("billing", inbox.Config{Retries: []time.Duration{time.Second}}) // in a bubble it could be hours
+	in := w.Inbox("billing", inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{time.Second}}}) // in a bubble it could be hours
 	in.Handle("order.placed", func(ctx context.Context, tx *memory.Tx, m postrider.Message) error {
 		if tries++; tries == 1 {
 			return errors.New("the card terminal is offline")

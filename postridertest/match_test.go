@@ -26,9 +26,9 @@ func TestMatch(t *testing.T) {
 	}{
 		{"everything", match{}, m, ""},
 		{"all fields", match{Type: "order.placed", AggregateType: "order", AggregateID: "42", OrderKey: "order/42", Topic: "orders",
-			TenantID: "acme", DedupKey: "order.placed:42:1", CorrelationID: "c1", CausationID: "c0", Headers: map[string]string{"b": "2"}}, m, ""},
+			TenantID: "acme", DedupKey: "order.placed:order:42:1", CorrelationID: "c1", CausationID: "c0", Headers: map[string]string{"b": "2"}}, m, ""},
 		{"type", match{Type: "order.paid"}, m, `Type is "order.placed", want "order.paid"`},
-		{"dedup key", match{DedupKey: "x"}, m, `DedupKey is "order.placed:42:1", want "x"`},
+		{"dedup key", match{DedupKey: "x"}, m, `DedupKey is "order.placed:order:42:1", want "x"`},
 		{"header", match{Headers: map[string]string{"a": "2"}}, m, `header "a" is "1", want "2"`},
 		{"no header", match{Headers: map[string]string{"c": ""}}, m, `header "c" is missing`},
 		{"subset", match{Payload: map[string]any{"lines": []any{map[string]any{"n": 1.0}, "x"}, "note": nil}}, m, ""},

@@ -15,6 +15,8 @@ type asking struct {
 
 func (p asking) KeepsOrder() bool { return true }
 
+func (p asking) NameOf(m *postrider.Message) string { return nameOf(p.Publisher, m) }
+
 func (p asking) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	defer p.journal.enter()()
 	errs := p.Publisher.Publish(ctx, msgs)
@@ -34,6 +36,8 @@ type accepting struct {
 }
 
 func (p accepting) KeepsOrder() bool { return true }
+
+func (p accepting) NameOf(m *postrider.Message) string { return nameOf(p.Publisher, m) }
 
 func (p accepting) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	errs := p.Publisher.Publish(ctx, msgs)

@@ -140,8 +140,8 @@ func (f mortalFeed) Blocked(ctx context.Context, shard int) ([]string, error) {
 	return alive(f.p, func() ([]string, error) { return f.feed.Blocked(ctx, shard) })
 }
 
-func (f mortalFeed) Due(ctx context.Context, shards []int, limit int) (postrider.Due, error) {
-	return alive(f.p, func() (postrider.Due, error) { return f.feed.Due(ctx, shards, limit) })
+func (f mortalFeed) Due(ctx context.Context, want postrider.DueRequest) (postrider.Due, error) {
+	return alive(f.p, func() (postrider.Due, error) { return f.feed.Due(ctx, want) })
 }
 
 func (f mortalFeed) Conclude(ctx context.Context, done []postrider.Conclusion) ([]string, error) {

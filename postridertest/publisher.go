@@ -8,7 +8,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Publisher returns a publisher with faults, for a relay to use in place of pub. It keeps order if pub does.
+// Publisher returns a publisher with faults, for a relay to use in place of pub. It keeps order, and has names, if pub does.
 func (in *Injector) Publisher(pub postrider.Publisher) postrider.Publisher {
 	return &faultyPublisher{in, pub}
 }
@@ -21,6 +21,16 @@ type faultyPublisher struct {
 func (p *faultyPublisher) KeepsOrder() bool {
 	k, ok := p.pub.(postrider.OrderKeeper)
 	return ok && k.KeepsOrder()
+}
+
+func (p *faultyPublisher) NameOf(m *postrider.Message) string { return nameOf(p.pub, m) }
+
+// nameOf returns the name that pub has for m; empty if it has none.
+func nameOf(pub postrider.Publisher, m *postrider.Message) string {
+	if n, ok := pub.(postrider.Namer); ok {
+		return n.NameOf(m)
+	}
+	return ""
 }
 
 func (p *faultyPublisher) Close() error { return p.pub.Close() }

@@ -100,9 +100,9 @@ func TestRecordPassesOnWhatTheOutboxSays(t *testing.T) {
 	if err := rec.Enqueue(t.Context(), tx, postrider.Message{}); !errors.Is(err, postrider.ErrInvalid) {
 		t.Fatal(err)
 	}
-	rec.Exactly(t, match{DedupKey: "placed:1:1"})
+	rec.Exactly(t, match{DedupKey: "placed:order:1:1"})
 	mustFail(t, func(t testing.TB) { rec.Enqueued(t, match{Type: "x"}) },
-		"left out as a repetition: DedupKey placed:1:1", "refused by the outbox: postrider: invalid message: Type is empty")
+		"left out as a repetition: DedupKey placed:order:1:1", "refused by the outbox: postrider: invalid message: Type is empty")
 }
 
 // What is recorded has the ID under which the store has it, and is the caller's own copy.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/intake"
+	"github.com/postrider/postrider/retry"
 )
 
 // arrivals is everything that the broker of a world has accepted, for its consumers.
@@ -52,14 +53,14 @@ func (s *subscription) Consume(ctx context.Context, handle postrider.Handler) er
 		defer s.journal.handle()()
 		s.journal.add(Step{What: Received, By: s.name, Message: m})
 		return handle(ctx, m)
-	}, intake.Config{RetryMin: 10 * time.Millisecond, RetryMax: 200 * time.Millisecond, Logger: s.log})
+	}, intake.Config{Retry: retry.Policy{First: 10 * time.Millisecond, Most: 200 * time.Millisecond}, Logger: s.log})
 	defer in.Wait()
 	defer cancel()
 	for next := 0; ; {
 		msgs, more := s.arrivals.all()
 		for ; next < len(msgs); next++ {
 			at := next
-			if s.open(&msgs[at], at) && !in.Accept(copyMessage(msgs[at]), func() { s.ack(at) }) {
+			if s.open(&msgs[at], at) && !in.Accept(intake.Delivery{Message: copyMessage(msgs[at]), Done: func() { s.ack(at) }}) {
 				return nil
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	broker "github.com/postrider/postrider/broker/memory"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -81,8 +82,7 @@ func New(t testing.TB, cfg Config) *World {
 	cfg.Relay.SettleInterval = cmp.Or(cfg.Relay.SettleInterval, time.Millisecond)
 	cfg.Relay.PollMin = cmp.Or(cfg.Relay.PollMin, time.Millisecond)
 	cfg.Relay.PollMax = cmp.Or(cfg.Relay.PollMax, 5*time.Millisecond)
-	cfg.Relay.RetryMin = cmp.Or(cfg.Relay.RetryMin, 20*time.Millisecond)
-	cfg.Relay.RetryMax = cmp.Or(cfg.Relay.RetryMax, 200*time.Millisecond)
+	cfg.Relay.Outage = cfg.Relay.Outage.Or(retry.Policy{First: 20 * time.Millisecond, Most: 200 * time.Millisecond})
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 	if cfg.Relay.Logger == nil {
 		cfg.Relay.Logger = log

@@ -11,6 +11,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/postridertest"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -97,7 +98,7 @@ func TestRolledBackIsNotDelivered(t *testing.T) {
 func TestRetriesTakeNoTimeInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := postridertest.New(t, postridertest.Config{})
-		in := w.Inbox("billing", inbox.Config{Retries: []time.Duration{time.Hour, 24 * time.Hour}})
+		in := w.Inbox("billing", inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{time.Hour, 24 * time.Hour}}})
 		calls := 0
 		in.Handle("*", func(context.Context, *memory.Tx, postrider.Message) error {
 			if calls++; calls < 3 {

@@ -15,6 +15,7 @@ import (
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/postridertest"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 )
 
 // TestBlockedElsewhere: keys that one relay has found blocked are blocked for the next, whether the first was stopped or
@@ -26,11 +27,11 @@ func TestBlockedElsewhere(t *testing.T) {
 		s := &sink{w: w, keepsOrder: keepsOrder, fail: mood.fail}
 		w.commitMany(50, 5)
 		f := &faults{Store: w.store}
-		first := start(t, f, s, relay.Config{BackoffBase: time.Hour, BackoffMax: time.Hour})
+		first := start(t, f, s, relay.Config{Retry: retry.Policy{First: time.Hour, Most: time.Hour}})
 		time.Sleep(time.Second)
 		end(f, first)
 		w.commitMany(50, 5)
-		second := start(t, w.store, s, relay.Config{BackoffBase: time.Hour, BackoffMax: time.Hour})
+		second := start(t, w.store, s, relay.Config{Retry: retry.Policy{First: time.Hour, Most: time.Hour}})
 		time.Sleep(pause)
 		if _, distinct, _ := w.counts(); distinct != 63 {
 			t.Errorf("%d messages were received, want those of 3 keys and 3 of another", distinct)
@@ -76,7 +77,7 @@ func TestSecondRelayTakesHalf(t *testing.T) {
 		mood := refusing(postrider.Permanent(errOdd), keys...)
 		s := &sink{w: w, keepsOrder: keepsOrder, fail: mood.fail}
 		w.commitMany(200, 20)
-		cfg := relay.Config{BackoffBase: 10 * time.Second}
+		cfg := relay.Config{Retry: retry.Policy{First: 10 * time.Second}}
 		a := start(t, w.store, s, cfg)
 		time.Sleep(time.Second)
 		b := start(t, w.store, s, cfg)
@@ -108,6 +109,7 @@ type crime struct {
 
 	aside     []postrider.Deferred // what was set aside before
 	concluded map[string]postrider.Conclusion
+	again     map[string]time.Time // when they are due
 }
 
 func (c *crime) Open(context.Context, string, postrider.Member) (postrider.Feed, error) {
@@ -132,12 +134,12 @@ func (c *crime) Defer(_ context.Context, msgs []postrider.Deferral) error {
 	return nil
 }
 
-func (c *crime) Due(context.Context, []int, int) (postrider.Due, error) {
+func (c *crime) Due(context.Context, postrider.DueRequest) (postrider.Due, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	due := postrider.Due{Next: -1}
+	due := postrider.Due{Next: time.Second}
 	for _, d := range c.aside {
-		if _, ok := c.concluded[d.Type]; !ok {
+		if end, ok := c.concluded[d.Type]; !ok || !end.Delivered && end.Status == postrider.StatusRetry && !time.Now().Before(c.again[d.Type]) {
 			due.Messages = append(due.Messages, d)
 		}
 	}
@@ -148,14 +150,15 @@ func (c *crime) Conclude(_ context.Context, done []postrider.Conclusion) ([]stri
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, d := range done {
-		c.concluded[strconv.FormatInt(d.Seq, 10)] = d
+		name := strconv.FormatInt(d.Seq, 10)
+		c.concluded[name], c.again[name] = d, time.Now().Add(d.Delay)
 	}
 	return nil, nil
 }
 
 // newCrimeAside is a crime over messages that were set aside, of a shard whose others make progress.
 func newCrimeAside(n int) *crime {
-	c := &crime{started: make(map[string]int), concluded: make(map[string]postrider.Conclusion)}
+	c := &crime{started: make(map[string]int), concluded: make(map[string]postrider.Conclusion), again: make(map[string]time.Time)}
 	c.balance = func(context.Context) (postrider.Share, error) {
 		return postrider.Share{Shards: []int{0}, Quota: 1, Members: 1, Deferred: true, Orphans: []int{0}}, nil
 	}
@@ -218,6 +221,42 @@ func TestDeadlyMessage(t *testing.T) {
 	})
 }
 
+// TestSlowSuspect: a store that notes the start of a message only after the time for its call has passed does not make the message
+// count as sent.
+func TestSlowSuspect(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		c := slowCrime{newCrime(5), new(atomic.Bool)}
+		var sent []string
+		r := start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
+			sent = append(sent, msgs[0].Type)
+			return nil
+		}), relay.Config{PublishTimeout: time.Second})
+		time.Sleep(time.Minute)
+		r.stop()
+		if got := strings.Join(sent, " "); got != "0 1 2 3 4" {
+			t.Errorf("sent %s, want all five", got)
+		}
+	})
+}
+
+// slowCrime is a crime whose store is slow once, and does not look at its context.
+type slowCrime struct {
+	*crime
+	slow *atomic.Bool
+}
+
+func (c slowCrime) Open(context.Context, string, postrider.Member) (postrider.Feed, error) {
+	return c, nil
+}
+
+func (c slowCrime) Suspect(ctx context.Context, start postrider.Start) (int, error) {
+	if !c.slow.Swap(true) {
+		time.Sleep(2 * time.Second)
+	}
+	_, err := c.crime.Suspect(ctx, start)
+	return 1, err
+}
+
 // TestDeadlyFarBehind: one that fails keeps the cursor where it is, so that what kills relays is as far behind it as was read.
 func TestDeadlyFarBehind(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
@@ -238,8 +277,9 @@ func TestDeadlyFarBehind(t *testing.T) {
 		}), relay.Config{BatchSize: 10, ReadAhead: 60})
 		time.Sleep(10 * time.Second)
 		r.stop()
-		if len(c.deferred) != 1 || c.deferred[0].Index != far || c.deferred[0].Status != postrider.StatusDead {
-			t.Errorf("set aside %+v, want message %d as dead", c.deferred, far)
+		if len(c.deferred) != 2 || c.deferred[0].Index != 0 || c.deferred[0].Status != postrider.StatusRetry ||
+			c.deferred[1].Index != far || c.deferred[1].Status != postrider.StatusDead {
+			t.Errorf("deferred %+v, want message 0 to be tried again and message %d as dead", c.deferred, far)
 		}
 	})
 }
@@ -329,15 +369,15 @@ func TestSuspectAsideInOutage(t *testing.T) {
 		}), relay.Config{})
 		time.Sleep(time.Minute)
 		up.Store(true)
-		time.Sleep(10 * time.Second)
+		time.Sleep(15 * time.Second)
 		if n := sent.Load(); n != 4 {
 			t.Errorf("%d messages were sent, want all but one", n)
 		}
 		all.Store(true)
-		time.Sleep(10 * time.Second)
+		time.Sleep(15 * time.Second)
 		r.stop()
 		for name, got := range c.concluded {
-			if !got.Delivered {
+			if !got.Delivered || got.Attempts > 1 {
 				t.Errorf("message %s was concluded as %+v", name, got)
 			}
 		}
@@ -368,7 +408,7 @@ func TestDeadlyBehindAnother(t *testing.T) {
 		for asideCounts(w)[postrider.StatusDead] == 0 {
 			w.commitMany(30, 3)
 			process = injector.Process()
-			r = start(t, process.Store(w.store), s, relay.Config{BatchSize: 10, ReadAhead: 20, BackoffBase: 5 * time.Second})
+			r = start(t, process.Store(w.store), s, relay.Config{BatchSize: 10, ReadAhead: 20, Retry: retry.Policy{First: 5 * time.Second}})
 			time.Sleep(3 * time.Second)
 			mood.mend()
 			time.Sleep(30 * time.Second)
@@ -394,16 +434,22 @@ func TestDeadlyBehindAnother(t *testing.T) {
 	})
 }
 
-// TestLoneFailure: a message that fails for ever, without a class and with no other that could tell, is a dead letter in the
-// end, and the lane does not count as failing when nothing is left to it.
+// TestLoneFailure: while nothing else is sent that could tell whose fault it is, a message that fails without a class is not
+// blamed, however often it fails. As soon as another passes, it is deferred, and a dead letter in the end; the lane does not
+// count as failing when nothing is left to it.
 func TestLoneFailure(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
 		mood := refusing(errOdd, "k0")
 		w.commit("k0")
-		r := start(t, w.store, &sink{w: w, keepsOrder: keepsOrder, fail: mood.fail}, relay.Config{})
+		r := start(t, w.store, &sink{w: w, keepsOrder: keepsOrder, fail: mood.fail}, relay.Config{PollMax: 10 * time.Second})
 		time.Sleep(3 * time.Hour)
-		if got := r.Stats(); got.Dead != 1 || got.Failing != 0 {
+		if got := r.Stats(); got.Dead+got.Deferred != 0 || got.Failing != 1 {
+			t.Errorf("stats %+v, want it to wait", got)
+		}
+		w.commit("k1")
+		time.Sleep(time.Hour)
+		if got := r.Stats(); got.Dead != 1 || got.Failing != 0 || got.Published != 1 {
 			t.Errorf("stats %+v, want a dead letter, and no failing lane", got)
 		}
 		r.stop()
@@ -448,11 +494,11 @@ func (f asideFaultsFeed) Blocked(ctx context.Context, shard int) ([]string, erro
 	return f.Feed.Blocked(ctx, shard)
 }
 
-func (f asideFaultsFeed) Due(ctx context.Context, shards []int, limit int) (postrider.Due, error) {
+func (f asideFaultsFeed) Due(ctx context.Context, want postrider.DueRequest) (postrider.Due, error) {
 	if err := f.f.before("Due"); err != nil {
 		return postrider.Due{}, err
 	}
-	return f.Feed.Due(ctx, shards, limit)
+	return f.Feed.Due(ctx, want)
 }
 
 func (f asideFaultsFeed) Conclude(ctx context.Context, done []postrider.Conclusion) ([]string, error) {
@@ -484,7 +530,7 @@ func TestCannotSetAside(t *testing.T) {
 		if _, distinct, _ := w.counts(); distinct != 302 {
 			t.Errorf("%d messages were received, want those of 3 keys and 2 of another", distinct)
 		}
-		if n := log.count("WARN relay: setting messages aside fails, trying again"); n < 1 || n > 3 {
+		if n := log.count("WARN relay: deferring messages fails, trying again"); n < 1 || n > 3 {
 			t.Errorf("%d lines about a minute of outage", n)
 		}
 		checkAside(w, map[postrider.Status]int{})
@@ -528,10 +574,8 @@ func TestRefusedAtRandom(t *testing.T) {
 				return nil
 			}}
 			cfg := relay.Config{
-				BatchSize:   1 + random.IntN(40),
-				BackoffBase: 20 * time.Millisecond,
-				BackoffMax:  time.Second,
-				MaxAttempts: 3 + random.IntN(5),
+				BatchSize: 1 + random.IntN(40),
+				Retry:     retry.Policy{First: 20 * time.Millisecond, Most: time.Second, Attempts: 3 + random.IntN(5)},
 			}
 			relays := []*running{start(t, f, s, cfg), start(t, f, s, cfg)}
 			for range 200 {

@@ -5,26 +5,24 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"github.com/postrider/postrider/retry"
 )
 
-// backoff yields pauses that double from min to max. Jitter is only ever added: nobody comes back earlier than agreed.
+// backoff yields the pauses of a policy, one after each failure in a row.
 type backoff struct {
-	min, max time.Duration
-	n        int // failures in a row
+	policy retry.Policy
+	most   time.Duration // a shorter bound than the policy's; 0 is none
+	n      int
 }
 
 func (b *backoff) next() time.Duration {
 	b.n++
-	return b.after(b.n)
-}
-
-// after returns the pause after n failures in a row.
-func (b *backoff) after(n int) time.Duration {
-	d := b.max
-	if n <= 30 && b.min<<(n-1) < b.max {
-		d = b.min << (n - 1)
+	d := b.policy.Pause(b.n, rand.Float64())
+	if b.most > 0 {
+		d = min(d, b.most)
 	}
-	return jitter(d)
+	return d
 }
 
 func (b *backoff) reset() { b.n = 0 }

@@ -7,6 +7,17 @@ import (
 	"log/slog"
 	"os"
 	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
+)
+
+// The order policies of a feed.
+const (
+	// Strict holds back the later messages of a key while one of them fails, until an operator decides if need be.
+	Strict = "strict"
+	// Skip lets the later messages of a key overtake one that fails.
+	Skip = "skip"
 )
 
 // Config tunes a [Relay]. The zero value works.
@@ -15,6 +26,19 @@ type Config struct {
 	Feed string
 	// Name is shown to operators as the member's name. Defaults to "host:pid".
 	Name string
+
+	// Create makes the relay create the feed if it does not exist, beginning at From: it would otherwise be refused, lest a
+	// mistyped name sends the whole log again. The first feed of a log is always created. Defaults to false.
+	Create bool
+	// From is where a feed that is created begins. Defaults to the oldest message.
+	From postrider.Origin
+	// Beside names the other feeds that the process serves: they are created together with the first feed of a log. Defaults to none.
+	Beside []string
+	// Destination says in a few words where the relay sends to, without any secret. The feed remembers it, and a relay that
+	// brings another one is refused. Defaults to none, which is accepted.
+	Destination string
+	// Force makes the feed remember Destination instead of another one. Defaults to false.
+	Force bool
 
 	// Lease is how long shards stay with a relay that the store does not hear from: the longest pause before others
 	// take over after a crash. No Publish lasts longer. Defaults to 10 s.
@@ -29,8 +53,12 @@ type Config struct {
 	// confirmed when the lease ends is sent again. Defaults to 500.
 	BatchSize int
 	// ReadAhead is the largest number of messages of one shard that are read but not confirmed, or confirmed behind one
-	// that is not. While a message fails, the other keys of its shard go on until it is reached. Defaults to 4000.
+	// that is not. Defaults to 4000.
 	ReadAhead int
+	// Memory is about how many bytes of messages the relay holds, in all shards together, but no more than a quarter of the
+	// memory that the process may have (GOMEMLIMIT, or its control group's limit). A message that is larger passes alone.
+	// Defaults to 64 MiB.
+	Memory int
 	// PollMin is the time between two reads while messages keep coming. When many come, up to three times as much passes,
 	// so that each read brings more; when few come, up to five times, so that most reads bring any. Defaults to 5 ms.
 	PollMin time.Duration
@@ -39,29 +67,20 @@ type Config struct {
 
 	// PublishTimeout bounds one Publish, together with what is left of the lease. Defaults to 30 s.
 	PublishTimeout time.Duration
-	// RetryMin is the pause after a first failure, of the broker as of the store. It doubles with each further failure,
-	// and up to half of it is added at random. Defaults to 100 ms.
-	RetryMin time.Duration
-	// RetryMax is the longest pause between two attempts, before the random part. A message that may itself be to blame
-	// for its failures pauses half as long again. Defaults to 2 s: a recovered destination is noticed within 5 s.
-	RetryMax time.Duration
+	// Outage has the pauses after failures that are no message's fault, of the broker as of the store. They are repeated until
+	// they are over, so it has no Attempts and no MaxAge. A message that is not to blame while others pass is tried again
+	// after up to four times as long. Defaults to 100 ms, doubling up to 2 s: a recovered destination is noticed within 5 s.
+	Outage retry.Policy
 	// Order is what becomes of the later messages of a key while one of them fails: [Strict] or [Skip]. Defaults to Strict.
 	Order string
-	// MaxAttempts is how often a message is sent that fails by its own fault before it is a dead letter. What an outage
-	// does to it is not counted. Defaults to 5.
-	MaxAttempts int
-	// BackoffBase is the pause of such a message after the first attempt. It doubles with each attempt, and up to half of
-	// it is added at random. Defaults to 1 s.
-	BackoffBase time.Duration
-	// BackoffMax is the longest pause between two such attempts, before the random part. Defaults to 10 min.
-	BackoffMax time.Duration
-	// BackoffSeries are the pauses after the first attempt, the second, and so on, instead of BackoffBase and BackoffMax;
-	// the last one is repeated. Defaults to none.
-	BackoffSeries []time.Duration
+	// Retry is how often a message is sent that fails by its own fault before it is a dead letter. What an outage does to it
+	// is not counted. MaxAge ends also what is not counted while others pass, and counts from when the message was deferred.
+	// Defaults to 5 attempts after 1 s, 2 s, 4 s, up to 10 min, and no MaxAge.
+	Retry retry.Policy
 
 	// DrainTimeout is how long a stopping relay waits for what is in flight before it cancels it, and how long it then
-	// tries to release its shards. It also bounds how long a shard that goes to another relay waits for messages that
-	// failed while later ones were confirmed, which would be sent again. Defaults to 10 s.
+	// tries to release its shards. It also bounds how long a shard that goes to another relay waits for the store to defer
+	// messages that failed while later ones were confirmed, which would be sent again. Defaults to 10 s.
 	DrainTimeout time.Duration
 
 	// Canary is the time between two canaries, messages that prove that others would arrive, if the store can send them. See
@@ -88,17 +107,13 @@ func (c Config) WithDefaults() Config {
 	c.SettleInterval = cmp.Or(c.SettleInterval, 50*time.Millisecond)
 	c.BatchSize = cmp.Or(c.BatchSize, 500)
 	c.ReadAhead = cmp.Or(c.ReadAhead, 4000)
+	c.Memory = min(cmp.Or(c.Memory, 64<<20), mostMemory())
 	c.PollMin = cmp.Or(c.PollMin, 5*time.Millisecond)
 	c.PollMax = cmp.Or(c.PollMax, 50*time.Millisecond)
 	c.PublishTimeout = cmp.Or(c.PublishTimeout, 30*time.Second)
-	c.RetryMin = cmp.Or(c.RetryMin, 100*time.Millisecond)
-	c.RetryMax = cmp.Or(c.RetryMax, 2*time.Second)
+	c.Outage = c.Outage.Or(retry.Policy{First: 100 * time.Millisecond, Most: 2 * time.Second})
 	c.Order = cmp.Or(c.Order, Strict)
-	c.MaxAttempts = cmp.Or(c.MaxAttempts, 5)
-	if len(c.BackoffSeries) == 0 {
-		c.BackoffBase = cmp.Or(c.BackoffBase, time.Second)
-		c.BackoffMax = cmp.Or(c.BackoffMax, 10*time.Minute)
-	}
+	c.Retry = c.Retry.Or(retry.Policy{First: time.Second, Most: 10 * time.Minute, Attempts: 5})
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 10*time.Second)
 	c.MaintainInterval = cmp.Or(c.MaintainInterval, time.Minute)
 	if c.Logger == nil {
@@ -120,10 +135,6 @@ func (c Config) validate() error {
 		{"PollMin", c.PollMin},
 		{"PollMax", c.PollMax},
 		{"PublishTimeout", c.PublishTimeout},
-		{"RetryMin", c.RetryMin},
-		{"RetryMax", c.RetryMax},
-		{"BackoffBase", c.BackoffBase},
-		{"BackoffMax", c.BackoffMax},
 		{"DrainTimeout", c.DrainTimeout},
 		{"MaintainInterval", c.MaintainInterval},
 		{"Canary", c.Canary},
@@ -138,6 +149,9 @@ func (c Config) validate() error {
 	if c.ReadAhead < 0 {
 		errs = append(errs, fmt.Errorf("relay: ReadAhead is negative: %d", c.ReadAhead))
 	}
+	if c.Memory < 0 {
+		errs = append(errs, fmt.Errorf("relay: Memory is negative: %d", c.Memory))
+	}
 	if c.BatchSize > c.ReadAhead {
 		errs = append(errs, fmt.Errorf("relay: BatchSize (%d) is larger than ReadAhead (%d): a batch could never fill",
 			c.BatchSize, c.ReadAhead))
@@ -145,25 +159,17 @@ func (c Config) validate() error {
 	if c.PollMin > c.PollMax {
 		errs = append(errs, fmt.Errorf("relay: PollMin (%v) is longer than PollMax (%v)", c.PollMin, c.PollMax))
 	}
-	if c.RetryMin > c.RetryMax {
-		errs = append(errs, fmt.Errorf("relay: RetryMin (%v) is longer than RetryMax (%v)", c.RetryMin, c.RetryMax))
+	for _, err := range parts(c.Outage.ValidateForever()) {
+		errs = append(errs, fmt.Errorf("relay: Outage: %w", err))
+	}
+	for _, err := range parts(c.Retry.Validate()) {
+		errs = append(errs, fmt.Errorf("relay: Retry: %w", err))
+	}
+	if c.Retry.Attempts == retry.Forever {
+		errs = append(errs, errors.New("relay: Retry: Attempts has no limit: a message that is refused for good would block its key unseen"))
 	}
 	if c.Order != Strict && c.Order != Skip {
 		errs = append(errs, fmt.Errorf("relay: Order is %q: want %q or %q", c.Order, Strict, Skip))
-	}
-	if c.MaxAttempts < 0 {
-		errs = append(errs, fmt.Errorf("relay: MaxAttempts is negative: %d", c.MaxAttempts))
-	}
-	if len(c.BackoffSeries) > 0 && c.BackoffBase+c.BackoffMax > 0 {
-		errs = append(errs, fmt.Errorf("relay: BackoffSeries (%v) contradicts BackoffBase (%v) and BackoffMax (%v): want one or the other",
-			c.BackoffSeries, c.BackoffBase, c.BackoffMax))
-	} else if c.BackoffBase > c.BackoffMax {
-		errs = append(errs, fmt.Errorf("relay: BackoffBase (%v) is longer than BackoffMax (%v)", c.BackoffBase, c.BackoffMax))
-	}
-	for _, d := range c.BackoffSeries {
-		if d <= 0 {
-			errs = append(errs, fmt.Errorf("relay: BackoffSeries has %v: want longer pauses", d))
-		}
 	}
 	if c.SettleInterval > c.Lease/4 {
 		errs = append(errs, fmt.Errorf("relay: SettleInterval (%v) is longer than a quarter of Lease (%v): "+
@@ -174,6 +180,21 @@ func (c Config) validate() error {
 			"other relays would take this one for dead", c.BalanceInterval, c.Lease))
 	}
 	return errors.Join(errs...)
+}
+
+// parts returns the errors that were joined in err.
+func parts(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // as it was joined, not what it wraps
+		return joined.Unwrap()
+	}
+	return nil
+}
+
+// Member is how a relay with this configuration introduces itself to its feed.
+func (c Config) Member() postrider.Member {
+	return postrider.Member{
+		Name: c.Name, Lease: c.Lease, Create: c.Create, From: c.From, Beside: c.Beside, Destination: c.Destination, Force: c.Force,
+	}
 }
 
 // margin is the part of a lease that is never used: the end of every Publish is planned for that much before its end.

@@ -12,6 +12,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 )
 
 // TestOrder sends many small histories through a moody destination and compares the outcome with the model.
@@ -33,11 +34,10 @@ func TestOrder(t *testing.T) {
 			}
 			batch := 1 + random.IntN(50)
 			r := start(t, w.store, s, relay.Config{
-				BatchSize:   batch,
-				ReadAhead:   batch + random.IntN(200),
-				RetryMax:    500 * time.Millisecond,
-				MaxAttempts: 1000, // the destination refuses by chance; nothing may die of it
-				BackoffMax:  time.Second,
+				BatchSize: batch,
+				ReadAhead: batch + random.IntN(200),
+				Outage:    retry.Policy{Most: 500 * time.Millisecond},
+				Retry:     retry.Policy{Most: time.Second, Attempts: 1000}, // the destination refuses by chance; nothing may die of it
 			})
 			keys := 1 + random.IntN(20)
 			for range 100 {
@@ -250,7 +250,7 @@ func TestConfig(t *testing.T) {
 		Lease:           -time.Second,
 		BatchSize:       5000,
 		PollMin:         time.Second,
-		RetryMin:        time.Minute,
+		Outage:          retry.Policy{First: time.Minute, Most: time.Second},
 		SettleInterval:  time.Hour,
 		BalanceInterval: 2 * time.Hour,
 	})
@@ -263,7 +263,7 @@ func TestConfig(t *testing.T) {
 		{"Lease is negative"},
 		{"BatchSize (5000)", "ReadAhead (4000)"},
 		{"PollMin (1s)", "PollMax (50ms)"},
-		{"RetryMin (1m0s)", "RetryMax (2s)"},
+		{"Outage: First (1m0s)", "Most (1s)"},
 		{"SettleInterval (1h0m0s)", "Lease (-1s)"},
 		{"BalanceInterval (2h0m0s)", "Lease (-1s)"},
 	} {

@@ -349,6 +349,13 @@ func (f faultyFeed) Settle(ctx context.Context, marks []postrider.Mark) ([]int, 
 	return f.Feed.Settle(ctx, marks)
 }
 
+func (f faultyFeed) Conclude(ctx context.Context, done []postrider.Conclusion) ([]string, error) {
+	if err := f.f.before("Conclude"); err != nil {
+		return nil, err
+	}
+	return f.Feed.Conclude(ctx, done)
+}
+
 func (f faultyFeed) Release(ctx context.Context, marks []postrider.Mark) error {
 	if err := f.f.before("Release"); err != nil {
 		return err

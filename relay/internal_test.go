@@ -4,48 +4,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
 )
 
 func TestBackoff(t *testing.T) {
-	b := backoff{min: 100 * time.Millisecond, max: 5 * time.Second}
-	for round := range 2 {
-		base := b.min
-		for i := range 100 {
-			if d := b.next(); d < base || d > base*3/2 {
-				t.Errorf("round %d: pause %d is %v, want %v to %v", round, i, d, base, base*3/2)
-			}
-			base = min(2*base, b.max)
+	policy := retry.Policy{First: 100 * time.Millisecond, Most: 2 * time.Second}
+	b, bounded := backoff{policy: policy}, backoff{policy: policy, most: time.Second}
+	want := policy.First
+	for range 100 {
+		if got := b.next(); got < want || got > min(want+want/2, policy.Most) {
+			t.Fatalf("got %v, want %v and up to half of it more, within %v", got, want, policy.Most)
 		}
-		b.reset()
+		if got := bounded.next(); got < min(want, time.Second) || got > time.Second {
+			t.Fatalf("got %v, want %v within 1 s", got, want)
+		}
+		want = min(2*want, policy.Most)
 	}
-}
-
-// TestHashKey: the hash agrees with OrderKey about which messages are of one key.
-func TestHashKey(t *testing.T) {
-	msgs := []postrider.Message{
-		{},
-		{TenantID: "t"},
-		{Key: "order/7"},
-		{AggregateType: "order", AggregateID: "7"},
-		{Key: "order/7", AggregateType: "cart", AggregateID: "1"},
-		{Key: "order", AggregateID: "7"},
-		{AggregateType: "order/7"},
-		{Key: "order/7/"},
-		{AggregateID: "order/7"},
-		{AggregateType: "a/b", AggregateID: "c"},
-		{AggregateType: "a", AggregateID: "b/c"},
-	}
-	for i := range msgs {
-		a := &msgs[i]
-		if (hashKey(a) == 0) != (a.OrderKey() == "") {
-			t.Errorf("%q has the hash %d", a.OrderKey(), hashKey(a))
-		}
-		for j := range msgs {
-			b := &msgs[j]
-			if (hashKey(a) == hashKey(b)) != (a.OrderKey() == b.OrderKey()) {
-				t.Errorf("%q and %q disagree with their hashes", a.OrderKey(), b.OrderKey())
-			}
-		}
+	if b.reset(); b.next() > 150*time.Millisecond {
+		t.Error("a reset does not begin anew")
 	}
 }

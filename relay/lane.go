@@ -2,155 +2,130 @@ package relay
 
 import (
 	"context"
+	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/relay/internal/shard"
 )
 
-// lane publishes the messages of one shard, in order, for as long as the relay holds the shard.
+// lane carries the messages of one shard for as long as the relay holds it. One goroutine owns the shard's state machine, tells
+// it what has happened and starts what it wants done; calls of the publisher and of the store run beside it.
 type lane struct {
-	t     *tenure
-	shard int
-	wake  chan struct{}    // holds one token: work, a renewed lease or the order to end has arrived
-	after <-chan struct{}  // closed when the lane that had the shard before has ended; nil if there was none
-	done  chan struct{}    // closed when the lane has ended
-	slice *postrider.Slice // what the lane is about, if that is a part of a shard
-
-	ctx      context.Context // for Publish
-	cancel   context.CancelFunc
-	draining atomic.Bool  // finish what has been begun, then end
-	killed   atomic.Bool  // end; nothing that the lane still does matters
-	buffered atomic.Int64 // messages handed to the lane that are not in the confirmed prefix
-	starving atomic.Bool  // the reader wants to know when there is room
-	stuck    atomic.Bool  // all that the lane has waits: only other messages could be sent
-	loaded   atomic.Bool  // the lane knows which keys are blocked
-	blocked  atomic.Int64 // how many these are
-	expired  atomic.Bool  // the lane waits for its lease to be renewed
-	failing  atomic.Bool  // the last call confirmed nothing
-	mortal   atomic.Bool  // a message may kill the process: what is confirmed is to be settled before the next one
-	behind   atomic.Int64 // when there was last known to be more than had been read
-
-	attended  turn    // held while something is sent that was set aside
-	inherited caution // with what was set aside when the shard was taken; belongs to the attendants
+	s       *session
+	shard   int
+	slice   *postrider.Slice // what the lane is about, if that is a part of a shard
+	machine *shard.Machine
+	after   <-chan struct{} // closed when the lane that had the shard before has ended; nil if there was none
+	done    chan struct{}   // closed when the lane has ended
+	ctx     context.Context // for Publish
+	cancel  context.CancelFunc
+	wake    chan struct{} // holds one token: there is mail
+	answers chan func(now time.Time)
+	calls   sync.WaitGroup // of the publisher and the store
+	trouble [2]outage      // of publishing and of deferring
 
 	split   string // the tenant to be read apart when the lane has ended; set before that
 	partner *lane  // the one to be read together with when both have ended; guarded by the lock of the tenure
 
-	mu      sync.Mutex
-	inbox   []*postrider.Batch // batches that have not entered the window
-	batch   *postrider.Batch   // what has been confirmed: the first n messages of batch, and all before it;
-	n       int                // batch is nil when that has been settled
-	version uint64             // of (batch, n)
-	renewed time.Time          // when the last call that renewed the lease was sent; zero if there was none
+	mu   sync.Mutex
+	mail mail
+	face face
+}
 
-	// What follows belongs to the lane's goroutine.
-	window   window
-	arrived  []*postrider.Batch // memory for the next inbox
-	trouble  outage
-	pause    backoff
-	calm     time.Time // no call before then
-	patience time.Time // until when a draining lane hopes
-	arrivals uint32    // calls that have confirmed something
-	watched  int       // the first unconfirmed message at the last look at tenants
-	watchAt  time.Time // when to look again
-	memory   memory
-	known    map[postrider.ID]bool // messages that have arrived, though the store has forgotten it
-	careful  caution               // with the messages of the window, by position
+// mail is what others have for the lane.
+type mail struct {
+	batches []sized
+	due     []postrider.Deferred
+	exclude *[]postrider.ID // messages that are not to be sent; nil if that is known
+	renewed time.Time       // when the last call that renewed the lease was sent; zero if there was none
+	drain   bool            // finish what has been begun, then end
+	kill    bool            // end; nothing that the lane still does matters
+}
 
-	aside        aside
-	asideAt      time.Time // nothing is set aside before then
-	asidePause   backoff
-	asideTrouble outage
+// sized is a batch and what it takes in memory.
+type sized struct {
+	*postrider.Batch
+	bytes int
+}
+
+// face is what others may know of the lane.
+type face struct {
+	shard.Standing
+	mark     shard.Mark
+	settled  uint64               // the version of the mark that the store knows
+	count    shard.Counts         // what the relay's counters know
+	wantsDue bool                 // deferred messages can be sent,
+	held     []postrider.HeldName // but for those of these names
+	waits    bool                 // for room: the reader is to be told when there is some
+	behind   time.Time            // when there was last known to be more than had been read
 }
 
 // newLane makes a lane without a lease. Its shard may have been taken long ago, by a Balance whose answer was lost: the first
 // Settle tells that it is still the relay's.
-func newLane(t *tenure, shard int) *lane {
-	cfg := &t.r.cfg
+func newLane(s *session, number int, slice *postrider.Slice, start shard.Start) *lane {
+	log := s.log.With("shard", number)
 	l := &lane{
-		t:        t,
-		shard:    shard,
-		wake:     make(chan struct{}, 1),
-		done:     make(chan struct{}),
-		window:   newWindow(t.r.keepsOrder, cfg.BatchSize),
-		trouble:  outage{log: t.r.log.With("shard", shard), what: "publishing"},
-		attended: make(turn, 1),
-		aside:    aside{mu: make(turn, 1)},
-		pause:    backoff{min: cfg.RetryMin, max: cfg.RetryMax},
-
-		asidePause:   backoff{min: cfg.RetryMin, max: cfg.RetryMax},
-		asideTrouble: outage{log: t.r.log.With("shard", shard), what: "setting messages aside"},
+		s:       s,
+		shard:   number,
+		slice:   slice,
+		machine: shard.New(s.machine(number, slice != nil, s.splitter != nil), start),
+		done:    make(chan struct{}),
+		wake:    make(chan struct{}, 1),
+		answers: make(chan func(time.Time), 3), // as many as there can be: who answers never waits
+		trouble: [2]outage{{log: log, what: "publishing"}, {log: log, what: "deferring messages"}},
 	}
-	l.ctx, l.cancel = context.WithCancel(t.hard)
+	l.face.behind = time.Now()
+	l.face.Suspicious = start.Suspects > 0
+	l.ctx, l.cancel = context.WithCancel(s.hard)
 	return l
 }
 
-// turn is a lock that is held over calls of the store or of the publisher, however long these take. It is a channel of one,
-// because in virtual time (testing/synctest) the clock stands still while anybody waits for a mutex.
-type turn chan struct{}
-
-func (t turn) Lock()   { t <- struct{}{} }
-func (t turn) Unlock() { <-t }
-
-// drain makes the lane end as soon as that leaves no confirmed message behind an unconfirmed one, or when DrainTimeout
-// has passed: a message that fails for ever must not keep its shard from another relay.
-func (l *lane) drain() {
-	l.draining.Store(true)
+// post leaves mail.
+func (l *lane) post(write func(m *mail)) {
+	l.mu.Lock()
+	write(&l.mail)
+	l.mu.Unlock()
 	signal(l.wake)
 }
+
+// drain makes the lane end as soon as that repeats nothing, or when DrainTimeout has passed: a store that fails for ever must
+// not keep its shard from another relay.
+func (l *lane) drain() { l.post(func(m *mail) { m.drain = true }) }
 
 // kill makes the lane end as soon as it can, and a Publish under way too if cut is set.
 func (l *lane) kill(cut bool) {
-	l.killed.Store(true)
+	l.post(func(m *mail) { m.kill = true })
 	if cut {
 		l.cancel()
 	}
-	signal(l.wake)
 }
 
 func (l *lane) ending() bool {
-	return l.draining.Load() || l.killed.Load() || l.ctx.Err() != nil
-}
-
-// room is how many messages the lane may be given.
-func (l *lane) room() int { return l.t.r.cfg.ReadAhead - int(l.buffered.Load()) }
-
-// spacious is false while the room is not worth a read: pages must not get tiny, nor the lane run dry. A lane that is
-// stuck has nothing better to do than to take what there is room for.
-func (l *lane) spacious() bool {
-	room := l.room()
-	return room >= (l.t.r.cfg.ReadAhead+1)/2 || room > 0 && l.stuck.Load()
-}
-
-// hasRoom reports whether the reader should read for the lane. If not, the lane tells it later.
-func (l *lane) hasRoom() bool {
-	if l.ending() {
-		return false
-	}
-	if l.spacious() {
-		return true
-	}
-	l.starving.Store(true)
-	return l.spacious() // room that was made meanwhile may not have been told
-}
-
-// push hands the lane what was read for it.
-func (l *lane) push(b *postrider.Batch) {
-	if l.ending() {
-		return
-	}
 	l.mu.Lock()
-	l.inbox = append(l.inbox, b)
-	l.mu.Unlock()
-	l.buffered.Add(int64(len(b.Messages)))
-	signal(l.wake)
+	defer l.mu.Unlock()
+	return l.mail.drain || l.mail.kill || l.ctx.Err() != nil
 }
 
+func (l *lane) draining() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mail.drain
+}
+
+// look returns what is known of the lane.
+func (l *lane) look() face {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.face
+}
+
+// run lives the lane's life.
 func (l *lane) run() {
-	defer signal(l.t.drained)
+	defer signal(l.s.drained)
 	defer close(l.done)
+	defer l.calls.Wait() // the next lane of the shard must not send while this one does
 	defer l.cancel()
 	if l.after != nil {
 		<-l.after
@@ -158,217 +133,277 @@ func (l *lane) run() {
 	if !l.load() {
 		return
 	}
-	l.loaded.Store(true)
-	for !l.killed.Load() && l.ctx.Err() == nil {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for l.ctx.Err() == nil {
 		now := time.Now()
-		draining := l.draining.Load()
-		if !draining {
-			l.take()
-			l.watch(now)
-		}
-		again := l.setAside(now) // which may move the window on, so it comes before the seam
-		end := l.window.end      // nothing from there on is sent
-		if draining {
-			if l.patience.IsZero() {
-				l.patience = now.Add(l.t.r.cfg.DrainTimeout)
-			}
-			if end = l.window.seam(l.patience); end == l.window.first || now.After(l.patience) {
-				return
-			}
-		}
-		call, due := l.choose(now, end)
-		if len(call) == 0 {
-			if due.IsZero() {
-				l.failing.Store(false) // whatever has failed is set aside: it says nothing of the destination any more
-			}
-			l.wait(now, earlier(due, again))
-			continue
-		}
-		deadline, ok := l.fence(now)
-		if !ok {
-			continue
-		}
-		errs, ok := l.publish(call, now, deadline)
-		if ok {
-			l.memory.note(call, errs, time.Now())
-		}
-		if l.killed.Load() {
+		if !l.takeMail(now) {
 			return
 		}
-		if ok {
-			l.pace(time.Since(now))
-			l.judge(errs)
+		actions := l.machine.Next(now)
+		l.do(actions)
+		l.show(now)
+		if actions.Ended {
+			return
 		}
-	}
-}
-
-// publish sends the messages of a call, unless one that may be deadly has to wait.
-func (l *lane) publish(call []postrider.Message, now, deadline time.Time) (errs []error, ok bool) {
-	if l.careful.left > 0 {
-		l.t.r.careful <- struct{}{}
-		defer func() { <-l.t.r.careful }()
-		if !l.probe(now) {
-			return nil, false
+		if !actions.Wake.IsZero() {
+			timer.Reset(actions.Wake.Sub(now))
 		}
-	}
-	ctx, cancel := context.WithDeadline(l.ctx, deadline)
-	defer cancel()
-	return l.t.r.pub.Publish(ctx, call), true
-}
-
-// earlier returns the earlier one of two times, of which the zero time is never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// slowCall is the longest that a call should take. A slow destination gets fewer messages at a time: other lanes, and what
-// is to overtake, wait less.
-const slowCall = 200 * time.Millisecond
-
-// pace fits the number of messages in a call to what the last one took.
-func (l *lane) pace(took time.Duration) {
-	w := &l.window
-	switch full := w.size == w.limit; {
-	case took > slowCall:
-		w.limit = max(w.limit/2, 1)
-	case full && took < slowCall/4:
-		w.limit = min(w.limit*2, l.t.r.cfg.BatchSize)
-	}
-}
-
-// take moves what was pushed into the window.
-func (l *lane) take() {
-	l.mu.Lock()
-	l.inbox, l.arrived = l.arrived, l.inbox
-	l.mu.Unlock()
-	arrived := false
-	for i, b := range l.arrived {
-		at := l.window.end
-		l.window.add(b)
-		arrived = l.sort(b, at) || arrived
-		l.arrived[i] = nil
-	}
-	l.arrived = l.arrived[:0]
-	if arrived {
-		l.advance()
-	}
-}
-
-// choose returns the messages of the next call or, if there are none, when to look again; the zero time means that only
-// a push can help.
-func (l *lane) choose(now time.Time, end int) ([]postrider.Message, time.Time) {
-	if now.Before(l.calm) {
-		return nil, l.calm
-	}
-	limit := l.window.limit
-	if l.careful.left > 0 {
-		l.window.limit = 1
-	}
-	call, due := l.window.pick(now, end, l.failing.Load())
-	l.window.limit = limit
-	if stuck := !due.IsZero(); stuck != l.stuck.Load() {
-		l.stuck.Store(stuck)
-		l.tell()
-	}
-	return call, due
-}
-
-// tell lets the reader know of room that it waits for.
-func (l *lane) tell() {
-	if l.starving.Load() && l.spacious() && l.starving.CompareAndSwap(true, false) {
-		signal(l.t.more)
-	}
-}
-
-// safeUntil returns until when messages may be sent. A Publish is only begun with a margin of time for it, lest it is cut
-// and its outcome unknown: where too little of the lease is left, it returns false.
-func (l *lane) safeUntil(now time.Time) (deadline time.Time, ok bool) {
-	cfg := &l.t.r.cfg
-	left := cfg.Lease - cfg.margin() - l.age(now)
-	return now.Add(min(cfg.PublishTimeout, left)), left > cfg.margin()
-}
-
-// fence is safeUntil for the lane itself: where too little of the lease is left, it waits for news of the lease.
-func (l *lane) fence(now time.Time) (deadline time.Time, ok bool) {
-	age := l.age(now)
-	if deadline, ok = l.safeUntil(now); ok {
-		return deadline, true
-	}
-	l.expired.Store(true)
-	if l.age(now) == age { // no renewal has come meanwhile
-		signal(l.t.settled)
 		select {
+		case answer := <-l.answers:
+			answer(time.Now())
 		case <-l.wake:
+		case <-timer.C:
 		case <-l.ctx.Done():
 		}
 	}
-	l.expired.Store(false)
-	return time.Time{}, false
 }
 
-// wait pauses the lane until a point in time, if it is not the zero time, or until something happens.
-func (l *lane) wait(now, until time.Time) {
-	var due <-chan time.Time
-	if !until.IsZero() {
-		t := time.NewTimer(until.Sub(now))
-		defer t.Stop()
-		due = t.C
+// load finds out which keys are blocked. It reports false if the lane ends before it knows.
+func (l *lane) load() bool {
+	pause := backoff{policy: l.s.cfg.Outage}
+	trouble := outage{log: l.trouble[0].log, what: "asking for blocked keys"}
+	for !l.ending() && l.s.ctx.Err() == nil {
+		call, cancel := context.WithTimeout(l.s.ctx, callTimeout)
+		keys, err := l.s.feed.Blocked(call, l.shard)
+		cancel()
+		if err == nil {
+			trouble.ok()
+			l.machine.Blocked(keys)
+			return true
+		}
+		trouble.fail(err)
+		sleep(l.ctx, pause.next())
 	}
-	select {
-	case <-due:
-	case <-l.wake:
-	case <-l.ctx.Done():
-	}
+	return false
 }
 
-// advance moves the confirmed prefix as far as it goes.
-func (l *lane) advance() {
-	n, batch, done := l.window.advance()
-	if n == 0 {
-		return
-	}
+// takeMail tells the machine what has come. It reports false if the lane is to end now.
+func (l *lane) takeMail(now time.Time) bool {
 	l.mu.Lock()
-	l.batch, l.n = batch, done
-	l.version++
+	m := l.mail
+	l.mail.batches, l.mail.due, l.mail.exclude = nil, nil, nil
+	full := l.s.tight.Load() || l.face.Buffered >= l.s.cfg.ReadAhead
 	l.mu.Unlock()
-	l.buffered.Add(int64(-n))
-	l.tell()
-	signal(l.t.settled)
+	if m.kill {
+		return false
+	}
+	l.machine.Renewed(m.renewed)
+	l.machine.Full(full)
+	if m.exclude != nil {
+		l.machine.Exclude(*m.exclude)
+	}
+	if m.drain {
+		l.machine.Stop(now.Add(l.s.cfg.DrainTimeout))
+		return true
+	}
+	for _, b := range m.batches {
+		l.machine.Read(b.Batch, b.bytes)
+	}
+	if len(m.due) > 0 {
+		l.machine.Due(m.due)
+	}
+	return true
+}
+
+// do starts what the machine wants done.
+func (l *lane) do(a shard.Actions) {
+	if a.Publish != nil {
+		l.begin(func() func(time.Time) {
+			answer := l.publish(a.Publish)
+			return func(now time.Time) { l.machine.Published(answer, now) }
+		})
+	}
+	if a.Retry != nil {
+		l.begin(func() func(time.Time) {
+			answer := l.publish(a.Retry)
+			return func(now time.Time) { l.machine.Retried(answer, now) }
+		})
+	}
+	if len(a.Defer) > 0 {
+		l.begin(func() func(time.Time) {
+			call, cancel := context.WithTimeout(l.s.ctx, callTimeout)
+			defer cancel()
+			err := l.s.feed.Defer(call, a.Defer)
+			return func(now time.Time) {
+				l.machine.Deferred(err, now)
+				l.s.lookForDue()
+			}
+		})
+	}
+	if len(a.Conclude) > 0 {
+		l.begin(func() func(time.Time) {
+			call, cancel := context.WithTimeout(l.s.ctx, callTimeout)
+			defer cancel()
+			free, err := l.s.feed.Conclude(call, a.Conclude)
+			return func(now time.Time) { l.machine.Concluded(free, err, now) }
+		})
+	}
+	if a.Split != "" {
+		l.split = a.Split
+		l.s.log.Info("relay: one tenant holds up the others, and is read apart from them", "shard", l.shard, "tenant", l.split)
+		l.drain()
+	}
+}
+
+// begin has a call made beside the lane, which is told of its outcome.
+func (l *lane) begin(call func() func(now time.Time)) {
+	l.calls.Go(func() { l.answers <- call() })
+}
+
+// publish makes a call of the publisher. What may kill the process goes alone, and its start is noted before.
+func (l *lane) publish(c *shard.Call) (a shard.Answer) {
+	ctx, cancel := context.WithDeadline(l.ctx, c.Deadline)
+	defer cancel()
+	if c.Alone {
+		a.Alone = true
+		select {
+		case l.s.careful <- struct{}{}:
+			defer func() { <-l.s.careful }()
+		case <-ctx.Done():
+			a.Err = ctx.Err()
+			return a
+		}
+	}
+	if c.Start != nil {
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		a.Started, a.Err = l.s.feed.Suspect(call, *c.Start)
+		if a.Err == nil {
+			a.Err = ctx.Err() // it is too late to send: no answer would count as a confirmation
+		}
+		if a.Err == nil && l.ending() && !l.draining() {
+			a.Err = context.Canceled // nobody listens any more
+		}
+		if a.Err != nil || shard.Deadly(a.Started) {
+			return a
+		}
+	}
+	a.Errs = l.s.pub.Publish(ctx, c.Messages)
+	return a
+}
+
+// show lets others know how things stand, and tells those who wait for it.
+func (l *lane) show(now time.Time) {
+	standing, mark, count := l.machine.Standing(), l.machine.Mark(), l.machine.Count
+	held, wantsDue := l.machine.WantsDue(now)
+	l.mu.Lock()
+	f := &l.face
+	progress := mark.Version != f.mark.Version
+	wantsDue = wantsDue && len(l.mail.due) == 0 // what was handed to the lane, and the machine does not know, is in other hands already
+	due := wantsDue && (!f.wantsDue || len(held) != len(f.held) || !standing.NextProbe.After(now))
+	changed := minus(count, f.count)
+	for _, b := range l.mail.batches {
+		standing.Buffered += len(b.Messages)
+		standing.Bytes += b.bytes
+	}
+	f.Standing, f.mark, f.count, f.held, f.wantsDue = standing, mark, count, held, wantsDue
+	room := f.waits && l.s.cfg.spacious(&standing)
+	f.waits = f.waits && !room
+	l.mu.Unlock()
+
+	l.s.count.add(changed)
+	if progress {
+		signal(l.s.settled)
+	}
+	if room {
+		signal(l.s.more)
+	}
+	if due {
+		signal(l.s.dueWake)
+	}
+	for _, told := range l.machine.News() {
+		l.tell(told)
+	}
+	l.s.problems.add(l.machine.Problems())
+}
+
+func minus(a, b shard.Counts) shard.Counts {
+	return shard.Counts{
+		Published: a.Published - b.Published, Failed: a.Failed - b.Failed, Refused: a.Refused - b.Refused,
+		Retried: a.Retried - b.Retried, Deferred: a.Deferred - b.Deferred, Dead: a.Dead - b.Dead,
+	}
+}
+
+// tell writes what people want to know into the log.
+func (l *lane) tell(t shard.Told) {
+	r := l.s
+	switch t.Event {
+	case shard.Outage:
+		l.trouble[0].fail(t.Err)
+	case shard.Recovered:
+		l.trouble[0].ok()
+	case shard.CannotDefer:
+		l.trouble[1].fail(t.Err)
+	case shard.CanDefer:
+		l.trouble[1].ok()
+	case shard.Refused:
+		r.refusals.log(r.log, slog.LevelWarn, "relay: message has failed, is deferred and will be tried again", l.shard, t)
+	case shard.Died:
+		r.deaths.log(r.log, slog.LevelError, "relay: message is dead, an operator decides: postrider dead show "+t.Message.ID.String(), l.shard, t)
+	}
+}
+
+// push hands the lane what was read for it.
+func (l *lane) push(b *postrider.Batch) {
+	batch := sized{b, shard.Size(b)}
+	l.post(func(m *mail) {
+		m.batches = append(m.batches, batch)
+		l.face.Buffered += len(b.Messages)
+		l.face.Bytes += batch.bytes
+	})
 }
 
 // unsettled reports whether something was confirmed that has not been settled.
-func (l *lane) unsettled() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.batch != nil
-}
-
-func (l *lane) mark() progress {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return progress{postrider.Mark{Shard: l.shard, Batch: l.batch, Done: l.n}, l, l.version}
-}
+func (f *face) unsettled() bool { return f.mark.Version != f.settled }
 
 // renew notes that a Settle sent at the given time has succeeded, with the given version of the mark.
 func (l *lane) renew(at time.Time, version uint64) {
 	l.mu.Lock()
-	l.renewed = at
-	if l.version == version {
-		l.batch, l.n = nil, 0
-	}
+	l.mail.renewed = at
+	l.face.settled = max(l.face.settled, version)
 	l.mu.Unlock()
-	if l.expired.Load() {
-		signal(l.wake)
-	}
+	signal(l.wake)
 }
 
-// age returns how long ago the lease was renewed. The monotonic clock stands still while a machine sleeps, and the wall
-// clock can be set back: the one that has gone further counts.
+// age returns how long ago the lease was renewed.
 func (l *lane) age(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return max(now.Sub(l.renewed), now.Round(0).Sub(l.renewed.Round(0)))
+	return shard.Age(l.mail.renewed, now)
+}
+
+// spacious reports whether there is room that is worth a read: pages must not get tiny, nor the lane run dry. A lane whose
+// messages all fail has nothing better to do than to take what there is room for.
+func (c *Config) spacious(s *shard.Standing) bool {
+	room := c.ReadAhead - s.Buffered
+	return room >= (c.ReadAhead+1)/2 || room > 0 && s.Failing
+}
+
+// offer reports whether the lane has room for messages. If not, it tells the reader when it has.
+func (l *lane) offer(cfg *Config) (f face, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mail.drain || l.mail.kill || l.ctx.Err() != nil {
+		return l.face, false
+	}
+	ok = cfg.spacious(&l.face.Standing)
+	l.face.waits = !ok
+	return l.face, ok
+}
+
+// await has the lane tell the reader when it has let go of something.
+func (l *lane) await() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.face.waits = true
+}
+
+// isBehind notes that more is known to wait than was read. It reports whether there is room for it.
+func (l *lane) isBehind(cfg *Config) bool {
+	l.mu.Lock()
+	l.face.behind = time.Now()
+	l.mu.Unlock()
+	_, ok := l.offer(cfg)
+	return ok
 }

@@ -1,53 +1,14 @@
 package relay
 
 import (
-	"time"
+	"math"
+	"runtime/debug"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/cgroup"
 )
 
-const (
-	memorySpan = 5 * time.Second
-	memorySize = 10_000
-)
-
-// memory holds which messages were confirmed lately: those of the last memorySpan and up to as long before, or the last
-// memorySize at least.
-//
-// A server that crashes may forget what was settled shortly before, for that does not wait for its disk. The messages are
-// read again then, and the same process need not send them again.
-type memory struct {
-	since          time.Time // when recent began
-	recent, former []postrider.ID
-}
-
-// note remembers those messages of a call that were confirmed.
-func (m *memory) note(call []postrider.Message, errs []error, now time.Time) {
-	if now.Sub(m.since) > memorySpan || len(m.recent)+len(call) > memorySize {
-		m.recent, m.former, m.since = m.former[:0], m.recent, now
-	}
-	for i := range call {
-		if answer(errs, i) == nil && call[i].ID != (postrider.ID{}) {
-			m.recent = append(m.recent, call[i].ID)
-		}
-	}
-}
-
-func (m *memory) recall() map[postrider.ID]bool {
-	all := make(map[postrider.ID]bool, len(m.recent)+len(m.former))
-	for _, ids := range [][]postrider.ID{m.recent, m.former} {
-		for _, id := range ids {
-			all[id] = true
-		}
-	}
-	return all
-}
-
-// remember returns what the lanes of a tenure that is over remember, by shard.
-func (t *tenure) remember() map[int]map[postrider.ID]bool {
-	all := make(map[int]map[postrider.ID]bool)
-	for _, l := range t.lanes() {
-		all[l.shard] = l.memory.recall()
-	}
-	return all
+// mostMemory is the largest budget for messages: a quarter of what the process may have. The rest is for what publishers and the
+// database's client make of them, and for garbage.
+func mostMemory() int {
+	return int(min(debug.SetMemoryLimit(-1)/4, cgroup.MemoryLimit()/4, math.MaxInt))
 }

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/postrider/postrider"
@@ -12,7 +13,15 @@ type reader struct {
 	*tenure
 	want  []postrider.Demand
 	asked map[int]*lane // by shard: who asked. A lane that came later must not get what an earlier one asked for.
+
+	shrink int // reads are so many times halved: the last ones took too long
 }
+
+// mostShrink bounds that: a page of a thousandth.
+const mostShrink = 10
+
+// fewSuspects is how many messages are read at a time of a shard whose relays have died: what kills them may be their size.
+const fewSuspects = 10
 
 // What a read costs the database hardly depends on what it brings. So when messages come fast the reader lets busyPage of
 // them gather, and when they come slowly it waits until the next is due: for so many times PollMin at most.
@@ -33,9 +42,9 @@ func (c *Config) nextRead(messages int, within time.Duration) time.Duration {
 // was cut, and with it what is still to be settled.
 func (t *tenure) read(ctx context.Context) {
 	rd := reader{tenure: t, asked: make(map[int]*lane)}
-	cfg := &t.r.cfg
-	trouble := outage{log: t.r.log, what: "reading"}
-	pause := backoff{min: cfg.RetryMin, max: cfg.RetryMax}
+	cfg := &t.cfg
+	trouble := outage{log: t.log, what: "reading"}
+	pause := backoff{policy: cfg.Outage}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 
@@ -55,6 +64,9 @@ func (t *tenure) read(ctx context.Context) {
 			if t.over(err) || t.ctx.Err() != nil {
 				return
 			}
+			if errors.Is(err, context.DeadlineExceeded) {
+				rd.shrink = min(rd.shrink+1, mostShrink)
+			}
 			trouble.fail(err)
 			sleep(ctx, pause.next())
 			continue
@@ -68,6 +80,7 @@ func (t *tenure) read(ctx context.Context) {
 		}
 		trouble.ok()
 		pause.reset()
+		rd.shrink = max(rd.shrink-1, 0)
 
 		for wait := true; wait && interval > 0; {
 			rest := interval - time.Since(start)
@@ -80,7 +93,7 @@ func (t *tenure) read(ctx context.Context) {
 				wait = false
 			case <-t.more:
 				wait = false
-			case <-t.r.wake:
+			case <-t.wake:
 				interval = cfg.PollMin // from the last read: at once, unless that has only just been
 			case <-ctx.Done():
 				return
@@ -89,15 +102,38 @@ func (t *tenure) read(ctx context.Context) {
 	}
 }
 
-// collect finds out who wants how much.
+// collect finds out who wants how much. The budget in bytes is shared by those who want something; a lane that has nothing may
+// always have one message, so that one that is larger than the budget passes too.
 func (rd *reader) collect() bool {
+	cfg := &rd.cfg
 	rd.want = rd.want[:0]
 	clear(rd.asked)
-	for _, l := range rd.lanes() {
-		if l.hasRoom() {
-			rd.want = append(rd.want, postrider.Demand{Shard: l.shard, Limit: l.room()})
-			rd.asked[l.shard] = l
+	free := cfg.Memory
+	var roomy []*lane
+	lanes := rd.lanes()
+	for _, l := range lanes {
+		f, ok := l.offer(cfg)
+		free -= f.Bytes
+		if ok {
+			roomy = append(roomy, l)
 		}
+	}
+	share := free / max(len(roomy), 1)
+	tight := share < cfg.Memory/(4*max(len(lanes), 1)) // pages must not get tiny
+	rd.tight.Store(tight)
+	for _, l := range roomy {
+		f := l.look()
+		if tight && f.Buffered > 0 {
+			l.await()
+			continue
+		}
+		d := postrider.Demand{Shard: l.shard, Limit: cfg.ReadAhead - f.Buffered, Bytes: max(share, 1)}
+		if f.Suspicious {
+			d.Limit = min(d.Limit, fewSuspects)
+		}
+		d.Limit, d.Bytes = max(d.Limit>>rd.shrink, 1), max(d.Bytes>>rd.shrink, 1)
+		rd.want = append(rd.want, d)
+		rd.asked[l.shard] = l
 	}
 	return len(rd.want) > 0
 }
@@ -107,7 +143,7 @@ func (rd *reader) collect() bool {
 func (rd *reader) fetch() (messages int, more bool, err error) {
 	call, cancel := context.WithTimeout(rd.ctx, callTimeout)
 	defer cancel()
-	rd.r.count.reads.Add(1)
+	rd.count.reads.Add(1)
 	batches, err := rd.feed.Read(call, rd.want)
 	if err != nil {
 		return 0, false, err
@@ -127,8 +163,7 @@ func (rd *reader) fetch() (messages int, more bool, err error) {
 			messages += len(b.Messages)
 		}
 		if b.More {
-			l.behind.Store(time.Now().UnixNano())
-			more = more || l.hasRoom()
+			more = l.isBehind(&rd.cfg) || more
 		}
 	}
 	return messages, more, nil

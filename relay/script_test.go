@@ -57,7 +57,7 @@ func (s *script) Defer(context.Context, []postrider.Deferral) error { return nil
 
 func (s *script) Blocked(context.Context, int) ([]string, error) { return nil, nil }
 
-func (s *script) Due(context.Context, []int, int) (postrider.Due, error) {
+func (s *script) Due(context.Context, postrider.DueRequest) (postrider.Due, error) {
 	return postrider.Due{Next: -1}, nil
 }
 
@@ -281,6 +281,35 @@ func TestHungRelease(t *testing.T) {
 		time.Sleep(time.Minute)
 		r.stop()
 		if longest == 0 || longest > lease*8/10 {
+			t.Errorf("a lease of %v was renewed after %v", lease, longest)
+		}
+	})
+}
+
+// TestHungSettle: a Settle that is never answered ends in time for a second attempt, so that the lease is kept.
+func TestHungSettle(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		var hung bool
+		var renewed time.Time
+		longest := time.Duration(0)
+		s := &script{
+			balance: turns(true),
+			settle: func(ctx context.Context, _ []postrider.Mark) ([]int, error) {
+				if hung = !hung; hung {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				if !renewed.IsZero() {
+					longest = max(longest, time.Since(renewed))
+				}
+				renewed = time.Now()
+				return nil, nil
+			},
+		}
+		r := start(t, s, publisher(nil), relay.Config{})
+		time.Sleep(time.Minute)
+		r.stop()
+		if longest == 0 || longest >= lease {
 			t.Errorf("a lease of %v was renewed after %v", lease, longest)
 		}
 	})

@@ -11,9 +11,9 @@ import (
 
 // settle records progress and renews leases until ctx ends.
 func (t *tenure) settle(ctx context.Context) {
-	cfg := &t.r.cfg
-	trouble := outage{log: t.r.log, what: "settling"}
-	pause := backoff{min: cfg.RetryMin, max: max(cfg.RetryMin, min(cfg.RetryMax, cfg.margin()))} // leases do not wait
+	cfg := &t.cfg
+	trouble := outage{log: t.log, what: "settling"}
+	pause := backoff{policy: cfg.Outage, most: max(cfg.Outage.Pause(1, 0), cfg.margin())} // leases do not wait
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 
@@ -23,8 +23,8 @@ func (t *tenure) settle(ctx context.Context) {
 		wait := time.Hour // nothing to settle and nothing to renew: until a lane says otherwise
 		for _, l := range t.lanes() {
 			wait = min(wait, cfg.Lease/3-l.age(now))
-			if l.unsettled() {
-				wait = min(wait, last.Add(l.settleInterval()).Sub(now))
+			if f := l.look(); f.unsettled() {
+				wait = min(wait, last.Add(cfg.settleAfter(&f)).Sub(now))
 			}
 		}
 		if wait > 0 {
@@ -50,13 +50,13 @@ func (t *tenure) settle(ctx context.Context) {
 	}
 }
 
-// settleInterval is how long what was confirmed may wait. Whoever takes over from a process that dies over a message begins at what
+// settleAfter is how long what was confirmed may wait. Whoever takes over from a process that dies over a message begins at what
 // is settled, and must not have to come as far as that each time.
-func (l *lane) settleInterval() time.Duration {
-	if l.mortal.Load() {
+func (c *Config) settleAfter(f *face) time.Duration {
+	if f.Suspicious {
 		return 0
 	}
-	return l.t.r.cfg.SettleInterval
+	return c.SettleInterval
 }
 
 // progress is a mark with what is needed to note its success.
@@ -64,6 +64,16 @@ type progress struct {
 	postrider.Mark
 	lane    *lane
 	version uint64
+}
+
+// progress returns how far the lane is confirmed, if the store does not know.
+func (l *lane) progress() progress {
+	f := l.look()
+	p := progress{postrider.Mark{Shard: l.shard}, l, f.mark.Version}
+	if f.unsettled() {
+		p.Batch, p.Done = f.mark.Batch, f.mark.Done
+	}
+	return p
 }
 
 func (t *tenure) settleOnce(ctx context.Context) error {
@@ -78,8 +88,8 @@ func (t *tenure) settleOnce(ctx context.Context) error {
 	var marks []postrider.Mark
 	for _, l := range t.lanes() {
 		// Leases are renewed a little before it is due, when there is a call anyway.
-		if l.unsettled() || l.age(start) >= t.r.cfg.Lease/4 {
-			p := l.mark()
+		if f := l.look(); f.unsettled() || l.age(start) >= t.cfg.Lease/4 {
+			p := l.progress()
 			all = append(all, p)
 			marks = append(marks, p.Mark)
 		}
@@ -88,9 +98,9 @@ func (t *tenure) settleOnce(ctx context.Context) error {
 		return nil
 	}
 	// Half a lease leaves time for a second attempt. The call outlives ctx, which ends when nothing is left to settle.
-	call, cancel := context.WithTimeout(t.ctx, t.r.cfg.Lease/2)
+	call, cancel := context.WithTimeout(t.ctx, t.cfg.Lease/2)
 	defer cancel()
-	t.r.count.settles.Add(1)
+	t.count.settles.Add(1)
 	lost, err := t.feed.Settle(call, marks) //nolint:contextcheck // see above
 	if err != nil {
 		return err
@@ -114,8 +124,8 @@ func (t *tenure) fenced(l *lane) {
 	}
 	t.drop(l)
 	t.publishList()
-	t.r.count.fenced.Add(1)
-	t.r.log.Warn("relay: shard was lost", "shard", l.shard, "err", errFenced)
+	t.count.fenced.Add(1)
+	t.log.Warn("relay: shard was lost", "shard", l.shard, "err", errFenced)
 }
 
 var errFenced = errors.New("another relay has taken it: this one was not heard from for the length of its lease")

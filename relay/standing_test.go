@@ -194,93 +194,51 @@ func TestPlainErrorsOfSome(t *testing.T) {
 	}
 }
 
-// TestDrainStartsNothing: a stopping relay mends the gap before what is confirmed and touches nothing behind it.
-func TestDrainStartsNothing(t *testing.T) {
-	bothModes(t, func(t *testing.T, keepsOrder bool) {
-		w := newWorld(t, 1)
-		l := newLedger()
-		failures := 3
-		failed := make(chan struct{})
-		s := &sink{w: w, keepsOrder: keepsOrder, fail: func(m *postrider.Message) (error, bool) {
-			l.note(m.Key)
-			if m.Key == "k4" && failures > 0 {
-				if failures--; failures == 2 {
-					close(failed)
-					time.Sleep(time.Millisecond) // the stop begins meanwhile
+// TestStopRepeatsNothing: a stopping relay sends nothing more, and defers what has failed before messages that were confirmed, so
+// that none of these is sent again.
+func TestStopRepeatsNothing(t *testing.T) {
+	for name, err := range map[string]error{
+		"unavailable": postrider.Unavailable(errOdd), "name": postrider.NameUnavailable(errOdd), "unknown": errOdd, "permanent": postrider.Permanent(errOdd),
+		"held": postrider.Unavailable(tooManyError(time.Minute)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothModes(t, func(t *testing.T, keepsOrder bool) {
+				w := newWorld(t, 1)
+				l := newLedger()
+				failed := make(chan struct{})
+				s := &sink{w: w, keepsOrder: keepsOrder, fail: func(m *postrider.Message) (error, bool) {
+					l.note(m.Key)
+					if m.Key == "k4" && len(l.times("k4")) == 1 {
+						close(failed)
+						time.Sleep(time.Millisecond) // the stop begins meanwhile
+						return err, false
+					}
+					return nil, true
+				}}
+				w.commitMany(100, 100)
+				r := start(t, w.store, s, relay.Config{BatchSize: 10})
+				<-failed
+				begin := time.Now()
+				r.stop()
+				if took := time.Since(begin); took > time.Second {
+					t.Errorf("the stop took %v", took)
 				}
-				return postrider.Unavailable(errOdd), false
-			}
-			return nil, true
-		}}
-		w.commitMany(100, 100)
-		r := start(t, w.store, s, relay.Config{BatchSize: 10})
-		<-failed
-		r.stop()
-		for i := range 100 {
-			n := len(l.times("k" + strconv.Itoa(i)))
-			switch {
-			case i == 4 && n != 4, i < 10 && i != 4 && n != 1, i >= 10 && n != 0:
-				t.Errorf("message %d was sent %d times", i, n)
-			}
-		}
-		if got := r.Stats(); got.Published != 10 {
-			t.Errorf("stats %+v, want 10 published", got)
-		}
-		r = start(t, w.store, s, relay.Config{})
-		w.await(time.Minute)
-		r.stop()
-		w.check()
-		w.checkNothingRepeated()
-	})
-}
-
-// TestStopWithoutHope: a message that is held for long keeps no relay from stopping, and what stands before it is still
-// mended. One that is refused is set aside.
-func TestStopWithoutHope(t *testing.T) {
-	test := func(t *testing.T, hopeless error, done int) {
-		var marks []postrider.Mark
-		reads := 0
-		s := &script{
-			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
-				if reads++; reads == 1 {
-					return []postrider.Batch{batch(0, 9)}, nil
+				for i := range 100 {
+					if n := len(l.times("k" + strconv.Itoa(i))); (n == 1) != (i < 10) {
+						t.Errorf("message %d was sent %d times", i, n)
+					}
 				}
-				return nil, nil
-			},
-			release: func(_ context.Context, m []postrider.Mark) error {
-				marks = m
-				return nil
-			},
-		}
-		failed := make(chan struct{})
-		calls := 0
-		r := start(t, s, publisher(func(_ context.Context, msgs []postrider.Message) []error {
-			errs := make([]error, len(msgs))
-			for i := range msgs {
-				switch {
-				case msgs[i].Type == "2" && calls == 0:
-					errs[i] = postrider.Unavailable(errOdd)
-				case msgs[i].Type == "6":
-					errs[i] = hopeless
+				if got := r.Stats(); got.Published != 9 || got.Deferred != 1 {
+					t.Errorf("stats %+v, want 9 published and one deferred", got)
 				}
-			}
-			if calls++; calls == 1 {
-				close(failed)
-			}
-			return errs
-		}), relay.Config{SettleInterval: 2 * time.Second})
-		<-failed
-		begin := time.Now()
-		r.stop()
-		if took := time.Since(begin); took > time.Second {
-			t.Errorf("the stop took %v", took)
-		}
-		if calls != 2 || len(marks) != 1 || marks[0].Done != done {
-			t.Errorf("%d calls and marks %+v, want a second call and a mark at %d", calls, marks, done)
-		}
+				r = start(t, w.store, s, relay.Config{})
+				w.await(2 * time.Minute)
+				r.stop()
+				w.check()
+				w.checkNothingRepeated()
+			})
+		})
 	}
-	bubble(t, "refused", func(t *testing.T) { test(t, postrider.Permanent(errOdd), 9) })
-	bubble(t, "held", func(t *testing.T) { test(t, postrider.Unavailable(tooManyError(time.Minute)), 6) })
 }
 
 // TestManyCulprits: a handler that stops at the first failure of a call delivers in the end what has not failed by its

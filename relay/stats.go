@@ -1,6 +1,10 @@
 package relay
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/postrider/postrider/relay/internal/shard"
+)
 
 // Stats is a snapshot of what a relay has done since it started and of what it is doing. Counters count this relay
 // alone.
@@ -24,6 +28,8 @@ type Stats struct {
 	Members  int // relays that serve the feed
 	Failing  int // of Lanes, those whose last call of the destination confirmed nothing
 	Buffered int // messages read and not yet confirmed, or confirmed behind one that is not, in all lanes
+	Bytes    int // what they take in memory, about
+	Held     int // names that accept nothing at the moment, in all lanes
 
 	// Paused says why an operator must act before the relay can work, such as the text of [postrider.ErrForeign].
 	// It is empty otherwise.
@@ -39,36 +45,14 @@ type counters struct {
 	paused                              atomic.Pointer[string]
 }
 
-// Stats returns the relay's counters. It may be called at any time, also before and after Run.
-func (r *Relay) Stats() Stats {
-	c := &r.count
-	s := Stats{
-		Published: c.published.Load(),
-		Failed:    c.failed.Load(),
-		Refused:   c.refused.Load(),
-		Retried:   c.retried.Load(),
-		Deferred:  c.deferred.Load(),
-		Dead:      c.dead.Load(),
-		Reads:     c.reads.Load(),
-		Settles:   c.settles.Load(),
-		Balances:  c.balances.Load(),
-		Fenced:    c.fenced.Load(),
-		Resets:    c.resets.Load(),
-		Quota:     int(c.quota.Load()),
-		Members:   int(c.members.Load()),
+func (c *counters) add(n shard.Counts) {
+	if n == (shard.Counts{}) {
+		return
 	}
-	if p := c.paused.Load(); p != nil {
-		s.Paused = *p
-	}
-	if t := r.tenure.Load(); t != nil {
-		for _, l := range t.lanes() {
-			s.Lanes++
-			s.Buffered += int(l.buffered.Load())
-			s.Blocked += int(l.blocked.Load())
-			if l.failing.Load() {
-				s.Failing++
-			}
-		}
-	}
-	return s
+	c.published.Add(n.Published)
+	c.failed.Add(n.Failed)
+	c.refused.Add(n.Refused)
+	c.retried.Add(n.Retried)
+	c.deferred.Add(n.Deferred)
+	c.dead.Add(n.Dead)
 }

@@ -35,7 +35,7 @@ func (r *Router) Publish(ctx context.Context, msgs []postrider.Message) []error 
 		changed = r.sort(w, b, msgs, i, changed) || changed
 	}
 	if !changed && len(msgs) > 0 {
-		return w.destinations[0].publish(ctx, msgs)
+		return w.publish(ctx, 0, msgs)
 	}
 	w.send(ctx, b)
 	for g := range b.groups {
@@ -115,12 +115,12 @@ func (w *ways) send(ctx context.Context, b *batch) {
 		}
 		if mine >= 0 {
 			at := mine
-			others.Go(func() { b.groups[at].errs = w.destinations[at].publish(ctx, b.groups[at].messages) })
+			others.Go(func() { b.groups[at].errs = w.publish(ctx, at, b.groups[at].messages) })
 		}
 		mine = i
 	}
 	if mine >= 0 {
-		b.groups[mine].errs = w.destinations[mine].publish(ctx, b.groups[mine].messages)
+		b.groups[mine].errs = w.publish(ctx, mine, b.groups[mine].messages)
 	}
 	others.Wait()
 }

@@ -14,6 +14,7 @@ var (
 	_ postrider.Publisher   = (*Router)(nil)
 	_ postrider.OrderKeeper = (*Router)(nil)
 	_ postrider.Inspector   = (*Router)(nil)
+	_ postrider.Namer       = (*Router)(nil)
 )
 
 // Config tunes a [Router]. The zero value works.
@@ -63,6 +64,30 @@ func NewRouter(t *Table, destinations map[string]postrider.Publisher, cfg Config
 // KeepsOrder is true when the first table has exactly one destination and that keeps order. With several, the relay keeps
 // the order of a key by sending one message of it at a time.
 func (r *Router) KeepsOrder() bool { return r.keepsOrder }
+
+// NameOf returns the destination's name and, behind a slash, the name that the destination has for m, if any. It is empty
+// for a message that is not sent: one without a route, or one that a rule drops or the filter passes over.
+func (r *Router) NameOf(m *postrider.Message) string {
+	w := r.ways.Load()
+	if r.only != nil && !r.only.passes(m) {
+		return ""
+	}
+	d, err := w.table.Resolve(m)
+	if err != nil || d.Drop {
+		return ""
+	}
+	to := &w.destinations[w.byRule[d.Rule]]
+	namer, ok := to.pub.(postrider.Namer)
+	if !ok {
+		return to.name
+	}
+	sent := *m
+	sent.Topic, sent.WireID = d.Name, d.ID
+	if name := namer.NameOf(&sent); name != "" {
+		return to.name + "/" + name
+	}
+	return to.name
+}
 
 // Close closes all destinations. Calls after the first return what that returned.
 func (r *Router) Close() error {

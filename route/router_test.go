@@ -224,6 +224,57 @@ func TestKeepsOrder(t *testing.T) {
 	}
 }
 
+// TestOutageOfADestination has one destination of several away: the others go on, and only its own names are held.
+func TestOutageOfADestination(t *testing.T) {
+	gone, ok := memory.New(), memory.New()
+	down := errors.New("connection refused")
+	gone.Fail(func(postrider.Message) error { return postrider.Unavailable(down) })
+	destinations := map[string]postrider.Publisher{"gone": gone, "ok": ok}
+	both := []Rule{{Match: Match{Types: []string{"a"}}, Destination: "gone"}, {Destination: "ok"}}
+	msgs := []postrider.Message{{Type: "a", Key: "k"}, {Type: "b", Key: "l"}, {Type: "a", Key: "k"}}
+	r := newRouter(t, both, destinations, Config{})
+	for _, some := range [][]postrider.Message{msgs, msgs[:1]} { // the second time as they are
+		errs := r.Publish(t.Context(), some)
+		if len(errs) != len(some) || !errors.Is(errs[0], down) || postrider.ScopeOf(errs[0]) != postrider.ScopeName {
+			t.Fatalf("got %v", errs)
+		}
+		if len(some) > 1 && (errs[1] != nil || !errors.Is(errs[2], postrider.ErrNotTried) || postrider.ScopeOf(errs[2]) != postrider.ScopeDestination) {
+			t.Errorf("got %v", errs)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if errs := r.Publish(ctx, msgs); postrider.ScopeOf(errs[0]) != postrider.ScopeDestination {
+		t.Errorf("cancelled: got %v", errs)
+	}
+	one := newRouter(t, []Rule{{Destination: "gone"}}, destinations, Config{})
+	if errs := one.Publish(t.Context(), msgs); postrider.ScopeOf(errs[0]) != postrider.ScopeDestination {
+		t.Errorf("the only destination: got %v", errs)
+	}
+}
+
+func TestNameOf(t *testing.T) {
+	r := newRouter(t, []Rule{
+		{Match: Match{Types: []string{"plain"}}, Destination: "discard"},
+		{Match: Match{Types: []string{"dropped"}}, Drop: true},
+		{Match: Match{Types: []string{"order.*"}}, Destination: "memory", Name: "{type}.{tenant}", ID: "x-{id}"},
+		{Match: Match{Types: []string{"own"}}, Destination: "memory"},
+	}, map[string]postrider.Publisher{"discard": discard.New(), "memory": memory.New()}, Config{Only: Match{Tenants: []string{"t"}}})
+	for kind, want := range map[string]string{
+		"plain": "discard", "dropped": "", "order.placed": "memory/order.placed.t", "own": "memory/own", "none": "",
+	} {
+		if got := r.NameOf(&postrider.Message{Type: kind, TenantID: "t"}); got != want {
+			t.Errorf("%s: got %q, want %q", kind, got, want)
+		}
+	}
+	if got := r.NameOf(&postrider.Message{Type: "own", TenantID: "another"}); got != "" {
+		t.Errorf("filtered: got %q", got)
+	}
+	if r.Passed() != 0 || r.Dropped() != 0 || len(r.Unmatched()) != 0 {
+		t.Error("who asks for a name is counted")
+	}
+}
+
 func TestShortResultIsNotTakenForSuccess(t *testing.T) {
 	broken := &spy{Publisher: broken{}}
 	r := newRouter(t, []Rule{{Destination: "d"}}, map[string]postrider.Publisher{"d": broken}, Config{})

@@ -69,7 +69,25 @@ func (d *destination) keepsOrder() bool {
 	return ok && keeper.KeepsOrder()
 }
 
-// publish sends msgs to a destination and returns an error for each, or nil.
+// publish sends msgs to a destination and returns an error for each, or nil. Where there are several, the outage of one is not
+// that of all: it becomes one of the names that lead there. What was not tried, or was cancelled, says nothing about a
+// destination.
+func (w *ways) publish(ctx context.Context, at int, msgs []postrider.Message) []error {
+	errs := w.destinations[at].publish(ctx, msgs)
+	if len(w.destinations) == 1 || errs == nil {
+		return errs
+	}
+	errs = slices.Clone(errs)
+	for i, err := range errs {
+		away := postrider.ScopeOf(err) == postrider.ScopeDestination
+		if away && !errors.Is(err, postrider.ErrNotTried) && !errors.Is(ctx.Err(), context.Canceled) {
+			errs[i] = postrider.NameUnavailable(err)
+		}
+	}
+	return errs
+}
+
+// publish sends msgs and returns an error for each, or nil.
 func (d *destination) publish(ctx context.Context, msgs []postrider.Message) []error {
 	errs := d.pub.Publish(ctx, msgs)
 	if errs == nil || len(errs) == len(msgs) {

@@ -4,11 +4,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
 )
 
 // What follows changes an instance that is locked, and notes in a change what is to be written. Times are those of the
 // store's clock, i.Now.
+
+// begin notes that the action of a step may have an effect from now on. It is the only place that does, and nothing takes it
+// back: whatever becomes of the step, it is then compensated if the saga is given up.
+func (i *Instance) begin(s *StepState, c *Change) {
+	if !s.Begun.IsZero() {
+		return
+	}
+	c.step(s.Name)
+	s.Begun, s.Order = i.Now, i.lastOrder()+1
+}
 
 // finish settles a step whose action or compensation has run well.
 func (d *definition[Tx]) finish(i *Instance, s *StepState, c *Change) {
@@ -16,7 +26,11 @@ func (d *definition[Tx]) finish(i *Instance, s *StepState, c *Change) {
 	s.Due = time.Time{}
 	switch s.State {
 	case StepReady, StepWaiting:
-		s.State, s.Ended, s.Order = StepDone, i.Now, i.lastOrder()+1
+		i.begin(s, c)
+		s.State, s.Ended = StepDone, i.Now
+		if last := i.lastOrder(); s.Order < last { // another step has begun or ended since
+			s.Order = last + 1
+		}
 	case StepUndoing, StepStuck:
 		s.State, s.Undone = StepUndone, i.Now
 	default: // no other has anything that runs
@@ -24,44 +38,40 @@ func (d *definition[Tx]) finish(i *Instance, s *StepState, c *Change) {
 	d.proceed(i, c)
 }
 
-// fail notes a failed attempt, and decides what comes of it.
-func (d *definition[Tx]) fail(i *Instance, s *StepState, st *step[Tx], err error, slow time.Duration, c *Change) {
+// fail notes a failed attempt, and decides what comes of it. Random is from [0, 1).
+func (d *definition[Tx]) fail(i *Instance, s *StepState, st *step[Tx], err error, slow time.Duration, random float64, c *Change) {
 	c.step(s.Name)
-	s.Attempts++
-	s.Error = clean(err.Error())
-	permanent := postrider.ClassOf(err) == postrider.ClassPermanent
+	policy := st.retry
+	if !s.State.active() {
+		policy = st.undoRetry
+	}
+	if s.Failing.IsZero() {
+		s.Failing = i.Now
+	}
+	failing := i.Now.Sub(s.Failing)
+	next := policy.Decide(retry.Failure{Err: err, Attempts: s.Attempts, Age: failing, Waited: failing}, random)
+	s.Attempts, s.Error = next.Attempts, clean(err.Error())
 	switch {
-	case s.State == StepUndoing && !permanent && s.Attempts < st.undoRetry.Attempts:
-		s.Due = i.Now.Add(st.undoRetry.pause(s.Attempts))
-		return
+	case s.State == StepUndoing && !next.GiveUp:
+		s.Due = i.Now.Add(next.Pause)
 	case s.State == StepUndoing || s.State == StepStuck:
 		s.State, i.Status = StepStuck, Stuck
 		s.Due = i.Now.Add(slow)
-		return
 	case !i.Status.forward():
-		s.Due, s.Ended = time.Time{}, i.Now
-		s.State = StepCancelled
-		if st.undoFailed {
-			s.State, s.Order = StepFailed, i.lastOrder()+1
-		}
-		d.proceed(i, c)
-		return
-	case !permanent && s.Attempts < st.retry.Attempts:
+		d.cancel(i, s, c)
+	case !next.GiveUp:
 		s.State = StepReady
-		s.Due = sooner(i.Now.Add(st.retry.pause(s.Attempts)), i.Deadline)
+		s.Due = sooner(i.Now.Add(next.Pause), i.Deadline)
 		d.refresh(i)
-		return
+	default:
+		d.giveUp(i, s, s.Name+": "+s.Error, c)
 	}
-	d.giveUp(i, s, s.Name+": "+s.Error, c)
 }
 
 // giveUp ends the way forward with a step that has failed or was not in time.
 func (d *definition[Tx]) giveUp(i *Instance, s *StepState, cause string, c *Change) {
 	c.step(s.Name)
 	s.State, s.Due, s.Ended = StepFailed, time.Time{}, i.Now
-	if st := d.step(s.Name); s.Attempts > 0 && st != nil && st.undoFailed {
-		s.Order = i.lastOrder() + 1
-	}
 	if i.Status.forward() {
 		i.Status, i.Cause = Compensating, cause
 	}
@@ -72,8 +82,8 @@ func (d *definition[Tx]) giveUp(i *Instance, s *StepState, cause string, c *Chan
 func (d *definition[Tx]) cancel(i *Instance, s *StepState, c *Change) {
 	c.step(s.Name)
 	s.State, s.Due, s.Ended = StepCancelled, time.Time{}, i.Now
-	if st := d.step(s.Name); s.Attempts > 0 && st != nil && st.undoFailed {
-		s.State, s.Order = StepFailed, i.lastOrder()+1
+	if !s.Begun.IsZero() {
+		s.State = StepFailed
 	}
 	d.proceed(i, c)
 }
@@ -161,7 +171,7 @@ func (d *definition[Tx]) backward(i *Instance, c *Change) {
 			case StepUndoing, StepStuck:
 				return
 			case StepDone, StepFailed:
-				if s.Order > 0 && (last == nil || s.Order > last.Order) {
+				if !s.Begun.IsZero() && (last == nil || s.Order > last.Order) {
 					last = s
 				}
 			default: // nothing was done, or it is undone already
@@ -172,7 +182,7 @@ func (d *definition[Tx]) backward(i *Instance, c *Change) {
 			return
 		}
 		c.step(last.Name)
-		last.Attempts, last.Due = 0, i.Now
+		last.Attempts, last.Failing, last.Due = 0, time.Time{}, i.Now
 		last.State = StepUndoing
 		// One that this program does not know may have a compensation: whoever knows it will see.
 		if st := d.step(last.Name); st != nil && !st.hasUndo {

@@ -82,7 +82,7 @@ func (a Act) Apply(i *Instance, step string, free func(step string) bool) (c Cha
 	}
 	for n := range i.Steps {
 		s := &i.Steps[n]
-		failing := s.State == StepStuck || s.Attempts > 0 && (s.State == StepReady || s.State == StepUndoing)
+		failing := s.State == StepStuck || !s.Failing.IsZero() && (s.State == StepReady || s.State == StepUndoing)
 		if step != "" && step != s.Name || !failing && !(a == ActSkip && s.State == StepWaiting) || !free(s.Name) {
 			continue
 		}
@@ -91,7 +91,7 @@ func (a Act) Apply(i *Instance, step string, free func(step string) bool) (c Cha
 		if a == ActSkip {
 			s.Skip = true
 		} else {
-			s.Attempts = 0
+			s.Attempts, s.Failing = 0, time.Time{}
 			if s.State == StepStuck {
 				s.State, i.Status = StepUndoing, Compensating
 			}

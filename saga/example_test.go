@@ -9,6 +9,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
 	"github.com/postrider/postrider/store/memory"
 )
@@ -83,7 +84,7 @@ func ExampleWait() {
 		saga.Parallel(
 			saga.Step("hotel", func(context.Context, Tx, *Trip) error { return nil }, nil),
 			saga.Step("flight", func(context.Context, Tx, *Trip) error { return nil }, nil).
-				Timeout(10*time.Second).Retry(saga.Retry{Attempts: 5, First: time.Second, Most: time.Minute}),
+				Timeout(10*time.Second).Retry(retry.Policy{Attempts: 5, First: time.Second, Most: time.Minute}),
 		),
 		saga.Wait("approval", func(_ context.Context, _ Tx, trip *Trip, by string) error {
 			fmt.Println(by, "approves", trip.City)
@@ -124,7 +125,7 @@ func ExampleWait() {
 func ExampleDesk() {
 	store := memory.NewSagas(memory.New(memory.Config{}))
 	down := errors.New("bank is down")
-	once := saga.Retry{Attempts: 1}
+	once := retry.Policy{Attempts: 1}
 	booking, err := saga.New(store, "book-trip",
 		saga.Step("deposit", func(context.Context, Tx, *Trip) error { return nil },
 			func(context.Context, Tx, *Trip) error { return down }).RetryUndo(once),

@@ -17,6 +17,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/internal/need"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
 	"github.com/postrider/postrider/store/memory"
 )
@@ -164,9 +165,9 @@ func (s *simulation) step(n int, p planned) saga.Steps[*memory.Tx, ledger] {
 		data.Paid -= p.price
 		return nil
 	}
-	forever := saga.Retry{Attempts: 1000, First: time.Millisecond, Most: 10 * time.Millisecond}
+	forever := retry.Policy{Attempts: 1000, First: time.Millisecond, Most: 10 * time.Millisecond}
 	// More attempts than the plan fails: what the store fails at random comes on top.
-	often := saga.Retry{Attempts: 1000, First: time.Millisecond, Most: 40 * time.Millisecond}
+	often := retry.Policy{Attempts: 1000, First: time.Millisecond, Most: 40 * time.Millisecond}
 	if !p.waits {
 		return saga.Step(p.name, do, undo).Retry(often).RetryUndo(forever)
 	}

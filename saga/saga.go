@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
 )
 
 // Saga is a declaration, bound to the store that keeps its instances. It is safe for concurrent use.
@@ -39,8 +40,8 @@ type step[Tx any] struct {
 	waits      bool
 	within     time.Duration
 	timeout    time.Duration
-	retry      Retry
-	undoRetry  Retry
+	retry      retry.Policy
+	undoRetry  retry.Policy
 	undoFailed bool
 	hasUndo    bool
 	// run runs the action or the compensation, and returns what that has changed of the data.
@@ -83,8 +84,8 @@ func New[Tx, Data any](store Store[Tx], name string, steps ...Steps[Tx, Data]) (
 
 func erase[Tx, Data any](d declared[Tx, Data], stage int) *step[Tx] {
 	e := &step[Tx]{
-		name: d.name, stage: stage, waits: d.waits, within: d.within, timeout: d.timeout, retry: d.retry.withDefaults(3),
-		undoRetry: d.undoRetry.withDefaults(10), undoFailed: d.undoFailed, hasUndo: d.undo != nil,
+		name: d.name, stage: stage, waits: d.waits, within: d.within, timeout: d.timeout, retry: d.retry.Or(defaultRetry),
+		undoRetry: d.undoRetry.Or(defaultRetry), undoFailed: d.undoFailed, hasUndo: d.undo != nil,
 	}
 	if e.timeout == 0 {
 		e.timeout = defaultTimeout

@@ -12,6 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/need"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
 	"github.com/postrider/postrider/store/memory"
 )
@@ -24,12 +27,12 @@ func TestDeclarationReportsAllMistakes(t *testing.T) {
 		saga.Step("a", fine, nil).Timeout(-1).UndoFailed(),
 		saga.Step[tx, int]("b", nil, nil),
 		saga.Step("a", fine, fine).Within(time.Second),
-		saga.Parallel(saga.Step("c\n", fine, fine).Retry(saga.Retry{Attempts: -1, First: time.Hour, Most: time.Minute})),
-		saga.Wait("d", func(context.Context, tx, *int, int) error { return nil }, nil).Within(-1).RetryUndo(saga.Retry{First: -1}))
+		saga.Parallel(saga.Step("c\n", fine, fine).Retry(retry.Policy{Attempts: -2, First: time.Hour, Most: time.Minute})),
+		saga.Wait("d", func(context.Context, tx, *int, int) error { return nil }, nil).Within(-1).RetryUndo(retry.Policy{First: -1}))
 	for _, want := range []string{
 		"the saga has no name", "a timeout of -1ns", "UndoFailed wants a compensation", `step "b" has no action`, `two steps have the name "a"`,
-		"Within is for steps that wait", "Parallel has less than two steps", `"c\n"`, "-1 attempts", "1h0m0s, is longer than the longest, 1m0s",
-		"waits within -1ns", "pauses of -1ns",
+		"Within is for steps that wait", "Parallel has less than two steps", `"c\n"`, "Attempts is -2", "First (1h0m0s) is longer than Most (1m0s)",
+		"waits within -1ns", "retry of the compensation: First is negative: -1ns",
 	} {
 		if !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%q is missing in:\n%v", want, err)
@@ -147,7 +150,7 @@ func (s *countingStore) Take(ctx context.Context, tx *memory.Tx, known saga.Know
 	return s.Sagas.Take(ctx, tx, known)
 }
 
-// TestPauses holds the pauses between attempts: 1, 2, 4 seconds and so on.
+// TestPauses holds that the pauses between attempts are those of the policy.
 func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewSagas(memory.New(memory.Config{}))
@@ -156,7 +159,7 @@ func TestPauses(t *testing.T) {
 		g, err := saga.New(store, "g", saga.Step("a", func(context.Context, *memory.Tx, *int) error {
 			at = append(at, time.Since(began).Round(time.Second))
 			return errors.New("no")
-		}, nil).Retry(saga.Retry{Attempts: 6, Most: 5 * time.Second}))
+		}, nil).Retry(retry.Policy{Pauses: []time.Duration{1e9, 2e9, 4e9, 5e9}, Attempts: 6}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,4 +216,60 @@ func TestGrace(t *testing.T) {
 			t.Errorf("%+v, %v after %d runs and %v", i, err, runs, time.Since(began))
 		}
 	})
+}
+
+// TestProviderIsDownForTenMinutes holds that steps with default settings outlast an outage of what they call, whether they say that
+// it is one or not.
+func TestProviderIsDownForTenMinutes(t *testing.T) {
+	for name, fault := range map[string]error{"unavailable": postrider.Unavailable(errPlanned), "unknown": errPlanned} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memory.NewSagas(memory.New(memory.Config{}))
+				began := time.Now()
+				calls := func(context.Context, *memory.Tx, *int) error {
+					if d := time.Since(began); d >= time.Minute && d < 11*time.Minute {
+						return fault
+					}
+					return nil
+				}
+				refuses := func(context.Context, *memory.Tx, *int) error { return postrider.Permanent(errPlanned) }
+				good, err := saga.New(store, "good", saga.Step("a", calls, calls).UndoFailed(), saga.Step("b", calls, nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				bad, err := saga.New(store, "bad", saga.Step("a", calls, calls), saga.Step("b", refuses, nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := saga.NewRunner(saga.Config{Logger: slog.New(slog.DiscardHandler)}, good, bad)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- r.Run(ctx) }()
+				count, pause := 12*6, 10*time.Second
+				if need.IsLong() {
+					count, pause = 12*60, time.Second
+				}
+				for n := range count {
+					if err := store.Do(ctx, func(ctx context.Context, tx *memory.Tx) error {
+						return errors.Join(good.Start(ctx, tx, fmt.Sprint(n), 0), bad.Start(ctx, tx, fmt.Sprint(n), 0))
+					}); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(pause)
+				}
+				time.Sleep(5 * time.Minute)
+				stop()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+				counts, err := store.Count(t.Context(), saga.Filter{})
+				if err != nil || counts[saga.Completed] != count || counts[saga.Compensated] != count {
+					t.Errorf("%v, %v: want %d completed and as many compensated", counts, err, count)
+				}
+			})
+		})
+	}
 }

@@ -78,10 +78,18 @@ type StepState struct {
 	// Stage is shared by steps that run side by side. A stage begins when the one before is done.
 	Stage int   `json:"stage"`
 	State State `json:"state"`
-	// Attempts is how often the action or, once the step is to be undone, the compensation has failed.
+	// Attempts is how often the action or, once the step is to be undone, the compensation has failed, outages of what it
+	// calls not counted.
 	Attempts int    `json:"attempts"`
 	Error    string `json:"error,omitempty"` // of the last attempt that has failed
-	// Order counts completions: what was done last is undone first. 0 means that there is nothing to undo.
+	// Failing is when the action or the compensation failed for the first time, counted or not; zero if it has not, or an
+	// operator has had it tried again since.
+	Failing time.Time `json:"failing,omitzero"`
+	// Begun is when the action was about to run for the first time, and zero as long as it cannot have had an effect. Of a
+	// step with effects outside of the database it is written before the action runs; of others it is part of the action's
+	// own transaction. Nothing ever resets it: a step is compensated if and only if it has begun.
+	Begun time.Time `json:"begun,omitzero"`
+	// Order counts what has begun and what is done: what was done last is undone first. 0 means that it has not begun.
 	Order int `json:"order,omitempty"`
 	// Skip means that an operator wants the step left out.
 	Skip    bool      `json:"skip,omitempty"`

@@ -8,55 +8,11 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
 )
 
-// Retry is how often a step is tried, and with what pauses.
-type Retry struct {
-	// Attempts is how often an action is tried before the saga is given up, or a compensation before the saga is stuck.
-	// Defaults to 3 for actions and 10 for compensations.
-	Attempts int
-	// First is the pause before the second attempt. Each pause is twice the one before. Defaults to 1 second.
-	First time.Duration
-	// Most is the longest pause. Defaults to 1 minute.
-	Most time.Duration
-}
-
-func (r Retry) withDefaults(attempts int) Retry {
-	if r.Attempts == 0 {
-		r.Attempts = attempts
-	}
-	if r.First == 0 {
-		r.First = time.Second
-	}
-	if r.Most == 0 {
-		r.Most = max(time.Minute, r.First)
-	}
-	return r
-}
-
-func (r Retry) check(what string) (errs []error) {
-	if r.Attempts < 0 {
-		errs = append(errs, fmt.Errorf("%s: %d attempts are less than one", what, r.Attempts))
-	}
-	if r.First < 0 || r.Most < 0 {
-		errs = append(errs, fmt.Errorf("%s: pauses of %v to %v: negative", what, r.First, r.Most))
-	} else if d := r.withDefaults(1); d.First > d.Most {
-		errs = append(errs, fmt.Errorf("%s: the first pause, %v, is longer than the longest, %v", what, d.First, d.Most))
-	}
-	return errs
-}
-
-// pause is how long to wait after a number of failed attempts.
-func (r Retry) pause(failed int) time.Duration {
-	p := r.First
-	for range failed - 1 {
-		if p >= r.Most/2 {
-			return r.Most
-		}
-		p *= 2
-	}
-	return min(p, r.Most)
-}
+// defaultRetry outlasts ten bad minutes of what a step calls.
+var defaultRetry = retry.Policy{First: time.Second, Most: time.Minute, Attempts: 20}
 
 // Steps is a step, or several that run side by side, as [New] takes them. Its methods return it changed; on several
 // steps they change each.
@@ -69,8 +25,8 @@ type declared[Tx, Data any] struct {
 	waits      bool
 	within     time.Duration
 	timeout    time.Duration
-	retry      Retry
-	undoRetry  Retry
+	retry      retry.Policy
+	undoRetry  retry.Policy
 	undoFailed bool
 	wrong      []error
 }
@@ -79,8 +35,9 @@ type declared[Tx, Data any] struct {
 // record that they were done; they use tx for everything that belongs to it, and what they change of data is kept. For effects
 // outside of the database there is [Key].
 //
-// An action that fails is tried again, unless its error is postrider.Permanent; see [Retry]. A compensation may not give up: it
-// is tried until it succeeds or an operator decides. It must bear being run for an effect that is not there any more.
+// An action that fails is tried again, unless its error is postrider.Permanent; see [Steps.Retry]. One that fails with
+// postrider.Unavailable or postrider.RetryAfter is tried again without being counted. A compensation may not give up: it is tried until it
+// succeeds or an operator decides. It must bear being run for an effect that is not there any more.
 func Step[Tx, Data any](name string, action, compensation func(ctx context.Context, tx Tx, data *Data) error) Steps[Tx, Data] {
 	d := declared[Tx, Data]{name: name, undo: compensation}
 	if action == nil {
@@ -146,18 +103,22 @@ func (s Steps[Tx, Data]) Within(d time.Duration) Steps[Tx, Data] {
 	return s.each(func(of *declared[Tx, Data]) { of.within = d })
 }
 
-// Retry sets how often the action is tried.
-func (s Steps[Tx, Data]) Retry(r Retry) Steps[Tx, Data] {
-	return s.each(func(of *declared[Tx, Data]) { of.retry = r })
+// Retry sets how often the action is tried before the saga is given up. MaxAge counts from the first failure. Attempts that fail
+// with postrider.Unavailable do not count; MaxAge and the saga's deadline end them too. Defaults to 20 attempts after 1 s, 2 s,
+// 4 s, up to 1 min, which is about 14 minutes, and no MaxAge.
+func (s Steps[Tx, Data]) Retry(p retry.Policy) Steps[Tx, Data] {
+	return s.each(func(of *declared[Tx, Data]) { of.retry = p })
 }
 
-// RetryUndo sets how often the compensation is tried before the saga is stuck.
-func (s Steps[Tx, Data]) RetryUndo(r Retry) Steps[Tx, Data] {
-	return s.each(func(of *declared[Tx, Data]) { of.undoRetry = r })
+// RetryUndo sets how often the compensation is tried before the saga is stuck. Defaults to the same as Retry.
+func (s Steps[Tx, Data]) RetryUndo(p retry.Policy) Steps[Tx, Data] {
+	return s.each(func(of *declared[Tx, Data]) { of.undoRetry = p })
 }
 
-// UndoFailed has the compensation run also if the action has failed. It is for actions with effects outside of the
-// database, of which nobody knows whether they have happened when the answer is an error.
+// UndoFailed is for actions with effects outside of the database, of which nobody knows whether they have happened when the
+// answer is an error, or the process dies before it comes. That the action is about to run is written beforehand, in a
+// transaction of its own, and nothing takes that back. If the saga is given up, the compensation runs whenever the action may
+// have begun, and never otherwise. It must bear that there is nothing to undo.
 func (s Steps[Tx, Data]) UndoFailed() Steps[Tx, Data] {
 	return s.each(func(of *declared[Tx, Data]) { of.undoFailed = true })
 }
@@ -187,7 +148,11 @@ func (d *declared[Tx, Data]) check() error {
 	if d.undoFailed && d.undo == nil {
 		errs = append(errs, fmt.Errorf("%s: UndoFailed wants a compensation, but there is none", what))
 	}
-	errs = append(errs, d.retry.check(what)...)
-	errs = append(errs, d.undoRetry.check(what+", compensation")...)
+	if err := d.retry.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("%s: retry: %w", what, err))
+	}
+	if err := d.undoRetry.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("%s: retry of the compensation: %w", what, err))
+	}
 	return errors.Join(errs...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 )
 
 // errNothing means that no step is due that nobody else holds.
@@ -95,6 +96,9 @@ func (j *job[Tx]) run(ctx context.Context, tx Tx) error {
 	case !was.State.active() && !j.st.hasUndo:
 		return j.settle(ctx, tx, &edit{})
 	}
+	if j.st.undoFailed && was.State.active() && was.Begun.IsZero() {
+		return j.begin(ctx, tx)
+	}
 	limit := j.st.timeout
 	if was.State.active() && !seen.Deadline.IsZero() {
 		limit = min(limit, seen.Deadline.Sub(seen.Now))
@@ -121,15 +125,39 @@ func (j *job[Tx]) run(ctx context.Context, tx Tx) error {
 	return j.settle(ctx, tx, &e)
 }
 
-// settle records that the step has run, with what it has changed, or that it was not to be run.
-func (j *job[Tx]) settle(ctx context.Context, tx Tx, ran *edit) error {
+// lock returns the saga and its step, which nobody else can change from now on, or ErrConflict if somebody has.
+func (j *job[Tx]) lock(ctx context.Context, tx Tx) (*Instance, *StepState, error) {
 	i, err := j.def.store.Lock(ctx, tx, j.seen.Name, j.seen.ID)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	s := i.Step(j.was.Name)
 	if s == nil || !j.unchanged(s) {
-		return ErrConflict
+		return nil, nil, ErrConflict
+	}
+	return i, s, nil
+}
+
+// begin only writes that the action may have an effect from now on. The step stays due, and the action runs in a later
+// transaction: if the process dies then, or the answer is lost, the database knows that there may be something to undo.
+func (j *job[Tx]) begin(ctx context.Context, tx Tx) error {
+	i, s, err := j.lock(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if !i.Status.forward() {
+		return j.settle(ctx, tx, nil) // given up meanwhile: it never ran
+	}
+	var c Change
+	i.begin(s, &c)
+	return j.def.store.Save(ctx, tx, i, c)
+}
+
+// settle records that the step has run, with what it has changed, or that it was not to be run.
+func (j *job[Tx]) settle(ctx context.Context, tx Tx, ran *edit) error {
+	i, s, err := j.lock(ctx, tx)
+	if err != nil {
+		return err
 	}
 	var c Change
 	switch {
@@ -194,7 +222,7 @@ func (r *Runner[Tx]) record(ctx context.Context, tx Tx, j *job[Tx], failed error
 		return nil
 	}
 	var c Change
-	j.def.fail(i, s, j.st, failed, r.config.SlowRetry, &c)
+	j.def.fail(i, s, j.st, failed, r.config.SlowRetry, rand.Float64(), &c)
 	j.after = i
 	return r.store.Save(ctx, tx, i, c)
 }

@@ -77,7 +77,7 @@ func (s scene[Tx]) want(types ...string) {
 func (s scene[Tx]) committed() (types []string) {
 	s.t.Helper()
 	ctx := s.t.Context()
-	feed, err := s.Store.Open(ctx, postrider.NewID().String(), postrider.Member{Lease: time.Minute})
+	feed, err := s.Store.Open(ctx, postrider.NewID().String(), postrider.Member{Lease: time.Minute, Create: true})
 	if err != nil {
 		s.t.Fatal(err)
 	}

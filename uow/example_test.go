@@ -109,7 +109,7 @@ func ExampleEvents_Recorded() {
 	for _, m := range order.Recorded() {
 		fmt.Println(m.Type, m.DedupKey)
 	}
-	// Output: order.placed order.placed:42:1
+	// Output: order.placed order.placed:order:42:1
 }
 
 // Events that nobody would write are an error and not a loss.

@@ -64,7 +64,7 @@ func (r repeating) Do(ctx context.Context, f func(context.Context, *memory.Tx) e
 // log returns the types of all messages that are in the log, in its order.
 func (s *scene) log() string {
 	s.t.Helper()
-	feed, err := s.store.Open(s.t.Context(), postrider.NewID().String(), postrider.Member{Lease: time.Minute})
+	feed, err := s.store.Open(s.t.Context(), postrider.NewID().String(), postrider.Member{Lease: time.Minute, Create: true})
 	if err != nil {
 		s.t.Fatal(err)
 	}

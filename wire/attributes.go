@@ -34,6 +34,7 @@ const (
 	attrCorrelation
 	attrCausation
 	attrDedupKey
+	attrProof // that a relay of Postrider gave the ID, where the ID and the source do not show it
 
 	attributeCount
 )
@@ -55,6 +56,7 @@ var attributeNames = [attributeCount]string{
 	attrCorrelation:   "correlationid",
 	attrCausation:     "causationid",
 	attrDedupKey:      "dedupkey",
+	attrProof:         "postrider",
 }
 
 // attributes are the values of a CloudEvent's attributes; an empty one is not set.
@@ -104,6 +106,7 @@ func (c *Codec) attributesOf(m *postrider.Message, p *Packet, a *attributes) {
 	a[attrCorrelation] = m.CorrelationID
 	a[attrCausation] = m.CausationID
 	a[attrDedupKey] = m.DedupKey
+	a[attrProof] = proofOf(m, c.source, c.mark)
 }
 
 // isURI reports whether s is an absolute URI, as far as its characters tell.
@@ -133,19 +136,20 @@ func isURICharacters(s string) bool {
 }
 
 // apply puts attributes where they belong in a message.
-func (c *Codec) apply(a *attributes, p *Packet, m *postrider.Message) error {
+func (c *Codec) apply(a *attributes, p *Packet, m *postrider.Message) (origin, error) {
+	from := origin{a[attrSource], a[attrProof]}
 	for _, required := range []attribute{attrSpecVersion, attrID, attrSource, attrType} {
 		if a[required] == "" {
-			return fmt.Errorf("CloudEvent has no %s", attributeNames[required])
+			return from, fmt.Errorf("CloudEvent has no %s", attributeNames[required])
 		}
 	}
 	if a[attrSpecVersion] != specVersion {
-		return fmt.Errorf("CloudEvent has specversion %q, want %q", a[attrSpecVersion], specVersion)
+		return from, fmt.Errorf("CloudEvent has specversion %q, want %q", a[attrSpecVersion], specVersion)
 	}
 	if a[attrTime] != "" {
 		at, err := time.Parse(time.RFC3339, strings.ToUpper(a[attrTime])) // the T and the Z may be small
 		if err != nil {
-			return fmt.Errorf("CloudEvent has time %q: %w", a[attrTime], err)
+			return from, fmt.Errorf("CloudEvent has time %q: %w", a[attrTime], err)
 		}
 		m.OccurredAt = at
 	}
@@ -157,7 +161,7 @@ func (c *Codec) apply(a *attributes, p *Packet, m *postrider.Message) error {
 		}
 	}
 	setHeader(m, c.names[attrSource], a[attrSource]) // a message has no other place for it
-	setID(m, a[attrID])
+	m.WireID = a[attrID]
 	m.Type = a[attrType]
 	m.AggregateType = a[attrAggregate]
 	m.AggregateID = a[attrSubject]
@@ -171,5 +175,5 @@ func (c *Codec) apply(a *attributes, p *Packet, m *postrider.Message) error {
 	if m.Key = a[attrPartitionKey]; m.Key == "" && m.AggregateType == "" {
 		m.Key = p.Key // another sender's
 	}
-	return nil
+	return from, nil
 }

@@ -67,7 +67,7 @@ func (c *Codec) isBinary(p *Packet) bool {
 	return false
 }
 
-func (c *Codec) decodeBinary(p *Packet, m *postrider.Message) error {
+func (c *Codec) decodeBinary(p *Packet, m *postrider.Message) (origin, error) {
 	var a attributes
 	for _, h := range p.Headers {
 		name, ok := c.attributeName(h.Name)
@@ -77,7 +77,7 @@ func (c *Codec) decodeBinary(p *Packet, m *postrider.Message) error {
 		}
 		value, err := c.unescape(h.Value)
 		if err != nil {
-			return err
+			return origin{}, err
 		}
 		if i, ok := known(name); !ok {
 			setHeader(m, h.Name, value) // an extension of somebody else

@@ -25,7 +25,7 @@ func ExampleCodec_Encode() {
 	}
 	fmt.Printf("%s\n", packet.Body)
 	// Output:
-	// order.placed order/42 application/json
+	// order order/42 application/json
 	// ce_specversion: 1.0
 	// ce_id: evt-1
 	// ce_source: https://shop.example.com/orders

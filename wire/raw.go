@@ -14,19 +14,31 @@ func (c *Codec) encodeRaw(m *postrider.Message, p *Packet) {
 	if c.dialect.NoID {
 		p.Headers = append(p.Headers, Header{messageID, p.ID})
 	}
+	appendProof(m, p)
 	appendOwn(m, p, func(name, value string) (string, bool) {
-		return value, !c.dialect.NoID || !strings.EqualFold(name, messageID)
+		return value, !strings.EqualFold(name, nativeProof) && (!c.dialect.NoID || !strings.EqualFold(name, messageID))
 	})
 }
 
-func (c *Codec) decodeRaw(p *Packet, m *postrider.Message) {
+// appendProof adds what a message needs whose route gives it another ID than its own.
+func appendProof(m *postrider.Message, p *Packet) {
+	if text := proofOf(m, "", ""); text != "" {
+		p.Headers = append(p.Headers, Header{nativeProof, text})
+	}
+}
+
+func (c *Codec) decodeRaw(p *Packet, m *postrider.Message) (from origin) {
 	for _, h := range p.Headers {
-		if c.dialect.NoID && strings.EqualFold(h.Name, messageID) {
-			setID(m, h.Value)
-		} else {
+		switch {
+		case c.dialect.NoID && strings.EqualFold(h.Name, messageID):
+			m.WireID = h.Value
+		case strings.EqualFold(h.Name, nativeProof):
+			from.proof = h.Value
+		default:
 			setHeader(m, h.Name, h.Value)
 		}
 	}
+	return from
 }
 
 // appendOwn adds the message's own headers, in the order of their names. The function says how a value is written, and

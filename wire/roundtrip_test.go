@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -78,9 +79,9 @@ func carried(m *postrider.Message, f wire.Format, d wire.Dialect) postrider.Mess
 	if prefix == "" {
 		prefix = "ce-"
 	}
-	name := m.Topic
-	if name == "" {
-		name = m.Type
+	name := cmp.Or(m.Topic, m.AggregateType, m.Type)
+	if f == wire.Raw || f == wire.Debezium || d.ByType {
+		name = cmp.Or(m.Topic, m.Type)
 	}
 	want := postrider.Message{
 		ID: m.ID, WireID: m.BrokerID(), Topic: name, Payload: m.Payload, ContentType: m.ContentType,

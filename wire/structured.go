@@ -135,10 +135,10 @@ func appendJSON(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-func (c *Codec) decodeStructured(p *Packet, m *postrider.Message) error {
+func (c *Codec) decodeStructured(p *Packet, m *postrider.Message) (origin, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(p.Body, &members); err != nil {
-		return fmt.Errorf("structured CloudEvent is not a JSON object: %w", err)
+		return origin{}, fmt.Errorf("structured CloudEvent is not a JSON object: %w", err)
 	}
 	data, hasData := members[memberData]
 	encoded, hasEncoded := members[memberBase64]
@@ -148,7 +148,7 @@ func (c *Codec) decodeStructured(p *Packet, m *postrider.Message) error {
 	for name, raw := range members {
 		value, err := attributeText(raw)
 		if err != nil {
-			return fmt.Errorf("structured CloudEvent has %s: %w", name, err)
+			return origin{}, fmt.Errorf("structured CloudEvent has %s: %w", name, err)
 		}
 		if i, ok := known(name); ok {
 			a[i] = value
@@ -159,20 +159,20 @@ func (c *Codec) decodeStructured(p *Packet, m *postrider.Message) error {
 	m.Payload, m.ContentType = nil, a[attrContentType]
 	switch {
 	case hasData && hasEncoded:
-		return errors.New("structured CloudEvent has both data and data_base64")
+		return origin{}, errors.New("structured CloudEvent has both data and data_base64")
 	case hasData && m.ContentType == "":
 		m.Payload, m.ContentType = data, "application/json" // what the JSON format says of data without a type
 	case hasData && !isJSON(m.ContentType) && data[0] == '"':
 		text, err := attributeText(data)
 		if err != nil {
-			return fmt.Errorf("structured CloudEvent has data: %w", err)
+			return origin{}, fmt.Errorf("structured CloudEvent has data: %w", err)
 		}
 		m.Payload = []byte(text)
 	case hasData:
 		m.Payload = data
 	case hasEncoded:
 		if err := json.Unmarshal(encoded, &m.Payload); err != nil {
-			return fmt.Errorf("structured CloudEvent has data_base64 that is none: %w", err)
+			return origin{}, fmt.Errorf("structured CloudEvent has data_base64 that is none: %w", err)
 		}
 	}
 	for _, h := range p.Headers {
@@ -183,7 +183,7 @@ func (c *Codec) decodeStructured(p *Packet, m *postrider.Message) error {
 			}
 			var err error
 			if value, err = c.unescape(value); err != nil {
-				return err
+				return origin{}, err
 			}
 		}
 		setHeader(m, h.Name, value)

@@ -16,9 +16,30 @@ type Packet struct {
 	Name        string   // of the topic, subject, queue or stream
 	Key         string   // whose order is kept; empty if there is none
 	ID          string   // by which a broker or a consumer recognises a repetition
+	Place       string   // where a consumer found it, such as partition and offset; empty if the broker does not tell
 	ContentType string   // of Body; empty if nobody said
 	Headers     []Header // in a fixed order
 	Body        []byte
+	Repetition  string // as in [postrider.Message]
+}
+
+// repeats stands between a packet's ID and its repetition.
+const repeats = ";repetition="
+
+// UniqueID is the ID for brokers that drop what they have seen before: a deliberate repetition has one of its own.
+func (p *Packet) UniqueID() string {
+	if p.Repetition == "" {
+		return p.ID
+	}
+	return p.ID + repeats + p.Repetition
+}
+
+// SetUniqueID is the way back from [Packet.UniqueID].
+func (p *Packet) SetUniqueID(id string) {
+	p.ID = id
+	if at := strings.LastIndex(id, repeats); at >= 0 {
+		p.ID = id[:at]
+	}
 }
 
 // Header is one header of a packet.
@@ -77,6 +98,10 @@ type Dialect struct {
 	// NoContentType means that the protocol's binding of CloudEvents has no place for a content type: events in binary mode
 	// also carry it as the attribute "datacontenttype".
 	NoContentType bool
+	// ByType means that names are subjects or addresses rather than logs, so that several of them keep one order: without a topic, a
+	// message's name is its type. Otherwise it is the type of its aggregate, lest the types of one aggregate are spread over logs that
+	// consumers read at different speeds.
+	ByType bool
 }
 
 // Codec translates between messages and packets. Its zero value is not usable; see [NewCodec]. It is safe for
@@ -84,6 +109,7 @@ type Dialect struct {
 type Codec struct {
 	format  Format
 	source  string
+	mark    string // proves IDs of the source; empty if they need no proof
 	dialect Dialect
 	names   [attributeCount]string // with the prefix
 }
@@ -100,7 +126,7 @@ func NewCodec(format Format, source string, d Dialect) (*Codec, error) {
 		return nil, fmt.Errorf("wire: format is %q: want one of %q", format, Formats())
 	}
 	if source == "" {
-		source = "postrider"
+		source = defaultSource
 	}
 	if d.Prefix == "" {
 		d.Prefix = "ce-"
@@ -109,25 +135,40 @@ func NewCodec(format Format, source string, d Dialect) (*Codec, error) {
 		return nil, fmt.Errorf("wire: source is %q: want a URI reference, such as /orders or https://example.com/orders", source)
 	}
 	c := &Codec{format: format, source: source, dialect: d}
+	if source != defaultSource {
+		c.mark = checksum(source, "")
+	}
 	for i, name := range attributeNames {
 		c.names[i] = d.Prefix + name
 	}
 	return c, nil
 }
 
+// Name returns the topic, subject, queue or stream that Encode gives m.
+func (c *Codec) Name(m *postrider.Message) string {
+	switch {
+	case m.Topic != "":
+		return m.Topic
+	case c.format == Debezium && m.AggregateType != "":
+		return debeziumTopic + m.AggregateType
+	case !c.dialect.ByType && c.format != Raw && m.AggregateType != "": // in raw messages, nothing but the name tells the type
+		return m.AggregateType
+	default:
+		return m.Type
+	}
+}
+
 // Encode lays m out in p. What p held before is overwritten; its memory for headers is used again. The body may share
 // memory with the payload.
 func (c *Codec) Encode(m *postrider.Message, p *Packet) {
 	*p = Packet{
-		Name:        m.Topic,
+		Name:        c.Name(m),
 		Key:         m.OrderKey(),
 		ID:          m.BrokerID(),
 		ContentType: m.ContentType,
 		Headers:     p.Headers[:0],
 		Body:        m.Payload,
-	}
-	if p.Name == "" {
-		p.Name = m.Type
+		Repetition:  m.Repetition,
 	}
 	switch c.format {
 	case CloudEvents:
@@ -144,6 +185,11 @@ func (c *Codec) Encode(m *postrider.Message, p *Packet) {
 // Decode is the way back. It recognises CloudEvents of both modes, whoever sent them, and reads everything else as the
 // codec's own format or, if that is CloudEvents, as [Raw]. The message may share memory with p. An error means that the
 // packet claims to be a CloudEvent and is none; the message is then the packet as it came, with all its headers.
+//
+// The message's WireID is the ID that it came with. Its ID is that by which consumers recognise it: the one that it was
+// enqueued with if a relay of Postrider sent it, in whichever format; otherwise the [Identity] of source and ID, where the
+// topic stands for a source that is not named; or one of the packet's Place if the sender gave no ID. Without a place the
+// ID is zero.
 func (c *Codec) Decode(p *Packet) (postrider.Message, error) {
 	m := postrider.Message{
 		Topic:         p.Name,
@@ -153,19 +199,21 @@ func (c *Codec) Decode(p *Packet) (postrider.Message, error) {
 		ContentType:   p.ContentType,
 		SchemaVersion: 1,
 	}
-	setID(&m, p.ID)
+	m.WireID = p.ID
 	plain := m
+	var from origin
 	var err error
 	if isStructured(p.ContentType) {
-		err = c.decodeStructured(p, &m)
+		from, err = c.decodeStructured(p, &m)
 	} else if c.isBinary(p) {
-		err = c.decodeBinary(p, &m)
+		from, err = c.decodeBinary(p, &m)
 	} else if c.format == Debezium {
-		c.decodeDebezium(p, &m)
+		from = c.decodeDebezium(p, &m)
 	} else {
-		c.decodeRaw(p, &m)
+		from = c.decodeRaw(p, &m)
 	}
 	if err != nil {
+		identify(&plain, p, origin{})
 		for _, h := range p.Headers {
 			setHeader(&plain, h.Name, h.Value)
 		}
@@ -174,18 +222,8 @@ func (c *Codec) Decode(p *Packet) (postrider.Message, error) {
 	if aggregate := (postrider.Message{AggregateType: m.AggregateType, AggregateID: m.AggregateID}); m.Key == aggregate.OrderKey() {
 		m.Key = "" // the aggregate's is the default
 	}
+	identify(&m, p, from)
 	return m, nil
-}
-
-// setID keeps the broker's ID and, if it is or ends in a UUID, the message's.
-func setID(m *postrider.Message, id string) {
-	if id == "" {
-		return
-	}
-	m.WireID = id
-	if parsed, err := postrider.ParseID(id[max(0, len(id)-36):]); err == nil {
-		m.ID = parsed
-	}
 }
 
 // setHeader keeps the first of several headers with one name, as [Packet.Header] does.

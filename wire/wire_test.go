@@ -58,6 +58,7 @@ ce-schemaversion: 3
 ce-correlationid: c-1
 ce-causationid: c-0
 ce-dedupkey: order:42
+ce-postrider: d54ce338
 ce-myext: 100%20%25
 traceparent: 00-1
 {"total": 12.50}`},
@@ -69,6 +70,7 @@ ce-type: order.placed
 ce-datacontenttype: application/json
 ce-partitionkey: k
 ce-schemaid: registry 7
+ce-postrider: d54ce338
 1`},
 		{"binary over Kafka", wire.CloudEvents, "kafka", small, `name=orders key=k id=` + id + ` type=application/json
 ce_specversion: 1.0
@@ -77,6 +79,7 @@ ce_source: /orders
 ce_type: order.placed
 ce_partitionkey: k
 ce_schemaid: registry 7
+ce_postrider: d54ce338
 1`},
 		{"structured", wire.CloudEventsStructured, "http", nil, `name=orders key=order/42 é id=` + id +
 			` type=application/cloudevents+json; charset=UTF-8
@@ -84,13 +87,13 @@ traceparent: 00-1
 {"specversion":"1.0","id":"` + id + `","source":"/orders","type":"order.placed","subject":"42 é",` +
 			`"time":"2026-02-03T04:05:06.789Z","dataschema":"https://example.com/order.json","datacontenttype":"application/json",` +
 			`"aggregatetype":"order","tenantid":"acme","schemaversion":3,"correlationid":"c-1","causationid":"c-0",` +
-			`"dedupkey":"order:42","myext":"100 %","data":{"total": 12.50}}`},
+			`"dedupkey":"order:42","postrider":"d54ce338","myext":"100 %","data":{"total": 12.50}}`},
 		{"structured with blanks around the payload", wire.CloudEventsStructured, "http", func(m *postrider.Message) {
 			small(m)
 			m.Payload = []byte(" 1\n")
 		}, `name=orders key=k id=` + id + ` type=application/cloudevents+json; charset=UTF-8
 {"specversion":"1.0","id":"` + id + `","source":"/orders","type":"order.placed","datacontenttype":"application/json",` +
-			`"partitionkey":"k","schemaid":"registry 7","data_base64":"IDEK"}`},
+			`"partitionkey":"k","schemaid":"registry 7","postrider":"d54ce338","data_base64":"IDEK"}`},
 		{"raw", wire.Raw, "http", nil, `name=orders key=order/42 é id=` + id + ` type=application/json
 ce-id: not mine to set
 ce-myext: 100 %

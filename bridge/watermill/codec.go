@@ -62,11 +62,15 @@ func (c *Codec) Encode(m *postrider.Message) (topic string, out *message.Message
 	if p.ContentType != "" {
 		out.Metadata[MetadataContentType] = p.ContentType
 	}
-	topic = p.Name
+	return c.name(m), out
+}
+
+// name returns the topic that m goes to.
+func (c *Codec) name(m *postrider.Message) string {
 	if c.topic != nil {
-		topic = c.topic(m)
+		return c.topic(m)
 	}
-	return topic, out
+	return c.codec.Name(m)
 }
 
 // Decode is the way back, for a Watermill handler that wants the message that was enqueued, for instance for an inbox. An

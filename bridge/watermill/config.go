@@ -27,8 +27,8 @@ type Config struct {
 
 	// Parallel is the largest number of calls of the Watermill publisher at a time. Defaults to 16.
 	Parallel int
-	// Classify marks an error of the Watermill publisher with [postrider.Permanent] or [postrider.Unavailable] where it
-	// knows what the error means, and returns all others as they are. Defaults to knowing failures to connect.
+	// Classify marks an error of the Watermill publisher with [postrider.Permanent], [postrider.NameUnavailable] or
+	// [postrider.Unavailable] where it knows what the error means, and returns all others as they are. Defaults to knowing failures to connect.
 	Classify func(err error) error
 	// Probe asks the broker whether it is there, such as a client's Ping. It is called after an error of an unknown kind: if
 	// the probe fails too, the broker is unavailable and the message not to blame. Defaults to none.

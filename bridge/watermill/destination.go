@@ -18,6 +18,7 @@ var (
 	_ postrider.Publisher   = (*Destination)(nil)
 	_ postrider.OrderKeeper = (*Destination)(nil)
 	_ postrider.Inspector   = (*Destination)(nil)
+	_ postrider.Namer       = (*Destination)(nil)
 )
 
 // Destination sends messages through a Watermill publisher, one a call: the single error that Watermill has for several
@@ -28,6 +29,7 @@ var (
 type Destination struct {
 	pub     message.Publisher
 	cfg     Config
+	name    func(m *postrider.Message) string
 	convert func(m *postrider.Message) (string, *message.Message, error)
 	places  chan struct{} // one for each call of pub under way
 	close   func() error
@@ -47,13 +49,18 @@ func NewDestination(pub message.Publisher, cfg Config) (*Destination, error) {
 		cfg.Classify = classify
 	}
 	d := &Destination{
-		pub: pub, cfg: cfg, convert: cfg.Convert, close: sync.OnceValue(pub.Close),
+		pub: pub, cfg: cfg, name: codec.name, convert: cfg.Convert, close: sync.OnceValue(pub.Close),
 		places: make(chan struct{}, cfg.Parallel), busy: make(map[string]chan struct{}),
 	}
 	if d.convert == nil {
 		d.convert = func(m *postrider.Message) (string, *message.Message, error) {
 			topic, out := codec.Encode(m)
 			return topic, out, nil
+		}
+	} else {
+		d.name = func(m *postrider.Message) string {
+			topic, _, _ := d.convert(m) // a message that cannot be converted goes nowhere
+			return topic
 		}
 	}
 	return d, nil
@@ -66,6 +73,9 @@ func (d *Destination) Publish(ctx context.Context, msgs []postrider.Message) []e
 
 // KeepsOrder is true: behind a failed message, those of its key are not sent.
 func (d *Destination) KeepsOrder() bool { return true }
+
+// NameOf returns the topic. With Config.Convert that takes a conversion.
+func (d *Destination) NameOf(m *postrider.Message) string { return d.name(m) }
 
 // Inspect implements [postrider.Inspector]. A Watermill publisher cannot be asked what its confirmation is worth.
 func (d *Destination) Inspect(context.Context, []string) (postrider.Inspection, error) {

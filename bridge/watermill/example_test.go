@@ -21,7 +21,7 @@ func ExampleNewDestination() {
 	defer stop()
 	store := memory.New(memory.Config{})
 	publisher := gochannel.NewGoChannel(gochannel.Config{BlockPublishUntilSubscriberAck: true}, nil)
-	arrived, err := publisher.Subscribe(ctx, "order.placed")
+	arrived, err := publisher.Subscribe(ctx, "order")
 	if err != nil {
 		fmt.Println(err)
 		return

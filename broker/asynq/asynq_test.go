@@ -148,7 +148,7 @@ func TestQueueIsUnusable(t *testing.T) {
 	}
 	m := event("m")
 	errs := p.Publish(t.Context(), []postrider.Message{m})
-	if len(errs) != 1 || postrider.ClassOf(errs[0]) != postrider.ClassUnavailable {
+	if len(errs) != 1 || postrider.ScopeOf(errs[0]) != postrider.ScopeDestination {
 		t.Errorf("wrong type: got %v", errs)
 	}
 	if err := c.Del(t.Context(), "asynq:{"+name+"}:pending").Err(); err != nil {
@@ -172,7 +172,7 @@ func TestQueueIsUnusable(t *testing.T) {
 	if err := c.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if len(errs) != 1 || postrider.ClassOf(errs[0]) != postrider.ClassUnavailable {
+	if len(errs) != 1 || postrider.ScopeOf(errs[0]) != postrider.ScopeDestination {
 		t.Errorf("memory is full: got %v", errs)
 	}
 }
@@ -189,6 +189,43 @@ func TestForeignTask(t *testing.T) {
 	defer stop()
 	if m := receive(t, handled); string(m.Payload) != "no id" || m.Type != "foreign" || m.Headers["ce-specversion"] != "1.0" {
 		t.Errorf("got %+v", m)
+	}
+}
+
+// TestDeadLetterQueue moves a task to another queue when its handler has failed twice, with asynq's own retries in between.
+func TestDeadLetterQueue(t *testing.T) {
+	t.Parallel()
+	name, dead := queueName(t), queueName(t)
+	m := event("0")
+	if errs := open(t, asynq.Config{Queue: name}).Publish(t.Context(), []postrider.Message{m}); errs != nil {
+		t.Fatal(errs)
+	}
+	c, err := asynq.NewConsumer(asynq.Config{URL: need.Env(t, "POSTRIDER_TEST_REDIS", "redis"), Queue: name, Attempts: 2, DeadLetter: dead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	calls := 0
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.Consume(ctx, func(context.Context, postrider.Message) error {
+			calls++
+			panic("never")
+		})
+	}()
+	handled, stop := consume(t, dead)
+	defer stop()
+	letter := receive(t, handled)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	_ = c.Close()
+	if letter.ID != m.ID || letter.Topic != m.Topic || letter.Headers["postrider-dead-attempts"] != "2" || calls != 2 {
+		t.Errorf("after %d calls the dead letter is %+v", calls, letter)
+	}
+	if s := c.Stats(); s.Dead != 1 || s.Failures != 2 {
+		t.Errorf("counts %+v", s)
 	}
 }
 

@@ -41,8 +41,11 @@ type Config struct {
 	Connections int           `option:"connections" default:"64" doc:"Most tasks on their way to Redis at a time."`
 
 	// For the consumer. Name is another queue than Queue to take tasks of all types from.
-	Name     string `option:"name"`
-	InFlight int    `option:"in_flight" default:"64"`
+	Name       string `option:"name"`
+	InFlight   int    `option:"in_flight" default:"64"`
+	MaxWaiting int    `option:"max_waiting" default:"1000"`
+	Attempts   int    `option:"attempts" default:"10"`
+	DeadLetter string `option:"dead_letter"`
 }
 
 // prepare sets the defaults and reports all mistakes.
@@ -54,7 +57,7 @@ func (c *Config) prepare() (*redis.Options, *wire.Codec, error) {
 		address = "redis" + rest
 	}
 	options, err := server.Options(address, c.TLS, c.Dial, c.Timeout)
-	codec, codecErr := wire.NewCodec(c.Format, c.Source, wire.Dialect{})
+	codec, codecErr := wire.NewCodec(c.Format, c.Source, wire.Dialect{ByType: true})
 	errs := append(broker.Negative(*c), err, codecErr)
 	// Braces say on which node of a cluster a key is.
 	if strings.TrimSpace(c.Queue) == "" || strings.ContainsAny(c.Queue+c.Name, "{}") {

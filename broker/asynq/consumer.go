@@ -3,6 +3,7 @@ package asynq
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/intake"
 	"github.com/postrider/postrider/broker/redis/server"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/wire"
 )
 
@@ -22,8 +24,11 @@ var _ postrider.Consumer = (*Consumer)(nil)
 
 // Consumer is a worker of asynq. It takes the tasks of a queue in no order, not even those of one key.
 type Consumer struct {
+	intake.Counters
+
 	cfg    Config
 	codec  *wire.Codec
+	dead   intake.DeadLetters
 	client *redis.Client
 	one    sync.Mutex // Consume at a time
 	close  func() error
@@ -36,10 +41,17 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 		return nil, err
 	}
 	cfg.Queue = cmp.Or(cfg.Name, cfg.Queue)
+	other := cfg
+	other.Queue = cfg.DeadLetter
+	dead, err := intake.OpenDeadLetters(cfg.DeadLetter, cfg.Queue, other, NewPublisher)
+	if err != nil {
+		return nil, fmt.Errorf("asynq: %w", err)
+	}
+	dead.Name = ""                      // it is a queue: the type of the task stays
 	options.PoolSize = cfg.InFlight + 8 // workers, and asynq's own housekeeping
 	options.Dialer = patient(options.Dialer)
-	c := &Consumer{cfg: cfg, codec: codec, client: redis.NewClient(options)}
-	c.close = sync.OnceValue(c.client.Close)
+	c := &Consumer{cfg: cfg, codec: codec, dead: dead, client: redis.NewClient(options)}
+	c.close = sync.OnceValue(func() error { return errors.Join(c.client.Close(), c.dead.Close()) })
 	return c, nil
 }
 
@@ -63,25 +75,35 @@ func patient(dial server.Dial) server.Dial {
 func (c *Consumer) Close() error { return c.close() }
 
 // Consume implements [postrider.Consumer]. A task that claims to be a CloudEvent and is none is handed over as it is, and
-// logged as an error. A handler that fails is called again in place; only when a task runs into its timeout does asynq
-// take over, with retries of its own.
+// logged as an error. A task whose handler fails goes back to asynq, which delivers it again after the pause and, after the
+// task's own number of retries, archives it. A failure that is marked [postrider.Unavailable] is not counted.
 func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error {
 	c.one.Lock()
 	defer c.one.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	in := intake.Open(ctx, handle, intake.Config{Limit: c.cfg.InFlight, Logger: c.cfg.Logger})
+	in := intake.Open(ctx, handle, intake.Config{
+		Limit: c.cfg.InFlight, Waiting: c.cfg.MaxWaiting, Retry: retry.Policy{Attempts: c.cfg.Attempts}, DeadLetters: c.dead,
+		Counters: &c.Counters, Logger: c.cfg.Logger,
+	})
 	h := &handoff{c: c, in: in, ctx: ctx, ended: make(chan struct{})}
 	worker := queue.NewServerFromRedisClient(c.client, queue.Config{
-		Concurrency:         c.cfg.InFlight,
-		Queues:              map[string]int{c.cfg.Queue: 1},
-		TaskCheckInterval:   200 * time.Millisecond,
-		ShutdownTimeout:     200 * time.Millisecond, // handlers have returned by then: what is left goes back to the queue
-		HealthCheckInterval: 3 * time.Second,
-		HealthCheckFunc:     c.outages(),
-		Logger:              taskLog{c.cfg.Logger},
-		ErrorHandler: queue.ErrorHandlerFunc(func(_ context.Context, t *queue.Task, err error) {
-			c.cfg.Logger.Error("asynq: task is given back to asynq, for a retry of its own or its archive", "type", t.Type(), "err", err)
+		Concurrency:       c.cfg.InFlight,
+		Queues:            map[string]int{c.cfg.Queue: 1},
+		TaskCheckInterval: 200 * time.Millisecond,
+		// Tasks that have failed come back when they are due, within this.
+		DelayedTaskCheckInterval: 500 * time.Millisecond,
+		RetryDelayFunc:           pauseOf,
+		IsFailure:                func(err error) bool { return err != nil && postrider.ClassOf(err) != postrider.ClassUnavailable },
+		ShutdownTimeout:          200 * time.Millisecond, // handlers have returned by then: what is left goes back to the queue
+		HealthCheckInterval:      3 * time.Second,
+		HealthCheckFunc:          c.outages(),
+		Logger:                   taskLog{c.cfg.Logger},
+		ErrorHandler: queue.ErrorHandlerFunc(func(ctx context.Context, t *queue.Task, err error) {
+			retried, _ := queue.GetRetryCount(ctx)
+			if most, _ := queue.GetMaxRetry(ctx); retried >= most && postrider.ClassOf(err) != postrider.ClassUnavailable {
+				c.cfg.Logger.Error("asynq: task has failed too often and is archived", "queue", c.cfg.Queue, "type", t.Type(), "retries", retried, "err", err)
+			}
 		}),
 	})
 	if err := worker.Start(h); err != nil {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	queue "github.com/hibiken/asynq"
 
+	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/intake"
 )
 
@@ -21,34 +23,61 @@ type handoff struct {
 	gate  sync.RWMutex    // held by those who are about to hand over
 }
 
-// ProcessTask implements [queue.Handler]. It only returns an error when it does not count any more: asynq has put the
-// task back, or has given up on it.
+// againError gives a task back to asynq, to be delivered again after a pause.
+type againError struct {
+	error
+	pause time.Duration
+}
+
+func (e *againError) Unwrap() error { return e.error }
+
+// outage is the pause after a failure that is not counted: asynq does not know how many there were before.
+const outage = 5 * time.Second
+
+// pauseOf says when asynq delivers a task again.
+func pauseOf(n int, err error, t *queue.Task) time.Duration {
+	var again *againError
+	if !errors.As(err, &again) {
+		return queue.DefaultRetryDelayFunc(n, err, t)
+	}
+	if postrider.ClassOf(err) == postrider.ClassUnavailable {
+		return outage
+	}
+	return again.pause
+}
+
+// ProcessTask implements [queue.Handler]. Asynq does not hear of errors after the end: it has put the task back.
 func (h *handoff) ProcessTask(ctx context.Context, t *queue.Task) error {
-	done := make(chan struct{})
-	if !h.accept(ctx, t, func() { close(done) }) {
+	done := make(chan error, 1)
+	if !h.accept(ctx, t, done) {
 		<-ctx.Done()
 		return errEnded
 	}
 	select {
-	case <-done:
-		return nil
+	case err := <-done:
+		return err
 	case <-ctx.Done(): // the task's own timeout, or its lease
 		return ctx.Err()
 	case <-h.ended:
 	}
 	select {
-	case <-done:
-		return nil
+	case err := <-done:
+		return err
 	default:
 		<-ctx.Done()
 		return errEnded
 	}
 }
 
-func (h *handoff) accept(ctx context.Context, t *queue.Task, done func()) bool {
+func (h *handoff) accept(ctx context.Context, t *queue.Task, done chan<- error) bool {
 	h.gate.RLock()
 	defer h.gate.RUnlock()
-	return h.ctx.Err() == nil && h.in.Accept(h.c.message(ctx, t), done)
+	failures, _ := queue.GetRetryCount(ctx)
+	return h.ctx.Err() == nil && h.in.Accept(intake.Delivery{
+		Message: h.c.message(ctx, t), Failures: failures,
+		Done:   func() { done <- nil },
+		Return: func(cause error, pause time.Duration) { done <- &againError{cause, pause} },
+	})
 }
 
 // shut returns when nobody hands over any more. The context has ended.

@@ -36,7 +36,7 @@ func newSender(cfg *Config, codec *wire.Codec, options *redis.Options) *sender {
 
 func (s *sender) send(ctx context.Context, m *postrider.Message) error {
 	s.codec.Encode(m, &s.packet)
-	s.options[len(s.options)-1] = queue.TaskID(s.packet.ID)
+	s.options[len(s.options)-1] = queue.TaskID(s.packet.UniqueID())
 	s.seen.err = nil
 	err := s.line.run(ctx, func() error {
 		_, err := s.client.EnqueueContext(ctx, task(&s.packet), s.options...)
@@ -61,7 +61,7 @@ func (s *sender) send(ctx context.Context, m *postrider.Message) error {
 // undo deletes what asynq has left behind when it could not put a task into a queue whose key holds something else. The
 // next attempt would take it for the task itself.
 func (s *sender) undo(ctx context.Context) {
-	_ = s.line.run(ctx, func() error { return s.line.client.Del(ctx, "asynq:{"+s.queue+"}:t:"+s.packet.ID).Err() })
+	_ = s.line.run(ctx, func() error { return s.line.client.Del(ctx, "asynq:{"+s.queue+"}:t:"+s.packet.UniqueID()).Err() })
 }
 
 // observer keeps what Redis has answered: asynq makes text of it.

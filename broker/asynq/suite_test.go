@@ -38,7 +38,7 @@ func TestSuite(t *testing.T) {
 				return con
 			},
 			Restart:   func(t *testing.T) { need.Restart(t, service) },
-			Abilities: brokertest.Abilities{Missing: " ", Dedup: true, OneAtATime: true, Unordered: true},
+			Abilities: brokertest.Abilities{NoName: " ", Dedup: true, OneAtATime: true, Unordered: true, NamesByType: true},
 		}
 	})
 }

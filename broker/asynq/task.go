@@ -36,7 +36,8 @@ func task(p *wire.Packet) *queue.Task {
 
 // message reads a task, whoever made it. With an error the message is the task as it is: its headers and its payload.
 func message(codec *wire.Codec, id string, t *queue.Task) (postrider.Message, error) {
-	p := wire.Packet{Name: t.Type(), ID: id, Body: t.Payload()}
+	p := wire.Packet{Name: t.Type(), Body: t.Payload()}
+	p.SetUniqueID(id)
 	for name, value := range t.Headers() {
 		switch name {
 		case headerKey:

@@ -32,33 +32,51 @@ type Harness struct {
 	// Consumers of one name follow each other and belong to one group. A new group begins with the oldest message. The
 	// suite closes it.
 	Consumer func(t *testing.T, name, group string, limit int) postrider.Consumer
+	// Burying opens a consumer like Consumer does, whose messages are dead letters after two attempts and go to another name.
+	// Nil means that consumers of the broker know nothing of the kind, or that dead letters are no name of their own.
+	Burying func(t *testing.T, name, group, dead string) postrider.Consumer
 	// Member opens a consumer like Consumer does, each time as another member of the group, with the shortest time after
 	// which it takes over from one that is dead. The suite opens some in processes of their own, by running the test
 	// again, and kills them. Nil leaves out the tests that need it.
 	Member func(t *testing.T, name, group string, limit int) postrider.Consumer
+	// Plain sends messages as somebody does who knows nothing of Postrider: without an ID, headers and a key. Nil means that the
+	// broker itself gives each an ID that its sender can see.
+	Plain func(t *testing.T, name string, bodies ...string)
+	// Missing makes a name that there is nothing for, Forbidden one that the publisher may not send to, and Full one that takes
+	// no more. Nil means that the broker knows nothing of the kind.
+	Missing, Forbidden, Full Fault
 	// Restart kills the server as a crash would and starts it again. Nil leaves out the test that needs it.
 	Restart func(t *testing.T)
 
 	Abilities
 }
 
+// Fault makes a name that accepts nothing, and a function that puts an end to that. The function is nil if the test cannot
+// do that.
+type Fault func(t *testing.T) (name string, end func())
+
 // Abilities are in what brokers differ.
 type Abilities struct {
 	// MaxPayload is a size of payloads, in bytes, that is refused for good, while one of half the size is accepted.
 	// Zero means that there is no such size below postrider.MaxPayload.
 	MaxPayload int
-	// Missing is a name that nothing was created for and that is refused. Empty means that every name is accepted.
-	Missing string
-	// Forbidden is a name that the publisher may not send to. Empty means that there is none.
-	Forbidden string
+	// NoName is what can never be a name. Empty means that everything can.
+	NoName string
 	// OneLineHeaders means that header values with line breaks, or blanks at their ends, are refused, not carried.
 	OneLineHeaders bool
 	// FoldsHeaderNames means that header names arrive in another case.
 	FoldsHeaderNames bool
+	// NoPlace means that the broker does not say where a message stands: one without an ID cannot be recognised.
+	NoPlace bool
+	// SignedIDs means that consumers know a message by the ID that it was sent with, because nothing else is signed.
+	SignedIDs bool
 	// Dedup means that a message published twice arrives once.
 	Dedup bool
 	// Unordered means that consumers get messages in no order, whatever the publisher keeps.
 	Unordered bool
+	// NamesByType means that names are no logs of their own, so that messages without a topic are named after their type, and not
+	// after that of their aggregate.
+	NamesByType bool
 	// OneAtATime means that Publish is slow, one round trip a message: the suite sends fewer of them.
 	OneAtATime bool
 	// SlowTakeover means that others take long to find out that a consumer is dead: tests of that are part of the long form.
@@ -80,16 +98,22 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"AwkwardHeaders", testAwkwardHeaders, false},
 		{"Fields", testFields, false},
 		{"IDs", testIDs, false},
+		{"WithoutIDs", testWithoutIDs, false},
 		{"NothingToPublish", testNothingToPublish, false},
 		{"DoesNotKeepMessages", testDoesNotKeepMessages, false},
 
 		{"OrderPerKey", testOrderPerKey, false},
+		{"OrderAcrossTypes", testOrderAcrossTypes, false},
 		{"ManyPublishesAtOnce", testManyPublishesAtOnce, false},
 		{"NothingBehindAFailure", testNothingBehindAFailure, false},
 
+		{"Repetition", testRepetition, false},
+		{"Names", testNames, false},
 		{"TooLarge", testTooLarge, false},
+		{"NoName", testNoName, false},
 		{"Missing", testMissing, false},
 		{"Forbidden", testForbidden, false},
+		{"Full", testFull, false},
 
 		{"AbsentAtStart", testAbsentAtStart, false},
 		{"OutageAndRecovery", testOutageAndRecovery, false},
@@ -99,6 +123,9 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 
 		{"AcknowledgedAfterHandler", testAcknowledgedAfterHandler, false},
 		{"FailingHandlerHoldsItsKey", testFailingHandlerHoldsItsKey, false},
+		{"FailingKeyHoldsNobodyUp", testFailingKeyHoldsNobodyUp, false},
+		{"PanicHoldsNobodyUp", testPanicHoldsNobodyUp, false},
+		{"DeadLetter", testDeadLetter, false},
 		{"BoundedInFlight", testBoundedInFlight, false},
 		{"ConsumerSurvivesOutage", testConsumerSurvivesOutage, true},
 		{"OrderAfterKill", testOrderAfterKill, false},

@@ -3,13 +3,16 @@ package brokertest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/wire"
 )
 
 func testBytes(t *testing.T, h Harness) {
@@ -146,6 +149,9 @@ func testIDs(t *testing.T, h Harness) {
 	last := message(name, "ids", 1)
 	publish(t, p, last)
 
+	if h.SignedIDs {
+		m.ID = wire.Identity("", m.WireID)
+	}
 	got := h.listen(t, name, "ids").wait(t, []postrider.Message{m, last})
 	copies := 0
 	for _, arrived := range got {
@@ -158,6 +164,80 @@ func testIDs(t *testing.T, h Harness) {
 	}
 	if h.Dedup && copies != 1 {
 		t.Errorf("the message arrived %d times, want once", copies)
+	}
+}
+
+// testWithoutIDs holds that messages that are alike, and have no IDs, are told apart, and each is the same when it comes again.
+func testWithoutIDs(t *testing.T, h Harness) {
+	if h.Plain == nil {
+		t.Skip("n/a: every message has an ID")
+	}
+	const count = 5
+	name := h.Create(t)
+	for range count - 2 {
+		h.Plain(t, name, "alike")
+	}
+	h.Plain(t, name, "alike", "alike") // together, as clients send that batch
+	var mu sync.Mutex
+	came := make(map[postrider.ID]int)
+	note := func(m postrider.Message) int {
+		if string(m.Payload) != "alike" || m.WireID != "" {
+			t.Errorf("got %q with the ID %q", m.Payload, m.WireID)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		came[m.ID]++
+		return len(came)
+	}
+	if h.NoPlace {
+		l := h.listen(t, name, "plain")
+		for n := 0; n < count; {
+			msgs, more := l.received()
+			if n = len(msgs); n < count {
+				<-more
+				continue
+			}
+			for _, m := range msgs {
+				if note(m); !m.ID.IsZero() {
+					t.Errorf("it is known as %s", m.ID)
+				}
+			}
+		}
+		return
+	}
+	// Each is handled in vain, by a first consumer, and comes again.
+	all := make(chan struct{})
+	once := sync.OnceFunc(func() { close(all) })
+	first := h.listenWith(t, name, "plain", func(_ context.Context, m postrider.Message) error {
+		if note(m) == count {
+			once()
+		}
+		return errors.New("not done")
+	})
+	select {
+	case <-all:
+	case <-time.After(patience):
+		t.Fatalf("%d of %d messages are told apart", len(came), count)
+	}
+	first.stop()
+	l := h.listen(t, name, "plain")
+	for again := make(map[postrider.ID]bool); len(again) < count; {
+		msgs, more := l.received()
+		for _, m := range msgs {
+			again[m.ID] = true
+			mu.Lock()
+			if came[m.ID] == 0 || m.ID.IsZero() {
+				t.Errorf("%s was not there before", m.ID)
+			}
+			mu.Unlock()
+		}
+		if len(again) < count {
+			select {
+			case <-more:
+			case <-time.After(patience):
+				t.Fatalf("%d of %d messages came again", len(again), count)
+			}
+		}
 	}
 }
 

@@ -14,12 +14,17 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/intake"
+	"github.com/postrider/postrider/retry"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
 
 func message(key string, n int) postrider.Message {
 	return postrider.Message{Type: "t", Key: key, Payload: fmt.Append(nil, n)}
+}
+
+func accept(in *intake.Intake, m postrider.Message, done func()) bool {
+	return in.Accept(intake.Delivery{Message: m, Done: done})
 }
 
 func TestKeysInOrderOthersBeside(t *testing.T) {
@@ -40,7 +45,7 @@ func TestKeysInOrderOthersBeside(t *testing.T) {
 		begin := time.Now()
 		for n := range 5 {
 			for _, key := range []string{"slow", "quick", ""} {
-				if !in.Accept(message(key, n), func() { done.Add(1) }) {
+				if !accept(in, message(key, n), func() { done.Add(1) }) {
 					t.Fatal("not accepted")
 				}
 			}
@@ -80,9 +85,9 @@ func TestFailureIsRepeatedAndHoldsItsKey(t *testing.T) {
 				return errors.New("not yet")
 			}
 			return nil
-		}, intake.Config{RetryMin: time.Second, RetryMax: 2 * time.Second, Logger: quiet})
-		in.Accept(message("k", 0), func() {})
-		in.Accept(message("k", 1), func() {})
+		}, intake.Config{Retry: retry.Policy{Pauses: []time.Duration{time.Second, 2 * time.Second}}, Logger: quiet})
+		accept(in, message("k", 0), func() {})
+		accept(in, message("k", 1), func() {})
 		time.Sleep(time.Minute)
 		cancel()
 		in.Wait()
@@ -95,35 +100,42 @@ func TestFailureIsRepeatedAndHoldsItsKey(t *testing.T) {
 	})
 }
 
-func TestLimit(t *testing.T) {
+func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		gate := make(chan struct{})
+		var counters intake.Counters
 		in := intake.Open(ctx, func(context.Context, postrider.Message) error {
 			<-gate
 			return nil
-		}, intake.Config{Limit: 3, Logger: quiet})
+		}, intake.Config{Limit: 3, Waiting: 2, Counters: &counters, Logger: quiet})
 		accepted := 0
 		go func() {
-			for n := range 5 {
-				if in.Accept(message("same", n), func() {}) { // those that wait behind their key count too
+			for _, key := range []string{"a", "b", "a", "a", "c", "d"} { // one of them handles, two wait behind it
+				if accept(in, message(key, 0), func() {}) {
 					accepted++
 				}
 			}
 		}()
 		synctest.Wait()
-		if accepted != 3 {
-			t.Errorf("%d accepted, want the limit of 3", accepted)
+		if accepted != 4 || counters.Stats().Waiting != 2 {
+			t.Errorf("%d accepted, %+v: want two that are handled and two that wait", accepted, counters.Stats())
+		}
+		gate <- struct{}{}
+		gate <- struct{}{}
+		synctest.Wait()
+		if accepted < 5 {
+			t.Errorf("%d accepted: a free place is not used", accepted)
 		}
 		close(gate)
 		synctest.Wait()
-		if accepted != 5 {
-			t.Errorf("%d accepted, want all", accepted)
+		if accepted != 6 || counters.Stats() != (intake.Stats{}) {
+			t.Errorf("%d accepted, %+v: want all, and none that waits", accepted, counters.Stats())
 		}
 		cancel()
 		in.Wait()
-		if in.Accept(message("late", 0), func() {}) {
-			in.Wait()
+		if accept(in, message("late", 0), func() {}) {
+			t.Error("a message was accepted after the end")
 		}
 	})
 }
@@ -141,8 +153,8 @@ func TestEndLetsHandlersFinish(t *testing.T) {
 				return ctx.Err()
 			}
 		}, intake.Config{Logger: quiet})
-		in.Accept(message("k", 0), func() { done.Add(1) })
-		in.Accept(message("k", 1), func() { done.Add(1) })
+		accept(in, message("k", 0), func() { done.Add(1) })
+		accept(in, message("k", 1), func() { done.Add(1) })
 		synctest.Wait()
 		cancel()
 		in.Wait()
@@ -159,7 +171,7 @@ func TestEndDoesNotWaitForEver(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}, intake.Config{DrainTimeout: 3 * time.Second, Logger: quiet})
-		in.Accept(message("k", 0), func() { t.Error("done") })
+		accept(in, message("k", 0), func() { t.Error("done") })
 		synctest.Wait()
 		begin := time.Now()
 		cancel()

@@ -122,27 +122,24 @@ func (c *call) fail(i int, err error) {
 // errBatch marks a broker's last word on a batch because of at least one record in it.
 var errBatch = errors.New("kafka: refused")
 
-// classify marks an answer of a broker on a record, or on its batch, if it was given a partition. It returns nil if the
-// answer says nothing about what has happened, such as a broken sequence, a timeout, or none at all.
-func classify(err error, partitioned bool) error {
+// classify marks an answer of a broker on a record, or on its batch. It returns nil if the answer says nothing about what has
+// happened, such as a broken sequence, a timeout, or none at all.
+func classify(err error) error {
 	var answer *kerr.Error
 	errors.As(err, &answer)
 	switch answer {
 	case kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp:
 		return postrider.Permanent(fmt.Errorf("%w: %w", errBatch, err))
-	case kerr.TopicAuthorizationFailed, kerr.InvalidTopicException, kerr.PolicyViolation:
+	case kerr.InvalidTopicException: // there will never be such a topic
 		return postrider.Permanent(fmt.Errorf("kafka: refused: %w", err))
-	case kerr.UnknownTopicOrPartition:
-		if !partitioned && err == error(answer) { //nolint:errorlint // not the last of several different failures
-			return postrider.Permanent(fmt.Errorf("kafka: the topic does not exist: %w", err))
-		}
-		fallthrough // it was there: it is deleted, or this broker has not heard of it yet
-	case kerr.NotEnoughReplicas, kerr.NotLeaderForPartition, kerr.LeaderNotAvailable, kerr.ReplicaNotAvailable,
-		kerr.FencedLeaderEpoch, kerr.UnknownLeaderEpoch, kerr.KafkaStorageError, kerr.BrokerNotAvailable,
-		kerr.ListenerNotFound, kerr.ThrottlingQuotaExceeded, kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress,
-		kerr.NotCoordinator, kerr.UnknownTopicID, kerr.UnsupportedCompressionType, kerr.ClusterAuthorizationFailed,
-		kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState:
-		return postrider.Unavailable(fmt.Errorf("kafka: %w", err)) // not accepted, for reasons that are not in it
+	case kerr.UnknownTopicOrPartition, kerr.UnknownTopicID, kerr.TopicAuthorizationFailed, kerr.PolicyViolation,
+		kerr.NotEnoughReplicas, kerr.NotLeaderForPartition, kerr.LeaderNotAvailable, kerr.ReplicaNotAvailable,
+		kerr.FencedLeaderEpoch, kerr.UnknownLeaderEpoch, kerr.KafkaStorageError, kerr.UnsupportedCompressionType:
+		return postrider.NameUnavailable(fmt.Errorf("kafka: %w", err)) // this topic, or a partition of it
+	case kerr.ClusterAuthorizationFailed, kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState,
+		kerr.BrokerNotAvailable, kerr.ListenerNotFound, kerr.ThrottlingQuotaExceeded, kerr.CoordinatorNotAvailable,
+		kerr.CoordinatorLoadInProgress, kerr.NotCoordinator:
+		return postrider.Unavailable(fmt.Errorf("kafka: %w", err))
 	}
 	return nil
 }

@@ -44,9 +44,12 @@ type Config struct {
 	Partitions  int           `option:"partitions" default:"12" doc:"Partitions of topics that Postrider creates."`
 
 	// For the consumer: Name is the topic, Group the consumer group. Both are required.
-	Name     string `option:"name"`
-	Group    string `option:"group"`
-	InFlight int    `option:"in_flight" default:"64"`
+	Name       string `option:"name"`
+	Group      string `option:"group"`
+	InFlight   int    `option:"in_flight" default:"64"`
+	MaxWaiting int    `option:"max_waiting" default:"1000"`
+	Attempts   int    `option:"attempts" default:"10"`
+	DeadLetter string `option:"dead_letter"`
 
 	brokers        []string
 	user, password string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -11,13 +12,17 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/intake"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/wire"
 )
 
 // Consumer is a [postrider.Consumer] that is a member of a consumer group.
 type Consumer struct {
+	intake.Counters
+
 	cfg   Config
 	codec *wire.Codec
+	dead  intake.DeadLetters
 }
 
 // NewConsumer returns a consumer. It does not connect; errors are about the configuration, all of them at once.
@@ -30,28 +35,38 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Consumer{cfg, codec}, nil
+	dead, err := intake.OpenDeadLetters(cfg.DeadLetter, cfg.Name, cfg, NewPublisher)
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	return &Consumer{cfg: cfg, codec: codec, dead: dead}, nil
 }
 
-// Close does nothing: each Consume has given up what it used.
-func (c *Consumer) Close() error { return nil }
+// Close closes the publisher of dead letters. Each Consume has given up what it used.
+func (c *Consumer) Close() error { return c.dead.Close() }
 
 // Consume implements [postrider.Consumer].
 func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) (err error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	ours := &partitions{topic: c.cfg.Name, ctx: ctx, all: make(map[int32]*partition)}
+	in := intake.Open(ctx, handle, intake.Config{
+		Limit: c.cfg.InFlight, Waiting: c.cfg.MaxWaiting, Retry: retry.Policy{Attempts: c.cfg.Attempts}, DeadLetters: c.dead,
+		Counters: &c.Counters, Logger: c.cfg.Logger,
+	})
+	log := c.cfg.Logger.With("topic", c.cfg.Name, "group", c.cfg.Group)
+	ours := &partitions{topic: c.cfg.Name, in: in, log: log, all: make(map[int32]*partition)}
 	ours.client, err = c.cfg.client(c.cfg.dial,
 		kgo.WithContext(life),
 		kgo.ConsumerGroup(c.cfg.Group),
 		kgo.ConsumeTopics(c.cfg.Name),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), // what a producer has taken back was never sent
 		kgo.AutoCommitMarks(),
 		kgo.AutoCommitInterval(time.Second),
 		kgo.BlockRebalanceOnPoll(),
 		// A member that the brokers have forgotten, as after a crash of theirs, must not block the others for long.
 		kgo.SessionTimeout(15*time.Second),
-		kgo.RebalanceTimeout(30*time.Second),
+		kgo.RebalanceTimeout(rebalanceTimeout),
 		kgo.FetchMaxBytes(8<<20),
 		kgo.OnPartitionsAssigned(ours.assigned),
 		kgo.OnPartitionsRevoked(ours.revoked),
@@ -62,8 +77,7 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) (err e
 		return fmt.Errorf("kafka: %w", err)
 	}
 	defer ours.client.Close()
-	in := intake.Open(ctx, handle, intake.Config{Limit: c.cfg.InFlight, Logger: c.cfg.Logger})
-	c.receive(ctx, ours, in)
+	c.receive(ctx, ours, log)
 	in.Wait()
 	leave, cancel := context.WithTimeout(life, 5*time.Second)
 	defer cancel()
@@ -73,14 +87,13 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) (err e
 }
 
 // receive hands records over until ctx ends.
-func (c *Consumer) receive(ctx context.Context, ours *partitions, in *intake.Intake) {
-	log := c.cfg.Logger.With("topic", c.cfg.Name, "group", c.cfg.Group)
+func (c *Consumer) receive(ctx context.Context, ours *partitions, log *slog.Logger) {
 	for down := false; ; {
 		fetches := ours.client.PollRecords(ctx, c.cfg.InFlight)
 		records := fetches.Records()
-		done := make([]func(), len(records))
+		parts, done := make([]*intake.Part, len(records)), make([]func(), len(records))
 		for i, r := range records {
-			done[i] = ours.begin(r)
+			parts[i], done[i] = ours.begin(r)
 		}
 		ours.client.AllowRebalance() // from here on a partition that is lost and won back is another one
 		if ctx.Err() != nil {
@@ -94,15 +107,19 @@ func (c *Consumer) receive(ctx context.Context, ours *partitions, in *intake.Int
 		}
 		down = err != nil
 		for i, r := range records {
-			if !in.Accept(c.decode(r), done[i]) {
-				return
-			}
+			parts[i].Accept(intake.Delivery{Message: c.decode(r), Done: done[i]}) // if not, the partition is lost, or ctx has ended
 		}
 	}
 }
 
+// placeOf says where a record stands in its topic. The time tells it from the one at the same offset of a topic that was
+// deleted and made again.
+func placeOf(r *kgo.Record) string {
+	return fmt.Sprintf("%d/%d/%d", r.Partition, r.Offset, r.Timestamp.UnixMilli())
+}
+
 func (c *Consumer) decode(r *kgo.Record) postrider.Message {
-	p := wire.Packet{Name: r.Topic, Key: string(r.Key), Body: r.Value}
+	p := wire.Packet{Name: r.Topic, Key: string(r.Key), Body: r.Value, Place: placeOf(r)}
 	for _, h := range r.Headers {
 		if strings.EqualFold(h.Key, "content-type") {
 			p.ContentType = string(h.Value)

@@ -79,7 +79,7 @@ func (p *Publisher) stored(ctx context.Context, topic string, since time.Time) (
 		return found, err
 	}
 	defer client.Close()
-	consumer := &Consumer{p.cfg, p.codec}
+	consumer := &Consumer{cfg: p.cfg, codec: p.codec}
 	for len(offsets) > 0 {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err0(); err != nil {

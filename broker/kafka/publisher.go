@@ -15,6 +15,7 @@ import (
 var (
 	_ postrider.OrderKeeper = (*Publisher)(nil)
 	_ postrider.Inspector   = (*Publisher)(nil)
+	_ postrider.Namer       = (*Publisher)(nil)
 )
 
 // Publisher is a [postrider.Publisher] for Kafka. It is safe for concurrent use: each Publish has a producer of its own
@@ -60,6 +61,9 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 
 // KeepsOrder is true: see the package comment.
 func (p *Publisher) KeepsOrder() bool { return true }
+
+// NameOf returns the topic.
+func (p *Publisher) NameOf(m *postrider.Message) string { return p.codec.Name(m) }
 
 // Close closes all producers.
 func (p *Publisher) Close() error {

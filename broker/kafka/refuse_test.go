@@ -145,28 +145,29 @@ func TestInspect(t *testing.T) {
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		err      error
-		forTopic bool // before there was a partition
-		want     postrider.Class
+		err  error
+		want postrider.Scope
 	}{
-		{kerr.UnknownTopicOrPartition, true, postrider.ClassPermanent},
-		{fmt.Errorf("last of several: %w", kerr.UnknownTopicOrPartition), true, postrider.ClassUnavailable},
-		{kerr.UnknownTopicOrPartition, false, postrider.ClassUnavailable},
-		{kerr.UnknownTopicID, false, postrider.ClassUnavailable},
-		{kerr.TopicAuthorizationFailed, true, postrider.ClassPermanent},
-		{kerr.ClusterAuthorizationFailed, false, postrider.ClassUnavailable},
-		{kerr.SaslAuthenticationFailed, true, postrider.ClassUnavailable},
-		{kerr.NotEnoughReplicas, false, postrider.ClassUnavailable},
-		{kerr.NotEnoughReplicasAfterAppend, false, postrider.ClassUnknown},
-		{kerr.RequestTimedOut, false, postrider.ClassUnknown},
-		{kerr.OutOfOrderSequenceNumber, false, postrider.ClassUnknown},
-		{kerr.UnknownProducerID, false, postrider.ClassUnknown},
-		{kerr.InvalidProducerEpoch, false, postrider.ClassUnknown},
-		{errors.New("anything"), false, postrider.ClassUnknown},
+		{kerr.MessageTooLarge, postrider.ScopeMessage},
+		{kerr.InvalidTopicException, postrider.ScopeMessage},
+		{kerr.UnknownTopicOrPartition, postrider.ScopeName},
+		{fmt.Errorf("last of several: %w", kerr.UnknownTopicOrPartition), postrider.ScopeName},
+		{kerr.UnknownTopicID, postrider.ScopeName},
+		{kerr.TopicAuthorizationFailed, postrider.ScopeName},
+		{kerr.PolicyViolation, postrider.ScopeName},
+		{kerr.NotEnoughReplicas, postrider.ScopeName},
+		{kerr.ClusterAuthorizationFailed, postrider.ScopeDestination},
+		{kerr.SaslAuthenticationFailed, postrider.ScopeDestination},
+		{kerr.NotEnoughReplicasAfterAppend, postrider.ScopeUnknown},
+		{kerr.RequestTimedOut, postrider.ScopeUnknown},
+		{kerr.OutOfOrderSequenceNumber, postrider.ScopeUnknown},
+		{kerr.UnknownProducerID, postrider.ScopeUnknown},
+		{kerr.InvalidProducerEpoch, postrider.ScopeUnknown},
+		{errors.New("anything"), postrider.ScopeUnknown},
 	} {
-		err := classify(c.err, !c.forTopic)
-		if (err != nil) != (c.want != postrider.ClassUnknown) || postrider.ClassOf(err) != c.want {
-			t.Errorf("%v: got %v, want %v", c.err, postrider.ClassOf(err), c.want)
+		err := classify(c.err)
+		if (err != nil) != (c.want != postrider.ScopeUnknown) || postrider.ScopeOf(err) != c.want {
+			t.Errorf("%v: got %v, want %v", c.err, postrider.ScopeOf(err), c.want)
 		}
 	}
 }

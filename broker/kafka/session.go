@@ -46,16 +46,14 @@ func (p *Publisher) newSession() (s *session, err error) {
 		kgo.ProducerBatchMaxBytes(int32(p.cfg.MaxBytes)),
 		kgo.ProducerBatchCompression(compressions[p.cfg.Compression]),
 		kgo.ProduceRequestTimeout(10*time.Second),
-		// Of answers such as NOT_LEADER_FOR_PARTITION, with a look at the metadata in between; the relay tries longer.
-		kgo.RecordRetries(20),
+		// Of answers such as NOT_LEADER_FOR_PARTITION, with a look at the metadata in between. Few, because other topics of the
+		// call wait for them; the relay tries longer.
+		kgo.RecordRetries(6),
 		kgo.UnknownTopicRetries(3), // because a broker may not have heard of a new topic yet
 		kgo.ConnIdleTimeout(5*time.Minute),
 	)
 	return s, err
 }
-
-// unassigned is the partition of a record that was never given one: its topic was not known.
-const unassigned = -1
 
 // add makes the packet, of the call's message with the index, part of what is sent next.
 func (s *session) add(index int) {
@@ -65,7 +63,7 @@ func (s *session) add(index int) {
 	}
 	s.records, s.indexes = s.records[:n+1], append(s.indexes[:n], index)
 	r := &s.records[n]
-	*r = kgo.Record{Topic: p.Name, Value: p.Body, Headers: r.Headers[:0], Partition: unassigned}
+	*r = kgo.Record{Topic: p.Name, Value: p.Body, Headers: r.Headers[:0]}
 	if p.Body == nil {
 		r.Value = []byte{} // a record without a value would delete its key in a compacted topic
 	}
@@ -159,7 +157,7 @@ func (s *session) verdict(ctx context.Context, r *kgo.Record) error {
 	if err == nil {
 		return nil
 	}
-	if verdict := classify(err, r.Partition != unassigned); verdict != nil {
+	if verdict := classify(err); verdict != nil {
 		return verdict
 	}
 	if cause := context.Cause(ctx); cause != nil { // what the client says then is only that it was closed

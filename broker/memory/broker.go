@@ -7,6 +7,7 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -18,6 +19,7 @@ import (
 var (
 	_ postrider.Publisher   = (*Broker)(nil)
 	_ postrider.OrderKeeper = (*Broker)(nil)
+	_ postrider.Namer       = (*Broker)(nil)
 )
 
 // Broker is a [postrider.Publisher] that keeps the messages in the order in which it accepted them. It is safe for
@@ -46,7 +48,7 @@ func (b *Broker) Publish(ctx context.Context, msgs []postrider.Message) []error 
 		key := m.OrderKey()
 		switch {
 		case ctx.Err() != nil:
-			errs[i] = ctx.Err()
+			errs[i] = postrider.Unavailable(ctx.Err())
 		case failed[key]:
 			errs[i] = postrider.Unavailable(postrider.ErrNotTried)
 		case fail != nil:
@@ -75,12 +77,15 @@ func (b *Broker) keep(m postrider.Message) {
 // KeepsOrder is true: behind a failed message, those of the same key are refused as unavailable.
 func (b *Broker) KeepsOrder() bool { return true }
 
+// NameOf returns the message's topic or, without one, its type.
+func (b *Broker) NameOf(m *postrider.Message) string { return cmp.Or(m.Topic, m.Type) }
+
 // Close does nothing: what was sent can still be looked at.
 func (b *Broker) Close() error { return nil }
 
 // Fail sets what decides about each message from now on: the message fails with the error that f returns. Errors are
-// best marked with [postrider.Permanent] or [postrider.Unavailable]; one that is not has an unknown outcome. Calls of
-// f may overlap. Fail(nil) accepts everything again.
+// best marked with [postrider.Permanent], [postrider.NameUnavailable] or [postrider.Unavailable]; one that is not has an
+// unknown outcome. Calls of f may overlap. Fail(nil) accepts everything again.
 func (b *Broker) Fail(f func(postrider.Message) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

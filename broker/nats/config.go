@@ -44,10 +44,13 @@ type Config struct {
 	Replicas   int           `option:"replicas" default:"1" doc:"Replicas of a stream that Postrider creates."`
 
 	// For the consumer: Name is the subject, which may have wildcards, Group the durable consumer. Both are required.
-	Name     string        `option:"name"`
-	Group    string        `option:"group"`
-	InFlight int           `option:"in_flight" default:"64"`
-	AckWait  time.Duration `option:"ack_wait" default:"30s" doc:"When another gets the messages of a dead consumer."`
+	Name       string        `option:"name"`
+	Group      string        `option:"group"`
+	InFlight   int           `option:"in_flight" default:"64"`
+	MaxWaiting int           `option:"max_waiting" default:"1000"`
+	Attempts   int           `option:"attempts" default:"10"`
+	DeadLetter string        `option:"dead_letter"`
+	AckWait    time.Duration `option:"ack_wait" default:"30s" doc:"When another gets the messages of a dead consumer."`
 }
 
 // prepare sets the defaults and reports all mistakes, those of the caller among them.
@@ -56,7 +59,7 @@ func (c *Config) prepare(mistakes ...error) (*wire.Codec, error) {
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}
-	codec, err := wire.NewCodec(c.Format, c.Source, wire.Dialect{Prefix: "ce-", Percent: true})
+	codec, err := wire.NewCodec(c.Format, c.Source, wire.Dialect{Prefix: "ce-", Percent: true, ByType: true})
 	errs := append(broker.Negative(*c), err, validURLs(c.URL), errors.Join(mistakes...))
 	if c.CredentialsFile != "" {
 		if _, err := os.Stat(c.CredentialsFile); err != nil {

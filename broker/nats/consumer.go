@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,13 +15,17 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/intake"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/wire"
 )
 
 // Consumer receives the messages of a subject through a durable pull consumer.
 type Consumer struct {
+	intake.Counters
+
 	config Config
 	codec  *wire.Codec
+	dead   intake.DeadLetters
 }
 
 // NewConsumer returns a consumer, which connects when it is used. Errors are about the configuration.
@@ -28,18 +34,43 @@ func NewConsumer(config Config) (*Consumer, error) {
 	if config.Name == "" || config.Group == "" {
 		missing = errors.New("option name (Name) or group (Group) is empty: the subject to receive and the durable consumer")
 	}
+	if config.DeadLetter != "" && matches(config.Name, config.DeadLetter) {
+		missing = errors.Join(missing, fmt.Errorf("dead_letter (DeadLetter) is %q, which the consumer receives with %q: want another subject",
+			config.DeadLetter, config.Name))
+	}
 	codec, err := config.prepare(missing)
-	return &Consumer{config, codec}, err
+	if err != nil {
+		return nil, err
+	}
+	dead, err := intake.OpenDeadLetters(config.DeadLetter, config.Name, config, NewPublisher)
+	return &Consumer{config: config, codec: codec, dead: dead}, err
 }
 
-// Close implements [postrider.Consumer]. There is nothing left to close: connections end with Consume.
-func (c *Consumer) Close() error { return nil }
+// Close implements [postrider.Consumer]. It closes the publisher of dead letters; other connections end with Consume.
+func (c *Consumer) Close() error { return c.dead.Close() }
+
+// matches says whether a subject, which may have wildcards, receives what is sent to another one.
+func matches(pattern, subject string) bool {
+	want, have := strings.Split(pattern, "."), strings.Split(subject, ".")
+	for i, token := range want {
+		if token == ">" {
+			return len(have) > i
+		}
+		if i >= len(have) || token != "*" && token != have[i] {
+			return false
+		}
+	}
+	return len(want) == len(have)
+}
 
 // Consume implements [postrider.Consumer].
 func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	in := intake.Open(ctx, handle, intake.Config{Limit: c.config.InFlight, Logger: c.config.Logger})
+	in := intake.Open(ctx, handle, intake.Config{
+		Limit: c.config.InFlight, Waiting: c.config.MaxWaiting, Retry: retry.Policy{Attempts: c.config.Attempts}, DeadLetters: c.dead,
+		Counters: &c.Counters, Logger: c.config.Logger,
+	})
 	r := &receiver{Consumer: c, in: in, held: held{msgs: make(map[position]*holding)}, stop: stop}
 	intake.Persist(ctx, c.config.Logger, c.config.Name, r.receive)
 	in.Wait()
@@ -173,12 +204,12 @@ func (r *receiver) sayShared() {
 
 // hand gives a message to the handler, when there is room.
 func (r *receiver) hand(at position, msg jetstream.Msg) {
-	m, err := decode(r.codec, msg.Subject(), msg.Headers(), msg.Data())
+	m, err := decode(r.codec, at.String(), msg.Subject(), msg.Headers(), msg.Data())
 	if err != nil {
 		r.config.Logger.Warn("nats: not a CloudEvent though it says so, handed on as it is",
 			"subject", msg.Subject(), "sequence", at.sequence, "err", err)
 	}
-	r.in.Accept(m, func() { r.held.done(at) })
+	r.in.Accept(intake.Delivery{Message: m, Done: func() { r.held.done(at) }})
 }
 
 // durable finds the durable consumer, or makes it.
@@ -197,16 +228,40 @@ func (r *receiver) durable(ctx context.Context, js jetstream.JetStream) (jetstre
 			DeliverPolicy: jetstream.DeliverAllPolicy,
 			AckPolicy:     jetstream.AckExplicitPolicy,
 			AckWait:       r.config.AckWait,
-			MaxAckPending: r.config.InFlight,
+			MaxAckPending: r.config.InFlight + r.config.MaxWaiting,
 		})
 	}
 	if err != nil {
 		return nil, err
 	}
-	if has := durable.CachedInfo().Config; has.FilterSubject != r.config.Name || has.AckPolicy != jetstream.AckExplicitPolicy {
-		r.hopeless = fmt.Errorf("nats: consumer %s of stream %s receives %q with ack policy %v, want %q and explicit",
-			r.config.Group, stream, has.FilterSubject, has.AckPolicy, r.config.Name)
+	has := durable.CachedInfo().Config
+	if r.hopeless = r.config.unfit(stream, has); r.hopeless != nil {
 		r.stop()
 	}
+	if want := r.config.InFlight + r.config.MaxWaiting; has.MaxAckPending > 0 && has.MaxAckPending < want {
+		r.config.Logger.Warn("nats: the durable consumer's max ack pending is less than in_flight and max_waiting: keys that fail can hold up all others",
+			"group", r.config.Group, "stream", stream, "max_ack_pending", has.MaxAckPending, "want", want)
+	}
 	return durable, r.hopeless
+}
+
+// unfit reports every setting of a durable consumer under which messages would be lost, all of them at once.
+func (c *Config) unfit(stream string, has jetstream.ConsumerConfig) error {
+	var errs []error
+	refuse := func(wrong bool, setting string, value, want any, why string) {
+		if wrong {
+			errs = append(errs, fmt.Errorf("%s is %v, want %v: %s", setting, value, want, why))
+		}
+	}
+	refuse(has.FilterSubject != c.Name, "filter subject", strconv.Quote(has.FilterSubject), strconv.Quote(c.Name), "other messages would come")
+	refuse(has.AckPolicy != jetstream.AckExplicitPolicy, "ack policy", has.AckPolicy, jetstream.AckExplicitPolicy,
+		"messages would count as handled that are not")
+	refuse(has.MaxDeliver > 0, "max deliver", has.MaxDeliver, -1, "a message that was delivered so often is never delivered again, handled or not")
+	refuse(has.HeadersOnly, "headers only", has.HeadersOnly, false, "payloads would be missing")
+	refuse(has.InactiveThreshold > 0, "inactive threshold", has.InactiveThreshold, time.Duration(0),
+		"the server forgets a consumer that is away for so long, and what it has acknowledged")
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("nats: durable consumer %s of stream %s cannot be used: %w; change it with nats consumer edit, or delete it", c.Group, stream, errors.Join(errs...))
 }

@@ -2,6 +2,7 @@ package nats
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -21,6 +22,10 @@ type position struct {
 func positionOf(meta *jetstream.MsgMetadata) position {
 	return position{meta.Sequence.Stream, meta.Timestamp.UnixNano()}
 }
+
+// String says where a message stands. The time tells it from the one with the same number of a stream that was deleted and
+// made again.
+func (p position) String() string { return fmt.Sprintf("%d/%d", p.sequence, p.stored) }
 
 func (p position) compare(q position) int {
 	return cmp.Or(cmp.Compare(p.sequence, q.sequence), cmp.Compare(p.stored, q.stored))

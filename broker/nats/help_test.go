@@ -44,3 +44,18 @@ func addStreamNamed(t *testing.T, url, name, subject string) {
 	}
 	removeAfter(t, url, subject)
 }
+
+// addSubject lets a stream that takes atomic batches take another subject.
+func addSubject(t *testing.T, url, name, subject string) {
+	t.Helper()
+	js := admin(t, url)
+	stream, err := js.Stream(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	config.Subjects = append(config.Subjects, subject)
+	if _, err := js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+}

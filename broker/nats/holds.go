@@ -110,7 +110,9 @@ func (f *stock) read(ctx context.Context, reader jetstream.Consumer) error {
 		if err != nil {
 			return err
 		}
-		f.ids[m.Headers().Get(client.MsgIdHdr)] = true
+		var packet wire.Packet
+		packet.SetUniqueID(m.Headers().Get(client.MsgIdHdr)) // a replay is the message too
+		f.ids[packet.ID] = true
 		meta, err := m.Metadata()
 		if err != nil {
 			return err

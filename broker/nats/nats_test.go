@@ -35,13 +35,13 @@ func addStream(t *testing.T, url string, change func(*jetstream.StreamConfig)) s
 	return name
 }
 
-// expectClass publishes a message between two good ones, which must be confirmed.
-func expectClass(t *testing.T, p *nats.Publisher, m postrider.Message, good string, want postrider.Class) {
+// expectScope publishes a message between two good ones, which must be confirmed.
+func expectScope(t *testing.T, p *nats.Publisher, m postrider.Message, good string, want postrider.Scope) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	errs := p.Publish(ctx, []postrider.Message{event(good, "before", 0), m, event(good, "after", 0)})
-	if len(errs) != 3 || errs[1] == nil || errs[0] != nil || errs[2] != nil || postrider.ClassOf(errs[1]) != want {
+	if len(errs) != 3 || errs[1] == nil || errs[0] != nil || errs[2] != nil || postrider.ScopeOf(errs[1]) != want {
 		t.Errorf("want %v for the second: got %v", want, errs)
 	}
 }
@@ -57,10 +57,10 @@ func TestRefused(t *testing.T) {
 		for _, header := range []string{"two words", "colon:", "umläut", "Nats-Rollup", "nats-msg-id", "Status", "content-type"} {
 			m := event(good, "k", 0)
 			m.Headers = map[string]string{header: "all"}
-			expectClass(t, p, m, good, postrider.ClassPermanent)
+			expectScope(t, p, m, good, postrider.ScopeMessage)
 		}
 		for _, subject := range []string{"a b", "a..b", ".a", "a.", "a.*", ">", "$JS.API.STREAM.PURGE.x", "line\nbreak", strings.Repeat("a", 2000)} {
-			expectClass(t, p, event(subject, "k", 0), good, postrider.ClassPermanent)
+			expectScope(t, p, event(subject, "k", 0), good, postrider.ScopeMessage)
 		}
 	}
 }
@@ -78,13 +78,13 @@ func TestStreamLimits(t *testing.T) {
 		defer p.Close()
 		large := event(small, "k", 0)
 		large.Payload = make([]byte, 2000)
-		expectClass(t, p, large, small, postrider.ClassPermanent)
+		expectScope(t, p, large, small, postrider.ScopeMessage)
 
 		p = publisher(t, nats.Config{URL: url, Stream: streamOf(full, atomically), Atomic: atomically})
 		defer p.Close()
 		p.Publish(t.Context(), []postrider.Message{event(full, "k", 0)})
 		for _, err := range p.Publish(t.Context(), []postrider.Message{event(full, "k", 1), event(full, "other", 1)}) {
-			if postrider.ClassOf(err) != postrider.ClassUnavailable {
+			if postrider.ScopeOf(err) != postrider.ScopeName {
 				t.Errorf("a stream that is full: got %v", err)
 			}
 		}
@@ -92,7 +92,7 @@ func TestStreamLimits(t *testing.T) {
 
 		p = publisher(t, nats.Config{URL: url, Stream: strings.ReplaceAll(good, ".", "_"), Atomic: atomically})
 		defer p.Close()
-		expectClass(t, p, event(small, "k", 0), good, postrider.ClassPermanent)
+		expectScope(t, p, event(small, "k", 0), good, postrider.ScopeName)
 	}
 }
 
@@ -112,11 +112,77 @@ func TestStreamDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, err := range p.Publish(t.Context(), msgs) {
-			if postrider.ClassOf(err) != postrider.ClassPermanent {
+			if postrider.ScopeOf(err) != postrider.ScopeName {
 				t.Errorf("message %d: got %v", i, err)
 			}
 		}
 		expectNeighbour(t, p, atomically, event(gone, "a", 1), event(create(t, url, true, 1), "k", 0))
+	}
+}
+
+// TestOneNameInManyParts publishes more than one batch holds, with a subject that no stream has: only what is behind it of its
+// key waits, in later batches too.
+func TestOneNameInManyParts(t *testing.T) {
+	t.Parallel()
+	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	for _, atomically := range []bool{false, true} {
+		good := create(t, url, atomically, 1)
+		p := publisher(t, nats.Config{URL: url, Stream: streamOf(good, atomically), Atomic: atomically})
+		defer p.Close()
+		msgs := make([]postrider.Message, 1300)
+		for i := range msgs {
+			msgs[i] = event(good, fmt.Sprint(i%100), i)
+		}
+		msgs[3].Topic = "missing.stream"
+		errs := p.Publish(t.Context(), msgs)
+		if len(errs) != len(msgs) {
+			t.Fatalf("got %d errors for %d messages", len(errs), len(msgs))
+		}
+		for i, err := range errs {
+			switch behind := i > 3 && i%100 == 3; {
+			case i == 3 && postrider.ScopeOf(err) != postrider.ScopeName:
+				t.Errorf("message %d: got %v", i, err)
+			case behind && atomically && !errors.Is(err, postrider.ErrNotTried):
+				t.Errorf("message %d: got %v, and an earlier one of its key has failed", i, err)
+			case i != 3 && !behind && err != nil:
+				t.Errorf("message %d: got %v", i, err)
+			}
+		}
+	}
+}
+
+// TestNothingBehindAFailedPart publishes more than one atomic batch holds, in messages or in bytes, and one of the first batch is
+// refused: nothing of its key is stored, from the later batches either, and everything else is.
+func TestNothingBehindAFailedPart(t *testing.T) {
+	t.Parallel()
+	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	for _, c := range []struct{ messages, size int }{{1300, 1}, {60, 200 << 10}} {
+		name := create(t, url, true, 1)
+		p := publisher(t, nats.Config{URL: url, Stream: streamOf(name, true), Atomic: true})
+		defer p.Close()
+		msgs := make([]postrider.Message, c.messages)
+		for i := range msgs {
+			msgs[i] = event(name, fmt.Sprint(i%10), i)
+			msgs[i].Payload = append(msgs[i].Payload, make([]byte, c.size)...)
+		}
+		msgs[3].Headers = map[string]string{"note": "two\nlines"}
+		errs := p.Publish(t.Context(), msgs)
+		if len(errs) != len(msgs) {
+			t.Fatalf("got %d errors for %d messages", len(errs), len(msgs))
+		}
+		for i, err := range errs {
+			behind := i > 3 && i%10 == 3
+			if (err != nil) != (i == 3 || behind) || behind && !errors.Is(err, postrider.ErrNotTried) {
+				t.Errorf("%d messages of %d bytes: message %d: got %v", c.messages, c.size, i, err)
+			}
+		}
+		stream, err := admin(t, url).Stream(t.Context(), streamOf(name, true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stored, want := stream.CachedInfo().State.Msgs, c.messages*9/10; stored != uint64(want) {
+			t.Errorf("%d messages are stored, want %d", stored, want)
+		}
 	}
 }
 
@@ -246,6 +312,40 @@ func TestConsumerOfAnotherSubject(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), name+".more") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestUnfitConsumer starts with a durable consumer that somebody else has made: settings that lose messages are refused, and the
+// error has all of them, with what they are and what they should be.
+func TestUnfitConsumer(t *testing.T) {
+	t.Parallel()
+	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	name := addStream(t, url, func(*jetstream.StreamConfig) {})
+	add := func(group string, change func(*jetstream.ConsumerConfig)) {
+		t.Helper()
+		config := jetstream.ConsumerConfig{Durable: group, FilterSubject: name, AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1}
+		change(&config)
+		if _, err := admin(t, url).CreateConsumer(t.Context(), name, config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("bad", func(c *jetstream.ConsumerConfig) {
+		c.MaxDeliver, c.HeadersOnly, c.InactiveThreshold = 5, true, time.Hour
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err := consumer(t, nats.Config{URL: url, Name: name, Group: "bad"}).Consume(ctx, nil)
+	for _, want := range []string{"consumer bad", "max deliver is 5, want -1", "headers only is true, want false", "inactive threshold is 1h0m0s, want 0s"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+	add("good", func(c *jetstream.ConsumerConfig) { c.AckWait = time.Minute })
+	p := publisher(t, nats.Config{URL: url})
+	defer p.Close()
+	if errs := p.Publish(t.Context(), []postrider.Message{event(name, "k", 1)}); errs != nil {
+		t.Fatal(errs)
+	}
+	receive(t, consumer(t, nats.Config{URL: url, Name: name, Group: "good"}))
 }
 
 func TestInspect(t *testing.T) {

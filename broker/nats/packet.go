@@ -52,7 +52,7 @@ func (e *encoder) encode(m *postrider.Message) (*client.Msg, error) {
 			err = fmt.Errorf("header %q is %q, but the message's ContentType is %q", name, value, p.ContentType)
 		}
 	}
-	own := [...]wire.Header{{Name: client.MsgIdHdr, Value: p.ID}, {Name: headerContentType, Value: p.ContentType},
+	own := [...]wire.Header{{Name: client.MsgIdHdr, Value: p.UniqueID()}, {Name: headerContentType, Value: p.ContentType},
 		{Name: client.ExpectedStreamHdr, Value: e.stream}, {Name: headerKey, Value: p.Key}}
 	for i := range own {
 		if own[i].Value != "" && err == nil && (own[i].Name != headerKey || e.keyed) {
@@ -93,8 +93,9 @@ func validSubject(s string) error {
 }
 
 // decode is the way back. With an error comes the message as it is: one that claims to be a CloudEvent and is none.
-func decode(codec *wire.Codec, subject string, header client.Header, data []byte) (postrider.Message, error) {
-	p := wire.Packet{Name: subject, ID: header.Get(client.MsgIdHdr), Body: data}
+func decode(codec *wire.Codec, place, subject string, header client.Header, data []byte) (postrider.Message, error) {
+	p := wire.Packet{Name: subject, Place: place, Body: data}
+	p.SetUniqueID(header.Get(client.MsgIdHdr))
 	_, event := header["ce-specversion"]
 	for name, values := range header {
 		switch {
@@ -145,18 +146,23 @@ const (
 	codeDuplicateInProcess = 10158 // the first copy is neither stored nor lost yet
 )
 
-// codesPermanent: too large, headers too large, another stream than expected, stream sealed.
-var codesPermanent = []jetstream.ErrorCode{10054, 10097, 10060, 10109}
+var (
+	codesMessage = []jetstream.ErrorCode{10054, 10097} // too large, headers too large
+	// Whatever the stream: limits of the account, no cluster, not its leader, no resources, no memory, JetStream not enabled for
+	// the account, no storage, JetStream not enabled.
+	codesServer = []jetstream.ErrorCode{10002, 10008, 10009, 10023, 10028, 10039, 10047, 10076}
+)
 
 func classify(e *jetstream.APIError) error {
 	storeFailed := e.ErrorCode == codeStoreFailed
 	switch {
-	case slices.Contains(codesPermanent, e.ErrorCode), storeFailed && strings.Contains(e.Description, "too large"):
+	case slices.Contains(codesMessage, e.ErrorCode), storeFailed && strings.Contains(e.Description, "too large"):
 		return postrider.Permanent(e)
-	case storeFailed && strings.Contains(e.Description, "maximum"): // full, and set to discard new messages
+	case slices.Contains(codesServer, e.ErrorCode):
 		return postrider.Unavailable(e)
-	case storeFailed, e.ErrorCode == codeDuplicateInProcess, e.Code == 500:
+	case storeFailed && !strings.Contains(e.Description, "maximum"), // which means full, and set to discard new messages
+		e.ErrorCode == codeDuplicateInProcess, e.Code == 500:
 		return e
 	}
-	return postrider.Unavailable(e)
+	return postrider.NameUnavailable(e) // the answer is that of a stream
 }

@@ -26,9 +26,16 @@ const (
 	oneByOne      = 64 // keys, where a batch was refused
 )
 
+var (
+	_ postrider.OrderKeeper = (*Publisher)(nil)
+	_ postrider.Inspector   = (*Publisher)(nil)
+	_ postrider.Namer       = (*Publisher)(nil)
+)
+
 // Publisher sends messages to JetStream. It is safe for concurrent use.
 type Publisher struct {
 	config   Config
+	codec    *wire.Codec
 	encoders sync.Pool
 	sessions *keeper.Keeper[*session]
 }
@@ -39,7 +46,7 @@ func NewPublisher(config Config) (*Publisher, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Publisher{config: config}
+	p := &Publisher{config: config, codec: codec}
 	keyed := config.Format == wire.Raw || config.Format == wire.Debezium
 	p.encoders.New = func() any {
 		return &encoder{codec: codec, stream: config.Stream, keyed: keyed, msg: client.Msg{Header: make(client.Header, 16)}}
@@ -54,6 +61,9 @@ func NewPublisher(config Config) (*Publisher, error) {
 // instance while its leader changes.
 func (p *Publisher) KeepsOrder() bool { return p.config.Atomic }
 
+// NameOf returns the subject.
+func (p *Publisher) NameOf(m *postrider.Message) string { return p.codec.Name(m) }
+
 // Close implements [postrider.Publisher].
 func (p *Publisher) Close() error {
 	p.sessions.Close()
@@ -67,26 +77,65 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 		return slices.Repeat([]error{postrider.Unavailable(err)}, len(msgs))
 	}
 	errs := make([]error, len(msgs))
-	failed := false
+	c := order{atomic: p.config.Atomic}
 	for begin, end := 0, 0; begin < len(msgs); begin = end {
 		for size := 0; end < len(msgs) && end-begin < maxBatch && size < maxBatchBytes; end++ {
 			size += len(msgs[end].Payload)
 		}
-		part := errs[begin:end]
+		part, which := c.admit(msgs[begin:end], errs[begin:end])
+		outcomes := make([]error, len(part))
 		switch {
-		case failed && p.config.Atomic:
-			copy(part, slices.Repeat([]error{postrider.Unavailable(postrider.ErrNotTried)}, len(part)))
+		case len(part) == 0:
 		case p.config.Atomic:
-			p.publishAtomic(ctx, s, msgs[begin:end], part)
+			p.publishAtomic(ctx, s, part, outcomes)
 		default:
-			p.publish(ctx, s, msgs[begin:end], part)
+			p.publish(ctx, s, part, outcomes)
 		}
-		failed = failed || slices.ContainsFunc(part, func(err error) bool { return err != nil })
+		for i, err := range outcomes {
+			c.note(&part[i], err)
+			errs[begin+which(i)] = err
+		}
 	}
-	if failed {
+	if c.failed {
 		return errs
 	}
 	return nil
+}
+
+// order keeps the order of keys over the parts of a call, if their parts are atomic: behind a message that has failed, none of
+// its key is sent, and none at all if it is not known that others would fare better.
+type order struct {
+	atomic, failed, stop bool
+	keys                 map[string]bool
+}
+
+// note takes the outcome of a message into account.
+func (o *order) note(m *postrider.Message, err error) {
+	if err == nil {
+		return
+	}
+	if o.keys == nil {
+		o.keys = make(map[string]bool)
+	}
+	o.failed, o.keys[m.OrderKey()] = true, true
+	scope := postrider.ScopeOf(err)
+	o.stop = o.stop || scope != postrider.ScopeMessage && scope != postrider.ScopeName && !errors.Is(err, postrider.ErrNotTried)
+}
+
+// admit returns what may be sent of a part, and where each message was in it. The others get their outcome.
+func (o *order) admit(msgs []postrider.Message, errs []error) (part []postrider.Message, which func(int) int) {
+	if !o.atomic || !o.failed {
+		return msgs, func(i int) int { return i }
+	}
+	var places []int
+	for i := range msgs {
+		if key := msgs[i].OrderKey(); o.stop || key != "" && o.keys[key] {
+			errs[i] = postrider.Unavailable(postrider.ErrNotTried)
+			continue
+		}
+		part, places = append(part, msgs[i]), append(places, i)
+	}
+	return part, func(i int) int { return places[i] }
 }
 
 // publish sends all messages, none waiting for another.
@@ -108,15 +157,28 @@ func (p *Publisher) publish(ctx context.Context, s *session, msgs []postrider.Me
 		s.send(m, waiter{call: c, index: i})
 	}
 	s.wait(ctx, c)
-	reasons := make(map[nobodyError]error)
+	s.explainAll(ctx, errs)
+}
+
+// explainAll puts the reason in the place of each nobodyError. It asks about all subjects at the same time: one that is missing
+// must not make the others wait.
+func (s *session) explainAll(ctx context.Context, errs []error) {
+	places := make(map[nobodyError][]int)
 	for i, err := range errs {
 		if nobody, ok := err.(nobodyError); ok { //nolint:errorlint // answers are not wrapped
-			if reasons[nobody] == nil {
-				reasons[nobody] = s.explain(ctx, string(nobody))
-			}
-			errs[i] = reasons[nobody]
+			places[nobody] = append(places[nobody], i)
 		}
 	}
+	var run sync.WaitGroup
+	for subject, indexes := range places {
+		run.Go(func() {
+			reason := s.explain(ctx, string(subject))
+			for _, i := range indexes {
+				errs[i] = reason
+			}
+		})
+	}
+	run.Wait()
 }
 
 // publishAtomic sends messages as one batch. If that is refused as a whole, they are sent one by one, which finds the
@@ -126,7 +188,8 @@ func (p *Publisher) publishAtomic(ctx context.Context, s *session, msgs []postri
 		err := p.sendBatch(ctx, s, msgs)
 		var answer *jetstream.APIError
 		var nobody nobodyError
-		if postrider.ClassOf(err) != postrider.ClassPermanent && !errors.As(err, &answer) && !errors.As(err, &nobody) {
+		about := postrider.ScopeOf(err)
+		if about != postrider.ScopeMessage && about != postrider.ScopeName && !errors.As(err, &answer) && !errors.As(err, &nobody) {
 			copy(errs, slices.Repeat([]error{err}, len(errs)))
 			return
 		}
@@ -170,11 +233,11 @@ func (s *session) explain(ctx context.Context, subject string) error {
 		stream, err := s.js.StreamNameBySubject(ctx, subject)
 		switch {
 		case err == nil:
-			return postrider.Unavailable(fmt.Errorf("nats: stream %s does not answer at the moment", stream))
+			return postrider.NameUnavailable(fmt.Errorf("nats: stream %s does not answer at the moment", stream))
 		case !errors.Is(err, jetstream.ErrStreamNotFound):
 			return postrider.Unavailable(fmt.Errorf("%w, and whether a stream has it is not known: %w", nobodyError(subject), err))
 		case asked == 2 || s.conn.ConnectedClusterName() == "":
-			return postrider.Permanent(fmt.Errorf("nats: no stream has the subject %q", subject))
+			return postrider.NameUnavailable(fmt.Errorf("nats: no stream has the subject %q", subject))
 		}
 		select {
 		case <-ctx.Done():

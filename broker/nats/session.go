@@ -103,7 +103,7 @@ func (s *session) refused(conn *client.Conn, _ *client.Subscription, err error) 
 		conn.Close() // no answers come any more
 		return
 	}
-	s.abandon(func(w *waiter) bool { return w.subject == subject }, postrider.Permanent(err))
+	s.abandon(func(w *waiter) bool { return w.subject == subject }, postrider.NameUnavailable(err))
 }
 
 // abandon gives messages that wait an outcome.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/brokertest"
@@ -45,16 +47,52 @@ func runSuite(t *testing.T, atomically bool) {
 					URL: "nats://" + server, Name: name, Group: strings.ReplaceAll(group+"-"+name, ".", "_"), InFlight: limit,
 				})
 			},
-			Restart: func(t *testing.T) { need.Restart(t, service) },
+			Burying: func(t *testing.T, name, group, dead string) postrider.Consumer {
+				return consumer(t, nats.Config{
+					URL: "nats://" + server, Name: name, Group: strings.ReplaceAll(group+"-"+name, ".", "_"), Attempts: 2, DeadLetter: dead,
+				})
+			},
+			Plain: func(t *testing.T, name string, bodies ...string) {
+				js := admin(t, "nats://"+server)
+				for _, body := range bodies {
+					if _, err := js.Publish(t.Context(), name, []byte(body)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			},
+			Missing: func(t *testing.T) (string, func()) {
+				name := fmt.Sprintf("missing.%d.%d", time.Now().UnixNano(), names.Add(1))
+				return name, func() {
+					if atomically {
+						addSubject(t, "nats://"+server, one, name)
+					} else {
+						addStreamNamed(t, "nats://"+server, strings.ReplaceAll(name, ".", "_"), name)
+					}
+				}
+			},
+			Forbidden: func(*testing.T) (string, func()) { return "forbidden.subject", nil },
+			Restart:   func(t *testing.T) { need.Restart(t, service) },
 			Abilities: brokertest.Abilities{
+				NamesByType:    true,
 				MaxPayload:     3 << 19, // a server takes 1 MiB with the headers
-				Missing:        "missing.stream",
-				Forbidden:      "forbidden.subject",
+				NoName:         "a..b",
 				OneLineHeaders: true,
 				Dedup:          true,
 			},
 		}
-		if !atomically { // it makes no difference there
+		if !atomically { // it makes no difference there, or has one stream
+			harness.Full = func(t *testing.T) (string, func()) {
+				name := addStream(t, "nats://"+server, func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 1, jetstream.DiscardNew })
+				js := admin(t, "nats://"+server)
+				if _, err := js.Publish(t.Context(), name, nil); err != nil {
+					t.Fatal(err)
+				}
+				return name, func() {
+					if _, err := js.UpdateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name}}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
 			harness.Member = func(t *testing.T, name, group string, limit int) postrider.Consumer {
 				return consumer(t, nats.Config{
 					URL: "nats://" + server, Name: name, Group: strings.ReplaceAll(group+"-"+name, ".", "_"), InFlight: limit,

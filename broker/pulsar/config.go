@@ -52,8 +52,13 @@ type Config struct {
 	// SubscriptionType is "failover", "exclusive", "key_shared" or "shared". Defaults to "failover": one consumer at a
 	// time for each partition, and order is kept. With "shared" it is not.
 	SubscriptionType string `option:"subscription_type" default:"failover" values:"failover,exclusive,key_shared,shared" doc:"How consumers of a group share messages; shared keeps no order."`
-	// InFlight is how many messages are handled at a time, and how many are fetched ahead. Defaults to 64.
-	InFlight int `option:"in_flight" default:"64"`
+	// InFlight is how many messages are handled at a time, and how many are fetched ahead. Defaults to 64. MaxWaiting is how
+	// many may wait for their next attempt, or behind another one of their key. Defaults to 1000. After Attempts failures, by
+	// default 10, a message goes to the topic DeadLetter, if there is one.
+	InFlight   int    `option:"in_flight" default:"64"`
+	MaxWaiting int    `option:"max_waiting" default:"1000"`
+	Attempts   int    `option:"attempts" default:"10"`
+	DeadLetter string `option:"dead_letter"`
 }
 
 // prepare sets the defaults, reports all mistakes, and returns the codec.

@@ -3,6 +3,7 @@ package pulsar
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/intake"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/wire"
 )
 
@@ -20,9 +22,12 @@ var subscriptionTypes = map[string]apache.SubscriptionType{
 
 // Consumer receives the messages of a topic through a subscription.
 type Consumer struct {
+	intake.Counters
+
 	cfg    Config
 	topic  string
 	codec  *wire.Codec
+	dead   intake.DeadLetters
 	client apache.Client
 	run    sync.WaitGroup
 }
@@ -34,13 +39,20 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 	if err = errors.Join(err, topicErr); err != nil {
 		return nil, err
 	}
+	dead, err := intake.OpenDeadLetters(cfg.DeadLetter, cfg.Name, cfg, NewPublisher)
+	if err != nil {
+		return nil, prefix(err)
+	}
 	client, err := cfg.open()
-	return &Consumer{cfg: cfg, topic: topic, codec: codec, client: client}, err
+	return &Consumer{cfg: cfg, topic: topic, codec: codec, dead: dead, client: client}, err
 }
 
 // Consume hands messages to handle until ctx ends. Whatever keeps it from subscribing is logged and tried again.
 func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error {
-	in := intake.Open(ctx, handle, intake.Config{Limit: c.cfg.InFlight, Logger: c.cfg.Logger})
+	in := intake.Open(ctx, handle, intake.Config{
+		Limit: c.cfg.InFlight, Waiting: c.cfg.MaxWaiting, Retry: retry.Policy{Attempts: c.cfg.Attempts}, DeadLetters: c.dead,
+		Counters: &c.Counters, Logger: c.cfg.Logger,
+	})
 	ended := make(chan struct{})
 	c.run.Go(func() {
 		defer close(ended)
@@ -68,7 +80,7 @@ func (c *Consumer) receive(ctx context.Context, in *intake.Intake, working func(
 	working()
 	for {
 		m, err := subscription.Receive(connected)
-		if err != nil || !in.Accept(c.decode(m), func() { _ = subscription.Ack(m) }) {
+		if err != nil || !in.Accept(intake.Delivery{Message: c.decode(m), Done: func() { _ = subscription.Ack(m) }}) {
 			break
 		}
 	}
@@ -98,11 +110,17 @@ func (c *Consumer) subscribe(lost func()) (apache.Consumer, error) {
 	return subscription, prefix(err)
 }
 
+// placeOf says where a message stands. Those of a batch share everything but the index, which String leaves out.
+func placeOf(id apache.MessageID) string {
+	return fmt.Sprintf("%d/%d/%d/%d", id.PartitionIdx(), id.LedgerID(), id.EntryID(), id.BatchIdx())
+}
+
 // decode reads a message. One that claims to be a CloudEvent and is none is handed over as it is, with its properties as
 // headers: the handler decides.
 func (c *Consumer) decode(received apache.Message) postrider.Message {
 	properties := received.Properties()
-	p := wire.Packet{Name: c.cfg.Name, Key: received.Key(), Body: received.Payload(), ContentType: properties[contentType]}
+	p := wire.Packet{Name: c.cfg.Name, Key: received.Key(), Body: received.Payload(), ContentType: properties[contentType],
+		Place: placeOf(received.ID())}
 	for name, value := range properties {
 		if name != contentType {
 			p.Headers = append(p.Headers, wire.Header{Name: name, Value: value})
@@ -121,5 +139,5 @@ func (c *Consumer) decode(received apache.Message) postrider.Message {
 func (c *Consumer) Close() error {
 	c.run.Wait()
 	c.client.Close()
-	return nil
+	return c.dead.Close()
 }

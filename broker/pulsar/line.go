@@ -142,15 +142,18 @@ func topicName(name, namespace string) (string, error) {
 	return "persistent://" + parts[1] + parts[2], nil
 }
 
-// refusal matches the broker's words for what a topic will never accept. Text is all that the client gives: the name of
-// the broker's error, alone or behind "server error: ".
-var refusal = regexp.MustCompile(`(?:^|server error: )(?:TopicNotFound|AuthorizationError|InvalidTopicName|` +
-	`TopicTerminatedError|NotAllowedError|IncompatibleSchema|UnsupportedVersionError)`)
+// refusal matches the broker's words for what a topic does not accept, whoever asks. Text is all that the client gives: the
+// name of the broker's error, alone or behind "server error: ".
+var refusal = regexp.MustCompile(`(?:^|server error: )(?:TopicNotFound|AuthorizationError|TopicTerminatedError|NotAllowedError|` +
+	`IncompatibleSchema|ProducerBlockedQuotaExceeded|ProducerBusy|ProducerFenced|PersistenceError|ServiceNotReady)`)
 
 // openError classifies why a topic could not be opened: nothing was sent.
 func openError(err error) error {
-	if refusal.MatchString(err.Error()) {
-		return postrider.Permanent(err)
+	switch text := err.Error(); {
+	case strings.HasPrefix(text, "InvalidTopicName"), strings.Contains(text, "server error: InvalidTopicName"):
+		return postrider.Permanent(err) // there will never be such a topic
+	case refusal.MatchString(text):
+		return postrider.NameUnavailable(err)
 	}
 	return postrider.Unavailable(err)
 }

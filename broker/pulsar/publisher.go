@@ -20,6 +20,12 @@ const (
 	contentType = "content-type"
 )
 
+var (
+	_ postrider.OrderKeeper = (*Publisher)(nil)
+	_ postrider.Inspector   = (*Publisher)(nil)
+	_ postrider.Namer       = (*Publisher)(nil)
+)
+
 // Publisher sends messages to Pulsar, each to the topic with its name.
 type Publisher struct {
 	cfg    Config
@@ -44,6 +50,15 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 // KeepsOrder is true. Messages of a key go through one queue, to one partition; that queue has an end with everything
 // behind a failure, or the failure was found before anything behind it was sent.
 func (p *Publisher) KeepsOrder() bool { return true }
+
+// NameOf returns the topic, with tenant and namespace if the name is one of a topic.
+func (p *Publisher) NameOf(m *postrider.Message) string {
+	name := p.codec.Name(m)
+	if topic, err := topicName(name, p.cfg.Namespace); err == nil {
+		return topic
+	}
+	return name
+}
 
 // Publish sends the messages and waits for the broker's answers. When ctx ends before, the producers that were used are
 // closed, and whatever else was in flight on them is unknown as well.

@@ -96,8 +96,8 @@ func TestNothingBehindAFailureElsewhere(t *testing.T) {
 	if len(errs) != 5 || errs[0] != nil || errs[3] != nil {
 		t.Fatalf("got %v", errs)
 	}
-	if postrider.ClassOf(errs[1]) != postrider.ClassPermanent || postrider.ClassOf(errs[4]) != postrider.ClassPermanent {
-		t.Errorf("not permanent: %v, %v", errs[1], errs[4])
+	if postrider.ScopeOf(errs[1]) != postrider.ScopeName || postrider.ScopeOf(errs[4]) != postrider.ScopeMessage {
+		t.Errorf("got %v and %v", errs[1], errs[4])
 	}
 	if !errors.Is(errs[2], postrider.ErrNotTried) {
 		t.Errorf("got %v behind a failure", errs[2])

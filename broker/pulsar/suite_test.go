@@ -1,11 +1,15 @@
 package pulsar
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	apache "github.com/apache/pulsar-client-go/pulsar"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
@@ -39,6 +43,25 @@ func createTopic(t testing.TB) string {
 	return name
 }
 
+// administer asks the broker's HTTP interface for something.
+func administer(t testing.TB, method, path, body string) {
+	t.Helper()
+	address := need.Env(t, "POSTRIDER_TEST_PULSAR_HTTP", "pulsar") + "/admin/v2/" + path
+	req, err := http.NewRequestWithContext(context.Background(), method, address, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode/100 != 2 {
+		t.Errorf("%s %s: %s", method, path, answer.Status)
+	}
+}
+
 func TestSuite(t *testing.T) {
 	const service = "pulsar@crash"
 	if need.IsLong() {
@@ -64,12 +87,59 @@ func TestSuite(t *testing.T) {
 				}
 				return p
 			},
+			Plain: func(t *testing.T, name string, bodies ...string) {
+				client, err := apache.NewClient(apache.ClientOptions{URL: need.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer client.Close()
+				producer, err := client.CreateProducer(apache.ProducerOptions{Topic: name})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer producer.Close()
+				for _, body := range bodies { // as one batch
+					producer.SendAsync(t.Context(), &apache.ProducerMessage{Payload: []byte(body)},
+						func(_ apache.MessageID, _ *apache.ProducerMessage, err error) {
+							if err != nil {
+								t.Error(err)
+							}
+						})
+				}
+				if err := producer.FlushWithCtx(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			},
+			Missing: func(t *testing.T) (string, func()) {
+				namespace := fmt.Sprintf("test-%d-%d", os.Getpid(), names.Add(1))
+				return "public/" + namespace + "/x", func() {
+					administer(t, http.MethodPut, "namespaces/public/"+namespace, "{}")
+					t.Cleanup(func() {
+						administer(t, http.MethodDelete, "persistent/public/"+namespace+"/x?force=true", "")
+						administer(t, http.MethodDelete, "namespaces/public/"+namespace, "")
+					})
+				}
+			},
+			// A topic that was ended accepts nothing until it is made anew.
+			Full: func(t *testing.T) (string, func()) {
+				name := createTopic(t)
+				administer(t, http.MethodPost, "persistent/public/default/"+name+"/terminate", "")
+				return name, func() { administer(t, http.MethodDelete, "persistent/public/default/"+name+"?force=true", "") }
+			},
 			Consumer: subscribe,
 			Member:   subscribe,
-			Restart:  func(t *testing.T) { need.Restart(t, service) },
+			Burying: func(t *testing.T, name, group, dead string) postrider.Consumer {
+				d, s := settings(t, "", map[string]string{"name": name, "group": group, "attempts": "2", "dead_letter": dead})
+				c, err := d.Subscribe(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c
+			},
+			Restart: func(t *testing.T) { need.Restart(t, service) },
 			Abilities: brokertest.Abilities{
 				MaxPayload:  6 << 20,
-				Missing:     "persistent://no-such/tenant/x",
+				NoName:      "a/b",
 				SlowRestart: true, // half a minute
 			},
 		}

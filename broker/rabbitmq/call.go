@@ -21,6 +21,8 @@ type call struct {
 	errs   []error
 	routes map[string]string // of the last message sent, by key
 	broken map[string]bool   // keys of which a message has failed
+
+	forbidden map[string]error // routes that the server closes channels for: they are not tried again in this call
 }
 
 func (c *call) settle(i int, err error) {
@@ -42,6 +44,9 @@ func (c *call) run(ctx context.Context, l *link, from, to int) error {
 	}
 	defer l.put(one)
 	for i := from; i < to && err == nil && !one.ch.IsClosed(); i++ {
+		if c.errs[i] == nil {
+			continue // confirmed
+		}
 		if err = ctx.Err(); err == nil && l.blocked.Load() {
 			err = errBlocked
 		}
@@ -71,12 +76,32 @@ func (c *call) send(ctx context.Context, one *lane, i int) error {
 			return nil
 		}
 	}
+	if err := c.forbidden[route]; err != nil {
+		c.settle(i, err)
+		return nil
+	}
 	return one.send(i, route, out)
 }
 
+// deliver sends all messages. A message that the server closes the channel for is found and left out, and what is behind it
+// goes on all at once.
+func (c *call) deliver(ctx context.Context, l *link) error {
+	for from := 0; from < len(c.msgs); {
+		err := c.run(ctx, l, from, len(c.msgs))
+		if exception(err) == nil {
+			return err
+		}
+		if from, err = c.hunt(ctx, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // hunt finds the message that the server closed the channel for: it sends those of unknown fate once more, one at a
-// time. Some of them then arrive twice, as they would have if the relay had sent them again.
-func (c *call) hunt(ctx context.Context, l *link) error {
+// time. Some of them then arrive twice, as they would have if the relay had sent them again. It returns the index behind
+// that message.
+func (c *call) hunt(ctx context.Context, l *link) (next int, err error) {
 	c.broken = nil
 	for i, was := range c.errs {
 		if !errors.Is(was, errUnsent) && !errors.Is(was, errLost) {
@@ -85,49 +110,31 @@ func (c *call) hunt(ctx context.Context, l *link) error {
 		}
 		c.errs[i] = errUnsent
 		err := c.run(ctx, l, i, i+1)
-		if e := exception(err); e != nil && blames(e) {
-			c.settle(i, postrider.Permanent(e))
-		} else if e != nil { // alone on its channel, and not accepted, as will be none behind it
+		switch e := exception(err); {
+		case e != nil && e.Code == amqp.AccessRefused && strings.Contains(e.Reason, "access to topic '"):
+			route := l.p.NameOf(&c.msgs[i])
+			c.forbidden[route] = postrider.NameUnavailable(e)
+			c.settle(i, c.forbidden[route])
+			return i + 1, nil
+		case e != nil && (e.Code == amqp.NotFound || e.Code == amqp.AccessRefused):
+			// The exchange itself: it accepts this message no more than those behind it.
 			for j := i; j < len(c.errs); j++ {
 				if errors.Is(c.errs[j], errLost) {
 					c.errs[j] = errUnsent
 				}
 			}
-			return err
-		} else if err != nil {
+			return 0, err
+		case e != nil:
+			c.settle(i, postrider.Permanent(e))
+			return i + 1, nil
+		case err != nil:
 			if errors.Is(c.errs[i], errUnsent) {
 				c.errs[i] = was
 			}
-			return err
+			return 0, err
 		}
 	}
-	return nil
-}
-
-// blames reports whether an exception is about the message and not about the exchange, which concerns all messages.
-func blames(e *amqp.Error) bool {
-	return e.Code != amqp.NotFound && (e.Code != amqp.AccessRefused || strings.Contains(e.Reason, "access to topic '"))
-}
-
-// judge looks at what was returned by the default exchange, where the route is a queue's name: only a queue that does
-// not exist is a reason to refuse a message for good. One whose node is down will be back.
-func (c *call) judge(ctx context.Context, l *link) {
-	checked := make(map[string]error)
-	for i, err := range c.errs {
-		var u *unroutable
-		if !errors.As(err, &u) {
-			continue
-		}
-		if _, ok := checked[u.RoutingKey]; !ok && ctx.Err() == nil {
-			checked[u.RoutingKey] = l.checkQueue(u.RoutingKey)
-		}
-		// A queue whose node is down is not found either, with other words.
-		found := checked[u.RoutingKey]
-		if e := exception(found); e == nil || e.Code != amqp.NotFound || !strings.Contains(e.Reason, "no queue '") {
-			//nolint:errorlint // found may be nil, and is no exception against the message
-			c.errs[i] = postrider.Unavailable(fmt.Errorf("%w; asked for the queue, the server says: %v", u, found))
-		}
-	}
+	return len(c.errs), nil
 }
 
 // result says of what was not sent that it was for the given reason.

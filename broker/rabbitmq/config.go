@@ -33,8 +33,13 @@ type Config struct {
 	Source string `option:"source"`
 	// Name is the queue that a consumer receives from, which needs one.
 	Name string `option:"name"`
-	// InFlight is the largest number of messages that a consumer handles at a time, and its prefetch. Defaults to 64.
-	InFlight int `option:"in_flight" default:"64"`
+	// InFlight is the largest number of messages that a consumer handles at a time. Defaults to 64. MaxWaiting is the largest
+	// number that wait for their next attempt, or behind another one of their key. Defaults to 1000. Together they are the
+	// prefetch. After Attempts failures, by default 10, a message goes to the queue DeadLetter, if there is one.
+	InFlight   int    `option:"in_flight" default:"64"`
+	MaxWaiting int    `option:"max_waiting" default:"1000"`
+	Attempts   int    `option:"attempts" default:"10"`
+	DeadLetter string `option:"dead_letter"`
 	// TLS is used with amqps. Defaults to the system's authorities.
 	TLS *tls.Config
 	// Dial opens connections. Defaults to that of [net.Dialer].
@@ -52,7 +57,7 @@ func (c Config) complete() (Config, *wire.Codec, error) {
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{}).DialContext
 	}
-	codec, err := wire.NewCodec(c.Format, c.Source, wire.Dialect{Prefix: "cloudEvents_"})
+	codec, err := wire.NewCodec(c.Format, c.Source, wire.Dialect{Prefix: "cloudEvents_", ByType: c.Exchange != ""})
 	errs := append(broker.Negative(c), c.unread, err, checkShort("Exchange", c.Exchange), checkShort("Name", c.Name))
 	u, err := amqp.ParseURI(c.URL)
 	switch {
@@ -63,8 +68,8 @@ func (c Config) complete() (Config, *wire.Codec, error) {
 	case c.TLS != nil && c.TLS.InsecureSkipVerify:
 		errs = append(errs, errors.New("TLS has InsecureSkipVerify: servers are always verified"))
 	}
-	if c.InFlight > 65535 {
-		errs = append(errs, fmt.Errorf("InFlight is %d: a prefetch is at most 65535", c.InFlight))
+	if c.InFlight+c.MaxWaiting > 65535 {
+		errs = append(errs, fmt.Errorf("InFlight is %d and MaxWaiting %d: together they are the prefetch, which is at most 65535", c.InFlight, c.MaxWaiting))
 	}
 	if err = errors.Join(errs...); err != nil {
 		err = fmt.Errorf("rabbitmq: %w", err)

@@ -3,11 +3,13 @@ package rabbitmq
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/intake"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/wire"
 )
 
@@ -16,8 +18,11 @@ import (
 // A message that claims to be a CloudEvent and is none is handed over as it came, its type being the queue's name, and
 // an error is logged: RabbitMQ would drop a rejected message unless the queue has a dead letter exchange.
 type Consumer struct {
+	intake.Counters
+
 	cfg   Config
 	codec *wire.Codec
+	dead  intake.DeadLetters
 }
 
 // NewConsumer returns a consumer of the queue Config.Name. It does not connect: errors are about the configuration.
@@ -29,7 +34,11 @@ func NewConsumer(c Config) (*Consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Consumer{c, codec}, nil
+	dead, err := intake.OpenDeadLetters(c.DeadLetter, c.Name, c, NewPublisher)
+	if err != nil {
+		return nil, fmt.Errorf("rabbitmq: %w", err)
+	}
+	return &Consumer{cfg: c, codec: codec, dead: dead}, nil
 }
 
 // Consume implements [postrider.Consumer]. A queue that does not exist is waited for.
@@ -52,7 +61,7 @@ func (c *Consumer) receive(ctx context.Context, handle postrider.Handler, workin
 	var deliveries <-chan amqp.Delivery
 	ch, err := conn.Channel()
 	if err == nil {
-		err = ch.Qos(c.cfg.InFlight, 0, false)
+		err = ch.Qos(c.cfg.InFlight+c.cfg.MaxWaiting, 0, false) // what waits is not acknowledged: it must not keep others from coming
 	}
 	if err == nil {
 		deliveries, err = ch.Consume(c.cfg.Name, "", false, false, false, false, nil)
@@ -63,7 +72,10 @@ func (c *Consumer) receive(ctx context.Context, handle postrider.Handler, workin
 	}
 	working()
 	ctx, cancel := context.WithCancel(ctx)
-	in := intake.Open(ctx, handle, intake.Config{Limit: c.cfg.InFlight, Logger: c.cfg.Logger})
+	in := intake.Open(ctx, handle, intake.Config{
+		Limit: c.cfg.InFlight, Waiting: c.cfg.MaxWaiting, Retry: retry.Policy{Attempts: c.cfg.Attempts}, DeadLetters: c.dead,
+		Counters: &c.Counters, Logger: c.cfg.Logger,
+	})
 	defer in.Wait()
 	defer cancel()
 	for {
@@ -78,12 +90,12 @@ func (c *Consumer) receive(ctx context.Context, handle postrider.Handler, workin
 			if err != nil {
 				c.cfg.Logger.Error("rabbitmq: a message is handed over undecoded", "id", d.MessageId, "err", err)
 			}
-			in.Accept(m, func() {
+			in.Accept(intake.Delivery{Message: m, Done: func() {
 				_ = ch.Ack(d.DeliveryTag, false) // fails only with its channel: the message then comes again
-			})
+			}})
 		}
 	}
 }
 
-// Close does nothing: the connection ends with Consume.
-func (c *Consumer) Close() error { return nil }
+// Close closes the publisher of dead letters. Other connections end with Consume.
+func (c *Consumer) Close() error { return c.dead.Close() }

@@ -8,6 +8,6 @@
 //
 // A message's name is that of a queue or, with [Config.Exchange], a routing key. Messages are persistent and mandatory.
 // Confirmed means that every queue that the message was routed to has it: a classic queue on the disk of its node, a
-// quorum queue on the disks of most of its nodes. A message that no queue takes is refused, although RabbitMQ confirms
-// it too. Queues are not declared by publishing.
+// quorum queue on the disks of most of its nodes. A message that no queue takes counts as not accepted, although RabbitMQ
+// confirms it too. Queues are not declared by publishing.
 package rabbitmq

@@ -76,15 +76,17 @@ func TestForbiddenTopic(t *testing.T) {
 	user, url := newUser(t, "", ".*", "")
 	ctl(t, "set_topic_permissions", user, exchange, "^allowed", ".*")
 	p := publisher(t, func(c *rabbitmq.Config) { c.URL, c.Exchange = url, exchange })
-	msgs := make([]postrider.Message, 10)
-	want := make([]postrider.Class, len(msgs))
+	msgs := make([]postrider.Message, 200)
+	want := make([]postrider.Scope, len(msgs))
 	for i := range msgs {
 		msgs[i], want[i] = event(queue, fmt.Sprint(i)), -1
 		msgs[i].RoutingKey = "allowed.key"
+		if i%5 == 4 { // each would cost a channel
+			msgs[i].RoutingKey, want[i] = "forbidden."+fmt.Sprint(i%2), postrider.ScopeName
+		}
 	}
-	msgs[4].RoutingKey, want[4] = "forbidden.key", postrider.ClassPermanent
 	errs := p.Publish(t.Context(), msgs)
-	expectClasses(t, errs, want)
+	expectScopes(t, errs, want)
 	t.Log(errs[4])
 }
 
@@ -96,9 +98,9 @@ func TestExchangeNotUsable(t *testing.T) {
 	user, url := newUser(t, "", "^$", "")
 	p := publisher(t, func(c *rabbitmq.Config) { c.URL, c.Exchange = url, exchange })
 	msgs := []postrider.Message{event(queue, "a"), event(queue, "b"), event(queue, "a")}
-	all := []postrider.Class{postrider.ClassUnavailable, postrider.ClassUnavailable, postrider.ClassUnavailable}
+	all := []postrider.Scope{postrider.ScopeDestination, postrider.ScopeDestination, postrider.ScopeDestination}
 	errs := p.Publish(t.Context(), msgs)
-	if postrider.ClassOf(errs[0]) != postrider.ClassUnavailable || !strings.Contains(errs[0].Error(), "403") {
+	if postrider.ScopeOf(errs[0]) != postrider.ScopeDestination || !strings.Contains(errs[0].Error(), "403") {
 		t.Errorf("forbidden: got %v", errs[0])
 	}
 	for i, err := range errs {
@@ -113,7 +115,7 @@ func TestExchangeNotUsable(t *testing.T) {
 
 	missing := newName()
 	p = publisher(t, func(c *rabbitmq.Config) { c.Exchange = missing })
-	expectClasses(t, p.Publish(t.Context(), msgs), all)
+	expectScopes(t, p.Publish(t.Context(), msgs), all)
 	admin(t, func(ch *amqp.Channel) error {
 		if err := ch.ExchangeDeclare(missing, amqp.ExchangeFanout, true, false, false, false, nil); err != nil {
 			return err
@@ -129,7 +131,7 @@ func TestExchangeNotUsable(t *testing.T) {
 			t.Errorf("deleted: message %d: %v", i, err)
 		}
 	}
-	expectClasses(t, p.Publish(t.Context(), msgs), all)
+	expectScopes(t, p.Publish(t.Context(), msgs), all)
 }
 
 // TestFullQueue has a queue that rejects: that is no reason to give a message up.
@@ -148,9 +150,7 @@ func TestFullQueue(t *testing.T) {
 	for i := range 5 {
 		errs = append(errs, p.Publish(t.Context(), []postrider.Message{event(name, fmt.Sprint(i))})...)
 	}
-	if len(errs) != 3 || postrider.ClassOf(errs[0]) != postrider.ClassUnavailable {
-		t.Errorf("got %v, want 3 of 5 unavailable", errs)
-	}
+	expectScopes(t, errs, []postrider.Scope{postrider.ScopeName, postrider.ScopeName, postrider.ScopeName})
 }
 
 // TestRejectedIsNotConfirmed has a queue that takes some messages and rejects others between them: the client's
@@ -165,7 +165,7 @@ func TestRejectedIsNotConfirmed(t *testing.T) {
 	t.Cleanup(func() {
 		admin(t, func(ch *amqp.Channel) error { _, err := ch.QueueDelete(name, false, false, false); return err })
 	})
-	c, err := rabbitmq.NewConsumer(rabbitmq.Config{URL: address(t), Name: name, Logger: quiet()})
+	c, err := rabbitmq.NewConsumer(rabbitmq.Config{URL: address(t), Name: name, InFlight: 5, Logger: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,11 @@ func TestRejectedIsNotConfirmed(t *testing.T) {
 	var received sync.Map
 	var run sync.WaitGroup
 	run.Go(func() {
-		_ = c.Consume(ctx, func(_ context.Context, m postrider.Message) error { received.Store(m.ID, true); return nil })
+		_ = c.Consume(ctx, func(_ context.Context, m postrider.Message) error {
+			time.Sleep(time.Millisecond) // slower than the publisher, so that the queue is full again and again
+			received.Store(m.ID, true)
+			return nil
+		})
 	})
 	p := publisher(t, nil)
 	var confirmed []postrider.Message
@@ -187,7 +191,7 @@ func TestRejectedIsNotConfirmed(t *testing.T) {
 		for i := range msgs {
 			if errs == nil || errs[i] == nil {
 				confirmed = append(confirmed, msgs[i])
-			} else if rejected++; postrider.ClassOf(errs[i]) != postrider.ClassUnavailable {
+			} else if rejected++; postrider.ScopeOf(errs[i]) != postrider.ScopeName {
 				t.Fatalf("rejected: %v", errs[i])
 			}
 		}

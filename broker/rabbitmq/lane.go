@@ -27,7 +27,7 @@ var (
 type unroutable amqp.Return
 
 func (e *unroutable) Error() string {
-	return fmt.Sprintf("rabbitmq: no queue takes routing key %q: %s", e.RoutingKey, e.ReplyText)
+	return fmt.Sprintf("rabbitmq: no queue takes routing key %q (%s): it is missing, not bound, or its node is down", e.RoutingKey, e.ReplyText)
 }
 
 // flight is a message that was sent.
@@ -163,11 +163,11 @@ func (l *lane) fate(f *flight) error {
 	switch {
 	case errors.Is(l.dead, errStalled), errors.Is(l.dead, errConfused):
 	case f.back != nil:
-		return postrider.Permanent((*unroutable)(f.back))
+		return postrider.NameUnavailable((*unroutable)(f.back))
 	case f.acked:
 		return nil
 	case l.dead == nil:
-		return postrider.Unavailable(errNacked)
+		return postrider.NameUnavailable(errNacked)
 	}
 	return fmt.Errorf("%w: %w", errLost, l.dead)
 }

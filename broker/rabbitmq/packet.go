@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -13,15 +14,15 @@ import (
 // keyHeader carries the ordering key in formats that have no other place for it.
 const keyHeader = "postrider-key"
 
+// streamOffset is the header in which the server says where a message stands in a stream.
+const streamOffset = "x-stream-offset"
+
 // encode returns what to publish and its routing key, valid until the next call. An error says why the message can
 // never be sent: what the protocol has no room for would otherwise cost the channel, or the connection, of all.
 func (l *lane) encode(m *postrider.Message) (out amqp.Publishing, route string, err error) {
 	p, cfg := &l.packet, &l.link.p.cfg
 	l.link.p.codec.Encode(m, p)
-	route = p.Name
-	if cfg.Exchange != "" && m.RoutingKey != "" {
-		route = m.RoutingKey
-	}
+	route = l.link.p.NameOf(m)
 	if (cfg.Format == wire.Raw || cfg.Format == wire.Debezium) && p.Key != "" {
 		p.Headers = append(p.Headers, wire.Header{Name: keyHeader, Value: p.Key})
 	}
@@ -46,6 +47,9 @@ func (l *lane) encode(m *postrider.Message) (out amqp.Publishing, route string, 
 // decode never fails: what claims to be a CloudEvent and is none is handed over as it came, with the error saying so.
 func decode(codec *wire.Codec, queue string, d *amqp.Delivery) (postrider.Message, error) {
 	p := wire.Packet{Name: queue, ID: d.MessageId, ContentType: d.ContentType, Body: d.Body}
+	if offset, ok := d.Headers[streamOffset].(int64); ok { // a queue does not tell where a message stands
+		p.Place = strconv.FormatInt(offset, 10)
+	}
 	for name, value := range d.Headers {
 		text := fmt.Sprint(value) // another sender's may be no text
 		if name == keyHeader {

@@ -12,6 +12,12 @@ import (
 	"github.com/postrider/postrider/wire"
 )
 
+var (
+	_ postrider.OrderKeeper = (*Publisher)(nil)
+	_ postrider.Inspector   = (*Publisher)(nil)
+	_ postrider.Namer       = (*Publisher)(nil)
+)
+
 // Publisher sends messages to RabbitMQ. It connects when it is first used, and again after each outage.
 type Publisher struct {
 	cfg    Config
@@ -33,6 +39,14 @@ func NewPublisher(c Config) (*Publisher, error) {
 // KeepsOrder is what Config.Pipeline says.
 func (p *Publisher) KeepsOrder() bool { return p.cfg.Pipeline }
 
+// NameOf returns the routing key, which is a queue's name unless there is an exchange.
+func (p *Publisher) NameOf(m *postrider.Message) string {
+	if p.cfg.Exchange != "" && m.RoutingKey != "" {
+		return m.RoutingKey
+	}
+	return p.codec.Name(m)
+}
+
 // Close ends the connection. A server that does not answer is not waited for.
 func (p *Publisher) Close() error {
 	p.keeper.Close()
@@ -45,17 +59,12 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 	if len(msgs) == 0 {
 		return nil
 	}
-	c := &call{msgs: msgs, errs: slices.Repeat([]error{errUnsent}, len(msgs)), routes: make(map[string]string, len(msgs))}
+	c := &call{msgs: msgs, errs: slices.Repeat([]error{errUnsent}, len(msgs)), routes: make(map[string]string, len(msgs)),
+		forbidden: make(map[string]error)}
 	l, err := p.keeper.Get(ctx)
 	if err == nil {
 		defer l.guard(ctx)()
-		err = c.run(ctx, l, 0, len(msgs))
-		if exception(err) != nil {
-			err = c.hunt(ctx, l)
-		}
-		if p.cfg.Exchange == "" {
-			c.judge(ctx, l)
-		}
+		err = c.deliver(ctx, l)
 	}
 	return c.result(err)
 }

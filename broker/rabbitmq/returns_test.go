@@ -1,6 +1,7 @@
 package rabbitmq_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -52,13 +53,13 @@ func TestReturnsAreSeenBeforeConfirms(t *testing.T) {
 					if errs != nil {
 						err = errs[i]
 					}
-					unroutable, class := msgs[i].Topic != name, postrider.ClassOf(err)
+					unroutable := msgs[i].Topic != name
 					switch {
 					case unroutable && err == nil:
 						wronglyConfirmed.Add(1)
-					case unroutable && class == postrider.ClassPermanent:
+					case unroutable && postrider.ScopeOf(err) == postrider.ScopeName:
 						refused.Add(1)
-					case !unroutable && class == postrider.ClassPermanent:
+					case !unroutable && postrider.ScopeOf(err) == postrider.ScopeName:
 						wronglyRefused.Add(1)
 					case err != nil:
 						failed.Add(1)
@@ -90,8 +91,12 @@ func TestNothingBehindAReturn(t *testing.T) {
 	msgs := []postrider.Message{
 		event(name, "a"), event("test-missing", "a"), event(name, "b"), event(name, "a"), event("test-missing", "b"), event(name, "b"),
 	}
-	want := []postrider.Class{-1, postrider.ClassPermanent, -1, postrider.ClassUnavailable, postrider.ClassPermanent, postrider.ClassUnavailable}
-	expectClasses(t, p.Publish(t.Context(), msgs), want)
+	want := []postrider.Scope{-1, postrider.ScopeName, -1, postrider.ScopeDestination, postrider.ScopeName, postrider.ScopeDestination}
+	errs := p.Publish(t.Context(), msgs)
+	expectScopes(t, errs, want)
+	if !errors.Is(errs[3], postrider.ErrNotTried) || !errors.Is(errs[5], postrider.ErrNotTried) {
+		t.Errorf("behind a failure: got %v and %v", errs[3], errs[5])
+	}
 }
 
 // expectClasses compares errors with classes, -1 being nil.
@@ -103,6 +108,19 @@ func expectClasses(t *testing.T, errs []error, want []postrider.Class) {
 	for i, class := range want {
 		if (errs[i] == nil) != (class == -1) || errs[i] != nil && postrider.ClassOf(errs[i]) != class {
 			t.Errorf("message %d: %v error %v, want %v", i, postrider.ClassOf(errs[i]), errs[i], class)
+		}
+	}
+}
+
+// expectScopes compares errors with scopes, -1 being nil.
+func expectScopes(t *testing.T, errs []error, want []postrider.Scope) {
+	t.Helper()
+	if len(errs) != len(want) {
+		t.Fatalf("got %d errors %v, want %d", len(errs), errs, len(want))
+	}
+	for i, scope := range want {
+		if (errs[i] == nil) != (scope == -1) || errs[i] != nil && postrider.ScopeOf(errs[i]) != scope {
+			t.Errorf("message %d: error %v with scope %v, want %v", i, errs[i], postrider.ScopeOf(errs[i]), scope)
 		}
 	}
 }
@@ -125,7 +143,7 @@ func TestQueueOfANodeThatIsDown(t *testing.T) {
 	})
 	t.Cleanup(back)
 	errs := p.Publish(t.Context(), msgs)
-	expectClasses(t, errs, []postrider.Class{postrider.ClassUnavailable})
+	expectScopes(t, errs, []postrider.Scope{postrider.ScopeName})
 	t.Log(errs[0])
 	back()
 	if errs := p.Publish(t.Context(), msgs); errs != nil {

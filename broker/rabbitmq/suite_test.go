@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os/exec"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -57,12 +58,33 @@ func publisher(t testing.TB, change func(*rabbitmq.Config)) *rabbitmq.Publisher 
 
 var lastName atomic.Int64
 
+// full makes a queue that takes no more, until the returned function is called.
+func full(t *testing.T) (name string, end func()) {
+	t.Helper()
+	name = newName()
+	admin(t, func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclare(name, true, false, false, false, amqp.Table{"x-max-length": 0, "x-overflow": "reject-publish"})
+		return err
+	})
+	remove := func() {
+		admin(t, func(ch *amqp.Channel) error { _, err := ch.QueueDelete(name, false, false, false); return err })
+	}
+	t.Cleanup(remove)
+	return name, func() { remove(); create(t, name, nil) }
+}
+
 func newName() string { return fmt.Sprintf("test-%d-%d", time.Now().UnixMilli(), lastName.Add(1)) }
 
 // newQueue creates a queue as the driver does, with some options, and deletes it in the end.
 func newQueue(t testing.TB, values map[string]string) string {
 	t.Helper()
 	name := newName()
+	create(t, name, values)
+	return name
+}
+
+func create(t testing.TB, name string, values map[string]string) {
+	t.Helper()
 	d, err := broker.Lookup("rabbitmq")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +95,6 @@ func newQueue(t testing.TB, values map[string]string) string {
 	t.Cleanup(func() {
 		admin(t, func(ch *amqp.Channel) error { _, err := ch.QueueDelete(name, false, false, false); return err })
 	})
-	return name
 }
 
 // admin does something with the plain client.
@@ -103,9 +124,23 @@ func ctl(t testing.TB, args ...string) string {
 	return string(out)
 }
 
+// suite runs the suite with the default exchange and one message of a key at a time, or with another exchange and a publisher
+// that keeps order.
 func suite(t *testing.T, pipeline bool) {
 	const service = "rabbitmq@crash"
 	need.Own(t, service)
+	exchange, login := "", address(t)
+	if pipeline {
+		exchange = newName()
+		admin(t, func(ch *amqp.Channel) error {
+			return ch.ExchangeDeclare(exchange, amqp.ExchangeTopic, true, false, false, false, nil)
+		})
+		t.Cleanup(func() { admin(t, func(ch *amqp.Channel) error { return ch.ExchangeDelete(exchange, false, false) }) })
+		var user string
+		user, login = newUser(t, "", ".*", "")
+		ctl(t, "set_topic_permissions", user, exchange, "^test-", "")
+	}
+	values := map[string]string{"exchange": exchange}
 	consume := func(t *testing.T, name, _ string, limit int) postrider.Consumer {
 		c, err := rabbitmq.NewConsumer(rabbitmq.Config{URL: address(t), Name: name, InFlight: limit, Logger: quiet()})
 		if err != nil {
@@ -116,23 +151,48 @@ func suite(t *testing.T, pipeline bool) {
 	brokertest.Run(t, func(t *testing.T) brokertest.Harness {
 		h := brokertest.Harness{
 			Server: server(t),
-			Create: func(t *testing.T) string { return newQueue(t, nil) },
+			Create: func(t *testing.T) string { return newQueue(t, values) },
 			Publisher: func(t *testing.T, address string) postrider.Publisher {
 				return publisher(t, func(c *rabbitmq.Config) {
-					c.Dial, c.Pipeline = through(address), pipeline
+					c.URL, c.Dial, c.Exchange, c.Pipeline = login, through(address), exchange, pipeline
 				})
 			},
 			Consumer: consume,
 			Member:   consume,
+			Burying: func(t *testing.T, name, _, dead string) postrider.Consumer {
+				c, err := rabbitmq.NewConsumer(rabbitmq.Config{URL: address(t), Name: name, Attempts: 2, DeadLetter: dead, Logger: quiet()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c
+			},
+			Missing: func(t *testing.T) (string, func()) {
+				name := newName()
+				return name, func() { create(t, name, values) }
+			},
 			Restart: func(t *testing.T) {
 				// The server keeps new definitions of queues in memory for some seconds, and a test's queue is new.
 				ctl(t, "eval", "mnesia:sync_log().")
 				need.Restart(t, service)
 			},
-			Abilities: brokertest.Abilities{MaxPayload: maxBytes + 2, Missing: "test-missing"},
+			Plain: func(t *testing.T, name string, bodies ...string) {
+				for _, body := range bodies {
+					admin(t, func(ch *amqp.Channel) error {
+						return ch.PublishWithContext(t.Context(), "", name, false, false, amqp.Publishing{Body: []byte(body)})
+					})
+				}
+			},
+			Abilities: brokertest.Abilities{MaxPayload: maxBytes + 2, NoName: strings.Repeat("x", 256), NamesByType: exchange != "", NoPlace: true},
 		}
 		if pipeline {
+			h.Forbidden = func(t *testing.T) (string, func()) {
+				name := "forbidden-" + newName()
+				create(t, name, values)
+				return name, nil
+			}
 			h.Restart = nil // it makes no difference there, and takes long
+		} else {
+			h.Full = full
 		}
 		return h
 	})
@@ -142,7 +202,7 @@ func TestSuite(t *testing.T) {
 	suite(t, false)
 }
 
-// TestSuitePipeline is the suite with a publisher that keeps order.
+// TestSuitePipeline is the suite with an exchange, and a publisher that keeps order.
 func TestSuitePipeline(t *testing.T) {
 	suite(t, true)
 }

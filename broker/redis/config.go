@@ -42,11 +42,14 @@ type Config struct {
 	// are made if they are not there; a new group begins with the oldest entry. Member defaults to the host's name and
 	// something random. A process that starts again under the same one gets at once what it had not finished; two at the
 	// same time must not share one.
-	Name      string        `option:"name"`
-	Group     string        `option:"group" default:"postrider"`
-	InFlight  int           `option:"in_flight" default:"64"`
-	Member    string        `option:"consumer" doc:"The consumer's own name in its group."`
-	ClaimIdle time.Duration `option:"claim_idle" default:"1m" doc:"After what silence another member's messages are taken over."`
+	Name       string        `option:"name"`
+	Group      string        `option:"group" default:"postrider"`
+	InFlight   int           `option:"in_flight" default:"64"`
+	MaxWaiting int           `option:"max_waiting" default:"1000"`
+	Attempts   int           `option:"attempts" default:"10"`
+	DeadLetter string        `option:"dead_letter"`
+	Member     string        `option:"consumer" doc:"The consumer's own name in its group."`
+	ClaimIdle  time.Duration `option:"claim_idle" default:"1m" doc:"After what silence another member's messages are taken over."`
 }
 
 // prepare sets the defaults and reports all mistakes, those of the caller among them.

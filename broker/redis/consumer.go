@@ -12,6 +12,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/intake"
 	"github.com/postrider/postrider/broker/redis/server"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/wire"
 )
 
@@ -20,8 +21,11 @@ var _ postrider.Consumer = (*Consumer)(nil)
 // Consumer receives the entries of a stream as a member of a consumer group. Members of one group share the entries:
 // with more than one, the order per key only holds within each.
 type Consumer struct {
+	intake.Counters
+
 	cfg     Config
 	codec   *wire.Codec
+	dead    intake.DeadLetters
 	options *redis.Options
 	one     sync.Mutex // Consume at a time
 }
@@ -36,12 +40,16 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 	if err != nil {
 		return nil, err
 	}
+	dead, err := intake.OpenDeadLetters(cfg.DeadLetter, cfg.Name, cfg, NewPublisher)
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
 	options.PoolSize = 8
-	return &Consumer{cfg: cfg, codec: codec, options: options}, nil
+	return &Consumer{cfg: cfg, codec: codec, dead: dead, options: options}, nil
 }
 
-// Close does nothing: connections last as long as Consume.
-func (c *Consumer) Close() error { return nil }
+// Close closes the publisher of dead letters. Other connections last as long as Consume.
+func (c *Consumer) Close() error { return c.dead.Close() }
 
 // Consume implements [postrider.Consumer]. An entry that claims to be a CloudEvent and is none is handed over as it is:
 // its fields as headers, and an error in the log.
@@ -49,7 +57,10 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 	c.one.Lock()
 	defer c.one.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
-	in := intake.Open(ctx, handle, intake.Config{Limit: c.cfg.InFlight, Logger: c.cfg.Logger})
+	in := intake.Open(ctx, handle, intake.Config{
+		Limit: c.cfg.InFlight, Waiting: c.cfg.MaxWaiting, Retry: retry.Policy{Attempts: c.cfg.Attempts}, DeadLetters: c.dead,
+		Counters: &c.Counters, Logger: c.cfg.Logger,
+	})
 	held := newHeld(&c.cfg, c.options)
 	var fatal error
 	first := true
@@ -87,7 +98,7 @@ func (c *Consumer) receive(ctx context.Context, in *intake.Intake, held *held, f
 	}
 	var claimed time.Time
 	for from, claim := "0", "0-0"; ; {
-		free := held.waitFree(ctx)
+		free := in.Free()
 		if free == 0 {
 			return ctx.Err()
 		}
@@ -128,7 +139,7 @@ func (c *Consumer) read(ctx context.Context, client *redis.Client, from string, 
 	return streams[0].Messages, err
 }
 
-// accept hands entries to the intake, unless they are there already. At the end it only takes note of them, so that they
+// accept hands entries to the intake, when there is room, unless they are there already. At the end it only takes note of them, so that they
 // are freed.
 func (c *Consumer) accept(in *intake.Intake, held *held, entries []redis.XMessage) {
 	for _, entry := range entries {
@@ -140,12 +151,12 @@ func (c *Consumer) accept(in *intake.Intake, held *held, entries []redis.XMessag
 			held.done(entry.ID)
 			continue
 		}
-		_ = in.Accept(c.message(entry), func() { held.done(entry.ID) })
+		_ = in.Accept(intake.Delivery{Message: c.message(entry), Done: func() { held.done(entry.ID) }})
 	}
 }
 
 func (c *Consumer) message(entry redis.XMessage) postrider.Message {
-	p := packet(c.cfg.Name, entry.Values)
+	p := packet(c.cfg.Name, entry.ID, entry.Values)
 	m, err := c.codec.Decode(&p)
 	if err != nil {
 		c.cfg.Logger.Error("redis: an entry cannot be decoded", "stream", c.cfg.Name, "entry", entry.ID, "err", err)

@@ -39,8 +39,8 @@ func appendEntry(out []byte, p *wire.Packet) []byte {
 }
 
 // packet reads an entry, whoever wrote it.
-func packet(stream string, fields map[string]any) wire.Packet {
-	p := wire.Packet{Name: stream}
+func packet(stream, id string, fields map[string]any) wire.Packet {
+	p := wire.Packet{Name: stream, Place: id}
 	for name, v := range fields {
 		value, _ := v.(string)
 		switch name {

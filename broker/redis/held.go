@@ -21,14 +21,13 @@ type held struct {
 
 	mu      sync.Mutex
 	entries map[string]bool
-	freed   chan struct{} // holds an element when an entry was let go
 	ended   chan struct{}
 	run     sync.WaitGroup
 }
 
 func newHeld(cfg *Config, options *redis.Options) *held {
 	h := &held{cfg: cfg, client: redis.NewClient(options), entries: make(map[string]bool)}
-	h.freed, h.ended = make(chan struct{}, 1), make(chan struct{})
+	h.ended = make(chan struct{})
 	h.run.Go(h.keep)
 	return h
 }
@@ -51,27 +50,6 @@ func (h *held) done(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.entries, id)
-	select {
-	case h.freed <- struct{}{}:
-	default:
-	}
-}
-
-// waitFree waits for room and returns how many entries may be asked for.
-func (h *held) waitFree(ctx context.Context) int {
-	for ctx.Err() == nil {
-		h.mu.Lock()
-		free := h.cfg.InFlight - len(h.entries)
-		h.mu.Unlock()
-		if free > 0 {
-			return free
-		}
-		select {
-		case <-h.freed:
-		case <-ctx.Done():
-		}
-	}
-	return 0
 }
 
 // keep keeps entries alive until the end.

@@ -10,17 +10,20 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/redis/server"
+	"github.com/postrider/postrider/wire"
 )
 
 var (
 	_ postrider.Publisher   = (*Publisher)(nil)
 	_ postrider.OrderKeeper = (*Publisher)(nil)
 	_ postrider.Inspector   = (*Publisher)(nil)
+	_ postrider.Namer       = (*Publisher)(nil)
 )
 
 // Publisher adds messages to streams.
 type Publisher struct {
 	cfg     Config
+	codec   *wire.Codec
 	options *redis.Options
 	senders chan *sender // that are free
 }
@@ -31,7 +34,7 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Publisher{cfg: cfg, options: options, senders: make(chan *sender, cfg.Connections)}
+	p := &Publisher{cfg: cfg, codec: codec, options: options, senders: make(chan *sender, cfg.Connections)}
 	breaks := new(atomic.Int64)
 	for range cfg.Connections {
 		p.senders <- &sender{cfg: &p.cfg, codec: codec, line: line{options: options, breaks: breaks}}
@@ -53,6 +56,9 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 // KeepsOrder is true: messages that may not overtake each other are in one transaction, where they fail together, or in
 // one that follows.
 func (p *Publisher) KeepsOrder() bool { return true }
+
+// NameOf returns the stream that the message is added to.
+func (p *Publisher) NameOf(m *postrider.Message) string { return p.codec.Name(m) }
 
 // Close closes all connections.
 func (p *Publisher) Close() error {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/url"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/postrider/postrider/broker/brokertest/flaky"
 	"github.com/postrider/postrider/broker/redis"
 	"github.com/postrider/postrider/internal/need"
+	"github.com/postrider/postrider/internal/port"
 	"github.com/postrider/postrider/wire"
 )
 
@@ -32,19 +34,19 @@ func event(stream, key, payload string) postrider.Message {
 	return m
 }
 
-func expect(t *testing.T, errs []error, want ...postrider.Class) {
+func expect(t *testing.T, errs []error, want ...postrider.Scope) {
 	t.Helper()
 	if len(errs) != len(want) {
 		t.Fatalf("got %v, want one error a message", errs)
 	}
-	for i, class := range want {
-		if (class == confirmed) != (errs[i] == nil) || errs[i] != nil && postrider.ClassOf(errs[i]) != class {
-			t.Errorf("message %d: got %v (%v), want class %v", i, errs[i], postrider.ClassOf(errs[i]), class)
+	for i, scope := range want {
+		if (scope == confirmed) != (errs[i] == nil) || errs[i] != nil && postrider.ScopeOf(errs[i]) != scope {
+			t.Errorf("message %d: got %v (%v), want scope %v", i, errs[i], postrider.ScopeOf(errs[i]), scope)
 		}
 	}
 }
 
-const confirmed postrider.Class = -1
+const confirmed postrider.Scope = -1
 
 // The layout is what consumers in other languages rely on.
 func TestEntry(t *testing.T) {
@@ -99,14 +101,14 @@ func TestNoPermission(t *testing.T) {
 	errs := p.Publish(t.Context(), []postrider.Message{
 		event(allowed, "a", "0"), event(denied, "b", "1"), event(allowed, "b", "2"), event(allowed, "c", "3"), event(denied, "d", "4"),
 	})
-	expect(t, errs, confirmed, postrider.ClassPermanent, postrider.ClassUnavailable, confirmed, postrider.ClassPermanent)
+	expect(t, errs, confirmed, postrider.ScopeName, postrider.ScopeDestination, confirmed, postrider.ScopeName)
 	if n := c.XLen(t.Context(), allowed).Val(); n != 2 {
 		t.Errorf("the stream has %d entries, want 2", n)
 	}
 
 	u.User = url.UserPassword(user, "wrong")
 	errs = open(t, redis.Config{URL: u.String()}).Publish(t.Context(), []postrider.Message{event(allowed, "a", "0")})
-	expect(t, errs, postrider.ClassUnavailable)
+	expect(t, errs, postrider.ScopeDestination)
 	if strings.Contains(fmt.Sprint(errs), password) {
 		t.Errorf("the password is in %v", errs)
 	}
@@ -125,7 +127,7 @@ func TestMemoryIsFull(t *testing.T) {
 	if err := c.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, errs, postrider.ClassUnavailable, postrider.ClassUnavailable)
+	expect(t, errs, postrider.ScopeDestination, postrider.ScopeDestination)
 	if errs := p.Publish(t.Context(), msgs); errs != nil {
 		t.Error(errs)
 	}
@@ -138,11 +140,62 @@ func TestTooFewReplicas(t *testing.T) {
 	t.Parallel()
 	c := connect(t)
 	p := open(t, redis.Config{WaitReplicas: 1, WaitTimeout: 1e6})
-	expect(t, p.Publish(t.Context(), []postrider.Message{event(stream(t, c), "a", "0")}), postrider.ClassUnknown)
+	expect(t, p.Publish(t.Context(), []postrider.Message{event(stream(t, c), "a", "0")}), postrider.ScopeUnknown)
 	in, err := p.Inspect(t.Context(), nil)
 	if err != nil || !strings.Contains(fmt.Sprint(in.Warnings), "wait for 1 replicas and there are 0") {
 		t.Errorf("got %v, %v", in.Warnings, err)
 	}
+}
+
+// TestOneReplicaOfTwo waits for two replicas where there is one: what only one has is not confirmed.
+func TestOneReplicaOfTwo(t *testing.T) {
+	t.Parallel()
+	primary := startServer(t)
+	host, number, _ := strings.Cut(primary, ":")
+	startServer(t, "--replicaof", host, number)
+	publish := func(replicas int, wait time.Duration) error {
+		p := open(t, redis.Config{URL: "redis://" + primary, WaitReplicas: replicas, WaitTimeout: wait})
+		for _, err := range p.Publish(t.Context(), []postrider.Message{event("s", "a", "0")}) {
+			return err
+		}
+		return nil
+	}
+	waitFor := func(replicas int, met func(error) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); ; {
+			err := publish(replicas, time.Second)
+			if met(err) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%d replicas: %v", replicas, err)
+			}
+		}
+	}
+	waitFor(1, func(err error) bool { return err == nil })
+	waitFor(2, func(err error) bool {
+		if err == nil || postrider.ScopeOf(err) != postrider.ScopeUnknown {
+			t.Fatalf("got %v, want that one replica is too few", err)
+		}
+		return strings.Contains(err.Error(), "only 1 of 2 replicas")
+	})
+}
+
+// startServer starts a server of its own for the test, and returns its address.
+func startServer(t *testing.T, args ...string) string {
+	t.Helper()
+	address := port.For(t)
+	_, number, _ := strings.Cut(address, ":")
+	args = append([]string{"--port", number, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir(), "--repl-diskless-sync-delay", "0"}, args...)
+	cmd := exec.Command(need.Program(t, "redis-server", "redis"), args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return address
 }
 
 func TestInspect(t *testing.T) {
@@ -214,9 +267,9 @@ func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	begin := time.Now()
-	expect(t, p.Publish(ctx, msgs), postrider.ClassUnknown)
+	expect(t, p.Publish(ctx, msgs), postrider.ScopeUnknown)
 	if took := time.Since(begin); took > 2*time.Second {
 		t.Errorf("Publish took %v after it was cancelled", took)
 	}
-	expect(t, p.Publish(ctx, msgs), postrider.ClassUnavailable)
+	expect(t, p.Publish(ctx, msgs), postrider.ScopeDestination)
 }

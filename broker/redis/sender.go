@@ -163,7 +163,7 @@ func (s *sender) settle(msgs []postrider.Message, errs []error, err error) {
 		if errs[i] == nil || errors.Is(errs[i], errWaiting) {
 			continue
 		}
-		if postrider.ClassOf(errs[i]) == postrider.ClassUnavailable {
+		if postrider.ScopeOf(errs[i]) == postrider.ScopeDestination {
 			down = errs[i]
 		}
 		if key := msgs[i].OrderKey(); key != "" {

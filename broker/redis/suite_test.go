@@ -20,12 +20,15 @@ func TestSuite(t *testing.T) {
 	need.Own(t, service)
 	address := need.Env(t, "POSTRIDER_TEST_REDIS", service)
 	c := connect(t)
-	// A key of another type is what no message can be added to.
-	forbidden := "forbidden " + rand.Text()
-	if err := c.Set(t.Context(), forbidden, "not a stream", time.Hour).Err(); err != nil {
-		t.Fatal(err)
+	// A user who may not write to some keys.
+	user, password := "user"+rand.Text(), rand.Text()
+	allow := func(t *testing.T) {
+		if err := c.Do(t.Context(), "acl", "setuser", user, "on", ">"+password, "~test*", "+@all").Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	remove(t, c, forbidden)
+	allow(t)
+	t.Cleanup(func() { connect(t).Do(context.WithoutCancel(t.Context()), "acl", "deluser", user) })
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
@@ -36,10 +39,17 @@ func TestSuite(t *testing.T) {
 			Server: u.Host,
 			Create: func(t *testing.T) string { return stream(t, c) },
 			Publisher: func(t *testing.T, server string) postrider.Publisher {
-				return publisher(t, redis.Config{URL: "redis://" + server})
+				return publisher(t, redis.Config{URL: "redis://" + user + ":" + password + "@" + server})
 			},
 			Consumer: func(t *testing.T, name, group string, limit int) postrider.Consumer {
 				con, err := redis.NewConsumer(redis.Config{URL: address, Name: name, Group: group, Member: "me", InFlight: limit})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return con
+			},
+			Burying: func(t *testing.T, name, group, dead string) postrider.Consumer {
+				con, err := redis.NewConsumer(redis.Config{URL: address, Name: name, Group: group, Member: "me", Attempts: 2, DeadLetter: dead})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -52,8 +62,34 @@ func TestSuite(t *testing.T) {
 				}
 				return con
 			},
-			Restart:   func(t *testing.T) { need.Restart(t, service) },
-			Abilities: brokertest.Abilities{Forbidden: forbidden},
+			Plain: func(t *testing.T, name string, bodies ...string) {
+				for _, body := range bodies {
+					if err := c.XAdd(t.Context(), &client.XAddArgs{Stream: name, Values: []string{"data", body}}).Err(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			},
+			// A key of another type is what no message can be added to.
+			Missing: func(t *testing.T) (string, func()) {
+				name := stream(t, c)
+				if err := c.Set(t.Context(), name, "not a stream", time.Hour).Err(); err != nil {
+					t.Fatal(err)
+				}
+				return name, func() { c.Del(t.Context(), name) }
+			},
+			Forbidden: func(t *testing.T) (string, func()) {
+				name := "forbidden-" + rand.Text()
+				remove(t, c, name)
+				return name, func() {
+					if err := c.Do(t.Context(), "acl", "setuser", user, "~"+name).Err(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			},
+			Restart: func(t *testing.T) {
+				need.Restart(t, service)
+				allow(t)
+			},
 		}
 	})
 }

@@ -28,7 +28,7 @@ func TestTLS(t *testing.T) {
 	}
 	p = open(t, redis.Config{URL: "rediss://" + address})
 	errs := p.Publish(t.Context(), []postrider.Message{event(name, "a", "1")})
-	expect(t, errs, postrider.ClassUnavailable)
+	expect(t, errs, postrider.ScopeDestination)
 	if errs[0] != nil && !strings.Contains(errs[0].Error(), "certificate") {
 		t.Errorf("got %v, want what is wrong with the certificate", errs[0])
 	}

@@ -3,8 +3,10 @@ package webhook
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,25 +30,42 @@ func (e *StatusError) Error() string {
 // RetryAfter is how long the endpoint wants no further request, at most 5 minutes; 0 if it does not say.
 func (e *StatusError) RetryAfter() time.Duration { return max(0, time.Until(e.until)) }
 
-// judge says what an answer means for the message.
-func judge(resp *http.Response) error {
+// refusals are the answers below 500 that an endpoint gives to every message while they last: signing in, rights, addresses,
+// limits. The others are about the message.
+var refusals = []int{401, 402, 403, 404, 405, 407, 408, 410, 421, 425, 426, 429}
+
+// classify says what an answer means. A status of 500 says nothing: the message may have been too much for the endpoint, or the
+// endpoint may fail with all of them.
+func (p *Publisher) classify(resp *http.Response) error {
 	e := &StatusError{Status: resp.StatusCode}
 	switch status := e.Status; {
 	case status >= 200 && status < 300:
 		return nil
-	case status >= 500, status == 408, status == 425, status == 429:
-		e.until = pauseEnd(resp.Header.Get("Retry-After"))
-		return postrider.Unavailable(e)
-	case status >= 300 && status < 400:
+	case status == 502, status == 503, status == 504, slices.Contains(refusals, status):
+		if status == 410 {
+			e.detail = ": it wants no more messages"
+		}
+	case status >= 500:
+		return e
+	case status >= 400:
+		return postrider.Permanent(e)
+	case status >= 300:
 		e.detail = ": redirects are not followed"
 		if u, err := resp.Location(); err == nil {
 			public := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path} // without what may be secret
 			e.detail += fmt.Sprintf("; this one points to %.200q", public.String())
 		}
-	case status == 410:
-		e.detail = ": it wants no more messages"
 	}
-	return postrider.Permanent(e)
+	e.until = pauseEnd(resp.Header.Get("Retry-After"))
+	return p.refused(e)
+}
+
+// refused marks an error that the message is not to blame for: without names in its URL, a publisher has one endpoint.
+func (p *Publisher) refused(err error) error {
+	if p.named {
+		return postrider.NameUnavailable(err)
+	}
+	return postrider.Unavailable(err)
 }
 
 // pauseEnd reads the header Retry-After: seconds, or a date.
@@ -59,9 +78,9 @@ func pauseEnd(value string) time.Time {
 	return now.Add(min(at.Sub(now), maxRetryAfter))
 }
 
-// note remembers what an outcome says about the endpoint, and tells the log when that changes.
-func (p *Publisher) note(err error) error {
-	isDown := postrider.ClassOf(err) == postrider.ClassUnavailable
+// note remembers what an outcome says about the endpoint of a name, and tells the log when the host goes and comes.
+func (p *Publisher) note(name string, err error) error {
+	isDown := postrider.ScopeOf(err) == postrider.ScopeDestination
 	if p.down.CompareAndSwap(!isDown, isDown) {
 		if isDown {
 			p.cfg.Logger.Warn("webhook: endpoint does not accept messages", "host", p.url.Host, "err", err)
@@ -71,7 +90,15 @@ func (p *Publisher) note(err error) error {
 	}
 	var answer *StatusError
 	if errors.As(err, &answer) && answer.RetryAfter() > 0 {
-		p.pause.Store(answer)
+		p.pause(name, answer)
 	}
 	return err
+}
+
+// pause keeps requests from the endpoint of a name for as long as its answer asks for.
+func (p *Publisher) pause(name string, answer *StatusError) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.pauses, func(_ string, past *StatusError) bool { return past.RetryAfter() == 0 })
+	p.pauses[name] = answer
 }

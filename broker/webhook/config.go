@@ -20,7 +20,7 @@ import (
 const namePlace = "{name}"
 
 // dialect is the HTTP binding of CloudEvents. The ID has a place of its own: the header webhook-id.
-var dialect = wire.Dialect{Prefix: "ce-", Percent: true}
+var dialect = wire.Dialect{Prefix: "ce-", Percent: true, ByType: true}
 
 // Config tells a [Publisher], which needs URL, where to post, and a [Receiver], which needs Secrets, what to accept.
 type Config struct {

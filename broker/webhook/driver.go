@@ -47,7 +47,7 @@ func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
 			return err
 		}
 		_, err = io.Copy(io.Discard, resp.Body)
-		return errors.Join(err, resp.Body.Close(), judge(resp))
+		return errors.Join(err, resp.Body.Close(), p.classify(resp))
 	}
 	var begun atomic.Int64
 	var run sync.WaitGroup

@@ -129,7 +129,7 @@ func TestRebinding(t *testing.T) {
 		t.Errorf("first: got %v, want unavailable", err)
 	}
 	loopbackNow.Store(true)
-	if err := one(t.Context(), p, letter()); postrider.ClassOf(err) != postrider.ClassPermanent || !errors.As(err, &forbidden) {
+	if err := one(t.Context(), p, letter()); postrider.ScopeOf(err) != postrider.ScopeDestination || !errors.As(err, &forbidden) {
 		t.Errorf("then: got %v, want it forbidden", err)
 	}
 	if hits.Load() != 0 {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,11 +31,12 @@ type Publisher struct {
 	closing   context.Context
 	close     context.CancelFunc
 	slots     chan struct{}
-	pause     atomic.Pointer[StatusError] // the answer that asked for the latest one
+	named     bool // the URL contains the message's name
 	down      atomic.Bool
 
-	mu   sync.Mutex
-	next time.Time // when the next request may be sent, if there is a rate
+	mu     sync.Mutex
+	next   time.Time               // when the next request may be sent, if there is a rate
+	pauses map[string]*StatusError // by name, the answer that asked for the latest one
 }
 
 // NewPublisher returns a publisher, or all that is wrong with its configuration. It does not connect.
@@ -47,6 +49,7 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 		return nil, err
 	}
 	p := &Publisher{cfg: cfg, codec: codec, signer: signer, url: address, slots: make(chan struct{}, cfg.Parallel)}
+	p.named, p.pauses = strings.Contains(cfg.URL, namePlace), make(map[string]*StatusError)
 	p.closing, p.close = context.WithCancel(context.Background())
 	p.dialer = &net.Dialer{Timeout: cfg.Timeout, ControlContext: guard.control}
 	p.transport = &http.Transport{ // without Proxy: none is taken from the environment
@@ -82,6 +85,14 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 // KeepsOrder is true: behind a failed message, those of its key are not sent.
 func (p *Publisher) KeepsOrder() bool { return true }
 
+// NameOf returns what stands for {name} in the URL; without that all messages go to one endpoint, which needs no name.
+func (p *Publisher) NameOf(m *postrider.Message) string {
+	if !p.named {
+		return ""
+	}
+	return p.codec.Name(m)
+}
+
 // Close implements [postrider.Publisher].
 func (p *Publisher) Close() error {
 	p.close()
@@ -96,8 +107,9 @@ func (p *Publisher) send(ctx context.Context, m *postrider.Message) error {
 	case <-ctx.Done():
 		return postrider.Unavailable(ctx.Err())
 	}
-	if err := p.wait(ctx); err != nil {
-		return postrider.Unavailable(err)
+	name := p.NameOf(m)
+	if err := p.wait(ctx, name); err != nil {
+		return err
 	}
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
@@ -110,14 +122,12 @@ func (p *Publisher) send(ctx context.Context, m *postrider.Message) error {
 	}
 	resp, err := p.transport.RoundTrip(req)
 	switch {
-	case errors.As(err, new(*ForbiddenError)):
-		return postrider.Permanent(err)
 	case err != nil && sent.Load():
 		return fmt.Errorf("webhook: no answer: %w", err)
 	case err != nil && caller.Err() != nil:
 		return postrider.Unavailable(caller.Err())
 	case err != nil:
-		return p.note(postrider.Unavailable(fmt.Errorf("webhook: not sent: %w", err)))
+		return p.note(name, postrider.Unavailable(fmt.Errorf("webhook: not sent: %w", err)))
 	}
 	// A little of the body is read, and soon, only so that the connection can be used again.
 	defer time.AfterFunc(250*time.Millisecond, cancel).Stop()
@@ -125,13 +135,16 @@ func (p *Publisher) send(ctx context.Context, m *postrider.Message) error {
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
 	}
 	_ = resp.Body.Close()
-	return p.note(judge(resp))
+	return p.note(name, p.classify(resp))
 }
 
 // wait returns when a request may be sent. A pause that the endpoint has asked for is left to the caller.
-func (p *Publisher) wait(ctx context.Context) error {
-	if pause := p.pause.Load(); pause != nil && pause.RetryAfter() > 0 {
-		return fmt.Errorf("webhook: not sent, a pause is asked for: %w", pause)
+func (p *Publisher) wait(ctx context.Context, name string) error {
+	p.mu.Lock()
+	pause := p.pauses[name]
+	p.mu.Unlock()
+	if pause != nil && pause.RetryAfter() > 0 {
+		return p.refused(fmt.Errorf("webhook: not sent, a pause is asked for: %w", pause))
 	}
 	if p.cfg.Rate == 0 {
 		return nil
@@ -144,6 +157,6 @@ func (p *Publisher) wait(ctx context.Context) error {
 	case <-time.After(wait):
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return postrider.Unavailable(ctx.Err())
 	}
 }

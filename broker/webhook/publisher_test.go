@@ -186,7 +186,7 @@ func TestRate(t *testing.T) {
 			for range 5 {
 				run.Go(func() {
 					for range n / 5 {
-						if err := p.wait(t.Context()); err != nil {
+						if err := p.wait(t.Context(), ""); err != nil {
 							t.Error(err)
 						}
 					}
@@ -201,10 +201,10 @@ func TestRate(t *testing.T) {
 		p := newTestPublisher(t, Config{URL: "https://example.com", Rate: 1})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
-		if err := p.wait(ctx); err != nil {
+		if err := p.wait(ctx, ""); err != nil {
 			t.Error(err)
 		}
-		if err := p.wait(ctx); err == nil {
+		if err := p.wait(ctx, ""); err == nil {
 			t.Error("did not end with its context")
 		}
 	})

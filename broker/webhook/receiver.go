@@ -12,12 +12,16 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/intake"
 	"github.com/postrider/postrider/broker/webhook/signature"
 	"github.com/postrider/postrider/wire"
 )
 
 // patience is how long a request waits to be handled: less long than most senders wait for its answer.
 const patience = 5 * time.Second
+
+// structured is the type of bodies that hold all of an event, and so are signed together with it.
+const structured = "application/cloudevents+json"
 
 // Receiver is an endpoint, an [http.Handler] that hands messages to a handler. It answers 204 when that has returned
 // nil. When it has failed, or not begun for 5 s, the answer is 503 and the sender comes again; so a failing message
@@ -29,7 +33,8 @@ const patience = 5 * time.Second
 //	mux.Handle("POST /hooks/{name}", receiver)
 //
 // A signature covers the ID and the body, not the headers: of a CloudEvent in binary mode TLS alone protects the
-// attributes. The ID among them must be the signed one.
+// attributes. The ID among them must be the signed one, and it alone identifies the message; the source counts only in
+// structured mode, where it is signed too.
 type Receiver struct {
 	cfg      Config
 	handle   postrider.Handler
@@ -92,6 +97,10 @@ func (r *Receiver) read(w http.ResponseWriter, req *http.Request) (m postrider.M
 	if err == nil && m.BrokerID() != p.ID {
 		err = errors.New("webhook: the event's ID is not the webhook-id, which is signed")
 	}
+	if mediaType, _, _ := strings.Cut(p.ContentType, ";"); !strings.EqualFold(strings.TrimSpace(mediaType), structured) {
+		// Neither headers nor the path are signed: whoever sends a request again with others must not make another message of it.
+		m.ID = wire.Identity("", p.ID)
+	}
 	return m, http.StatusBadRequest, err
 }
 
@@ -115,7 +124,7 @@ func (r *Receiver) handleInTurn(ctx context.Context, m postrider.Message) error 
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
-		return r.handle(ctx, m)
+		return intake.Call(ctx, r.handle, m)
 	case <-waiting.Done():
 		return errors.New("webhook: too many messages are being handled")
 	}

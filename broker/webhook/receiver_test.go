@@ -3,6 +3,8 @@ package webhook
 import (
 	"context"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"io"
 	"log/slog"
 	"net/http"
@@ -45,6 +47,29 @@ func keyed(key string) func(*http.Request) {
 	return func(r *http.Request) {
 		for name, value := range map[string]string{"specversion": "1.0", "id": "id-1", "source": "/", "type": "t", "partitionkey": key} {
 			r.Header.Set("ce-"+name, value)
+		}
+	}
+}
+
+// TestReceiverIdentity holds that nothing that is not signed decides which message a request is: it could be sent again as another.
+func TestReceiverIdentity(t *testing.T) {
+	t.Parallel()
+	var got []postrider.Message
+	r := newTestReceiver(t, Config{}, func(_ context.Context, m postrider.Message) error { got = append(got, m); return nil })
+	other := postrider.NewID()
+	for _, change := range []func(*http.Request){
+		nil, keyed("k"),
+		func(r *http.Request) { keyed("k")(r); r.Header.Set("ce-source", "/other") },
+		func(r *http.Request) {
+			r.Header.Set("postrider-id", other.String()+":"+fmt.Sprintf("%x", crc32.ChecksumIEEE([]byte("0:id-1"))))
+		},
+		func(r *http.Request) { r.SetPathValue("name", "elsewhere") },
+	} {
+		if w := post(r, change, "x"); w.Code != 204 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		if m := got[len(got)-1]; m.ID != got[0].ID || m.ID.IsZero() || m.WireID != "id-1" {
+			t.Errorf("got %s, known as %s, want %s", m.WireID, m.ID, got[0].ID)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (p *Publisher) request(ctx context.Context, m *postrider.Message) (*http.Re
 
 // target returns the address for a name.
 func (p *Publisher) target(name string) (string, error) {
-	if !strings.Contains(p.cfg.URL, namePlace) {
+	if !p.named {
 		return p.cfg.URL, nil
 	}
 	climbs := func(part string) bool { return part == "." || part == ".." }

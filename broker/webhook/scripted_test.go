@@ -130,18 +130,18 @@ func TestBehaviours(t *testing.T) {
 		{"100, 103 and then 202", say("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"), confirmed, ""},
 		{"HTTP/1.0", say("HTTP/1.0 200 OK\r\n\r\n"), confirmed, ""},
 
-		{"101 switches protocols", status(101, "Upgrade: x\r\nConnection: upgrade\r\n"), permanent, "101"},
-		{"redirect without a place", status(301, ""), permanent, "not followed"},
-		{"redirect with secrets", status(302, "Location: https://user:pw@other.example/next?token=s3cret#f\r\n"), permanent, `"https://other.example/next"`},
-		{"redirect to the metadata service", status(307, "Location: http://169.254.169.254/latest\r\n"), permanent, "not followed"},
-		{"redirect to nonsense", status(308, "Location: http://[::\r\n"), permanent, "not followed"},
-		{"not modified", status(304, ""), permanent, "304"},
-		{"gone", status(410, ""), permanent, "no more messages"},
+		{"101 switches protocols", status(101, "Upgrade: x\r\nConnection: upgrade\r\n"), unavailable, "101"},
+		{"redirect without a place", status(301, ""), unavailable, "not followed"},
+		{"redirect with secrets", status(302, "Location: https://user:pw@other.example/next?token=s3cret#f\r\n"), unavailable, `"https://other.example/next"`},
+		{"redirect to the metadata service", status(307, "Location: http://169.254.169.254/latest\r\n"), unavailable, "not followed"},
+		{"redirect to nonsense", status(308, "Location: http://[::\r\n"), unavailable, "not followed"},
+		{"not modified", status(304, ""), unavailable, "304"},
+		{"gone", status(410, ""), unavailable, "no more messages"},
 
 		{"503, later in seconds", status(503, "Retry-After: 7\r\n"), unavailable, "503"},
 		{"429, later at a date", status(429, "Retry-After: Fri, 31 Dec 2100 23:59:59 GMT\r\n"), unavailable, "429"},
-		{"599", status(599, ""), unavailable, "599"},
-		{"999", status(999, ""), unavailable, "999"},
+		{"599", status(599, ""), unknown, "599"},
+		{"999", status(999, ""), unknown, "999"},
 
 		{"hangs up", hangUp, unknown, "no answer"},
 		{"resets", func(c net.Conn, _ *bufio.Reader, _ <-chan struct{}) { _ = c.(*net.TCPConn).SetLinger(0) }, unknown, "no answer"},
@@ -162,11 +162,14 @@ func TestBehaviours(t *testing.T) {
 	for _, code := range []int{200, 201, 202, 203, 204, 205, 206, 207, 226, 299} {
 		all = append(all, behaviour{fmt.Sprint(code), status(code, ""), confirmed, ""})
 	}
-	for _, code := range []int{300, 303, 400, 401, 402, 403, 404, 405, 406, 409, 411, 412, 413, 414, 415, 417, 418, 421, 422, 423, 424, 426, 428, 431, 451, 499} {
+	for _, code := range []int{400, 406, 409, 411, 412, 413, 414, 415, 417, 418, 422, 423, 424, 428, 431, 451, 499} {
 		all = append(all, behaviour{fmt.Sprint(code), status(code, ""), permanent, fmt.Sprint(code)})
 	}
-	for _, code := range []int{408, 425, 429, 500, 501, 502, 503, 504, 505, 507, 508, 511, 520, 521, 522, 524, 530} {
+	for _, code := range []int{300, 303, 401, 402, 403, 404, 405, 407, 408, 410, 421, 425, 426, 429, 502, 503, 504} {
 		all = append(all, behaviour{fmt.Sprint(code), status(code, ""), unavailable, fmt.Sprint(code)})
+	}
+	for _, code := range []int{500, 501, 505, 507, 508, 511, 520, 521, 522, 524, 530} {
+		all = append(all, behaviour{fmt.Sprint(code), status(code, ""), unknown, fmt.Sprint(code)})
 	}
 	for _, b := range all {
 		t.Run(b.name, func(t *testing.T) {
@@ -269,12 +272,40 @@ func TestRetryAfter(t *testing.T) {
 					t.Errorf("after %d attempts the endpoint has seen %d requests", want, requests.Load())
 				}
 			}
-			p.pause.Store(&StatusError{until: time.Now()}) // as if the time had passed
+			p.pause("", &StatusError{until: time.Now()}) // as if the time had passed
 			before := requests.Load()
 			if _ = one(t.Context(), p, letter()); requests.Load() != before+1 {
 				t.Error("nothing was sent after the pause")
 			}
 		})
+	}
+}
+
+// TestRefusalOfAName holds what an answer is about: one endpoint of several, or the only one there is. A pause that one
+// asks for does not hold up the others.
+func TestRefusalOfAName(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]postrider.Scope{"/hooks/{name}": postrider.ScopeName, "/hook": postrider.ScopeDestination} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/good") {
+				return
+			}
+			w.Header().Set("Retry-After", "60")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}))
+		defer server.Close()
+		p := newTestPublisher(t, Config{URL: server.URL + path})
+		bad, good := letter(), letter()
+		bad.Topic, good.Topic, good.AggregateID = "bad", "good", "2"
+		for range 2 { // the second time without asking the endpoint
+			errs := p.Publish(t.Context(), []postrider.Message{bad, good})
+			if len(errs) != 2 || postrider.ClassOf(errs[0]) != postrider.ClassUnavailable || postrider.ScopeOf(errs[0]) != want {
+				t.Fatalf("%s: got %v, want scope %v", path, errs, want)
+			}
+			if (errs[1] == nil) != (want == postrider.ScopeName) {
+				t.Errorf("%s: the other name: %v", path, errs[1])
+			}
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 var (
 	_ postrider.OrderKeeper = (*webhook.Publisher)(nil)
 	_ postrider.Inspector   = (*webhook.Publisher)(nil)
+	_ postrider.Namer       = (*webhook.Publisher)(nil)
 )
 
 // endpoint is a server that stores what it receives before it confirms, as a good endpoint does.
@@ -33,7 +34,7 @@ type endpoint struct {
 	store   *memory.Broker
 	handler http.Handler
 	server  *httptest.Server
-	names   sync.Map
+	names   sync.Map // of the status that each is answered with; http.StatusOK stands for what the receiver says
 }
 
 func newEndpoint(t *testing.T, http2 bool) *endpoint {
@@ -50,12 +51,13 @@ func newEndpoint(t *testing.T, http2 bool) *endpoint {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/hooks/{name}", func(w http.ResponseWriter, r *http.Request) {
-		name := r.PathValue("name")
-		if name == "forbidden" {
-			w.WriteHeader(http.StatusForbidden)
-		} else if _, ok := e.names.Load(name); !ok {
+		answer, _ := e.names.Load(r.PathValue("name"))
+		switch status, known := answer.(int); {
+		case !known:
 			w.WriteHeader(http.StatusNotFound)
-		} else {
+		case status != http.StatusOK:
+			w.WriteHeader(status)
+		default:
 			receiver.ServeHTTP(w, r)
 		}
 	})
@@ -106,6 +108,15 @@ func (e *endpoint) publisher(t *testing.T, address string) postrider.Publisher {
 	return p
 }
 
+// answering makes a name that the endpoint has one answer for.
+func (e *endpoint) answering(status int) brokertest.Fault {
+	return func(*testing.T) (string, func()) {
+		name := "bad " + postrider.NewID().String()
+		e.names.Store(name, status)
+		return name, func() { e.names.Store(name, http.StatusOK) }
+	}
+}
+
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
@@ -116,16 +127,21 @@ func TestSuite(t *testing.T) {
 					Server: e.address,
 					Create: func(t *testing.T) string {
 						name := "name of " + postrider.NewID().String()
-						e.names.Store(name, true)
+						e.names.Store(name, http.StatusOK)
 						return name
 					},
 					Publisher: e.publisher,
 					Consumer: func(_ *testing.T, name, group string, limit int) postrider.Consumer {
 						return e.store.Consumer(name, group, limit)
 					},
-					Restart: e.restart,
+					Missing:   e.answering(http.StatusNotFound),
+					Forbidden: e.answering(http.StatusForbidden),
+					Full:      e.answering(http.StatusTooManyRequests),
+					Restart:   e.restart,
 					Abilities: brokertest.Abilities{
-						MaxPayload: 1 << 20, Missing: "missing", Forbidden: "forbidden", OneLineHeaders: true, FoldsHeaderNames: true,
+						SignedIDs:   true,
+						NamesByType: true,
+						MaxPayload:  1 << 20, NoName: "..", OneLineHeaders: true, FoldsHeaderNames: true,
 						OneAtATime: true,
 					},
 				}

@@ -23,6 +23,7 @@ type acted struct {
 func (a *app) act(ctx context.Context, d operator, c change, act desk.Act, filters []desk.Filter) error {
 	plan := acted{Action: act, Sample: []listed{}}
 	counts := make([]int, len(filters))
+	ahead := make([][]listed, len(filters)) // of a filter that names a message which is still in the log: that, for each feed
 	for i, filter := range filters {
 		var sample []listed
 		var err error
@@ -30,7 +31,10 @@ func (a *app) act(ctx context.Context, d operator, c change, act desk.Act, filte
 			return err
 		}
 		if counts[i] == 0 && !filter.ID.IsZero() {
-			return a.notSetAside(filter.ID)
+			if sample, err = a.findAhead(ctx, d, act, filter); err != nil {
+				return err
+			}
+			counts[i], ahead[i] = len(sample), sample
 		}
 		if counts[i] == 0 && filter.Head && filter.Key != "" {
 			text := fmt.Sprintf("no message of key %s blocks it", phrase.ShellWord(filter.Key))
@@ -54,6 +58,16 @@ func (a *app) act(ctx context.Context, d operator, c change, act desk.Act, filte
 	plan.Count = 0
 	for i, filter := range filters {
 		if counts[i] == 0 {
+			continue
+		}
+		for _, m := range ahead[i] {
+			if err := d.(desk.Excluder).Exclude(ctx, c.by(), act, m.Feed, m.ID); err != nil { //nolint:errcheck,forcetypeassert // findAhead has seen it
+				return err
+			}
+			plan.Count++
+		}
+		if len(ahead[i]) > 0 {
+			a.notef("relays pass over message %s from now on; one that is just sending it may still deliver it", filter.ID)
 			continue
 		}
 		n, err := d.Act(ctx, c.by(), act, filter, counts[i]) // not those that have come since the user was asked

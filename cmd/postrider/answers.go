@@ -73,11 +73,20 @@ func (l listened) KeepsOrder() bool {
 	return ok && keeper.KeepsOrder()
 }
 
-// answered returns nil if the destination has decided about some message: a refusal is an answer too.
+// NameOf implements [postrider.Namer].
+func (l listened) NameOf(m *postrider.Message) string {
+	if n, ok := l.Publisher.(postrider.Namer); ok {
+		return n.NameOf(m)
+	}
+	return ""
+}
+
+// answered returns nil if the destination has decided about some message: a refusal is an answer too, of the message or of the
+// name that it goes to.
 func answered(errs []error) error {
 	var first error
 	for _, err := range errs {
-		if err == nil || postrider.ClassOf(err) == postrider.ClassPermanent {
+		if err == nil || postrider.ScopeOf(err) == postrider.ScopeMessage || postrider.ScopeOf(err) == postrider.ScopeName {
 			return nil
 		}
 		if first == nil {

@@ -36,7 +36,7 @@ func TestBudgetOfConnections(t *testing.T) {
 		c.enqueue(each)
 		databases += fmt.Sprintf("  db%d: {url: %q, schema: %s}\n", i, c.dsn+" application_name="+application, c.schema)
 		for _, feed := range []string{"a", "b"} { // two that share a database
-			feeds += fmt.Sprintf("  %s%d: {database: db%d}\n", feed, i, i)
+			feeds += fmt.Sprintf("  %s%d: {database: db%d, create: oldest}\n", feed, i, i)
 		}
 	}
 	config.WriteString(databases + feeds)

@@ -142,7 +142,7 @@ func (c *openConsole) addTable(ctx context.Context, d logDatabase) (console.Data
 		return console.Database{}, usageError{err}
 	}
 	shown := console.Database{
-		Name: d.name, Schema: d.db.schema, Letters: letters, Feeds: letters, Records: letters, Log: letters, Gauges: letters,
+		Name: d.name, Schema: d.db.schema, Letters: letters, Feeds: letters, Records: letters, Log: letters, Gauges: letters, Problems: letters,
 	}
 	if r, ok := letters.(replayer); ok {
 		shown.Replays = r
@@ -157,7 +157,7 @@ func shownDatabase(d logDatabase, pool *pgxpool.Pool) (console.Database, error) 
 	sagas, err2 := postgres.NewSagas(pool, d.db.store())
 	patrols, err3 := postgres.NewPatrols(pool, d.db.store())
 	return console.Database{
-		Name: d.name, Schema: d.db.schema, Letters: letters, Feeds: letters, Records: letters, Log: letters, Gauges: letters, Replays: letters,
+		Name: d.name, Schema: d.db.schema, Letters: letters, Feeds: letters, Records: letters, Log: letters, Gauges: letters, Problems: letters, Replays: letters,
 		Keys: keys, Sagas: sagas, Patrols: patrols,
 		Doctor: func(ctx context.Context) ([]console.Finding, error) { return examine(ctx, d, pool) },
 	}, errors.Join(err, err1, err2, err3)

@@ -116,10 +116,12 @@ func (a *app) consumersOf(ctx context.Context, d desk.Gauges) ([]consumerStatus,
 func (a *app) judgeConsumer(c *consumerStatus) {
 	c.Problems = []problem{}
 	if c.Dead > 0 {
-		c.Problems = append(c.Problems, problem{"dead", phrase.Quantity(c.Dead, "dead letter", "dead letters"), a.next("dead ls --consumer", c.Name)})
+		c.Problems = append(c.Problems, problem{Kind: "dead", Text: phrase.Quantity(c.Dead, "dead letter", "dead letters"), Next: a.next("dead ls --consumer", c.Name)})
 	}
 	if c.Blocked > 0 {
-		c.Problems = append(c.Problems, problem{"blocked", phrase.Quantity(c.Blocked, "key is blocked", "keys are blocked"), a.next("keys blocked --consumer", c.Name)})
+		c.Problems = append(c.Problems, problem{
+			Kind: "blocked", Text: phrase.Quantity(c.Blocked, "key is blocked", "keys are blocked"), Next: a.next("keys blocked --consumer", c.Name),
+		})
 	}
 	c.Healthy = len(c.Problems) == 0
 }

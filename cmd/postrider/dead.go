@@ -14,14 +14,15 @@ import (
 func (a *app) deadCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "dead",
-		Short: "Look at dead letters, and replay, edit or discard them",
+		Short: "Look at dead letters, and replay, edit, park or discard them",
 		Long: "A message that has failed for the last time is set aside as a dead letter, until somebody decides about it. It\n" +
 			"holds back later messages of its key, unless the feed lets them pass. With --consumer these are the messages that a\n" +
 			"consumer, a program with an inbox, could not handle; it is that program which then tries them again.",
 		Example: "  postrider dead ls --since 2h --error 'too large'\n" +
 			"  postrider dead replay --all --type order.placed --rate 100 --reason 'consumer fixed'",
 	})
-	cmd.AddCommand(a.deadListCommand(), a.deadShowCommand(), a.deadReplayCommand(), a.deadEditCommand(), a.deadDiscardCommand())
+	cmd.AddCommand(a.deadListCommand(), a.deadShowCommand(), a.deadReplayCommand(), a.deadEditCommand(), a.deadParkCommand(),
+		a.deadDiscardCommand())
 	return cmd
 }
 
@@ -32,11 +33,13 @@ func (a *app) deadListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List messages that are dead or parked, oldest first",
-		Long: "Lists messages that are set aside, oldest first: those that are dead or parked, or with --status others.\n\n" +
-			"--json prints an array of objects with: id, feed, consumer, seq, shard, status, type, topic, key, tenant, attempts, blocking,\n" +
-			"error, enqueued, deferred, tried, available, job.",
+		Long: "Lists messages that are set aside, oldest first: those that are dead or parked, or with --status others.\n" +
+			"Those that are held wait for a queue, topic or endpoint that accepts nothing, and go by themselves when it does.\n\n" +
+			"--json prints an array of objects with: id, feed, consumer, seq, shard, status, name, type, topic, key, tenant, attempts,\n" +
+			"blocking, error, enqueued, deferred, tried, available, job, bare.",
 		Example: "  postrider dead ls --feed orders --since 2h\n" +
 			"  postrider dead ls --consumer billing\n" +
+			"  postrider dead ls --status held --feed orders\n" +
 			"  postrider dead ls --error 'schema mismatch' --status dead --json",
 		Args: noArguments,
 		RunE: a.onDesk(func(ctx context.Context, d operator, _ []string) error {

@@ -92,6 +92,8 @@ func (a *app) findDead(ctx context.Context, d operator, feed, arg string) (*post
 		return nil, hintedError{
 			wordedError{desk.ErrNoMessage, fmt.Sprintf("message %s is neither dead nor parked", ids[0])}, "for the list: " + a.next("dead ls"),
 		}
+	case len(found) == 1 && found[0].Bare:
+		return nil, a.noContent(&found[0])
 	case len(found) > 1:
 		names := make([]string, len(found))
 		for i := range found {

@@ -21,6 +21,7 @@ type operator interface {
 	desk.Records
 	desk.Log
 	desk.Gauges
+	desk.Problems
 }
 
 // replayer is an operator that sends again what was delivered.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func (a *app) examineFile(ctx context.Context, path string) ([]doctor.Finding, e
 			return nil, err
 		}
 		defer patient.Pool.Close()
-		patient.Feeds, patient.HasFile = plans, true
+		patient.Feeds, patient.HasFile, patient.Logs = plans, true, logsOf(f)
 		patients = append(patients, patient)
 	}
 	findings := doctor.Run(ctx, patients, destinationsOf(f, all))
@@ -132,7 +133,23 @@ func (a *app) examineFile(ctx context.Context, path string) ([]doctor.Finding, e
 	return findings, nil
 }
 
-// plansOf returns the feeds of one database.
+// logsOf returns the destinations in which a name is a log of its own.
+func logsOf(f *config.File) (logs []string) {
+	for name, d := range f.Destinations {
+		scheme, _, _ := strings.Cut(d.URL, ":")
+		switch cmp.Or(d.Broker, scheme) {
+		case "kafka", "kafkas", "pulsar", "pulsar+ssl", "redis", "rediss":
+			logs = append(logs, name)
+		case "rabbitmq", "amqp", "amqps":
+			if d.Options["exchange"] == "" {
+				logs = append(logs, name)
+			}
+		}
+	}
+	return logs
+}
+
+// destinationsOf returns what the feeds lead to.
 func destinationsOf(f *config.File, plans []*config.Plan) []doctor.Destination {
 	names := make(map[string][]string) // by destination
 	for _, plan := range plans {
@@ -148,6 +165,7 @@ func destinationsOf(f *config.File, plans []*config.Plan) []doctor.Destination {
 	return destinations
 }
 
+// plansOf returns the feeds of one database.
 func plansOf(f *config.File, database string) ([]*config.Plan, error) {
 	var plans []*config.Plan
 	for _, name := range slices.Sorted(maps.Keys(f.Feeds)) {

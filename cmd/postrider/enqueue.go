@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,10 +102,8 @@ func (a *app) draftMessage(d draft, typ string, now time.Time) (postrider.Messag
 			return none, hintedError{usagef("--payload is not JSON"), "for other content: add --content-type, such as text/plain"}
 		}
 	}
-	m := postrider.Event(typ, kind, id, json.RawMessage(payload))
-	if d.contentType != "" {
-		m.ContentType = d.contentType
-	}
+	m := postrider.Event(typ, kind, id, payload)
+	m.ContentType = cmp.Or(d.contentType, "application/json")
 	m.Key, m.Topic, m.RoutingKey, m.TenantID = d.key, d.topic, d.routingKey, d.tenant
 	m.DedupKey, m.CorrelationID, m.Priority = d.dedupKey, d.correlation, d.priority
 	if d.after > 0 {

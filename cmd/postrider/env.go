@@ -27,11 +27,11 @@ var aliases = []alias{
 	{"INTEV_DISPATCH_INTERVAL_MS", "poll_max", setMillis(func(c *relay.Config) *time.Duration { return &c.PollMax })},
 	{"OUTBOX_BATCH_SIZE", "batch", setNumber(func(c *relay.Config) *int { return &c.BatchSize })},
 	{"INTEV_BATCH_SIZE", "batch", setNumber(func(c *relay.Config) *int { return &c.BatchSize })},
-	{"OUTBOX_MAX_ATTEMPTS", "max_attempts", setNumber(func(c *relay.Config) *int { return &c.MaxAttempts })},
-	{"INTEV_MAX_ATTEMPTS", "max_attempts", setNumber(func(c *relay.Config) *int { return &c.MaxAttempts })},
-	{"OUTBOX_BACKOFF_BASE_MS", "backoff_base", setMillis(func(c *relay.Config) *time.Duration { return &c.BackoffBase })},
-	{"OUTBOX_MAX_BACKOFF_MS", "backoff_max", setMillis(func(c *relay.Config) *time.Duration { return &c.BackoffMax })},
-	{"INTEV_BACKOFF_SERIES", "backoff_series", setSeries},
+	{"OUTBOX_MAX_ATTEMPTS", "retry_attempts", setNumber(func(c *relay.Config) *int { return &c.Retry.Attempts })},
+	{"INTEV_MAX_ATTEMPTS", "retry_attempts", setNumber(func(c *relay.Config) *int { return &c.Retry.Attempts })},
+	{"OUTBOX_BACKOFF_BASE_MS", "retry_first", setMillis(func(c *relay.Config) *time.Duration { return &c.Retry.First })},
+	{"OUTBOX_MAX_BACKOFF_MS", "retry_most", setMillis(func(c *relay.Config) *time.Duration { return &c.Retry.Most })},
+	{"INTEV_BACKOFF_SERIES", "retry_pauses", setSeries},
 }
 
 // enabledVariable says whether a relay is to start at all.
@@ -60,13 +60,13 @@ func setNumber(field func(*relay.Config) *int) func(*relay.Config, string) error
 }
 
 func setSeries(c *relay.Config, text string) error {
-	c.BackoffSeries = nil
+	c.Retry.Pauses = nil
 	for part := range strings.SplitSeq(text, ",") {
 		d, err := time.ParseDuration(strings.TrimSpace(part))
 		if err != nil || d <= 0 {
 			return fmt.Errorf("%q is not a pause: want durations such as 1s,5s,30s", part)
 		}
-		c.BackoffSeries = append(c.BackoffSeries, d)
+		c.Retry.Pauses = append(c.Retry.Pauses, d)
 	}
 	return nil
 }
@@ -101,8 +101,8 @@ func readEnvironment() (env environment, enabled bool, err error) {
 		}
 		env[a.key] = a
 	}
-	for _, key := range []string{"backoff_base", "backoff_max"} {
-		if series, ok := env["backoff_series"]; ok && env[key].name != "" {
+	for _, key := range []string{"retry_first", "retry_most"} {
+		if series, ok := env["retry_pauses"]; ok && env[key].name != "" {
 			errs = append(errs, contradiction(env[key].name, series.name, "a series says every pause"))
 		}
 	}
@@ -119,11 +119,11 @@ func contradiction(a, b, why string) error {
 // overlay sets what the environment says and nobody else has. Where that does not go together with a default, the default
 // gives way. It returns the variables that were used.
 func (e environment) overlay(c *relay.Config, said func(key string) bool) (used []string) {
-	series := said("backoff_series")
-	pauses := said("backoff_base") || said("backoff_max")
+	series := said("retry_pauses")
+	pauses := said("retry_first") || said("retry_most")
 	for _, a := range aliases {
-		if e[a.key].name != a.name || said(a.key) || a.key == "backoff_series" && pauses ||
-			series && strings.HasPrefix(a.key, "backoff_") {
+		if e[a.key].name != a.name || said(a.key) || a.key == "retry_pauses" && pauses ||
+			series && (a.key == "retry_first" || a.key == "retry_most") {
 			continue
 		}
 		_ = a.set(c, os.Getenv(a.name)) // was read before
@@ -137,12 +137,12 @@ func (e environment) overlay(c *relay.Config, said func(key string) bool) (used 
 			if !said("read_ahead") {
 				c.ReadAhead = max(cmp.Or(c.ReadAhead, 4000), c.BatchSize)
 			}
-		case "backoff_max":
-			if !said("backoff_base") && e["backoff_base"].name == "" {
-				c.BackoffBase = min(cmp.Or(c.BackoffBase, time.Second), c.BackoffMax)
+		case "retry_most":
+			if !said("retry_first") && e["retry_first"].name == "" {
+				c.Retry.First = min(cmp.Or(c.Retry.First, time.Second), c.Retry.Most)
 			}
-		case "backoff_series":
-			c.BackoffBase, c.BackoffMax = 0, 0
+		case "retry_pauses":
+			c.Retry.First, c.Retry.Most = 0, 0
 		}
 	}
 	return used
@@ -157,8 +157,8 @@ func (e environment) fill(f *config.File) (*config.File, error) {
 		said := map[string]bool{
 			"poll_min": feed.Relay.PollMin != 0, "poll_max": feed.Relay.PollMax != 0,
 			"batch": feed.Relay.BatchSize != 0, "read_ahead": feed.Relay.ReadAhead != 0,
-			"max_attempts": feed.Relay.MaxAttempts != 0, "backoff_base": feed.Relay.BackoffBase != 0,
-			"backoff_max": feed.Relay.BackoffMax != 0, "backoff_series": len(feed.Relay.BackoffSeries) > 0,
+			"retry_attempts": feed.Relay.Retry.Attempts != 0, "retry_first": feed.Relay.Retry.First != 0,
+			"retry_most": feed.Relay.Retry.Most != 0, "retry_pauses": len(feed.Relay.Retry.Pauses) > 0,
 		}
 		used = append(used, e.overlay(&feed.Relay, func(key string) bool { return said[key] })...)
 		filled.Feeds[name] = feed

@@ -9,6 +9,7 @@ import (
 
 	"github.com/postrider/postrider/config"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 )
 
 func setEnvironment(t *testing.T, variables map[string]string) {
@@ -86,11 +87,11 @@ func TestEnvPrecedence(t *testing.T) {
 	}
 	c, err := filled("")
 	if err != nil || c.PollMax != 3*time.Millisecond || c.PollMin != c.PollMax || c.BatchSize != 5000 || c.ReadAhead != 5000 ||
-		c.BackoffMax != 500*time.Millisecond || c.BackoffBase != c.BackoffMax || c.MaxAttempts != 7 {
+		c.Retry.Most != 500*time.Millisecond || c.Retry.First != c.Retry.Most || c.Retry.Attempts != 7 {
 		t.Errorf("%v, %+v", err, c)
 	}
-	c, err = filled("poll_max: 1s, batch: 9, max_attempts: 2, backoff_series: [1s, 2s]")
-	if err != nil || c.PollMax != time.Second || c.BatchSize != 9 || c.MaxAttempts != 2 || len(c.BackoffSeries) != 2 || c.BackoffMax != 0 {
+	c, err = filled("poll_max: 1s, batch: 9, retry: {attempts: 2, pauses: [1s, 2s]}")
+	if err != nil || c.PollMax != time.Second || c.BatchSize != 9 || c.Retry.Attempts != 2 || len(c.Retry.Pauses) != 2 || c.Retry.Most != 0 {
 		t.Errorf("%v, %+v", err, c)
 	}
 	_, err = filled("poll_min: 5ms")
@@ -102,18 +103,18 @@ func TestEnvPrecedence(t *testing.T) {
 	if env, _, err = readEnvironment(); err != nil {
 		t.Fatal(err)
 	}
-	if c, err = filled(""); err != nil || !slices.Equal(c.BackoffSeries, []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}) || c.BackoffBase != 0 {
+	if c, err = filled(""); err != nil || !slices.Equal(c.Retry.Pauses, []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}) || c.Retry.First != 0 {
 		t.Errorf("%v, %+v", err, c)
 	}
-	if c, err = filled("backoff_max: 1m"); err != nil || c.BackoffSeries != nil || c.BackoffMax != time.Minute {
+	if c, err = filled("retry: {most: 1m}"); err != nil || c.Retry.Pauses != nil || c.Retry.Most != time.Minute {
 		t.Errorf("%v, %+v", err, c)
 	}
 	// Flags are the same, with their defaults in place.
-	c = relay.Config{BackoffBase: time.Second, BackoffMax: time.Minute, BatchSize: 500}
-	if used := env.overlay(&c, func(string) bool { return false }); len(used) != 1 || c.BackoffBase != 0 || len(c.BackoffSeries) != 5 {
+	c = relay.Config{Retry: retry.Policy{First: time.Second, Most: time.Minute}, BatchSize: 500}
+	if used := env.overlay(&c, func(string) bool { return false }); len(used) != 1 || c.Retry.First != 0 || len(c.Retry.Pauses) != 5 {
 		t.Errorf("%v, %+v", used, c)
 	}
-	if used := env.overlay(&c, func(key string) bool { return key == "backoff_base" }); len(used) != 0 {
+	if used := env.overlay(&c, func(key string) bool { return key == "retry_first" }); len(used) != 0 {
 		t.Errorf("a flag was overruled by %q", used)
 	}
 }

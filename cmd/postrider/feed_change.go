@@ -64,7 +64,7 @@ func (a *app) feedsAddCommand() *cobra.Command {
 		Use:   "add FEED",
 		Short: "Create a feed",
 		Long: "Creates a feed that begins with the messages that are enqueued from now on or, with --oldest, with the oldest that\n" +
-			"the store still holds. A relay that serves a feed that does not exist creates it too, at the oldest message.\n\n" +
+			"the store still holds. A relay creates a feed too, if it is the first of the log or with --create.\n\n" +
 			"--json prints an object with: feed, action, done, count.",
 		Example: "  postrider feeds add audit --oldest",
 		Args:    named("feed"),

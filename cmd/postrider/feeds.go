@@ -89,9 +89,21 @@ func (a *app) openFeeds(f *config.File, o relayOptions) (*service, error) {
 		s.feeds = append(s.feeds, servedFeed{
 			database: plan.DatabaseName, db: db, pool: pool, pub: router, router: router, cfg: plan.Relay, to: to,
 		})
+		cfg := &s.feeds[len(s.feeds)-1].cfg
+		cfg.Memory = max(cfg.Memory/len(names), 1<<20)
+		if cfg.Force = o.force; o.create {
+			cfg.Create, cfg.From = true, o.origin
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, usageError{errors.Join(err, s.close())}
+	}
+	for i := range s.feeds {
+		for _, other := range s.feeds {
+			if f := &s.feeds[i]; f.db.dsn == other.db.dsn && f.db.schema == other.db.schema {
+				f.cfg.Beside = append(f.cfg.Beside, other.cfg.Feed)
+			}
+		}
 	}
 	return s, nil
 }

@@ -38,8 +38,10 @@ destinations:
 feeds:
   all:
     destination: nowhere
+    create: oldest
   work:
     destination: screen
+    create: oldest
     only: {types: [document_*, debug.*, payment_*]}
     routes:
       - {types: [document_uploaded], name: verify_document}
@@ -121,7 +123,7 @@ func TestFlagsAndFileHaveTheSameDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Feed = "default"
+	o.Feed, o.Destination = "default", plan.Relay.Destination // which --to says
 	if !reflect.DeepEqual(o.Config, plan.Relay) {
 		t.Errorf("flags\n%+v, file\n%+v", o.Config, plan.Relay)
 	}

@@ -78,10 +78,10 @@ func (f *filterFlags) narrows() bool {
 var (
 	allStatuses = []postrider.Status{
 		postrider.StatusPending, postrider.StatusPublished, postrider.StatusScheduled, postrider.StatusRetry,
-		postrider.StatusWaiting, postrider.StatusDead, postrider.StatusParked,
+		postrider.StatusHeld, postrider.StatusWaiting, postrider.StatusDead, postrider.StatusParked,
 	}
 	deferredStatuses = allStatuses[2:]
-	deadStatuses     = allStatuses[5:]
+	deadStatuses     = allStatuses[6:]
 )
 
 func join(statuses []postrider.Status) string {

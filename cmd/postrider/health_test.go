@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/discard"
+	"github.com/postrider/postrider/broker/memory"
 	"github.com/postrider/postrider/config"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -107,7 +109,7 @@ func TestHealthOfARelay(t *testing.T) {
 	c.must("migrate", "up")
 	path := writeConfig(t, fmt.Sprintf(`databases: {app: {url: %q, schema: %s}}
 destinations: {good: {url: "discard:"}, down: {url: "nats://127.0.0.1:1"}}
-feeds: {good: {destination: good}, down: {destination: down}}
+feeds: {good: {destination: good, create: oldest}, down: {destination: down, create: oldest}}
 health: {listen: "127.0.0.1:0", token: t0ken}
 `, c.dsn, c.schema))
 	r := startRelay(t, "--config", path, "--feed", "good")
@@ -213,6 +215,15 @@ func TestHealthOfAHangingRelay(t *testing.T) {
 	})
 }
 
+func TestListenedPublisherHasNames(t *testing.T) {
+	m := postrider.Message{Type: "t", Topic: "orders"}
+	for want, pub := range map[string]postrider.Publisher{"orders": memory.New(), "": discard.New()} {
+		if got := (listened{pub, &answers{}}).NameOf(&m); got != want {
+			t.Errorf("%T: got %q, want %q", pub, got, want)
+		}
+	}
+}
+
 func TestHealthAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a answers
@@ -223,6 +234,15 @@ func TestHealthAnswers(t *testing.T) {
 		a.note(answered([]error{down, down}))
 		if !a.silent(0) {
 			t.Error("the only answer was a failure")
+		}
+		a.note(answered([]error{postrider.Unavailable(down), postrider.Unavailable(postrider.ErrNotTried)}))
+		if !a.silent(0) {
+			t.Error("nothing was sent")
+		}
+		for _, refusal := range []error{postrider.Permanent(down), postrider.NameUnavailable(down)} {
+			if answered([]error{down, refusal}) != nil {
+				t.Errorf("%v is no answer", refusal)
+			}
 		}
 		a.note(answered([]error{down, postrider.Permanent(down)}))
 		a.note(context.Canceled)

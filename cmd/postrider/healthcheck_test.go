@@ -14,7 +14,7 @@ func TestHealthcheck(t *testing.T) {
 	c.must("migrate", "up")
 	path := writeConfig(t, fmt.Sprintf(`databases: {app: {url: %q, schema: %s}}
 destinations: {good: {url: "discard:"}, down: {url: "nats://127.0.0.1:1"}}
-feeds: {good: {destination: good}, down: {destination: down}}
+feeds: {good: {destination: good, create: oldest}, down: {destination: down, create: oldest}}
 health: {listen: "127.0.0.1:0", token: t0ken}
 `, c.dsn, c.schema))
 	r := startRelay(t, "--config", path, "--feed", "good")

@@ -25,6 +25,7 @@ type listed struct {
 	Seq       int64            `json:"seq"`                // its place in the log
 	Shard     int              `json:"shard"`
 	Status    postrider.Status `json:"status"`
+	Name      string           `json:"name,omitempty"` // what it waits for, if it is held
 	Type      string           `json:"type"`
 	Topic     string           `json:"topic,omitempty"`
 	Key       string           `json:"key,omitempty"` // the ordering key
@@ -37,12 +38,14 @@ type listed struct {
 	Tried     time.Time        `json:"tried,omitzero"`     // last sent
 	Available time.Time        `json:"available,omitzero"` // due
 	Job       int64            `json:"job,omitempty"`      // the replay that brought it here
+	Bare      bool             `json:"bare,omitempty"`     // the store could not keep its content
+	Excluded  bool             `json:"excluded,omitempty"` // relays pass over it
 }
 
 func listDeferred(d *postrider.Deferred) listed {
 	return listed{
-		d.ID, d.Feed, inbox.ConsumerOf(d.Feed), d.Seq, d.Shard, d.Status, d.Type, d.Topic, d.OrderKey(), d.TenantID, d.Attempts, d.Blocking, d.LastError,
-		d.EnqueuedAt, d.DeferredAt, d.TriedAt, d.AvailableAt, d.Job,
+		d.ID, d.Feed, inbox.ConsumerOf(d.Feed), d.Seq, d.Shard, d.Status, d.Name, d.Type, d.Topic, d.OrderKey(), d.TenantID, d.Attempts, d.Blocking, d.LastError,
+		d.EnqueuedAt, d.DeferredAt, d.TriedAt, d.AvailableAt, d.Job, d.Bare, false,
 	}
 }
 
@@ -132,6 +135,13 @@ func (m *shown) rows() [][]string {
 	add("id", m.ID.String())
 	add("feed", m.Feed)
 	add("status", string(m.Status))
+	add("waits for", m.Name)
+	if m.Excluded {
+		add("excluded", "by an operator: relays pass over it")
+	}
+	if m.Bare {
+		add("content", "not here: the store could not keep it; it is in the log")
+	}
 	if m.Blocking {
 		add("blocks", "later messages of its key")
 	}
@@ -189,7 +199,7 @@ func statusColour(status string) int {
 	switch postrider.Status(status) {
 	case postrider.StatusDead:
 		return red
-	case postrider.StatusRetry, postrider.StatusWaiting, postrider.StatusParked:
+	case postrider.StatusRetry, postrider.StatusHeld, postrider.StatusWaiting, postrider.StatusParked:
 		return yellow
 	case postrider.StatusPublished:
 		return green

@@ -6,9 +6,13 @@ package main
 
 import (
 	"context"
+	"math"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
+
+	"github.com/postrider/postrider/internal/cgroup"
 )
 
 func main() { os.Exit(run()) }
@@ -29,5 +33,14 @@ func run() int {
 		<-signals
 		os.Exit(exitInterrupted)
 	}()
+	limitMemory()
 	return execute(ctx, s, os.Args[1:])
+}
+
+// limitMemory has garbage collected before the process meets the limit of its control group, unless GOMEMLIMIT says when. A quarter
+// is left for the pages of the program and what the system keeps for its connections.
+func limitMemory() {
+	if limit := cgroup.MemoryLimit(); os.Getenv("GOMEMLIMIT") == "" && limit < math.MaxInt64 {
+		debug.SetMemoryLimit(limit / 4 * 3)
+	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -126,7 +127,8 @@ func (a *app) messagesShowCommand() *cobra.Command {
 		Long: "Shows a message with its headers and its payload, as text if it is JSON or UTF-8, and its status on the way to\n" +
 			"each feed.\n\n" +
 			"--json prints an array with one object a feed: the fields of \"messages ls\", and headers, content_type, payload\n" +
-			"(JSON), payload_text (other text) or payload_base64 (anything else), and what else the message has.",
+			"(JSON), payload_text (other text) or payload_base64 (anything else), and what else the message has; excluded, if an\n" +
+			"operator has decided that relays pass over it.",
 		Example: "  postrider messages show 01890a5d-ac96-774b-bcce-b302099a8057\n" +
 			"  postrider messages show 01890a5d-ac96-774b-bcce-b302099a8057 --json | jq '.[0].payload'",
 		Args: named("ID"),
@@ -150,6 +152,11 @@ func (a *app) messagesShowCommand() *cobra.Command {
 				}
 				if m != nil {
 					all = append(all, shown{listLogged(m), contentOf(&m.Message)})
+				}
+			}
+			if j, err := d.Journey(ctx, ids[0]); err == nil {
+				for i := range all {
+					all[i].Excluded = slices.ContainsFunc(j.Feeds, func(l desk.Leg) bool { return l.Feed == all[i].Feed && l.Excluded })
 				}
 			}
 			if len(all) == 0 {

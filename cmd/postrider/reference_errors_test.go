@@ -119,7 +119,11 @@ func docCell(doc string) string {
 func TestClassReference(t *testing.T) {
 	t.Parallel()
 	classes := "| class | how to make it | meaning |\n|---|---|---|\n"
-	makers := map[string]string{"ClassPermanent": "`postrider.Permanent(err)`", "ClassUnavailable": "`postrider.Unavailable(err)`", "ClassUnknown": "any other error"}
+	makers := map[string]string{
+		"ClassPermanent":   "`postrider.Permanent(err)`",
+		"ClassUnavailable": "`postrider.NameUnavailable(err)` for one queue, topic or endpoint, `postrider.Unavailable(err)` for all",
+		"ClassUnknown":     "any other error",
+	}
 	for _, s := range constants(t, repository+"errors.go", "Class") {
 		classes += fmt.Sprintf("| `%s` | %s | %s |\n", s.Names[0].Name, makers[s.Names[0].Name], docCell(meaning(s.Names[0].Name, s.Doc.Text())))
 	}

@@ -26,10 +26,14 @@ func (a *app) relayCommand() *cobra.Command {
 		Long: "Carries messages to a broker until SIGINT or SIGTERM: those of the feeds in a configuration file, or those of one\n" +
 			"feed to the URL given with --to. When stopped it finishes what is in flight and releases its shards, so that the\n" +
 			"next relay goes on at once; a second signal ends it immediately. Outages do not end it. SIGHUP makes it read the\n" +
-			"routes of its file again. The log goes to stderr.",
+			"routes of its file again. The log goes to stderr.\n\n" +
+			"The first feed of a log is created. Any other has to exist, or --create asks for it: a mistyped name would send\n" +
+			"the whole log again. A feed remembers the scheme and host that its messages go to, and a relay that would send\n" +
+			"them elsewhere is refused, unless --force is given.",
 		Example: "  postrider relay --to stdout: | jq .type\n" +
 			"  postrider relay --to nats://localhost:4222 --set format=raw\n" +
-			"  postrider relay --config postrider.yaml --feed default,audit",
+			"  postrider relay --config postrider.yaml --feed default,audit\n" +
+			"  postrider relay --to nats://localhost:4222 --feed audit --create --from now",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := a.logger(o)
@@ -47,6 +51,9 @@ func (a *app) relayCommand() *cobra.Command {
 			}
 			if o.tracing, err = newTracing(cmd.Context()); err != nil {
 				return usagef("OTEL_*: %w", err)
+			}
+			if o.origin, err = o.parseFrom(); err != nil {
+				return err
 			}
 			if o.to != "" {
 				err = a.relayToURL(cmd, o, env)
@@ -76,11 +83,14 @@ func (a *app) relayToURL(cmd *cobra.Command, o relayOptions, env environment) er
 		return err
 	}
 	said := func(key string) bool { return cmd.Flags().Changed(strings.ReplaceAll(key, "_", "-")) }
-	if said("backoff_series") {
-		if said("backoff_base") || said("backoff_max") {
-			return usagef("--backoff-series and --backoff-base or --backoff-max contradict each other: a series says every pause")
+	if said("retry_pauses") {
+		if said("retry_first") || said("retry_most") {
+			return usagef("--retry-pauses and --retry-first or --retry-most contradict each other: a list says every pause")
 		}
-		o.BackoffBase, o.BackoffMax = 0, 0
+		o.Retry.First, o.Retry.Most = 0, 0
+		if !said("retry_attempts") {
+			o.Retry.Attempts = 0
+		}
 	}
 	env.overlay(&o.Config, said)
 	listen := config.Health{Listen: o.health}
@@ -107,6 +117,7 @@ func (a *app) relayToURL(cmd *cobra.Command, o relayOptions, env environment) er
 	}
 	s.destinations = []*openDestination{{name: config.RedactURL(o.to), pub: pub, answers: &answers{}}}
 	s.databases = []logDatabase{a.flagDatabase()}
+	o.Create, o.From, o.Destination, o.Force = o.create, o.origin, config.Where(o.to), o.force
 	s.feeds = []servedFeed{{
 		database: s.databases[0].name, db: &a.db, pool: &servedPool{db: &a.db, most: poolSize},
 		pub: listened{pub, s.destinations[0].answers}, cfg: o.Config, to: s.destinations,
@@ -135,7 +146,7 @@ func (a *app) relayFile(cmd *cobra.Command, o relayOptions, env environment) err
 	path, said := configPath(o.file)
 	if _, err := os.Stat(path); !said && errors.Is(err, os.ErrNotExist) {
 		return hintedError{usagef("where to? neither --to nor --config is given, and there is no %s", defaultConfig),
-			"to look at the messages: postrider relay --to stdout:"}
+			"to look at the messages: " + a.next("messages tail")}
 	}
 	if len(o.set) > 0 {
 		return usagef("--set %s and --config contradict each other: the file %s has options beside each destination's url", o.set[0], path)

@@ -129,9 +129,9 @@ func TestRelayHelpShowsDefaults(t *testing.T) {
 func TestRelayFlagsThatContradict(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"--to discard: --backoff-series 1s,5s --backoff-max 1m":                         "--backoff-series and --backoff-base or --backoff-max contradict each other",
-		"--to discard: --order loose --max-attempts -1":                                 `Order is "loose"`,
-		"--config " + writeConfig(t, smallConfig) + " --order skip --backoff-series 1s": "says it as feeds.NAME.order",
+		"--to discard: --retry-pauses 1s,5s --retry-most 1m":                          "--retry-pauses and --retry-first or --retry-most contradict each other",
+		"--to discard: --order loose --retry-attempts -1":                             `Order is "loose"`,
+		"--config " + writeConfig(t, smallConfig) + " --order skip --retry-pauses 1s": "says it as feeds.NAME.order",
 	} {
 		r := offline(t, append([]string{"relay"}, strings.Fields(line)...)...)
 		if r.code != exitUsage || !strings.Contains(r.err, want) {

@@ -116,6 +116,15 @@ func (a *app) startReplays(ctx context.Context, d replayer, c change, r desk.Rep
 				"for the list: " + a.next("messages ls --status published --feed", filter.Feed),
 			}
 		}
+		if r.Dead && !filter.ID.IsZero() {
+			found, err := d.List(ctx, filter, nil, 1)
+			if err == nil && len(found) == 1 && found[0].Bare {
+				err = a.noContent(&found[0])
+			}
+			if err != nil {
+				return err
+			}
+		}
 		plan.Count, plan.More = plan.Count+n, plan.More || more
 		plan.Sample = append(plan.Sample, sample...)
 	}
@@ -158,6 +167,13 @@ func countReplay(ctx context.Context, d replayer, dead bool, filter desk.Filter,
 	}
 	filter.Statuses = []postrider.Status{postrider.StatusPublished}
 	all, more, err := readLog(ctx, d, filter, countedAtMost)
+	if err == nil && len(all) == 0 && !filter.ID.IsZero() { // or a dead letter whose content is in the log
+		var found []postrider.Deferred
+		found, err = d.List(ctx, desk.Filter{Feed: filter.Feed, ID: filter.ID}, nil, 1)
+		if len(found) == 1 && found[0].Bare {
+			all = append(all, listDeferred(&found[0]))
+		}
+	}
 	return len(all), more, all[:min(max(samples, 0), len(all))], err
 }
 

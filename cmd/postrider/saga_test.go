@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -68,7 +69,7 @@ func sagaStage(c *cli) *postgres.Sagas[pgx.Tx] {
 	}
 	fine := func(context.Context, pgx.Tx, *sagaTrip) error { return nil }
 	fails := func(context.Context, pgx.Tx, *sagaTrip) error { return errors.New("bank is \x1b[31m down") }
-	once := saga.Retry{Attempts: 1, First: time.Millisecond}
+	once := retry.Policy{Attempts: 1, First: time.Millisecond}
 	book, err := saga.New(store, "book-trip", saga.Parallel(saga.Step("hotel", fine, fine), saga.Step("flight", fine, fails).RetryUndo(once)),
 		saga.Wait("approval", func(_ context.Context, _ pgx.Tx, _ *sagaTrip, ok bool) error {
 			if !ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"strconv"
@@ -26,6 +27,7 @@ import (
 //	exits CODE ARGS...         runs the command, which has to end with an exit code
 //	enqueue TYPE KEY COUNT     writes messages with a number each, as payload
 //	carry FEED DEAD            delivers what there is, except for the first DEAD messages, which become dead letters
+//	hold FEED NAME             sets aside what there is: it waits for a name that accepts nothing
 //	terminal ARGS...           runs the command at the terminal that ttyin -stdin has made
 //	sql STATEMENT              with @schema@ replaced; the first column of its first row goes to the variable VALUE
 func TestScripts(t *testing.T) {
@@ -64,6 +66,9 @@ func TestScripts(t *testing.T) {
 				dead, err := strconv.Atoi(args[1])
 				ts.Check(err)
 				ts.Check(of(ts).carry(args[0], dead))
+			},
+			"hold": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(of(ts).once(args[0], math.MaxInt, postrider.Deferral{Status: postrider.StatusHeld, Name: args[1], Cause: "queue is full"}))
 			},
 			"sql": func(ts *testscript.TestScript, _ bool, args []string) {
 				value, err := of(ts).query(args[0])
@@ -113,15 +118,20 @@ func (s *script) query(sql string, args ...any) (first string, err error) {
 	return all[0], nil
 }
 
-// carry is a relay for one round.
+// carry delivers all but the first few messages, which become dead letters.
 func (s *script) carry(name string, dead int) error {
+	return s.once(name, dead, postrider.Deferral{Status: postrider.StatusDead, Attempts: 3, Cause: "refused: unknown customer \x1b[31m"})
+}
+
+// once is a relay for one round, which defers the first few messages and delivers the others.
+func (s *script) once(name string, few int, as postrider.Deferral) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	store, err := postgres.New(s.pool, postgres.Config{Schema: s.schema})
 	if err != nil {
 		return err
 	}
-	feed, err := store.Open(ctx, name, postrider.Member{Name: "script", Lease: time.Minute})
+	feed, err := store.Open(ctx, name, postrider.Member{Name: "script", Lease: time.Minute, Create: true})
 	if err != nil {
 		return err
 	}
@@ -144,13 +154,11 @@ func (s *script) carry(name string, dead int) error {
 	var deferrals []postrider.Deferral
 	for i := range batches {
 		b := &batches[i]
-		for n := range min(dead, len(b.Messages)) {
-			deferrals = append(deferrals, postrider.Deferral{
-				Batch: b, Index: n, Status: postrider.StatusDead, Blocking: b.Messages[n].OrderKey() != "", Attempts: 3,
-				Cause: "refused: unknown customer \x1b[31m",
-			})
+		for n := range min(few, len(b.Messages)) {
+			as.Batch, as.Index, as.Blocking = b, n, b.Messages[n].OrderKey() != ""
+			deferrals = append(deferrals, as)
 		}
-		dead -= min(dead, len(b.Messages))
+		few -= min(few, len(b.Messages))
 		marks[b.Shard] = postrider.Mark{Shard: b.Shard, Batch: b, Done: len(b.Messages)}
 	}
 	if len(deferrals) > 0 {

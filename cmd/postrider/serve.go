@@ -16,6 +16,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/config"
 	"github.com/postrider/postrider/console"
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -109,7 +110,7 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 		defer stopHealth()
 		helpers.Go(func() { h.watch(ctx) })
 	}
-	if err := checkSchemas(ctx, stores, s.feeds); err != nil {
+	if err := checkFeeds(ctx, stores, s.feeds); err != nil {
 		return err
 	}
 	watched.run(ctx, &helpers)
@@ -190,10 +191,24 @@ func (s *service) close() error {
 	return errors.Join(errs...)
 }
 
-// checkSchemas ends a process at the start that finds its tables missing: that is a mistake, and waiting would hide it.
+// refused returns why a feed may not be served, with what to type next, and nil for an error that passes.
+func refused(err error) error {
+	var none *postrider.NoFeedError
+	switch {
+	case errors.As(err, &none):
+		return hintedError{err, "to create it: add --feed " + phrase.ShellWord(none.Feed) + " --create, and --from with now, oldest or a time"}
+	case errors.Is(err, postrider.ErrDestination):
+		return hintedError{err, "if it is to go there from now on: add --force"}
+	case errors.Is(err, postrider.ErrUnsupported):
+		return err
+	}
+	return nil
+}
+
+// checkFeeds ends a process at the start that finds its tables missing or may not serve a feed: that is a mistake, and waiting would hide it.
 // Whatever else is wrong the relays themselves wait for, such as a database that does not answer. They are all asked at
 // the same time, so that one of them does not keep the others from starting for long.
-func checkSchemas(ctx context.Context, stores []postrider.Store, feeds []servedFeed) error {
+func checkFeeds(ctx context.Context, stores []postrider.Store, feeds []servedFeed) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	errs := make([]error, len(feeds))
@@ -201,11 +216,13 @@ func checkSchemas(ctx context.Context, stores []postrider.Store, feeds []servedF
 	for i := range feeds {
 		asked.Go(func() {
 			cfg := feeds[i].cfg
-			feed, err := stores[i].Open(ctx, cfg.Feed, postrider.Member{Name: cfg.Name, Lease: cfg.Lease})
+			feed, err := stores[i].Open(ctx, cfg.Feed, cfg.Member())
 			if err == nil {
 				_ = feed.Close(ctx) // has nothing to give back
 			} else if errors.Is(err, postrider.ErrSchema) {
 				errs[i] = err
+			} else {
+				errs[i] = refused(err)
 			}
 		})
 	}

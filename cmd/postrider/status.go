@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/phrase"
@@ -30,9 +32,18 @@ type feedStatus struct {
 
 // problem is something that needs attention.
 type problem struct {
-	Kind string `json:"kind"` // foreign, no_feed, paused, no_relay, stalled, late, dead, blocked
+	Kind string `json:"kind"` // foreign, no_feed, paused, no_relay, destination, stalled, late, dead, blocked
 	Text string `json:"text"`
 	Next string `json:"next"` // what to type
+	*outage
+}
+
+// outage is what a relay has reported of a destination.
+type outage struct {
+	Name     string    `json:"name"` // of a queue, topic, subject or endpoint; empty for the destination as a whole
+	Cause    string    `json:"cause"`
+	Since    time.Time `json:"since"`
+	Failures int64     `json:"failures"`
 }
 
 func (a *app) statusCommand() *cobra.Command {
@@ -44,8 +55,8 @@ func (a *app) statusCommand() *cobra.Command {
 			"Exit codes: 0 all is well, 1 something needs attention, 2 wrong usage, 5 the schema is missing or has another\n" +
 			"version, 6 the database cannot be reached.\n\n" +
 			"--json prints an object with: schema, healthy, problems, feeds, consumers; feeds have the fields of \"feeds ls\", and\n" +
-			"healthy and problems; consumers have name, deferred, dead, parked, blocked, healthy and problems; problems have kind (foreign, no_feed, paused, no_relay, stalled, late, dead, blocked), text and\n" +
-			"next.",
+			"healthy and problems; consumers have name, deferred, dead, parked, blocked, healthy and problems; problems have kind (foreign, no_feed, paused, no_relay, destination, stalled, late, dead, blocked), text and\n" +
+			"next; those of kind destination also name, cause, since and failures.",
 		Example: "  postrider status\n" +
 			"  postrider status --late 10s --json | jq -r '.feeds[].problems[].next'",
 		Args: noArguments,
@@ -77,14 +88,20 @@ func (a *app) status(ctx context.Context, pool *pgxpool.Pool, d operator, limits
 		return err
 	}
 	if foreign {
-		h.Problems = append(h.Problems, problem{"foreign", "the ledger was written in another database: relays pause", a.next("rebase --dry-run")})
+		h.Problems = append(h.Problems, problem{
+			Kind: "foreign", Text: "the ledger was written in another database: relays pause", Next: a.next("rebase --dry-run"),
+		})
 	}
 	if len(feeds) == 0 {
-		h.Problems = append(h.Problems, problem{"no_feed", "there is no feed: nothing is carried", a.next("relay --to ADDRESS")})
+		h.Problems = append(h.Problems, problem{Kind: "no_feed", Text: "there is no feed: nothing is carried", Next: a.next("relay --to ADDRESS")})
 	}
 	n := len(h.Problems)
 	for _, f := range feeds {
-		problems := a.problemsOf(f, limits, time.Now())
+		outages, err := d.Problems(ctx, f.Name)
+		if err != nil {
+			return err
+		}
+		problems := append(a.problemsOf(f, limits, time.Now()), a.outagesOf(f.Name, outages, time.Now())...)
 		h.Feeds = append(h.Feeds, feedStatus{f, len(problems) == 0, problems})
 		n += len(problems)
 	}
@@ -112,7 +129,9 @@ func (a *app) status(ctx context.Context, pool *pgxpool.Pool, d operator, limits
 // problemsOf says what is wrong with a feed.
 func (a *app) problemsOf(f desk.Feed, limits limits, now time.Time) []problem {
 	all := []problem{}
-	add := func(kind, text, command string) { all = append(all, problem{kind, text, a.next(command, f.Name)}) }
+	add := func(kind, text, command string) {
+		all = append(all, problem{Kind: kind, Text: text, Next: a.next(command, f.Name)})
+	}
 	if f.Paused {
 		add("paused", "it is paused", "feeds resume")
 	}
@@ -120,7 +139,10 @@ func (a *app) problemsOf(f desk.Feed, limits limits, now time.Time) []problem {
 		add("no_relay", "no relay serves it", "relay --to ADDRESS --feed")
 	}
 	if wait := now.Sub(f.Canary); !f.Canary.IsZero() && !f.Paused && wait > limits.canary {
-		all = append(all, problem{"stalled", fmt.Sprintf("it stands still, or is that far behind: no canary has come through for %s", phrase.Age(wait)), a.next("doctor")})
+		all = append(all, problem{
+			Kind: "stalled", Text: fmt.Sprintf("it stands still, or is that far behind: no canary has come through for %s", phrase.Age(wait)),
+			Next: a.next("doctor"),
+		})
 	}
 	if wait := now.Sub(f.Oldest); !f.Oldest.IsZero() && wait > limits.late {
 		add("late", fmt.Sprintf("%s to deliver, the oldest for %s", phrase.Quantity(f.Pending, "message", "messages"), phrase.Age(wait)),
@@ -131,6 +153,44 @@ func (a *app) problemsOf(f desk.Feed, limits limits, now time.Time) []problem {
 	}
 	if f.Blocked > 0 {
 		add("blocked", phrase.Quantity(f.Blocked, "key is blocked", "keys are blocked"), "keys blocked --feed")
+	}
+	return all
+}
+
+// maxOutages is how many names of a feed are shown.
+const maxOutages = 10
+
+// shortened is as much of an error as fits into a line or two.
+func shortened(cause string) string {
+	if runes := []rune(cause); len(runes) > 200 {
+		return string(runes[:199]) + "…"
+	}
+	return cause
+}
+
+// outagesOf says what is wrong with a feed's destination now, as relays have reported it.
+func (a *app) outagesOf(feed string, reported []postrider.Problem, now time.Time) []problem {
+	reported = slices.DeleteFunc(reported, func(p postrider.Problem) bool { return !p.Over.IsZero() })
+	var all []problem
+	for i, p := range reported {
+		if i == maxOutages {
+			all = append(all, problem{
+				Kind: "destination", Text: fmt.Sprintf("%s more", phrase.Quantity(len(reported)-i, "name", "names")),
+				Next: a.next("messages ls --status held --feed", feed),
+			})
+			break
+		}
+		what, next := "the destination", a.next("doctor")
+		if p.Name != "" {
+			what, next = fmt.Sprintf("%q", p.Name), a.next("messages ls --status held --feed", feed)
+		}
+		all = append(all, problem{
+			Kind: "destination",
+			Text: fmt.Sprintf("%s has accepted nothing for %s (%s): %s", what, phrase.Age(now.Sub(p.Since)),
+				phrase.Quantity(int(p.Failures), "failure", "failures"), shortened(p.Cause)),
+			Next:   next,
+			outage: &outage{p.Name, p.Cause, p.Since, p.Failures},
+		})
 	}
 	return all
 }
@@ -147,7 +207,7 @@ func (a *app) reportHealth(h overall) error {
 	for i, f := range h.Feeds {
 		feeds[i] = f.Feed
 		for _, p := range f.Problems {
-			rows = append(rows, []string{cell(f.Name, false), p.Text, p.Next})
+			rows = append(rows, []string{cell(f.Name, false), cell(p.Text, true), p.Next})
 		}
 	}
 	verdict := a.paint(green, "healthy")

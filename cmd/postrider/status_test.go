@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,5 +42,56 @@ func TestStatusOfAStoppedRelay(t *testing.T) {
 	signalTo(t, cmd, syscall.SIGTERM)
 	if code := waitForCode(t, cmd); code != exitOK {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestStatusOfADestination: whoever asks the database learns why a feed does not get on, wherever its relay runs.
+func TestStatusOfADestination(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
+	c.must("migrate", "up")
+	c.must("feeds", "add", "default")
+	report := func(names, failures, causes string) {
+		c.exec("SELECT @schema@.report('default', $1::text[], $2::bigint[], $3::text[])", names, failures, causes)
+	}
+	report(`{orders,payments,""}`, "{3,2,1}", "{queue is full,x,\"connection\nrefused\"}")
+	report("{payments}", "{0}", `{""}`)
+	type problem struct {
+		Kind, Text, Next, Name, Cause string
+		Since                         time.Time
+		Failures                      int
+	}
+	var status struct {
+		Healthy bool
+		Feeds   []struct{ Problems []problem }
+	}
+	r := c.run("status", "--json")
+	if err := json.Unmarshal([]byte(r.out), &status); err != nil || status.Healthy || len(status.Feeds) != 1 {
+		t.Fatalf("status says %s, and %v", r.out, err)
+	}
+	found := make(map[string]problem)
+	for _, p := range status.Feeds[0].Problems {
+		if p.Kind == "destination" {
+			found[p.Name] = p
+		}
+	}
+	orders := found["orders"]
+	if len(found) != 2 || orders.Failures != 3 || orders.Cause != "queue is full" || time.Since(orders.Since) > time.Minute ||
+		!strings.Contains(orders.Text, `"orders" has accepted nothing`) || !strings.Contains(orders.Next, "messages ls --status held --feed default") {
+		t.Errorf("the problems are %+v", found)
+	}
+	if all, ok := found[""]; !ok || strings.Contains(all.Next, "held") {
+		t.Errorf("of the destination as a whole, for which nothing is held, it says %+v", all)
+	}
+	for _, command := range []string{"status", "doctor"} {
+		r := c.run(command)
+		if r.code == exitOK || !strings.Contains(r.out, "queue is full") || !strings.Contains(r.out, "connection refused") || strings.Contains(r.out, "payments") {
+			t.Errorf("%s ends with %d:\n%s", command, r.code, r.out)
+		}
+	}
+	c.run("messages", "ls", "--status", "held", "--feed", "default")
+	report(`{orders,""}`, "{0,0}", `{"",""}`)
+	if r := c.run("status"); strings.Contains(r.out, "queue is full") {
+		t.Errorf("it is over, and status says\n%s", r.out)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -40,6 +41,11 @@ func (a *app) look(ctx context.Context, pool *pgxpool.Pool, d operator, inside s
 			}
 			one.Retrying = counts[postrider.StatusRetry]
 		}
+		if one.Problems, err = d.Problems(ctx, f.Name); err != nil {
+			return s, err
+		}
+		one.Problems = slices.DeleteFunc(one.Problems, func(p postrider.Problem) bool { return !p.Over.IsZero() })
+		one.Problems = one.Problems[:min(len(one.Problems), topRows)]
 		s.Feeds = append(s.Feeds, one)
 	}
 	if s.Blocked, err = d.Blocked(ctx, inside, topRows); err != nil || inside == "" {

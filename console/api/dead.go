@@ -22,7 +22,7 @@ type DeadRow struct {
 	Key        string           `json:"key,omitempty"`
 	Topic      string           `json:"topic,omitempty"`
 	Tenant     string           `json:"tenant,omitempty"`
-	Status     postrider.Status `json:"status" enum:"pending,published,scheduled,retry,waiting,dead,parked"`
+	Status     postrider.Status `json:"status" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
 	Blocking   bool             `json:"blocking"`
 	Attempts   int              `json:"attempts"`
 	LastError  string           `json:"last_error,omitempty"`

@@ -65,7 +65,7 @@ func (s *Server) deadAct(ctx context.Context, d *database, in *DeadAct) (*Done, 
 		}
 	}
 	done.Sample = nil
-	asReplay := d.Replays != nil && done.Count == total && !slices.Contains(filter.Statuses, postrider.StatusRetry)
+	asReplay := d.Replays != nil && done.Count == total && !slices.ContainsFunc(filter.Statuses, notDead)
 	if act == desk.Retry && asReplay && (total > manyRetries || in.Body.Rate > 0) {
 		return s.replayDead(ctx, d, filter, in.Body.Rate, in.Body.Why, done)
 	}
@@ -115,6 +115,9 @@ func (s *Server) wouldAct(ctx context.Context, letters desk.Letters, filter desk
 	return done, total, nil
 }
 
+// notDead is true of what goes on by itself, and so is no dead letter.
+func notDead(s postrider.Status) bool { return s == postrider.StatusRetry || s == postrider.StatusHeld }
+
 // actCommand is the same as a command, or empty: there is none that parks or skips other messages than those that block a key.
 func (d *database) actCommand(act desk.Act, f *desk.Filter, done *Done, why string, rate int) string {
 	flags := because(why)
@@ -125,9 +128,9 @@ func (d *database) actCommand(act desk.Act, f *desk.Filter, done *Done, why stri
 			return d.command("dead replay", append(append([]string{f.ID.String()}, whose(f.Feed)...), flags...)...)
 		}
 		of := *f
-		of.Statuses = slices.DeleteFunc(slices.Clone(f.Statuses), func(s postrider.Status) bool { return s == postrider.StatusRetry })
+		of.Statuses = slices.DeleteFunc(slices.Clone(f.Statuses), notDead)
 		if len(of.Statuses) == 0 {
-			return "" // what pauses before its next attempt is no dead letter
+			return "" // what goes on by itself is no dead letter
 		}
 		return d.command("dead replay --all", append(chosenBy(&of), flags...)...)
 	case desk.Discard:

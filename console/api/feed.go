@@ -26,12 +26,26 @@ type Feed struct {
 	Problems []Problem       `json:"problems"`
 }
 
-// FeedDetail is a feed with its lanes and relays.
+// FeedDetail is a feed with its lanes and relays, and what is wrong with its destination.
 type FeedDetail struct {
 	Feed
-	Lanes   []Lane  `json:"lanes"`
-	Members []Relay `json:"members"`
+	Lanes   []Lane   `json:"lanes"`
+	Members []Relay  `json:"members"`
+	Outages []Outage `json:"outages" doc:"what relays have reported: first those that are not over, of each the last seen first"`
 }
+
+// Outage is what is or was wrong with a destination, or with one name of it.
+type Outage struct {
+	Name     string    `json:"name" doc:"queue, topic, subject or endpoint; empty for the destination as a whole"`
+	Cause    string    `json:"cause" doc:"the last error"`
+	Failures int64     `json:"failures" doc:"messages that have failed, each time counted"`
+	Since    time.Time `json:"since"`
+	Last     time.Time `json:"last" doc:"when it was last seen"`
+	Over     time.Time `json:"over,omitzero" doc:"when the name accepted a message again"`
+}
+
+// mostOutages is how many are shown.
+const mostOutages = 100
 
 // Lane is a shard of a feed, or the part of one tenant.
 type Lane struct {
@@ -118,9 +132,32 @@ func (s *Server) feed(ctx context.Context, d *database, in *FeedName) (*FeedDeta
 				Last: lane.Last, Pending: lane.Pending, Oldest: lane.Oldest.UTC(), Crashes: lane.Crashes,
 			}
 		}
-		return detail, nil
+		detail.Outages, err = s.outages(ctx, d, f.Name)
+		return detail, err
 	}
 	return nil, desk.ErrNoFeed
+}
+
+// outages returns what relays have reported of a feed's destination.
+func (s *Server) outages(ctx context.Context, d *database, feed string) ([]Outage, error) {
+	all := []Outage{}
+	if d.Problems == nil {
+		return all, nil
+	}
+	reported, err := d.Problems.Problems(ctx, feed)
+	for _, p := range reported {
+		all = append(all, Outage{p.Name, s.shown(p.Cause), p.Failures, p.Since.UTC(), p.Last.UTC(), p.Over.UTC()})
+	}
+	slices.SortStableFunc(all, func(a, b Outage) int {
+		if a.Over.IsZero() == b.Over.IsZero() {
+			return 0
+		}
+		if a.Over.IsZero() {
+			return -1
+		}
+		return 1
+	})
+	return all[:min(len(all), mostOutages)], err
 }
 
 func (s *Server) relays(ctx context.Context, d *database, _ *DB) ([]Relay, error) {

@@ -50,7 +50,7 @@ type Message struct {
 // Leg is a message's way to one feed, or what a consumer has set aside of it.
 type Leg struct {
 	Feed        string           `json:"feed"`
-	Status      postrider.Status `json:"status" enum:"pending,published,scheduled,retry,waiting,dead,parked"`
+	Status      postrider.Status `json:"status" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
 	Blocking    bool             `json:"blocking,omitempty"`
 	Attempts    int              `json:"attempts"`
 	LastError   string           `json:"last_error,omitempty"`

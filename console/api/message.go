@@ -19,7 +19,7 @@ type LogRow struct {
 	Key         string           `json:"key,omitempty"`
 	Topic       string           `json:"topic,omitempty"`
 	Tenant      string           `json:"tenant,omitempty"`
-	Status      postrider.Status `json:"status" enum:"pending,published,scheduled,retry,waiting,dead,parked"`
+	Status      postrider.Status `json:"status" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
 	Attempts    int              `json:"attempts"`
 	EnqueuedAt  time.Time        `json:"enqueued_at"`
 	AvailableAt time.Time        `json:"available_at,omitzero"`
@@ -31,7 +31,7 @@ type LogRow struct {
 type LogFilter struct {
 	DB
 	Feed   string             `query:"feed" doc:"by whose way they are seen; may be left out if there is one"`
-	Status []postrider.Status `query:"status" enum:"pending,published,scheduled,retry,waiting,dead,parked"`
+	Status []postrider.Status `query:"status" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
 	Type   string             `query:"type"`
 	Topic  string             `query:"topic"`
 	Key    string             `query:"key"`

@@ -34,7 +34,7 @@ type Payload redact.View
 // Filter chooses messages. What is absent matches all.
 type Filter struct {
 	Feed     string             `json:"feed,omitempty"`
-	Statuses []postrider.Status `json:"statuses,omitempty" enum:"pending,published,scheduled,retry,waiting,dead,parked"`
+	Statuses []postrider.Status `json:"statuses,omitempty" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
 	ID       string             `json:"id,omitempty"`
 	Type     string             `json:"type,omitempty"`
 	Topic    string             `json:"topic,omitempty"`

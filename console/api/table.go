@@ -20,7 +20,7 @@ func init() {
 
 		{at(get, "/feeds", viewer), "All feeds", handle((*Server).feeds)},
 		{at(post, "/feeds", admin), "Add a feed", handle((*Server).addFeed)},
-		{at(get, "/feeds/{name}", viewer), "A feed with its lanes and relays", handle((*Server).feed)},
+		{at(get, "/feeds/{name}", viewer), "A feed with its lanes and relays, and what is wrong with its destination", handle((*Server).feed)},
 		{at(del, "/feeds/{name}", admin), "Forget a feed, and what it had set aside", handle((*Server).removeFeed)},
 		{at(post, "/feeds/{name}/pause", operator), "Make relays carry nothing more of a feed", handle((*Server).pauseFeed)},
 		{at(post, "/feeds/{name}/resume", operator), "Let relays carry a feed again", handle((*Server).resumeFeed)},

@@ -21,10 +21,12 @@ type Database struct {
 	Records desk.Records
 	Log     desk.Log
 	Gauges  desk.Gauges
-	Replays desk.Replays
-	Keys    idempotency.Desk
-	Sagas   saga.Desk
-	Patrols Patrols
+	// Problems are what relays have reported of destinations.
+	Problems desk.Problems
+	Replays  desk.Replays
+	Keys     idempotency.Desk
+	Sagas    saga.Desk
+	Patrols  Patrols
 	// RunPatrol runs a job now. Nil where this process has none.
 	RunPatrol func(ctx context.Context, by desk.By, job string) (reconcile.Counts, error)
 	// Doctor looks for what is wrong. Nil where nobody can.

@@ -99,6 +99,9 @@ group.initial.rebalance.delay.ms=0
 # After a crash the controller, which is new itself, waits this long for the old broker before it takes the new one.
 broker.session.timeout.ms=6000
 broker.heartbeat.interval.ms=500
+# Everybody may do everything, but what a test forbids.
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+allow.everyone.if.no.acl.found=true
 EOT
   mapfile -t java < <(kafka_java)
   # The identity of a cluster is 16 bytes in base64; these are "postrider-test-1".

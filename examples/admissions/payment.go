@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
 	"github.com/postrider/postrider/store/postgres"
 )
@@ -35,7 +36,7 @@ type admissionData struct {
 }
 
 // patience is for a provider that is down: it should come back before an applicant is turned away.
-var patience = saga.Retry{Attempts: 1000, First: time.Second, Most: 30 * time.Second}
+var patience = retry.Policy{Attempts: 1000, First: time.Second, Most: 30 * time.Second}
 
 func newAdmission(pool *pgxpool.Pool, set settings) (*admission, error) {
 	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -70,22 +69,8 @@ func serve(ctx context.Context, pool *pgxpool.Pool, set settings) error {
 	if err != nil {
 		return err
 	}
-	return together(ctx, s.webhook.Run, s.forgetOldKeys,
+	return together(ctx, s.webhook.Run,
 		func(ctx context.Context) error { return listen(ctx, set.listen, s.handler) })
-}
-
-// forgetOldKeys removes idempotency keys that nobody will use any more.
-func (s *service) forgetOldKeys(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(time.Minute):
-		}
-		if err := s.keys.Maintain(ctx); err != nil && ctx.Err() == nil {
-			slog.Warn("old idempotency keys stay", "err", err)
-		}
-	}
 }
 
 // status answers what the page of an application asks for twice a second.

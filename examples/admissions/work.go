@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
 	"github.com/postrider/postrider/store/postgres"
 )
@@ -27,10 +28,10 @@ type worker struct {
 
 // retries are the pauses before a job that has failed is tried again: enough of them for a mail server that is away for half
 // an hour. What cannot get better is marked with postrider.Permanent, and not tried again.
-var retries = []time.Duration{
+var retries = retry.Policy{Pauses: []time.Duration{
 	time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute,
-}
+}}
 
 // work runs the workers of the names, or all, until ctx ends.
 func work(ctx context.Context, pool *pgxpool.Pool, set settings, names []string) error {
@@ -76,7 +77,7 @@ func newWorkers(pool *pgxpool.Pool, set settings) ([]worker, error) {
 		return nil, err
 	}
 	open := func(name, job, takes string) worker {
-		in, wrong := inbox.New(store, job, inbox.Config{Retries: retries})
+		in, wrong := inbox.New(store, job, inbox.Config{Retry: retries})
 		err = errors.Join(err, wrong)
 		return worker{name: name, takes: takes, inbox: in}
 	}

@@ -55,8 +55,8 @@ func twiceInABatch[Tx any](s *scene[Tx]) {
 	waiting := message("k", "c")
 	got, err = s.handle(waiting, b, waiting)
 	s.wantVerdicts(got, err, inbox.Waiting, inbox.Repeated, inbox.Repeated)
-	old := s.old("d")
-	got, err = s.handle(old, old)
+	ahead := s.strange("", "d")
+	got, err = s.handle(ahead, ahead)
 	s.wantVerdicts(got, err, inbox.Late, inbox.Repeated)
 	s.wantAside("head dead", "c waiting", "d dead")
 }

@@ -78,13 +78,16 @@ func cases[Tx any]() map[string]func(*scene[Tx]) {
 		"no key":                  noKey[Tx],
 		"defer what is recorded":  deferRecorded[Tx],
 		"retry":                   retry[Tx],
+		"outage":                  outage[Tx],
 		"one at a time":           oneAtATime[Tx],
 		"acts":                    acts[Tx],
 		"acts meanwhile":          actsMeanwhile[Tx],
 		"arrivals and departures": arrivals[Tx],
 		"late":                    late[Tx],
 		"late and blocked":        lateAndBlocked[Tx],
+		"history":                 history[Tx],
 		"IDs without time":        withoutTime[Tx],
+		"others' messages":        othersMessages[Tx],
 		"model":                   model[Tx],
 	}
 }

@@ -3,12 +3,14 @@ package inboxtest
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/wire"
 )
 
 // madeAt returns an ID as it would have been made at another time.
@@ -25,17 +27,17 @@ func (s *scene[Tx]) madeAgo(key, text string, age time.Duration) postrider.Messa
 	return m
 }
 
-// old returns a message that is outside of every window.
-func (s *scene[Tx]) old(text string) postrider.Message { return s.madeAgo("", text, 400*24*time.Hour) }
+// strange returns a message from a time that is far ahead, which is late in every window.
+func (s *scene[Tx]) strange(key, text string) postrider.Message {
+	return s.madeAgo(key, text, -400*24*time.Hour)
+}
 
-// late holds that what may have been handled long ago is a dead letter, and no effect.
+// late holds that what nobody can recognise when it comes again is a dead letter, and no effect.
 func late[Tx any](s *scene[Tx]) {
-	old, ahead := s.old("old"), s.madeAgo("", "ahead", -400*24*time.Hour)
-	for _, m := range []postrider.Message{old, ahead} {
-		s.mustHandle(m, inbox.Late)
-		s.mustHandle(m, inbox.Repeated)
-	}
-	s.wantAside("old dead", "ahead dead")
+	ahead := s.strange("", "ahead")
+	s.mustHandle(ahead, inbox.Late)
+	s.mustHandle(ahead, inbox.Repeated)
+	s.wantAside("ahead dead")
 	if d := s.aside()[0]; d.LastError != inbox.ErrLate.Error() || d.Blocking {
 		s.t.Errorf("%+v", d)
 	}
@@ -43,7 +45,7 @@ func late[Tx any](s *scene[Tx]) {
 	s.wantMarks()
 
 	// A consumer may choose to handle them.
-	accepted := []postrider.Message{s.old("accepted")}
+	accepted := []postrider.Message{s.strange("", "accepted")}
 	for _, want := range []inbox.Verdict{inbox.Handled, inbox.Repeated} {
 		got, err := s.Store.Handle(s.ctx, consumer, accepted, true, s.marking(accepted))
 		s.wantVerdicts(got, err, want)
@@ -52,7 +54,7 @@ func late[Tx any](s *scene[Tx]) {
 	s.wantMarks("accepted")
 
 	// One that fails can be tried again like any other.
-	failing := []postrider.Message{s.old("failing")}
+	failing := []postrider.Message{s.strange("", "failing")}
 	_, err := s.Store.Handle(s.ctx, consumer, failing, true, func(context.Context, Tx, []int) error { return errWork })
 	if err == nil {
 		s.t.Error("no error")
@@ -66,13 +68,61 @@ func late[Tx any](s *scene[Tx]) {
 func lateAndBlocked[Tx any](s *scene[Tx]) {
 	head := message("k", "1")
 	s.fail(head, again(1, 0))
-	s.mustHandle(s.madeAgo("k", "old", 400*24*time.Hour), inbox.Late)
+	s.mustHandle(s.strange("k", "ahead"), inbox.Late)
 	s.mustHandle(message("k", "2"), inbox.Waiting)
 	s.mustRetry("1")
 	s.mustRetry("2")
 	s.mustBeIdle()
-	s.wantAside("old dead")
+	s.wantAside("ahead dead")
 	s.wantMarks("1", "2")
+}
+
+// history holds that a consumer takes what its topic has of the time before it: it has forgotten nothing.
+func history[Tx any](s *scene[Tx]) {
+	var msgs []postrider.Message
+	var texts []string
+	for _, days := range []time.Duration{400, 30, 29, 8, 7, 6, 1, 0} {
+		msgs = append(msgs, s.madeAgo("", fmt.Sprint(int(days)), days*24*time.Hour))
+		texts = append(texts, string(msgs[len(msgs)-1].Payload))
+	}
+	for range 2 {
+		for i, m := range msgs {
+			s.mustHandle(m, inbox.Handled)
+			s.mustHandle(m, inbox.Repeated)
+			msgs[i] = s.madeAgo("", texts[i], time.Since(m.ID.Time())+time.Minute) // in no order
+		}
+		if err := s.Store.Maintain(s.ctx); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.wantMarks(append(texts, texts...)...)
+
+	// It fails, waits and is claimed like any other.
+	old := func(text string) postrider.Message { return s.madeAgo("k", text, 20*24*time.Hour) }
+	head, next := old("head"), old("next")
+	s.fail(head, again(1, 0))
+	s.mustHandle(head, inbox.Repeated)
+	s.mustHandle(next, inbox.Waiting)
+	s.mustHandle(next, inbox.Repeated)
+	s.mustRetry("head")
+	s.mustRetry("next")
+	s.mustHandle(next, inbox.Repeated)
+	claimed := old("claimed")
+	for _, want := range []bool{true, false} {
+		err := s.Do(s.ctx, func(ctx context.Context, tx Tx) error {
+			fresh, err := s.Store.Claim(ctx, tx, consumer, claimed.ID)
+			if fresh != want {
+				s.t.Errorf("fresh is %v, want %v", fresh, want)
+			}
+			return err
+		})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	got, err := s.handle(old("a"), claimed, old("b"))
+	s.wantVerdicts(got, err, inbox.Handled, inbox.Repeated, inbox.Handled)
+	s.wantAside()
 }
 
 // withoutTime is about IDs that do not tell their time.
@@ -80,12 +130,10 @@ func withoutTime[Tx any](s *scene[Tx]) {
 	random := message("k", "random")
 	random.ID[6] = random.ID[6]&0x0f | 0x40
 	named := message("k", "named")
-	named.ID, named.WireID = postrider.ID{}, "order-7"
-	id, err := inbox.Identity(&named)
-	if err != nil || id.Time() != (time.Time{}) {
-		s.t.Fatalf("%s, %v", id, err)
+	named.ID = wire.Identity("/shop", "order-7")
+	if !named.ID.Time().IsZero() {
+		s.t.Fatalf("%s has a time", named.ID)
 	}
-	named.ID = id
 	for _, m := range []postrider.Message{random, named} {
 		s.mustHandle(m, inbox.Handled)
 		s.mustHandle(m, inbox.Repeated)
@@ -111,6 +159,8 @@ func window[Tx any](s *scene[Tx]) {
 	for i := range count { // of every age from a little ahead to almost late
 		msgs = append(msgs, s.madeAgo("", string(rune('a'+i)), s.Window*time.Duration(i-1)/count))
 	}
+	// From before the consumer was there. It is remembered for a window from now on, and late after that.
+	msgs = append(msgs, s.madeAgo("", "history", 400*24*time.Hour))
 	dying := s.madeAgo("", "dead letter", 0)
 	dying.ID[6] = dying.ID[6]&0x0f | 0x40 // does not tell its age, and is not forgotten either
 	s.fail(dying, dead(1))
@@ -153,15 +203,17 @@ func window[Tx any](s *scene[Tx]) {
 	}
 	stop()
 	run.Wait()
-	for _, m := range msgs[1:] {
-		if time.Since(m.ID.Time()) > s.Window*9/7 && !lateOnes[m.ID] {
-			s.t.Errorf("a message made %s ago is not late in a window of %s", time.Since(m.ID.Time()), s.Window)
-		}
+	// What a store forgets later than it might is still recognised; but it has to forget.
+	if len(lateOnes) == 0 {
+		s.t.Errorf("after %s nothing is forgotten in a window of %s", s.Window*10/7, s.Window)
 	}
 	marks := s.Marks(s.ctx)
-	if slices.Sort(marks); len(slices.Compact(marks)) != count {
+	slices.Sort(marks)
+	if len(marks) != count+1 || len(slices.Compact(slices.Clone(marks))) != count+1 {
 		s.t.Errorf("effects %q", marks)
 	}
+	// What it has forgotten since it is there does not make the rest of the history late.
+	s.mustHandle(s.madeAgo("", "more history", 300*24*time.Hour), inbox.Handled)
 	if d := s.aside(); len(d) != 1+len(lateOnes) || d[0].ID != dying.ID {
 		s.t.Errorf("%d letters, want %d", len(d), 1+len(lateOnes))
 	}

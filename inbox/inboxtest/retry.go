@@ -54,6 +54,36 @@ func retry[Tx any](s *scene[Tx]) {
 	s.wantMarks()
 }
 
+// outage holds that attempts that do not count leave the number as it is, and that the times from which the next pause and the
+// message's age follow are those of the last attempt.
+func outage[Tx any](s *scene[Tx]) {
+	m := message("k", "a")
+	s.fail(m, again(0, 20*time.Millisecond))
+	s.mustHandle(message("k", "b"), inbox.Waiting)
+	var deferred time.Time
+	pause := 20 * time.Millisecond
+	for range 3 {
+		s.eventually(func() bool {
+			a := s.attempt(func(postrider.Deferred) error { return errWork }, func(d postrider.Deferred, _ error) inbox.Setback {
+				if last := d.AvailableAt.Sub(d.TriedAt); d.ID != m.ID || d.Attempts != 0 || (last-pause).Abs() > 10*time.Millisecond {
+					s.t.Errorf("%d attempts, and the last pause was %v: want 0 and %v", d.Attempts, last, pause)
+				}
+				if d.DeferredAt.IsZero() || !deferred.IsZero() && !d.DeferredAt.Equal(deferred) {
+					s.t.Errorf("set aside at %v, then at %v", deferred, d.DeferredAt)
+				}
+				deferred = d.DeferredAt
+				pause *= 2
+				return again(0, pause)
+			})
+			return a.Found
+		})
+	}
+	s.wantAside("a retry", "b waiting")
+	s.eventually(func() bool { return s.attempt(nil, nil).Found })
+	s.mustRetry("b")
+	s.wantMarks("a", "b")
+}
+
 func (s *scene[Tx]) eventually(happens func() bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(patience); !happens(); time.Sleep(5 * time.Millisecond) {

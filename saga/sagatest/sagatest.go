@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
 )
 
@@ -33,6 +34,11 @@ func Run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
 		"StepTimeout":              stepTimeout[Tx],
 		"Deadline":                 deadline[Tx],
 		"UndoFailed":               undoFailed[Tx],
+		"Outage":                   outage[Tx],
+		"OutageForTooLong":         outageForTooLong[Tx],
+		"RetryAfter":               retryAfter[Tx],
+		"EffectsSurviveEveryKill":  effectsSurviveEveryKill[Tx],
+		"NeverBegun":               neverBegunIsNotCompensated[Tx],
 		"Signal":                   signal[Tx],
 		"EarlySignal":              earlySignal[Tx],
 		"SignalRolledBack":         signalRolledBack[Tx],
@@ -78,7 +84,7 @@ type (
 )
 
 // quick keeps tests short.
-var quick = saga.Retry{Attempts: 3, First: time.Millisecond, Most: 5 * time.Millisecond}
+var quick = retry.Policy{Attempts: 3, First: time.Millisecond, Most: 5 * time.Millisecond}
 
 // step writes NAME, and its compensation -NAME.
 func step[Tx any](name string) steps[Tx] {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
 )
 
@@ -171,7 +172,7 @@ func stepTimeout[Tx any](s *scene[Tx]) {
 	g := s.saga(step[Tx]("a"), saga.Step("b", func(ctx context.Context, _ Tx, _ *trip) error {
 		<-ctx.Done()
 		return ctx.Err()
-	}, nil).Timeout(5*time.Millisecond).Retry(saga.Retry{Attempts: 2, First: time.Millisecond}))
+	}, nil).Timeout(5*time.Millisecond).Retry(retry.Policy{Attempts: 2, First: time.Millisecond}))
 	s.start(g, "1")
 	s.run(g)
 	i := s.await("1", saga.Compensated)
@@ -182,7 +183,7 @@ func stepTimeout[Tx any](s *scene[Tx]) {
 }
 
 func deadline[Tx any](s *scene[Tx]) {
-	g := s.saga(step[Tx]("a"), breaks[Tx]("b").Retry(saga.Retry{Attempts: 1000, First: time.Hour, Most: time.Hour})).
+	g := s.saga(step[Tx]("a"), breaks[Tx]("b").Retry(retry.Policy{Attempts: 1000, First: time.Hour, Most: time.Hour})).
 		Within(300 * time.Millisecond)
 	s.start(g, "1")
 	if i := s.show("1"); i.Deadline.Sub(i.Started) != 300*time.Millisecond {
@@ -212,7 +213,7 @@ func manyRunners[Tx any](s *scene[Tx]) {
 		}
 		data.Log = append(data.Log, "c")
 		return nil
-	}, nil).Retry(saga.Retry{Attempts: 100, First: time.Millisecond, Most: time.Millisecond})
+	}, nil).Retry(retry.Policy{Attempts: 100, First: time.Millisecond, Most: time.Millisecond})
 	g := s.saga(step[Tx]("a"), saga.Parallel(step[Tx]("b"), counted), step[Tx]("d"))
 	var ids []string
 	for n := range count {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
 )
 
@@ -209,7 +210,7 @@ func saveOnlyOverWhatWasRead[Tx any](s *scene[Tx]) {
 }
 
 func dueTellsTheNext[Tx any](s *scene[Tx]) {
-	g := s.saga(step[Tx]("a"), breaks[Tx]("b").Retry(saga.Retry{First: time.Hour, Most: time.Hour}))
+	g := s.saga(step[Tx]("a"), breaks[Tx]("b").Retry(retry.Policy{First: time.Hour, Most: time.Hour}))
 	due := func() (time.Duration, bool) {
 		next, ok, err := s.Store.Due(s.t.Context(), s.known("a", "b"))
 		if err != nil {

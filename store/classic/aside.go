@@ -17,6 +17,7 @@ type asideRow struct {
 	place
 	rowID     string
 	key       string
+	name      string // that it is held for
 	status    postrider.Status
 	blocking  bool
 	attempts  int
@@ -42,20 +43,25 @@ func (r *asideRow) blocks() bool { return r.blocking && r.key != "" }
 
 // again reports whether the message will be sent by itself; otherwise it is an operator's affair.
 func (r *asideRow) again() bool {
-	return r.status == postrider.StatusScheduled || r.status == postrider.StatusRetry || r.status == postrider.StatusWaiting
+	switch r.status {
+	case postrider.StatusScheduled, postrider.StatusRetry, postrider.StatusHeld, postrider.StatusWaiting:
+		return true
+	default:
+		return false
+	}
 }
 
 // with completes the row with its message.
 func (r *asideRow) with(m postrider.Message, feed string) postrider.Deferred {
 	return postrider.Deferred{
-		Message: m, Feed: feed, Shard: r.shard, Seq: r.seq, Status: r.status, Blocking: r.blocking, Attempts: r.attempts,
+		Message: m, Feed: feed, Shard: r.shard, Seq: r.seq, Status: r.status, Name: r.name, Blocking: r.blocking, Attempts: r.attempts,
 		LastError: r.lastError, EnqueuedAt: r.enqueued, DeferredAt: r.deferred, TriedAt: r.tried, AvailableAt: r.available,
 	}
 }
 
 // asideColumns are those of {aside}, a, in the order in which asideRows reads them.
 func (d Dialect) asideColumns() string {
-	return "a.row_id, a.shard, a.seq, a.order_key, a.status, a.blocking, a.attempts, a.last_error, " + d.micros("a.enqueued_at") + ", " +
+	return "a.row_id, a.shard, a.seq, a.order_key, a.name, a.status, a.blocking, a.attempts, a.last_error, " + d.micros("a.enqueued_at") + ", " +
 		d.micros("a.deferred_at") + ", " + d.micros("a.tried_at") + ", " + d.micros("a.available_at")
 }
 
@@ -64,10 +70,10 @@ func (s *stmt) asideRows(ctx context.Context, q querier) ([]asideRow, error) {
 	var rows []asideRow
 	err := s.each(ctx, q, func(scan func(...any) error) error {
 		var r asideRow
-		var key, cause sql.NullString
+		var key, name, cause sql.NullString
 		var enqueued, deferred, tried, available sql.NullInt64
-		err := scan(&r.rowID, &r.shard, &r.seq, &key, &r.status, &r.blocking, &r.attempts, &cause, &enqueued, &deferred, &tried, &available)
-		r.key, r.lastError = key.String, cause.String
+		err := scan(&r.rowID, &r.shard, &r.seq, &key, &name, &r.status, &r.blocking, &r.attempts, &cause, &enqueued, &deferred, &tried, &available)
+		r.key, r.name, r.lastError = key.String, name.String, cause.String
 		r.enqueued, r.deferred, r.tried, r.available = moment(enqueued), moment(deferred), moment(tried), moment(available)
 		rows = append(rows, r)
 		return err

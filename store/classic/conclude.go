@@ -69,10 +69,12 @@ func (f *feed) conclude(ctx context.Context, tx querier, done []postrider.Conclu
 			if err := f.tried(ctx, tx, r.rowID, c); err != nil {
 				return nil, err
 			}
-			failed = append(failed, r.rowID)
-			continue
+			if failed = append(failed, r.rowID); !c.Overtaken {
+				continue
+			}
+		} else {
+			delivered = append(delivered, r.rowID)
 		}
-		delivered = append(delivered, r.rowID)
 		if k := (shardKey{c.Shard, r.key}); r.blocks() && !slices.Contains(keys, k) {
 			keys = append(keys, k)
 		}
@@ -120,6 +122,15 @@ func (f *feed) tried(ctx context.Context, tx querier, rowID string, c *postrider
 		s.later("{now}", max(c.Delay, 0))
 	} else {
 		s.sql("NULL")
+	}
+	s.sql(", name = ")
+	if c.Status == postrider.StatusHeld {
+		s.text(storable(c.Name)).sql(", name_hash = ").word(nameHash(c.Name))
+	} else {
+		s.sql("NULL, name_hash = NULL")
+	}
+	if c.Overtaken {
+		s.sql(", blocking = 0")
 	}
 	_, err := s.sql(" WHERE feed = ").word(f.name).sql(" AND row_id = ").word(rowID).exec(ctx, tx)
 	return err

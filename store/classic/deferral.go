@@ -45,9 +45,12 @@ func (f *feed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
 			return fmt.Errorf("classic: defer: %w", err)
 		}
 		switch msgs[i].Status {
-		case postrider.StatusRetry, postrider.StatusDead, postrider.StatusScheduled, postrider.StatusWaiting:
+		case postrider.StatusRetry, postrider.StatusHeld, postrider.StatusDead, postrider.StatusScheduled, postrider.StatusWaiting:
 		default:
 			return fmt.Errorf("classic: defer: a message cannot be set aside as %q", msgs[i].Status)
+		}
+		if msgs[i].Bare {
+			h.key = "" // the row itself has the content; what stands behind it goes on
 		}
 		shards = append(shards, msgs[i].Batch.Shard)
 		if !seen[h.rowID] {
@@ -143,7 +146,7 @@ func (f *feed) findDue(ctx context.Context, tx querier, all []setting) error {
 
 func (f *feed) insertAside(ctx context.Context, tx querier, part []setting) error {
 	q := f.cfg().stmt(`INSERT INTO {aside} (feed, row_id, shard, seq, order_key, status, blocking, attempts, priority, last_error,
-		enqueued_at, deferred_at, tried_at, available_at) VALUES `)
+		enqueued_at, deferred_at, name, name_hash, tried_at, available_at) VALUES `)
 	for i, s := range part {
 		if i > 0 {
 			q.sql(", ")
@@ -158,14 +161,20 @@ func (f *feed) insertAside(ctx context.Context, tx querier, part []setting) erro
 		if s.Blocking {
 			blocking = 1
 		}
-		if s.Status == postrider.StatusRetry || s.Status == postrider.StatusDead {
+		if s.Status == postrider.StatusRetry || s.Status == postrider.StatusDead || s.Status == postrider.StatusHeld && s.Cause != "" {
 			tried = "{now}"
 		}
 		if s.due {
 			status, due = postrider.StatusRetry, "{now}"
 		}
 		q.sql(", ").text(string(status)).sql(", ").number(blocking).sql(", ").number(int64(s.Attempts)).sql(", ").number(int64(s.priority))
-		q.sql(", ").cause(s.Cause).sql(", ").at(s.enqueued).sql(", {now}, ", tried, ", ")
+		q.sql(", ").cause(s.Cause).sql(", ").at(s.enqueued).sql(", {now}, ")
+		if s.Status == postrider.StatusHeld {
+			q.text(storable(s.Name)).sql(", ").word(nameHash(s.Name))
+		} else {
+			q.sql("NULL, NULL")
+		}
+		q.sql(", ", tried, ", ")
 		switch {
 		case s.Status == postrider.StatusRetry:
 			q.later("{now}", max(s.Delay, 0))
@@ -189,16 +198,20 @@ func (s *stmt) cause(text string) *stmt {
 	if len(text) > maxCause {
 		text = text[:maxCause]
 	}
-	text = strings.Map(func(r rune) rune {
+	if text = storable(text); text == "" {
+		return s.sql("NULL")
+	}
+	return s.text(text)
+}
+
+// storable leaves out what a column of text cannot take.
+func storable(text string) string {
+	return strings.Map(func(r rune) rune {
 		if r == 0 || r == utf8.RuneError {
 			return -1
 		}
 		return r
 	}, text)
-	if text == "" {
-		return s.sql("NULL")
-	}
-	return s.text(text)
 }
 
 // at adds a time of our own tables.

@@ -115,7 +115,7 @@ func (a *adopted) read() []postrider.Batch {
 
 func (a *adopted) due() []postrider.Deferred {
 	a.Helper()
-	due, err := a.feed.Due(a.Context(), a.shards, 100)
+	due, err := a.feed.Due(a.Context(), postrider.DueRequest{Shards: a.shards, Limit: 100})
 	a.must(err)
 	return due.Messages
 }

@@ -51,6 +51,7 @@ type served struct {
 	name             string
 	paused           bool
 	created, settled time.Time
+	destination      string
 }
 
 // served looks up the feed.
@@ -63,8 +64,8 @@ func (d *Desk) served(ctx context.Context, q querier) (*served, error) {
 	var shards int
 	var created, settled sql.NullInt64
 	micros := d.cfg.Dialect.micros
-	err = d.cfg.stmt("SELECT feed, shards, paused, ", micros("created_at"), ", ", micros("settled_at"), " FROM {feeds} WHERE table_name = ").
-		text(t.label).row(ctx, q).Scan(&f.name, &shards, &f.paused, &created, &settled)
+	err = d.cfg.stmt("SELECT feed, shards, paused, ", micros("created_at"), ", ", micros("settled_at"), ", coalesce(destination, '') FROM {feeds} WHERE table_name = ").
+		text(t.label).row(ctx, q).Scan(&f.name, &shards, &f.paused, &created, &settled, &f.destination)
 	if errors.Is(err, sql.ErrNoRows) {
 		return f, nil
 	}

@@ -122,9 +122,9 @@ func afterwards(act desk.Act, before []postrider.Deferred) []postrider.Deferred 
 
 // actChanges are what acts set.
 var actChanges = map[desk.Act]string{
-	desk.Retry: "status = 'retry', attempts = 0, available_at = {now}",
-	desk.Skip:  "status = 'dead', blocking = 0, available_at = NULL",
-	desk.Park:  "status = 'parked', blocking = 0, available_at = NULL",
+	desk.Retry: "status = 'retry', attempts = 0, available_at = {now}, name = NULL, name_hash = NULL",
+	desk.Skip:  "status = 'dead', blocking = 0, available_at = NULL, name = NULL, name_hash = NULL",
+	desk.Park:  "status = 'parked', blocking = 0, available_at = NULL, name = NULL, name_hash = NULL",
 }
 
 // do changes messages, and has those go on that waited for them. The caller has locked the leases of their shards.

@@ -19,7 +19,7 @@ func (d *Desk) Feeds(ctx context.Context) (feeds []desk.Feed, err error) {
 		if err != nil || f.name == "" {
 			return err
 		}
-		feed := desk.Feed{Name: f.name, Created: f.created, Paused: f.paused, Settled: f.settled}
+		feed := desk.Feed{Name: f.name, Created: f.created, Paused: f.paused, Settled: f.settled, Destination: f.destination}
 		members, err := d.members(ctx, tx, f)
 		if err != nil {
 			return err
@@ -103,7 +103,7 @@ func (d *Desk) AddFeed(ctx context.Context, by desk.By, name string, oldest bool
 		if _, err := (&Store{db: d.db, cfg: d.cfg}).enrol(ctx, tx, f.t, name); err != nil {
 			return err
 		}
-		return d.cfg.note(ctx, tx, by, desk.Entry{Action: "feed add", Feed: name, Target: map[string]any{"oldest": oldest}})
+		return (&Store{db: d.db, cfg: d.cfg}).noteFeed(ctx, tx, by, f.t, name, "")
 	})
 	return d.failed("feed add", err)
 }
@@ -129,7 +129,7 @@ func (d *Desk) RemoveFeed(ctx context.Context, by desk.By, name string) error {
 		if err != nil {
 			return err
 		}
-		for _, table := range []string{"{aside}", "{starts}", "{members}", "{leases}", "{feeds}"} {
+		for _, table := range []string{"{aside}", "{starts}", "{problems}", "{members}", "{leases}", "{feeds}"} {
 			if _, err := d.cfg.stmt("DELETE FROM ", table, " WHERE feed = ").word(name).exec(ctx, tx); err != nil {
 				return err
 			}

@@ -131,7 +131,7 @@ func (d *Desk) members(ctx context.Context, q querier, f *served) (members []des
 func (d *Desk) gaugeAside(ctx context.Context, q querier, f *served) (desk.AsideCount, error) {
 	c := desk.AsideCount{Exact: true}
 	for status, n := range map[postrider.Status]*int{
-		postrider.StatusScheduled: &c.Scheduled, postrider.StatusRetry: &c.Retry, postrider.StatusWaiting: &c.Waiting,
+		postrider.StatusScheduled: &c.Scheduled, postrider.StatusRetry: &c.Retry, postrider.StatusHeld: &c.Held, postrider.StatusWaiting: &c.Waiting,
 		postrider.StatusDead: &c.Dead, postrider.StatusParked: &c.Parked,
 	} {
 		found, err := d.countAside(ctx, q, f, &desk.Filter{Statuses: []postrider.Status{status}}, countAside+1)

@@ -44,7 +44,7 @@ func (d *Desk) letters(ctx context.Context, filter desk.Filter, after *place, ne
 
 // setAside are the statuses of messages that are set aside.
 var setAside = []postrider.Status{
-	postrider.StatusScheduled, postrider.StatusRetry, postrider.StatusWaiting, postrider.StatusDead, postrider.StatusParked,
+	postrider.StatusScheduled, postrider.StatusRetry, postrider.StatusHeld, postrider.StatusWaiting, postrider.StatusDead, postrider.StatusParked,
 }
 
 // Count implements [desk.Letters].

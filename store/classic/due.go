@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -41,9 +42,9 @@ func (f *feed) Blocked(ctx context.Context, shard int) (keys []string, err error
 }
 
 // Due implements [postrider.Deferrer].
-func (f *feed) Due(ctx context.Context, shards []int, limit int) (postrider.Due, error) {
+func (f *feed) Due(ctx context.Context, want postrider.DueRequest) (postrider.Due, error) {
 	due := postrider.Due{Next: -1}
-	if len(shards) == 0 || limit < 1 {
+	if len(want.Shards) == 0 || want.Limit < 1 {
 		return due, nil
 	}
 	// One moment for all statements: what comes due between two of them must not be missed by both.
@@ -51,7 +52,7 @@ func (f *feed) Due(ctx context.Context, shards []int, limit int) (postrider.Due,
 	if err := f.cfg().stmt("SELECT ", f.cfg().Dialect.micros("{now}")).row(ctx, f.store.db).Scan(&now); err != nil {
 		return due, fmt.Errorf("classic: due: %w", err)
 	}
-	rows, err := f.due(ctx, shards, moment(now), limit)
+	rows, err := f.due(ctx, want, moment(now))
 	if err != nil {
 		return due, fmt.Errorf("classic: due: %w", err)
 	}
@@ -59,12 +60,12 @@ func (f *feed) Due(ctx context.Context, shards []int, limit int) (postrider.Due,
 	for i := range rows {
 		ids[i] = rows[i].rowID
 	}
-	records, err := f.t.load(ctx, f.store.db, ids)
+	records, looked, err := f.within(ctx, ids, want.Bytes)
 	if err != nil {
 		return due, fmt.Errorf("classic: due: %w", err)
 	}
 	var gone []postrider.Conclusion
-	for i := range rows {
+	for i := range rows[:looked] {
 		r := &rows[i]
 		if m, ok := records[r.rowID]; ok {
 			due.Messages = append(due.Messages, r.with(m.Message, f.name))
@@ -75,18 +76,69 @@ func (f *feed) Due(ctx context.Context, shards []int, limit int) (postrider.Due,
 	if _, err := f.Conclude(ctx, gone); err != nil { // somebody has deleted the rows: what waits behind them must go on
 		return postrider.Due{}, err
 	}
-	if due.Next, err = f.nextDue(ctx, shards, moment(now)); err != nil {
+	if due.Next, err = f.nextDue(ctx, want.Shards, moment(now)); err != nil {
 		return due, fmt.Errorf("classic: due: %w", err)
 	}
 	return due, nil
 }
 
-// due returns what is to be sent, and what may follow it.
-func (f *feed) due(ctx context.Context, shards []int, now time.Time, limit int) ([]asideRow, error) {
-	heads, err := f.dueHeads(ctx, shards, now, limit)
+// within reads messages, as many from the first on as fit into a budget of bytes, and at least one. It returns how many rows it
+// has come to. 0 means no limit.
+func (f *feed) within(ctx context.Context, ids []string, bytes int) (records map[string]record, looked int, err error) {
+	records = make(map[string]record)
+	left := bytes
+	for part := range slices.Chunk(ids, chunk) {
+		found, err := f.t.loadBrief(ctx, f.store.db, part, "1 = 1", bytes)
+		if err != nil {
+			return nil, 0, err
+		}
+		n := 0
+		for _, id := range part {
+			if left -= found[id].bytes; bytes > 0 && left < 0 && len(records)+n > 0 {
+				break
+			}
+			n++
+		}
+		for id := range found {
+			if !slices.Contains(part[:n], id) {
+				delete(found, id)
+			}
+		}
+		if err := f.t.complete(ctx, f.store.db, found); err != nil {
+			return nil, 0, err
+		}
+		maps.Copy(records, found)
+		if looked += n; n < len(part) {
+			break
+		}
+	}
+	return records, looked, nil
+}
+
+// dueHead is a message that may be sent, with what waits behind it.
+type dueHead struct {
+	asideRow
+	probe bool // alone
+	rank  int  // among those whose time has come, or those that were held
+}
+
+// due returns what is to be sent, and what may follow it. Those whose time has come and those that were held take turns, so that
+// neither keeps the other from being sent.
+func (f *feed) due(ctx context.Context, want postrider.DueRequest, now time.Time) ([]asideRow, error) {
+	timed, err := f.dueHeads(ctx, want.Shards, now, want.Limit)
 	if err != nil {
 		return nil, err
 	}
+	held, err := f.released(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	var heads []dueHead
+	for i, r := range timed {
+		heads = append(heads, dueHead{asideRow: r, rank: i})
+	}
+	heads = append(heads, held...)
+	slices.SortStableFunc(heads, func(a, b dueHead) int { return cmp.Compare(a.rank, b.rank) })
 	var due []asideRow
 	for part := range slices.Chunk(heads, 25) {
 		behind, err := f.behind(ctx, part)
@@ -94,13 +146,13 @@ func (f *feed) due(ctx context.Context, shards []int, now time.Time, limit int) 
 			return nil, err
 		}
 		for _, head := range part {
-			if len(due) >= limit {
+			if len(due) >= want.Limit {
 				return due, nil
 			}
-			due = append(due, head)
+			due = append(due, head.asideRow)
 			n := 0
 			for _, r := range behind[shardKey{head.shard, head.key}] {
-				if !head.blocks() || r.seq <= head.seq {
+				if !head.blocks() || head.probe || r.seq <= head.seq {
 					continue
 				}
 				if r.status != postrider.StatusWaiting || n == maxBehind { // what is behind waits for that one too
@@ -129,11 +181,11 @@ func (f *feed) dueHeads(ctx context.Context, shards []int, now time.Time, limit 
 }
 
 // behind returns those that come after the first of each key that one of the heads blocks.
-func (f *feed) behind(ctx context.Context, heads []asideRow) (map[shardKey][]asideRow, error) {
+func (f *feed) behind(ctx context.Context, heads []dueHead) (map[shardKey][]asideRow, error) {
 	first := make(map[shardKey]int64)
 	for _, h := range heads {
 		k := shardKey{h.shard, h.key}
-		if seq, ok := first[k]; h.blocks() && (!ok || h.seq < seq) {
+		if seq, ok := first[k]; h.blocks() && !h.probe && (!ok || h.seq < seq) {
 			first[k] = h.seq
 		}
 	}
@@ -187,6 +239,8 @@ func (f *feed) anyDue(s *stmt) *stmt {
 		}
 		s.sql("(SELECT 1 AS one FROM {aside} WHERE feed = ").word(f.name).sql(" AND shard = ").number(int64(shard))
 		s.sql(" AND available_at IS NOT NULL LIMIT 1)")
+		s.sql(" UNION ALL (SELECT 1 FROM {aside} WHERE feed = ").word(f.name).sql(" AND shard = ").number(int64(shard))
+		s.sql(" AND name_hash IS NOT NULL LIMIT 1)")
 	}
 	return s.sql(") d)")
 }

@@ -5,10 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/inbox"
 )
 
@@ -30,6 +33,7 @@ type inboxTerms struct {
 	number int64
 	feed   string
 	window time.Duration
+	began  time.Time // a window before the consumer was made known
 }
 
 var _ inbox.Store[*sql.Tx] = (*Inbox)(nil)
@@ -48,8 +52,11 @@ func (s *Inbox) Open(ctx context.Context, consumer string) (time.Duration, error
 	c := inboxTerms{feed: inbox.Feed(consumer)}
 	look := func() error {
 		var micros int64
-		err := s.cfg.stmt("SELECT n, window_us FROM {consumers} WHERE name = ").word(consumer).row(ctx, s.db).Scan(&c.number, &micros)
+		var created sql.NullInt64
+		err := s.cfg.stmt("SELECT n, window_us, ", s.cfg.Dialect.micros("created_at"), " FROM {consumers} WHERE name = ").word(consumer).
+			row(ctx, s.db).Scan(&c.number, &micros, &created)
 		c.window = time.Duration(micros) * time.Microsecond
+		c.began = moment(created).Add(-c.window)
 		return err
 	}
 	err := look()
@@ -127,11 +134,56 @@ func (s *Inbox) sweep(ctx context.Context) (n int, err error) {
 		_, err = s.cfg.stmt("UPDATE ", these, " STRAIGHT_JOIN {inbox_aside} a ON a.consumer = i.consumer AND a.message_id = i.id ",
 			"STRAIGHT_JOIN {consumers} c ON c.n = i.consumer SET i.keep_until = {now} + INTERVAL c.window_us MICROSECOND").exec(ctx, tx)
 		if err == nil {
+			err = s.noteForgotten(ctx, tx, these+" WHERE i.keep_until < {now}")
+		}
+		if err == nil {
 			_, err = s.cfg.stmt("DELETE i FROM ", these, " WHERE i.keep_until < {now}").exec(ctx, tx)
 		}
 		return err
 	})
 	return n, err
+}
+
+// noteForgotten has consumers know of which time they forget something.
+func (s *Inbox) noteForgotten(ctx context.Context, tx *sql.Tx, these string) error {
+	gone := make(map[int64][]postrider.ID)
+	err := s.cfg.stmt("SELECT i.consumer, i.id FROM ", these).each(ctx, tx, func(scan func(...any) error) error {
+		var consumer int64
+		var id []byte
+		err := scan(&consumer, &id)
+		if err == nil {
+			gone[consumer] = append(gone[consumer], postrider.ID(id))
+		}
+		return err
+	})
+	for _, consumer := range slices.Sorted(maps.Keys(gone)) {
+		var f inbox.Forgotten
+		if err == nil {
+			f, err = s.forgotten(ctx, tx, consumer)
+		}
+		if err != nil {
+			return err
+		}
+		before := f
+		for _, id := range gone[consumer] {
+			f.Note(id.Time())
+		}
+		if f != before {
+			_, err = s.cfg.stmt("UPDATE {consumers} SET forgotten_us = ").number(f.Since.UnixMicro()).sql(", history_us = ").
+				number(f.History.UnixMicro()).sql(" WHERE n = ").number(consumer).exec(ctx, tx)
+		}
+	}
+	return err
+}
+
+// forgotten locks a consumer and returns what it has forgotten.
+func (s *Inbox) forgotten(ctx context.Context, tx *sql.Tx, consumer int64) (inbox.Forgotten, error) {
+	var window, since, history int64
+	var created sql.NullInt64
+	err := s.cfg.stmt("SELECT window_us, ", s.cfg.Dialect.micros("created_at"), ", forgotten_us, history_us FROM {consumers} WHERE n = ").
+		number(consumer).sql(" FOR UPDATE").row(ctx, tx).Scan(&window, &created, &since, &history)
+	began := moment(created).Add(-time.Duration(window) * time.Microsecond)
+	return inbox.Forgotten{Began: began, Since: time.UnixMicro(since), History: time.UnixMicro(history)}, err
 }
 
 // sweepTurns removes what messages have left that an operator has discarded.

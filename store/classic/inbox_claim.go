@@ -33,14 +33,17 @@ func (s *Inbox) Claim(ctx context.Context, tx *sql.Tx, consumer string, id postr
 		return false, err
 	}
 	begun := time.Now()
-	now, err := s.cfg.clock(ctx, tx)
+	seen, err := s.look(ctx, tx, c, []inboxPlace{{Message: &postrider.Message{ID: id}}})
 	if err != nil {
 		return false, fmt.Errorf("classic: claim: %w", explained(err))
 	}
-	if c.outside(id, now) {
+	if seen.recorded[id] {
+		return false, nil
+	}
+	if c.outside(id, seen) {
 		return false, inbox.ErrLate
 	}
-	err = s.insert(ctx, tx, c, now, []postrider.ID{id})
+	err = s.insert(ctx, tx, c, seen.now, []postrider.ID{id})
 	if isDuplicate(err) {
 		return false, nil
 	}
@@ -60,10 +63,11 @@ func (c *Config) clock(ctx context.Context, q querier) (time.Time, error) {
 	return moment(micros), err
 }
 
-// outside reports whether an ID is from a time of which nothing is remembered.
-func (c inboxTerms) outside(id postrider.ID, now time.Time) bool {
+// outside reports whether an ID that is not recorded may have been, or is from a time that is too far ahead: its record would be
+// forgotten before that comes.
+func (c inboxTerms) outside(id postrider.ID, seen sight) bool {
 	made := id.Time()
-	return !made.IsZero() && (now.Sub(made) > c.window || made.Sub(now) > c.window/7)
+	return seen.forgotten.Late(made) || made.Sub(seen.now) > c.window/7
 }
 
 // keepUntil is when the record of an ID may be forgotten: then the ID is outside of the window as well.
@@ -106,12 +110,12 @@ func (s *Inbox) insert(ctx context.Context, q querier, c inboxTerms, now time.Ti
 // claim returns a letter for each message. They stand in one global order, so that two callers cannot wait for each other.
 func (s *Inbox) claim(ctx context.Context, tx *sql.Tx, c inboxTerms, msgs []inboxPlace, late bool) (letters []byte, now time.Time, err error) {
 	begun := time.Now()
-	now, troubled, recorded, err := s.look(ctx, tx, c, msgs)
-	if err != nil {
+	seen, err := s.look(ctx, tx, c, msgs)
+	if now = seen.now; err != nil {
 		return nil, now, err
 	}
 	var blocked map[string]bool
-	if troubled {
+	if seen.troubled {
 		if blocked, err = s.blockedKeys(ctx, tx, c, msgs); err != nil {
 			return nil, now, err
 		}
@@ -119,9 +123,9 @@ func (s *Inbox) claim(ctx context.Context, tx *sql.Tx, c inboxTerms, msgs []inbo
 	letters = make([]byte, len(msgs))
 	for i := range msgs {
 		switch {
-		case recorded[msgs[i].ID]:
+		case seen.recorded[msgs[i].ID]:
 			letters[i] = letterRepeated
-		case !late && c.outside(msgs[i].ID, now):
+		case !late && c.outside(msgs[i].ID, seen):
 			letters[i] = letterLate
 		case blocked[msgs[i].hash]:
 			letters[i] = letterWaits
@@ -147,11 +151,11 @@ func (s *Inbox) claim(ctx context.Context, tx *sql.Tx, c inboxTerms, msgs []inbo
 			return nil, now, err
 		}
 		// Somebody was faster. All others are still fresh.
-		if _, _, recorded, err = s.look(ctx, tx, c, msgs); err != nil {
+		if seen, err = s.look(ctx, tx, c, msgs); err != nil {
 			return nil, now, err
 		}
 		for i := range msgs {
-			if letters[i] == letterFresh && recorded[msgs[i].ID] {
+			if letters[i] == letterFresh && seen.recorded[msgs[i].ID] {
 				letters[i] = letterRepeated
 			}
 		}
@@ -162,29 +166,40 @@ func (s *Inbox) claim(ctx context.Context, tx *sql.Tx, c inboxTerms, msgs []inbo
 	return letters, now, nil
 }
 
-// look returns what is known without waiting for anybody: the time, whether any key is blocked, and which messages are recorded.
-func (s *Inbox) look(ctx context.Context, q querier, c inboxTerms, msgs []inboxPlace) (now time.Time, troubled bool, recorded map[postrider.ID]bool, err error) {
+// sight is what one statement sees: a message that is not recorded and not of a time that is forgotten was never received.
+type sight struct {
+	now       time.Time
+	troubled  bool // some key is blocked
+	recorded  map[postrider.ID]bool
+	forgotten inbox.Forgotten
+}
+
+// look returns what is known of messages without waiting for anybody.
+func (s *Inbox) look(ctx context.Context, q querier, c inboxTerms, msgs []inboxPlace) (sight, error) {
 	ids := make([]string, len(msgs))
 	for i := range msgs {
 		ids[i] = string(msgs[i].ID[:])
 	}
 	n := strconv.FormatInt(c.number, 10)
-	recorded = make(map[postrider.ID]bool)
-	err = s.cfg.stmt("SELECT ", s.cfg.Dialect.micros("{now}"), ", EXISTS (SELECT 1 FROM {inbox_aside} a WHERE a.consumer = ", n,
-		" AND a.blocking = 1), i.id FROM (SELECT 1) one LEFT JOIN {inbox} i ON i.consumer = ", n, " AND ").words("i.id", ids).
+	seen := sight{recorded: make(map[postrider.ID]bool), forgotten: inbox.Forgotten{Began: c.began}}
+	err := s.cfg.stmt("SELECT ", s.cfg.Dialect.micros("{now}"), ", EXISTS (SELECT 1 FROM {inbox_aside} a WHERE a.consumer = ", n,
+		" AND a.blocking = 1), c.forgotten_us, c.history_us, i.id FROM {consumers} c LEFT JOIN {inbox} i ON i.consumer = ", n, " AND ").
+		words("i.id", ids).sql(" WHERE c.n = ", n).
 		each(ctx, q, func(scan func(...any) error) error {
 			var micros sql.NullInt64
+			var since, history int64
 			var id []byte
-			if err := scan(&micros, &troubled, &id); err != nil {
+			if err := scan(&micros, &seen.troubled, &since, &history, &id); err != nil {
 				return err
 			}
-			now = moment(micros)
+			seen.now = moment(micros)
+			seen.forgotten.Since, seen.forgotten.History = time.UnixMicro(since), time.UnixMicro(history)
 			if id != nil {
-				recorded[postrider.ID(id)] = true
+				seen.recorded[postrider.ID(id)] = true
 			}
 			return nil
 		})
-	return now, troubled, recorded, err
+	return seen, err
 }
 
 // blockedKeys returns those of the messages' keys, hashed, that later messages have to wait for.

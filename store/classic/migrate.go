@@ -153,7 +153,7 @@ func (m *Migrator) text(name string) string {
 	return m.cfg.in(strings.ReplaceAll(string(data), "{prefix}", m.cfg.Prefix))
 }
 
-// statementsOf splits a script where a line ends with a semicolon, and leaves comments out.
+// statementsOf splits a script where a line ends with a semicolon, but not inside of a function, and leaves comments out.
 func statementsOf(script string) []string {
 	var all []string
 	var b strings.Builder
@@ -162,7 +162,7 @@ func statementsOf(script string) []string {
 			continue
 		}
 		b.WriteString(line)
-		if strings.HasSuffix(strings.TrimSpace(line), ";") {
+		if strings.HasSuffix(strings.TrimSpace(line), ";") && strings.Count(b.String(), "$$")%2 == 0 {
 			all = append(all, strings.TrimSuffix(strings.TrimSpace(b.String()), ";"))
 			b.Reset()
 		}

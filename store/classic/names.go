@@ -4,14 +4,14 @@ import "strings"
 
 // own are Postrider's tables, as statements name them in braces.
 var own = []string{
-	"outbox", "feeds", "members", "leases", "aside", "starts", "dedup", "audit", "migrations",
+	"outbox", "feeds", "members", "leases", "aside", "starts", "dedup", "problems", "audit", "migrations",
 	"commits", "consumers", "inbox", "inbox_aside", "inbox_turns", "idempotency", "sagas", "saga_steps",
 }
 
 // in completes a statement: {leases} and the like become the tables' full names, {now} the server's clock, and question marks
 // what the dialect writes for arguments.
 func (c *Config) in(statement string) string {
-	pairs := []string{"{now}", c.Dialect.now()}
+	pairs := []string{"{now}", c.Dialect.now(), "{limits}", c.table("outbox_limits")} // a function
 	for _, name := range own {
 		pairs = append(pairs, "{"+name+"}", c.table(name))
 	}

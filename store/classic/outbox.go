@@ -39,10 +39,8 @@ func (o *Outbox) Enqueue(ctx context.Context, tx *sql.Tx, msgs ...postrider.Mess
 
 // Offer implements [postrider.Outbox].
 func (o *Outbox) Offer(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) (repeats []int, err error) {
-	for i := range msgs {
-		if err := msgs[i].Validate(); err != nil {
-			return nil, err
-		}
+	if err := postrider.ValidateAll(msgs); err != nil {
+		return nil, err
 	}
 	if tx == nil {
 		return nil, errors.New("classic: enqueue: tx is nil")

@@ -13,11 +13,14 @@ import (
 // purgeTime is for how long one call of Maintain deletes.
 const purgeTime = time.Second
 
+// keepProblems is for how long a problem that is over is kept.
+const keepProblems = 7 * 24 * time.Hour
+
 // forgotten is when a member that was not heard from is no longer shown.
 const forgotten = time.Hour
 
 // Maintain implements [postrider.Maintainer]: it deletes what was delivered and is out of its retention, dedup keys out of their
-// window, and members that are long gone. All of it in short transactions that lock nothing but what they delete.
+// window, members that are long gone, and problems that have long been over. All of it in short transactions that lock nothing but what they delete.
 func (s *Store) Maintain(ctx context.Context) error {
 	until := time.Now().Add(purgeTime)
 	err := errors.Join(s.purgeOwn(ctx, until), s.purge(ctx, until))
@@ -31,6 +34,9 @@ func (s *Store) Maintain(ctx context.Context) error {
 func (s *Store) purgeOwn(ctx context.Context, until time.Time) error {
 	err := s.do(ctx, func(tx *sql.Tx) error {
 		_, err := s.cfg.stmt("DELETE FROM {members} WHERE expires_at < ").later("{now}", -forgotten).exec(ctx, tx)
+		if err == nil {
+			_, err = s.cfg.stmt("DELETE FROM {problems} WHERE over_at < ").later("{now}", -keepProblems).exec(ctx, tx)
+		}
 		return err
 	})
 	if err != nil {

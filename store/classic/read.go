@@ -3,7 +3,9 @@ package classic
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +24,10 @@ type ask struct {
 	known map[string]bool // rows to be left out: nobody but the reader changes it
 	rows  []string        // that wait, in order
 	more  bool            // there are others behind them
+
+	looked, next int  // rows that were looked at, and how many come next
+	found, bytes int  // of these, with their payloads
+	full         bool // no more of them fit
 }
 
 // Read implements [postrider.Feed]. First come the IDs of what waits, out of the index, then the messages of those that were not
@@ -42,7 +48,37 @@ func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.B
 	if err != nil {
 		return nil, fmt.Errorf("classic: read: %w", err)
 	}
+	if err := f.refuse(ctx, asks, records); err != nil {
+		return nil, fmt.Errorf("classic: read: %w", err)
+	}
 	return f.handOut(asks, records), nil
+}
+
+// refuse sets aside as dead what is beyond the limits of the core, and takes it from the records. Others write to the table, and one
+// row of theirs must not stop its shard: a key that is too long could not be recorded as blocked, so these block nothing.
+func (f *feed) refuse(ctx context.Context, asks []*ask, records map[string]record) error {
+	var shards []int
+	var all []setting
+	for _, a := range asks {
+		for _, id := range a.rows {
+			r, ok := records[id]
+			if !ok {
+				continue
+			}
+			if err := r.Validate(); err != nil {
+				delete(records, id)
+				shards = append(shards, a.Shard)
+				all = append(all, setting{
+					Deferral: &postrider.Deferral{Batch: &postrider.Batch{Shard: a.Shard}, Index: len(all), Status: postrider.StatusDead, Cause: err.Error()},
+					handed:   handed{rowID: r.rowID, seq: r.seq, priority: r.Priority, enqueued: r.enqueued},
+				})
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return f.owning(ctx, shards, func(tx *sql.Tx) error { return f.setAside(ctx, tx, slices.Clone(all)) })
 }
 
 // asks returns what is wanted of shards that are held, beginning with another one each time.
@@ -135,56 +171,85 @@ func (t *table) adopted(feed string, asks []*ask, more string, reserve int) *stm
 		strings.Join(t.order, ", "), " LIMIT ").number(int64(limit))
 }
 
-// bodies reads the messages. It ends early when they are large; asks then have fewer rows.
+// bodies reads the messages that fit into the budgets of the asks, and at least one. Asks of which more wait then have fewer rows.
 func (f *feed) bodies(ctx context.Context, asks []*ask) (map[string]record, error) {
 	all := make(map[string]record)
 	f.mu.Lock()
-	size := max(f.size, 1<<10)
+	size := f.size
 	f.mu.Unlock()
-	bytes := 0
-	for start := 0; ; {
-		var ids []string
-		end := start + max(readBytes/size, 1)
-		n := 0
-		for _, a := range asks {
-			for _, id := range a.rows {
-				if n >= start && n < end {
-					ids = append(ids, id)
-				}
-				n++
-			}
+	if size == 0 {
+		size = 64 << 10 // nothing is known yet
+	}
+	budget := readBytes
+	for _, a := range asks {
+		if a.Bytes > 0 {
+			budget = min(budget, a.Bytes)
 		}
-		found, err := f.t.loadIf(ctx, f.store.db, ids, f.t.wait)
+	}
+	for total := 0; total < readBytes; {
+		ids := nextRows(asks, max(readBytes/size, 1))
+		if len(ids) == 0 {
+			break
+		}
+		found, err := f.t.loadBrief(ctx, f.store.db, ids, f.t.wait, budget)
 		if err != nil {
 			return nil, err
 		}
 		got := 0
-		for id, r := range found {
-			all[id] = r
-			got += len(r.Payload) + 1<<10
+		for _, r := range found {
+			got += r.bytes + 1<<10
 		}
-		bytes += got
 		if len(found) > 0 {
-			size = max(got/len(found), size/2)
+			size = max(got/len(found), size/2, 1<<10)
 		}
-		if start = min(end, n); start == n || bytes >= readBytes {
-			f.mu.Lock()
-			f.size = size
-			f.mu.Unlock()
-			cut(asks, start)
-			return all, nil
+		fit := make(map[string]record)
+		for _, a := range asks {
+			total += a.take(found, fit, readBytes-total, len(all) == 0)
+		}
+		if err := f.t.complete(ctx, f.store.db, fit); err != nil {
+			return nil, err
+		}
+		maps.Copy(all, fit)
+	}
+	for _, a := range asks {
+		if a.looked < len(a.rows) {
+			a.rows, a.more = a.rows[:a.looked], true
 		}
 	}
+	f.mu.Lock()
+	f.size = size
+	f.mu.Unlock()
+	return all, nil
 }
 
-// cut leaves the first n rows to the asks.
-func cut(asks []*ask, n int) {
+// nextRows returns up to n rows that were not looked at yet.
+func nextRows(asks []*ask, n int) (ids []string) {
 	for _, a := range asks {
-		if n < len(a.rows) {
-			a.rows, a.more = a.rows[:n], true
+		if a.next = 0; !a.full {
+			a.next = min(len(a.rows)-a.looked, n-len(ids))
+			ids = append(ids, a.rows[a.looked:a.looked+a.next]...)
 		}
-		n -= len(a.rows)
 	}
+	return ids
+}
+
+// take moves to fit what was found of the ask's next rows, as far as its budget goes and what is left of the read's. It returns how
+// many bytes that are. The first of the ask, and of all asks, fits in any case.
+func (a *ask) take(found, fit map[string]record, left int, first bool) (bytes int) {
+	for _, id := range a.rows[a.looked : a.looked+a.next] {
+		if r, ok := found[id]; ok {
+			over := bytes+r.bytes > left && !(first && len(fit) == 0)
+			if a.full = over || a.Bytes > 0 && a.bytes+r.bytes > a.Bytes && a.found > 0; a.full {
+				return bytes
+			}
+			fit[id] = r
+			bytes += r.bytes
+			a.bytes += r.bytes
+			a.found++
+		}
+		a.looked++
+	}
+	return bytes
 }
 
 // handOut makes batches of what was read, except of shards that were lost meanwhile.

@@ -5,6 +5,9 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/postrider/postrider"
@@ -18,6 +21,8 @@ type record struct {
 	seq      int64 // its place in the order
 	shard    int
 	enqueued time.Time // when it was written
+	bytes    int       // of its payload
+	missing  bool      // the payload, which was too large to come with the row
 }
 
 // field is a column of the statement that reads messages, and where its value goes.
@@ -74,6 +79,68 @@ func (t *table) loadIf(ctx context.Context, q querier, ids []string, condition s
 		return nil, fmt.Errorf("messages of %s: %w", t.layout.Table, err)
 	}
 	return found, nil
+}
+
+// smallPayload is what a payload may always have to come with its row, whatever the budget.
+const smallPayload = 1 << 10
+
+// loadBrief is loadIf for messages that have to fit into a budget of bytes: payloads that could be too large together are missing
+// from the records, which have their size. 0 means no limit.
+func (t *table) loadBrief(ctx context.Context, q querier, ids []string, condition string, budget int) (map[string]record, error) {
+	found := make(map[string]record, len(ids))
+	if len(ids) == 0 {
+		return found, nil
+	}
+	small := math.MaxInt32
+	if budget > 0 {
+		small = max(budget/len(ids), smallPayload)
+	}
+	last := len(t.fields) - 1 // the payload
+	payload := t.fields[last].expression
+	expressions := make([]string, last)
+	for i := range expressions {
+		expressions[i] = t.fields[i].expression
+	}
+	s := t.cfg.stmt("SELECT ", strings.Join(expressions, ", "), ", CASE WHEN octet_length(", payload, ") <= ", strconv.Itoa(small), " THEN ", payload,
+		" END, coalesce(octet_length(", payload, "), 0), CASE WHEN ", condition, " THEN 1 ELSE 0 END FROM ", t.byID, " WHERE ").rows(t, ids)
+	err := s.each(ctx, q, func(scan func(...any) error) error {
+		var ok bool
+		var bytes int
+		r, err := t.scan(func(targets ...any) error { return scan(append(targets, &bytes, &ok)...) })
+		if r.bytes, r.missing = bytes, bytes > small; ok {
+			found[r.rowID] = r
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("messages of %s: %w", t.layout.Table, err)
+	}
+	return found, nil
+}
+
+// complete reads the payloads that are missing. A row that is gone meanwhile goes from the records too.
+func (t *table) complete(ctx context.Context, q querier, records map[string]record) error {
+	var ids []string
+	for id, r := range records {
+		if r.missing {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	found, err := t.load(ctx, q, ids)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if r, ok := found[id]; ok {
+			records[id] = r
+		} else {
+			delete(records, id)
+		}
+	}
+	return nil
 }
 
 // scan reads a row of which t.body was selected.

@@ -61,6 +61,14 @@ func (s *stmt) word(text string) *stmt {
 	return s.arg(text)
 }
 
+// wordLiteral writes a text of letters and digits as word does, where it cannot be an argument.
+func (d Dialect) wordLiteral(text string) string {
+	if d == MySQL {
+		return "x'" + hex.EncodeToString([]byte(text)) + "'"
+	}
+	return "'" + text + "'"
+}
+
 // text adds a text that is compared with a column of text, in that column's collation.
 func (s *stmt) text(text string) *stmt {
 	if s.cfg.Dialect == MySQL {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
 )
 
 var (
@@ -47,7 +48,10 @@ func (s *Store) Open(ctx context.Context, name string, member postrider.Member) 
 	if err != nil {
 		return nil, err
 	}
-	shards, err := s.register(ctx, t, name)
+	if member.From != (postrider.Origin{}) {
+		return nil, fmt.Errorf("classic: open feed %q: %w: a table's feed begins with all that waits there", name, postrider.ErrUnsupported)
+	}
+	shards, err := s.register(ctx, t, name, member)
 	if err != nil {
 		return nil, fmt.Errorf("classic: open feed %q: %w", name, err)
 	}
@@ -60,12 +64,68 @@ func (s *Store) Open(ctx context.Context, name string, member postrider.Member) 
 }
 
 // register makes the feed's entry and its leases, unless there are some, and returns how many shards it has.
-func (s *Store) register(ctx context.Context, t *table, name string) (shards int, err error) {
+func (s *Store) register(ctx context.Context, t *table, name string, member postrider.Member) (shards int, err error) {
 	err = s.do(ctx, func(tx *sql.Tx) error {
-		shards, err = s.enrol(ctx, tx, t, name)
-		return err
+		by := desk.By{Who: member.Name}
+		if shards, err = s.registered(ctx, tx, t, name); err != nil {
+			return err
+		}
+		if shards == 0 {
+			if shards, err = s.enrol(ctx, tx, t, name); err != nil {
+				return err
+			}
+			if err := s.noteFeed(ctx, tx, by, t, name, member.Destination); err != nil {
+				return err
+			}
+		}
+		return s.direct(ctx, tx, by, name, member)
 	})
 	return shards, err
+}
+
+// countNew is where counting of what a new feed will send ends.
+const countNew = 100_000
+
+// noteFeed records that a feed was created, with how much it will send.
+func (s *Store) noteFeed(ctx context.Context, tx *sql.Tx, by desk.By, t *table, name, destination string) error {
+	d := &Desk{db: s.db, cfg: s.cfg}
+	lanes, err := d.pending(ctx, tx, &served{t: t, name: name}, countNew)
+	if err != nil {
+		return err
+	}
+	e := desk.Entry{Action: "feed add", Feed: name, Target: map[string]any{"from": "oldest"}}
+	for _, l := range lanes {
+		e.Count += l.n
+	}
+	if destination != "" {
+		e.Target["destination"] = destination
+	}
+	if e.Count >= countNew {
+		e.Target["more"] = true
+	}
+	return s.cfg.note(ctx, tx, by, e)
+}
+
+// direct holds the member's destination against the one that the feed remembers.
+func (s *Store) direct(ctx context.Context, tx *sql.Tx, by desk.By, name string, member postrider.Member) error {
+	if member.Destination == "" {
+		return nil
+	}
+	var has string
+	err := s.cfg.stmt("SELECT coalesce(destination, '') FROM {feeds} WHERE feed = ").word(name).row(ctx, tx).Scan(&has)
+	if err != nil || has == member.Destination {
+		return err
+	}
+	if has != "" && !member.Force {
+		return &postrider.DestinationError{Feed: name, Has: has, Wants: member.Destination}
+	}
+	_, err = s.cfg.stmt("UPDATE {feeds} SET destination = ").text(member.Destination).sql(" WHERE feed = ").word(name).exec(ctx, tx)
+	if err != nil || has == "" {
+		return err
+	}
+	return s.cfg.note(ctx, tx, by, desk.Entry{
+		Action: "feed destination", Feed: name, Before: map[string]any{"destination": has}, After: map[string]any{"destination": member.Destination},
+	})
 }
 
 // enrol is register in a transaction that there is already.
@@ -107,7 +167,8 @@ func (s *Store) registered(ctx context.Context, q querier, t *table, name string
 			}
 			switch {
 			case feed != name:
-				return fmt.Errorf("table %s is served by feed %q, and a table serves one feed only: remove that one, or use its name", table, feed)
+				return fmt.Errorf("%w; a table serves one feed, and %s has that one: use its name, or remove it first",
+					&postrider.NoFeedError{Feed: name, Feeds: []string{feed}}, table)
 			case table != t.label:
 				return fmt.Errorf("the feed serves table %s, not %s: give this one another name", table, t.label)
 			}

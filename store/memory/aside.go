@@ -79,15 +79,23 @@ func (a *aside) conclude(done []postrider.Conclusion, now time.Time) (free []str
 			continue
 		}
 		if !c.Delivered {
-			d.Status, d.Attempts, d.LastError, d.TriedAt, d.AvailableAt = c.Status, c.Attempts, c.Cause, now, time.Time{}
-			if c.Status == postrider.StatusRetry {
+			d.Status, d.Name, d.Attempts, d.LastError, d.TriedAt, d.AvailableAt = c.Status, "", c.Attempts, c.Cause, now, time.Time{}
+			switch c.Status {
+			case postrider.StatusRetry:
 				d.AvailableAt = now.Add(c.Delay)
+			case postrider.StatusHeld:
+				d.Name = c.Name
+			default: // nothing else has a time or a name
 			}
-			continue
+			if !c.Overtaken {
+				continue
+			}
 		}
-		a.remove(d)
 		if key := d.OrderKey(); blocks(d, key) && !slices.Contains(keys, key) {
 			keys = append(keys, key)
+		}
+		if d.Blocking = false; c.Delivered {
+			a.remove(d)
 		}
 	}
 	for _, key := range keys {
@@ -98,14 +106,26 @@ func (a *aside) conclude(done []postrider.Conclusion, now time.Time) (free []str
 	return free
 }
 
+// content returns the position in a shard from which on the log has the only content of a message that was set aside.
+func (a aside) content(sh *shard, number int) int {
+	first := slices.IndexFunc(a, func(d *postrider.Deferred) bool { return d.Bare && d.Shard == number })
+	if first < 0 {
+		return sh.end()
+	}
+	at := slices.IndexFunc(sh.entries, func(e entry) bool { return e.seq >= a[first].Seq })
+	return sh.base + max(at, 0)
+}
+
 // anyDue reports whether any message is due or will be.
 func (a aside) anyDue() bool {
-	return slices.ContainsFunc(a, func(d *postrider.Deferred) bool { return !d.AvailableAt.IsZero() })
+	return slices.ContainsFunc(a, func(d *postrider.Deferred) bool {
+		return !d.AvailableAt.IsZero() || d.Status == postrider.StatusHeld
+	})
 }
 
 // again has a message sent now, with all its attempts ahead of it.
 func again(d *postrider.Deferred, now time.Time) {
-	d.Status, d.Attempts, d.AvailableAt = postrider.StatusRetry, 0, now
+	d.Status, d.Name, d.Attempts, d.AvailableAt = postrider.StatusRetry, "", 0, now
 }
 
 func blocks(d *postrider.Deferred, key string) bool {

@@ -42,7 +42,9 @@ func (f *feed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
 					d.Status, d.AvailableAt = postrider.StatusRetry, now
 				}
 			}
-			f.ledger.aside.insert(d)
+			if _, excluded := f.ledger.excluded[d.Seq]; !excluded {
+				f.ledger.aside.insert(d)
+			}
 		}
 		return nil
 	})
@@ -67,9 +69,18 @@ func (f *feed) setAside(d *postrider.Deferral, now time.Time) (*postrider.Deferr
 		EnqueuedAt: e.at,
 		DeferredAt: now,
 	}
+	if d.Bare {
+		row.Bare, row.Blocking = true, false
+		row.Message = postrider.Message{ID: e.ID, Type: string([]rune(e.Type)[:min(len([]rune(e.Type)), postrider.BareType)])}
+	}
 	switch d.Status {
 	case postrider.StatusRetry:
 		row.TriedAt, row.AvailableAt = now, now.Add(d.Delay)
+	case postrider.StatusHeld:
+		row.Name = d.Name
+		if d.Cause != "" {
+			row.TriedAt = now
+		}
 	case postrider.StatusDead:
 		row.TriedAt = now
 	case postrider.StatusScheduled:
@@ -118,35 +129,97 @@ func (f *feed) Blocked(ctx context.Context, shard int) (keys []string, err error
 }
 
 // Due implements [postrider.Deferrer].
-func (f *feed) Due(ctx context.Context, shards []int, limit int) (postrider.Due, error) {
+func (f *feed) Due(ctx context.Context, want postrider.DueRequest) (postrider.Due, error) {
 	due := postrider.Due{Next: -1}
 	err := f.locked(ctx, func(now time.Time) error {
-		var ready []*postrider.Deferred
-		for _, d := range f.ledger.aside {
-			if d.AvailableAt.IsZero() || !f.holds(d.Shard) || !slices.Contains(shards, d.Shard) {
-				continue
-			}
-			if wait := d.AvailableAt.Sub(now); wait <= 0 {
-				ready = append(ready, d)
-			} else if due.Next < 0 || wait < due.Next {
-				due.Next = wait
-			}
-		}
-		slices.SortStableFunc(ready, func(a, b *postrider.Deferred) int { // stable: they come by seq
-			return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.AvailableAt.Compare(b.AvailableAt))
-		})
-		for _, d := range ready {
-			if len(due.Messages) >= limit {
+		var heads []head
+		heads, due.Next = f.heads(want, now)
+		bytes := 0
+		for _, h := range heads {
+			if len(due.Messages) >= want.Limit {
 				break
 			}
-			due.Messages = append(due.Messages, copyOf(d))
-			for _, w := range f.ledger.aside.behind(d, maxBehind) {
-				due.Messages = append(due.Messages, copyOf(w))
+			run := []*postrider.Deferred{h.Deferred}
+			if !h.probe {
+				run = append(run, f.ledger.aside.behind(h.Deferred, maxBehind)...)
+			}
+			for _, d := range run {
+				if bytes += len(d.Payload); want.Bytes > 0 && bytes > want.Bytes && len(due.Messages) > 0 {
+					return nil
+				}
+				due.Messages = append(due.Messages, copyOf(d))
 			}
 		}
 		return nil
 	})
 	return due, err
+}
+
+// head is a message that Due may return, with those that wait behind it.
+type head struct {
+	*postrider.Deferred
+	probe bool // alone
+	rank  int  // in its own row; see heads
+}
+
+// heads returns what may be sent now, in order, and how long it takes until another message is due. Those whose time has come
+// and those that were held take turns, so that neither keeps the other from being sent.
+func (f *feed) heads(want postrider.DueRequest, now time.Time) (heads []head, next time.Duration) {
+	type name struct {
+		shard int
+		name  string
+	}
+	held := make(map[name]postrider.HeldName)
+	for _, h := range want.Held {
+		held[name{h.Shard, h.Name}] = h
+	}
+	probed := make(map[name]int) // where in probes; the first behind After, or else the first of all
+	next = -1
+	var timed, probes, released []head
+	blocked := make(map[string]bool) // keys, by messages further ahead
+	for _, d := range f.ledger.aside {
+		key := d.OrderKey()
+		waits := blocks(d, key) && blocked[key]
+		blocked[key] = blocked[key] || blocks(d, key)
+		if !f.holds(d.Shard) || !slices.Contains(want.Shards, d.Shard) {
+			continue
+		}
+		switch {
+		case d.Status == postrider.StatusHeld && waits:
+		case d.Status == postrider.StatusHeld:
+			n := name{d.Shard, d.Name}
+			h, isHeld := held[n]
+			at, found := probed[n]
+			switch {
+			case !isHeld:
+				released = append(released, head{Deferred: d})
+			case !h.Probe:
+			case !found:
+				probed[n] = len(probes)
+				probes = append(probes, head{Deferred: d, probe: true})
+			case probes[at].Seq <= h.After && d.Seq > h.After:
+				probes[at].Deferred = d
+			}
+		case d.AvailableAt.IsZero():
+		case d.AvailableAt.After(now):
+			if wait := d.AvailableAt.Sub(now); next < 0 || wait < next {
+				next = wait
+			}
+		default:
+			timed = append(timed, head{Deferred: d})
+		}
+	}
+	slices.SortStableFunc(timed, func(a, b head) int { // stable: they come by seq
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.AvailableAt.Compare(b.AvailableAt))
+	})
+	for _, row := range [][]head{timed, append(probes, released...)} {
+		for i := range row {
+			row[i].rank = i
+		}
+		heads = append(heads, row...)
+	}
+	slices.SortStableFunc(heads, func(a, b head) int { return cmp.Compare(a.rank, b.rank) })
+	return heads, next
 }
 
 // Conclude implements [postrider.Deferrer].

@@ -14,6 +14,7 @@ import (
 	"github.com/postrider/postrider"
 	broker "github.com/postrider/postrider/broker/memory"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -155,7 +156,7 @@ func TestDispatcherBackoffSeries(t *testing.T) {
 		o.broker.Fail(func(postrider.Message) error { return postrider.Permanent(sql.ErrNoRows) })
 		o.enqueue("refused")
 		series := []time.Duration{time.Second, 5 * time.Second, 30 * time.Second}
-		stop := o.start(relay.Config{BackoffSeries: series, MaxAttempts: 4})
+		stop := o.start(relay.Config{Retry: retry.Policy{Pauses: series, Attempts: 4}})
 		time.Sleep(10 * time.Minute)
 		stop()
 		calls := o.calls()

@@ -11,6 +11,7 @@ import (
 	"github.com/postrider/postrider"
 	broker "github.com/postrider/postrider/broker/memory"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -24,11 +25,10 @@ func ExampleOutbox() {
 	var db postrider.Transactor[*sql.Tx] = other{memory.New(memory.Config{})}
 
 	dispatcher, err := relay.New(store, destination, relay.Config{
-		PollMax:       200 * time.Millisecond,
-		BatchSize:     50,
-		MaxAttempts:   4,
-		BackoffSeries: []time.Duration{time.Second, 5 * time.Second, 30 * time.Second},
-		Logger:        slog.New(slog.DiscardHandler),
+		PollMax:   200 * time.Millisecond,
+		BatchSize: 50,
+		Retry:     retry.Policy{Pauses: []time.Duration{time.Second, 5 * time.Second, 30 * time.Second}},
+		Logger:    slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -42,6 +42,7 @@ func (f *feed) Balance(ctx context.Context) (postrider.Share, error) {
 			share.Quota = 0
 		}
 		share.Deferred = f.ledger.aside.anyDue()
+		share.Excluded = f.ledger.exclusions()
 		share.Shards = f.take(now, share.Quota)
 		clear(f.told)
 		for _, i := range share.Shards {
@@ -102,7 +103,7 @@ func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.B
 				continue
 			}
 			sh, from := &f.store.shards[d.Shard], f.next[d.Shard]
-			to := min(from+d.Limit, sh.end())
+			to := sh.fit(from, min(from+d.Limit, sh.end()), d.Bytes)
 			if from >= to {
 				continue
 			}

@@ -19,7 +19,7 @@ func (s *Store) Feeds(ctx context.Context) ([]desk.Feed, error) {
 	err := s.locked(ctx, func(now time.Time) error {
 		for _, name := range slices.Sorted(maps.Keys(s.ledgers)) {
 			l := s.ledgers[name]
-			f := desk.Feed{Name: name, Created: l.created, Paused: l.paused, Members: l.alive(now), Settled: l.settled}
+			f := desk.Feed{Name: name, Created: l.created, Paused: l.paused, Destination: l.destination, Members: l.alive(now), Settled: l.settled}
 			for i := range s.shards {
 				sh := &s.shards[i]
 				f.Pending += sh.end() - l.leases[i].settled
@@ -73,10 +73,7 @@ func (s *Store) AddFeed(ctx context.Context, by desk.By, name string, oldest boo
 				Remedy: "choose another name, or remove that feed first",
 			}
 		}
-		s.ledgers[name] = s.newLedger(now, oldest)
-		e := entryOf(by, "feed add", name, now)
-		e.Target = map[string]any{"oldest": oldest}
-		s.record(e)
+		s.create(by, name, postrider.Origin{Now: !oldest}, "", now)
 		return nil
 	})
 }

@@ -95,6 +95,8 @@ func (a aside) count() desk.AsideCount {
 			c.Scheduled++
 		case postrider.StatusRetry:
 			c.Retry++
+		case postrider.StatusHeld:
+			c.Held++
 		case postrider.StatusWaiting:
 			c.Waiting++
 		case postrider.StatusDead:

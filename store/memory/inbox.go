@@ -22,11 +22,12 @@ func (s *Store) Inbox() *Inbox { return &Inbox{s} }
 
 // received is what one consumer has recorded, and what it has set aside.
 type received struct {
-	created time.Time
-	last    time.Time // when it last recorded a message
-	ids     map[postrider.ID]*receipt
-	aside   aside
-	busy    map[int64]bool // by seq: messages that are being tried again
+	created   time.Time
+	last      time.Time // when it last recorded a message
+	ids       map[postrider.ID]*receipt
+	forgotten inbox.Forgotten
+	aside     aside
+	busy      map[int64]bool // by seq: messages that are being tried again
 }
 
 // receipt is one message that was received. As long as its transaction is open, open is not closed.
@@ -39,7 +40,10 @@ type receipt struct {
 func (i *Inbox) Open(ctx context.Context, consumer string) (time.Duration, error) {
 	err := i.store.locked(ctx, func(now time.Time) error {
 		if i.store.inboxes[consumer] == nil {
-			i.store.inboxes[consumer] = &received{created: now, ids: make(map[postrider.ID]*receipt), busy: make(map[int64]bool)}
+			i.store.inboxes[consumer] = &received{
+				created: now, ids: make(map[postrider.ID]*receipt), busy: make(map[int64]bool),
+				forgotten: inbox.Forgotten{Began: now.Add(-i.store.memory)},
+			}
 		}
 		return nil
 	})
@@ -69,9 +73,7 @@ func (i *Inbox) claim(ctx context.Context, tx *Tx, consumer string, m postrider.
 				open = known.open
 			case known != nil:
 				v = inbox.Repeated
-			case i.outside(m.ID, now) && r.aside.holds(m.ID): // set aside longer ago than the window
-				v = inbox.Repeated
-			case !late && i.outside(m.ID, now):
+			case !late && (i.ahead(m.ID, now) || r.forgotten.Late(m.ID.Time())):
 				v = inbox.Late
 			case r.aside.head(m.OrderKey()) != nil:
 				v = inbox.Waiting
@@ -92,10 +94,9 @@ func (i *Inbox) claim(ctx context.Context, tx *Tx, consumer string, m postrider.
 	}
 }
 
-// outside reports whether an ID is from a time of which nothing is remembered.
-func (i *Inbox) outside(id postrider.ID, now time.Time) bool {
-	made := id.Time()
-	return !made.IsZero() && (now.Sub(made) > i.store.memory || made.Sub(now) > i.store.memory/7)
+// ahead reports whether an ID is from a time that is too far ahead: its record would be forgotten before that comes.
+func (i *Inbox) ahead(id postrider.ID, now time.Time) bool {
+	return id.Time().Sub(now) > i.store.memory/7
 }
 
 // record takes a message as received if tx commits. The caller holds the lock.
@@ -164,7 +165,11 @@ func (i *Inbox) Maintain(ctx context.Context) error {
 			maps.DeleteFunc(r.ids, func(id postrider.ID, e *receipt) bool {
 				// A clock that is ahead makes IDs that are late only later.
 				old := now.Sub(e.at) > i.store.memory && now.Sub(id.Time()) > i.store.memory
-				return old && e.open == nil && !r.aside.holds(id)
+				if !old || e.open != nil || r.aside.holds(id) {
+					return false
+				}
+				r.forgotten.Note(id.Time())
+				return true
 			})
 		}
 		return nil

@@ -30,7 +30,7 @@ func inboxSubject(window time.Duration) inboxtest.Subject[*memory.Tx] {
 			return s.Enqueue(ctx, tx, postrider.Event("mark", "", "", []byte(text)))
 		},
 		Marks: func(ctx context.Context) (all []string) {
-			feed, err := s.Open(ctx, postrider.NewID().String(), postrider.Member{Lease: time.Hour})
+			feed, err := s.Open(ctx, postrider.NewID().String(), postrider.Member{Lease: time.Hour, Create: true})
 			if err != nil {
 				return []string{err.Error()}
 			}

@@ -16,7 +16,7 @@ const lease = 10 * time.Second
 
 func open(t *testing.T, s *memory.Store, feed string) postrider.Feed {
 	t.Helper()
-	f, err := s.Open(t.Context(), feed, postrider.Member{Lease: lease})
+	f, err := s.Open(t.Context(), feed, postrider.Member{Lease: lease, Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,6 +105,9 @@ func (s *Store) Act(ctx context.Context, by desk.By, act desk.Act, filter desk.F
 	var done []*postrider.Deferred
 	err := s.locked(ctx, func(now time.Time) error {
 		for _, d := range s.choose(filter) {
+			if act == desk.Retry && d.Bare {
+				continue // there is nothing to send
+			}
 			if slices.Contains(act.From(), d.Status) && (limit <= 0 || len(done) < limit) {
 				done = append(done, d)
 			}
@@ -136,8 +139,11 @@ func (s *Store) do(act desk.Act, d *postrider.Deferred, now time.Time) {
 	}
 	a := s.asides()[d.Feed]
 	key := d.OrderKey()
+	if l := s.ledgers[d.Feed]; l != nil && act != desk.Skip {
+		s.passOver(l, d) // a relay that takes over may read it once more
+	}
 	promote := blocks(d, key)
-	d.Blocking, d.AvailableAt = false, time.Time{}
+	d.Blocking, d.Name, d.AvailableAt = false, "", time.Time{}
 	switch act {
 	case desk.Skip:
 		d.Status = postrider.StatusDead
@@ -160,6 +166,9 @@ func (s *Store) Edit(ctx context.Context, by desk.By, feed string, id postrider.
 			return fmt.Errorf("memory: feed %s has no dead or parked message %s: %w", feed, id, desk.ErrNoMessage)
 		}
 		d, m := found[0], found[0].Message
+		if d.Bare {
+			return desk.ErrBare
+		}
 		edited = clone(edited)
 		m.Type, m.Topic, m.RoutingKey, m.ContentType = edited.Type, edited.Topic, edited.RoutingKey, edited.ContentType
 		m.Headers, m.Payload = edited.Headers, edited.Payload

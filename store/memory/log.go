@@ -50,7 +50,9 @@ func (s *Store) Messages(ctx context.Context, feed string, filter desk.Filter, b
 // stand returns how far the feed has come with a message of the log.
 func (l *ledger) stand(feed string, shard, position int, e *entry) postrider.Deferred {
 	if d := l.aside.get(e.seq); d != nil {
-		return *d
+		now := *d
+		now.Message = e.Message // an edited one has another, and one may have lost its content
+		return now
 	}
 	d := postrider.Deferred{
 		Message: e.Message, Feed: feed, Seq: e.seq, Shard: shard, Status: postrider.StatusPending, EnqueuedAt: e.at,
@@ -107,7 +109,10 @@ func (s *Store) followLog(j *desk.Journey) {
 			j.Message, j.InLog, j.Seq, j.Shard, j.EnqueuedAt = clone(e.Message), true, e.seq, i, e.at
 			for name, l := range s.ledgers {
 				d := l.stand(name, i, s.shards[i].base+k, e)
-				j.Feeds = append(j.Feeds, legOf(&d))
+				leg := legOf(&d)
+				_, excluded := l.excluded[e.seq]
+				leg.Excluded = excluded && d.Status == postrider.StatusPending
+				j.Feeds = append(j.Feeds, leg)
 			}
 			return
 		}

@@ -63,13 +63,28 @@ func (s *shard) end() int { return s.base + len(s.entries) }
 
 func (s *shard) at(position int) *entry { return &s.entries[position-s.base] }
 
+// fit returns how far a run of messages may go, at most to the position to, so that its payloads have no more than bytes in
+// all. It has at least one message; 0 bytes means no limit.
+func (s *shard) fit(from, to, bytes int) int {
+	sum := 0
+	for position := from; bytes > 0 && position < to; position++ {
+		if sum += len(s.at(position).Payload); sum > bytes {
+			return max(position, from+1)
+		}
+	}
+	return to
+}
+
 // ledger is the state of one named feed: how far it has come, who serves it, and what it has set aside.
 type ledger struct {
 	created, settled time.Time
+	destination      string
 	paused           bool
 	leases           []lease             // by shard
 	members          map[*feed]time.Time // until when each counts
 	aside            aside
+	problems         map[string]*postrider.Problem // by name
+	excluded         map[int64]exclusion           // by seq
 }
 
 type lease struct {
@@ -109,8 +124,8 @@ func (s *Store) Open(ctx context.Context, name string, member postrider.Member) 
 	}
 	var f *feed
 	err := s.locked(ctx, func(now time.Time) error {
-		if s.ledgers[name] == nil {
-			s.ledgers[name] = s.newLedger(now, true)
+		if err := s.admit(name, member, now); err != nil {
+			return err
 		}
 		s.opened++
 		f = &feed{
@@ -131,31 +146,86 @@ func (s *Store) Open(ctx context.Context, name string, member postrider.Member) 
 	return f, nil
 }
 
-// newLedger begins with the oldest message or behind the newest. The caller holds the lock.
-func (s *Store) newLedger(now time.Time, oldest bool) *ledger {
-	l := &ledger{created: now, leases: make([]lease, len(s.shards)), members: make(map[*feed]time.Time)}
-	for i := range l.leases {
-		l.leases[i].settled = s.shards[i].end()
-		if oldest {
-			l.leases[i].settled = s.shards[i].base
+// admit makes sure that there is the feed that a member wants to serve, and that it may. The caller holds the lock.
+func (s *Store) admit(name string, member postrider.Member, now time.Time) error {
+	l := s.ledgers[name]
+	if l == nil {
+		if len(s.ledgers) > 0 && !member.Create {
+			return &postrider.NoFeedError{Feed: name, Feeds: slices.Sorted(maps.Keys(s.ledgers))}
 		}
+		if len(s.ledgers) == 0 {
+			for _, other := range member.Beside {
+				if other != name {
+					s.create(desk.By{Who: member.Name}, other, member.From, "", now)
+				}
+			}
+		}
+		s.create(desk.By{Who: member.Name}, name, member.From, member.Destination, now)
+		return nil
 	}
-	return l
+	if member.Destination == "" || member.Destination == l.destination {
+		return nil
+	}
+	if l.destination != "" {
+		if !member.Force {
+			return &postrider.DestinationError{Feed: name, Has: l.destination, Wants: member.Destination}
+		}
+		e := entryOf(desk.By{Who: member.Name}, "feed destination", name, now)
+		e.Before, e.After = map[string]any{"destination": l.destination}, map[string]any{"destination": member.Destination}
+		s.record(e)
+	}
+	l.destination = member.Destination
+	return nil
 }
 
-// Maintain drops the messages that every feed has settled, and dedup keys that are out of their window. Without a feed
-// it drops no message.
+// create adds a feed and the record of it. The caller holds the lock.
+func (s *Store) create(by desk.By, name string, from postrider.Origin, destination string, now time.Time) {
+	l := &ledger{
+		created: now, destination: destination, leases: make([]lease, len(s.shards)), members: make(map[*feed]time.Time),
+		problems: make(map[string]*postrider.Problem),
+	}
+	e := entryOf(by, "feed add", name, now)
+	for i := range l.leases {
+		sh := &s.shards[i]
+		start := slices.IndexFunc(sh.entries, func(e entry) bool { return !from.Now && !e.at.Before(from.Time) })
+		if start < 0 {
+			start = len(sh.entries)
+		}
+		l.leases[i].settled = sh.base + start
+		e.Count += len(sh.entries) - start
+	}
+	e.Target = map[string]any{"from": "oldest"}
+	switch {
+	case from.Now:
+		e.Target["from"] = "now"
+	case !from.Time.IsZero():
+		e.Target["from"] = from.Time.Format(time.RFC3339Nano)
+	}
+	if destination != "" {
+		e.Target["destination"] = destination
+	}
+	s.ledgers[name] = l
+	s.record(e)
+}
+
+// Maintain drops the messages that every feed has settled and of which no dead letter lacks the content, dedup keys that are out of their window, and problems that have long
+// been over. Without a feed it drops no message.
 func (s *Store) Maintain(ctx context.Context) error {
 	return s.locked(ctx, func(now time.Time) error {
 		maps.DeleteFunc(s.keys, func(_ string, c claim) bool { return now.Sub(c.at) >= s.window })
 		if len(s.ledgers) == 0 {
 			return nil
 		}
+		for _, l := range s.ledgers {
+			maps.DeleteFunc(l.problems, func(_ string, p *postrider.Problem) bool {
+				return !p.Over.IsZero() && now.Sub(p.Over) > keepProblems
+			})
+		}
 		for i := range s.shards {
 			sh := &s.shards[i]
 			passed := sh.end()
 			for _, l := range s.ledgers {
-				passed = min(passed, l.leases[i].settled)
+				passed = min(passed, l.leases[i].settled, l.aside.content(sh, i))
 			}
 			sh.entries = slices.Delete(sh.entries, 0, passed-sh.base)
 			sh.base = passed

@@ -140,11 +140,11 @@ func (o outbox[T]) Offer(ctx context.Context, tx T, msgs ...postrider.Message) (
 
 // accept returns the store's own copies of the messages, or the reason why one of them cannot be accepted.
 func accept(msgs []postrider.Message) ([]entry, error) {
+	if err := postrider.ValidateAll(msgs); err != nil {
+		return nil, err
+	}
 	entries := make([]entry, 0, len(msgs))
 	for _, m := range msgs {
-		if err := m.Validate(); err != nil {
-			return nil, err
-		}
 		m = clone(m)
 		if m.ID.IsZero() {
 			m.ID = postrider.NewID()

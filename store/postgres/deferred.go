@@ -25,6 +25,8 @@ func (f *feed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
 		attempts []int32
 		delays   []float64
 		causes   []string
+		names    []string
+		bares    []bool
 	)
 	for _, m := range msgs {
 		seq, err := seqOf(m.Batch, m.Index)
@@ -39,11 +41,13 @@ func (f *feed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
 		attempts = append(attempts, int32(m.Attempts))
 		delays = append(delays, m.Delay.Seconds())
 		causes = append(causes, clean(m.Cause))
+		names = append(names, storable(m.Name))
+		bares = append(bares, m.Bare)
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	err := f.exec(ctx, "SELECT @schema@.defer($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-		f.name, f.id.String(), held, shards, seqs, statuses, blocking, attempts, delays, causes)
+	err := f.exec(ctx, "SELECT @schema@.defer($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+		f.name, f.id.String(), held, shards, seqs, statuses, blocking, attempts, delays, causes, names, bares)
 	if err != nil {
 		return fmt.Errorf("postgres: defer: %w", explain(err))
 	}
@@ -74,12 +78,24 @@ func (f *feed) Blocked(ctx context.Context, shard int) ([]string, error) {
 }
 
 // Due implements [postrider.Deferrer].
-func (f *feed) Due(ctx context.Context, shards []int, limit int) (postrider.Due, error) {
+func (f *feed) Due(ctx context.Context, want postrider.DueRequest) (postrider.Due, error) {
+	var (
+		held   []int16
+		names  []string
+		probes []bool
+		afters []int64
+	)
+	for _, h := range want.Held {
+		held = append(held, int16(h.Shard))
+		names = append(names, storable(h.Name))
+		probes = append(probes, h.Probe)
+		afters = append(afters, h.After)
+	}
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	due := postrider.Due{Next: -1}
-	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT "+deferredColumns+" FROM @schema@.due($1, $2, $3) d"),
-		pgx.QueryExecModeExec, f.name, smallints(shards), limit)
+	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT "+deferredColumns+" FROM @schema@.due($1, $2, $3, $4, $5, $6, $7, $8) d"),
+		pgx.QueryExecModeExec, f.name, smallints(want.Shards), want.Limit, want.Bytes, held, names, probes, afters)
 	if err != nil {
 		return due, fmt.Errorf("postgres: due: %w", explain(err))
 	}
@@ -125,6 +141,8 @@ func (f *feed) Conclude(ctx context.Context, done []postrider.Conclusion) ([]str
 		attempts  []int32
 		delays    []float64
 		causes    []string
+		names     []string
+		overtaken []bool
 	)
 	for _, c := range done {
 		shards = append(shards, int16(c.Shard))
@@ -134,11 +152,13 @@ func (f *feed) Conclude(ctx context.Context, done []postrider.Conclusion) ([]str
 		attempts = append(attempts, int32(c.Attempts))
 		delays = append(delays, c.Delay.Seconds())
 		causes = append(causes, clean(c.Cause))
+		names = append(names, storable(c.Name))
+		overtaken = append(overtaken, c.Overtaken)
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT @schema@.conclude($1, $2, $3, $4, $5, $6, $7, $8, $9)"),
-		pgx.QueryExecModeExec, f.name, f.id.String(), shards, seqs, delivered, statuses, attempts, delays, causes)
+	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT @schema@.conclude($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"),
+		pgx.QueryExecModeExec, f.name, f.id.String(), shards, seqs, delivered, statuses, attempts, delays, causes, names, overtaken)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: conclude: %w", explain(err))
 	}
@@ -184,5 +204,10 @@ func clean(text string) string {
 	if len(text) > maxCause {
 		text = text[:maxCause]
 	}
+	return storable(text)
+}
+
+// storable leaves out what a column of text cannot take.
+func storable(text string) string {
 	return string(slices.DeleteFunc([]rune(text), func(r rune) bool { return r == 0 || r == '\uFFFD' }))
 }

@@ -17,20 +17,21 @@ const (
 	describedColumns = `d.feed, d.seq, d.shard, d.status, d.blocking, d.attempts, nullif(d.available_at, 'infinity'),
   d.deferred_at, d.tried_at, d.last_error, d.job, d.priority, d.id, d.type, d.aggregate_type, d.aggregate_id, d.key, d.topic,
   d.routing_key, d.tenant_id, d.content_type, d.schema_version, d.schema_id, d.dedup_key, d.correlation_id, d.causation_id,
-  d.created_at, d.occurred_at, d.deliver_after, d.headers`
+  d.created_at, d.occurred_at, d.deliver_after, d.headers, d.name, d.bare`
 )
 
 // deferredRow takes in a row whose columns may all be null, as in the first row that due returns.
 type deferredRow struct {
 	seq, job                                                *int64
 	shard, attempts, priority, version                      *int32
-	blocking                                                *bool
+	blocking, bare                                          *bool
 	availableAt, deferredAt, triedAt                        *time.Time
 	createdAt, occurredAt, deliverAfter                     *time.Time
 	id                                                      pgtype.UUID
 	feed, status, lastError, typ, aggregateType             *string
 	aggregateID, key, topic, routingKey, tenant             *string
 	contentType, schemaID, dedup, correlation, causationKey *string
+	name                                                    *string
 	headers, payload                                        []byte
 }
 
@@ -39,16 +40,16 @@ func (r *deferredRow) targets() []any {
 		&r.feed, &r.seq, &r.shard, &r.status, &r.blocking, &r.attempts, &r.availableAt,
 		&r.deferredAt, &r.triedAt, &r.lastError, &r.job, &r.priority, &r.id, &r.typ, &r.aggregateType, &r.aggregateID, &r.key, &r.topic,
 		&r.routingKey, &r.tenant, &r.contentType, &r.version, &r.schemaID, &r.dedup, &r.correlation, &r.causationKey,
-		&r.createdAt, &r.occurredAt, &r.deliverAfter, &r.headers, &r.payload,
+		&r.createdAt, &r.occurredAt, &r.deliverAfter, &r.headers, &r.name, &r.bare, &r.payload,
 	}
 }
 
 func (r *deferredRow) deferred() postrider.Deferred {
 	d := postrider.Deferred{
-		Feed: value(r.feed), Shard: int(value(r.shard)), Seq: value(r.seq), Status: postrider.Status(value(r.status)),
+		Feed: value(r.feed), Shard: int(value(r.shard)), Seq: value(r.seq), Status: postrider.Status(value(r.status)), Name: value(r.name),
 		Blocking: value(r.blocking), Attempts: int(value(r.attempts)), LastError: value(r.lastError), Job: value(r.job),
 		EnqueuedAt: value(r.createdAt).UTC(), DeferredAt: value(r.deferredAt).UTC(), TriedAt: value(r.triedAt).UTC(),
-		AvailableAt: value(r.availableAt).UTC(),
+		AvailableAt: value(r.availableAt).UTC(), Bare: value(r.bare),
 	}
 	d.Message = postrider.Message{
 		ID: postrider.ID(r.id.Bytes), Type: value(r.typ), AggregateType: value(r.aggregateType), AggregateID: value(r.aggregateID),

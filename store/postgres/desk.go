@@ -22,12 +22,13 @@ type Desk struct {
 }
 
 var (
-	_ desk.Letters = (*Desk)(nil)
-	_ desk.Feeds   = (*Desk)(nil)
-	_ desk.Records = (*Desk)(nil)
-	_ desk.Log     = (*Desk)(nil)
-	_ desk.Gauges  = (*Desk)(nil)
-	_ desk.Replays = (*Desk)(nil)
+	_ desk.Letters  = (*Desk)(nil)
+	_ desk.Excluder = (*Desk)(nil)
+	_ desk.Feeds    = (*Desk)(nil)
+	_ desk.Records  = (*Desk)(nil)
+	_ desk.Log      = (*Desk)(nil)
+	_ desk.Gauges   = (*Desk)(nil)
+	_ desk.Replays  = (*Desk)(nil)
 )
 
 // NewDesk returns a desk that connects through pool, as a user with the operator role or the schema's owner.
@@ -169,6 +170,9 @@ func (d *Desk) Edit(ctx context.Context, by desk.By, feed string, id postrider.I
 	var done bool
 	err := d.pool.QueryRow(ctx, d.cfg.in("SELECT @schema@.edit($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10)"), pgx.QueryExecModeExec,
 		by.Who, by.Why, feed, id.String(), m.Type, m.Topic, m.RoutingKey, m.ContentType, headers, payload).Scan(&done)
+	if state(err) == stateBare {
+		return desk.ErrBare
+	}
 	if err != nil {
 		return fmt.Errorf("postgres: edit: %w", explain(err))
 	}

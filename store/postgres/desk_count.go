@@ -12,7 +12,7 @@ import (
 
 // setAside are the statuses of messages that are set aside.
 var setAside = []postrider.Status{
-	postrider.StatusScheduled, postrider.StatusRetry, postrider.StatusWaiting, postrider.StatusDead, postrider.StatusParked,
+	postrider.StatusScheduled, postrider.StatusRetry, postrider.StatusHeld, postrider.StatusWaiting, postrider.StatusDead, postrider.StatusParked,
 }
 
 // Count implements [desk.Letters].

@@ -27,12 +27,12 @@ func (d *Desk) Feeds(ctx context.Context) (feeds []desk.Feed, err error) {
 
 func (d *Desk) feeds(ctx context.Context, tx pgx.Tx) ([]desk.Feed, error) {
 	rows, err := tx.Query(ctx, d.cfg.in(`SELECT f.name, f.created_at, f.paused, @schema@.live_members(f.name), p.pending, p.oldest, c.settled,
-		  a.deferred, a.dead, a.parked, a.blocked, a.next, @schema@.canary_of(f.name)
+		  a.deferred, a.dead, a.parked, a.blocked, a.next, @schema@.canary_of(f.name), coalesce(f.destination, '')
 		FROM @schema@.feeds f
 		CROSS JOIN LATERAL (SELECT max(c.at) FILTER (WHERE c.member IS NOT NULL) AS settled FROM @schema@.cursors c WHERE c.feed = f.name) c
 		CROSS JOIN LATERAL @schema@.pending(f.name, $1) p
 		CROSS JOIN LATERAL (
-		  SELECT count(*) FILTER (WHERE d.status IN ('scheduled', 'retry', 'waiting')) AS deferred,
+		  SELECT count(*) FILTER (WHERE d.status IN ('scheduled', 'retry', 'held', 'waiting')) AS deferred,
 		         count(*) FILTER (WHERE d.status = 'dead') AS dead, count(*) FILTER (WHERE d.status = 'parked') AS parked,
 		         count(DISTINCT d.order_key) FILTER (WHERE d.blocking) AS blocked,
 		         min(d.available_at) FILTER (WHERE d.available_at < 'infinity') AS next
@@ -45,7 +45,7 @@ func (d *Desk) feeds(ctx context.Context, tx pgx.Tx) ([]desk.Feed, error) {
 		var f desk.Feed
 		var oldest, settled, next, canary *time.Time
 		err := row.Scan(&f.Name, &f.Created, &f.Paused, &f.Members, &f.Pending, &oldest, &settled,
-			&f.Deferred, &f.Dead, &f.Parked, &f.Blocked, &next, &canary)
+			&f.Deferred, &f.Dead, &f.Parked, &f.Blocked, &next, &canary, &f.Destination)
 		f.Created, f.Oldest, f.Settled, f.NextRetry = f.Created.UTC(), value(oldest).UTC(), value(settled).UTC(), value(next).UTC()
 		f.Canary = value(canary).UTC()
 		return f, err

@@ -155,7 +155,7 @@ func (d *Desk) gaugeConsumers(ctx context.Context, tx pgx.Tx, s *desk.Standing, 
 
 // gaugeAside returns what is set aside, by feed.
 func (d *Desk) gaugeAside(ctx context.Context, tx pgx.Tx) (map[string]desk.AsideCount, error) {
-	rows, err := tx.Query(ctx, d.cfg.in(`SELECT feed, scheduled, retry, waiting, dead, parked, blocking, blocked
+	rows, err := tx.Query(ctx, d.cfg.in(`SELECT feed, scheduled, retry, held, waiting, dead, parked, blocking, blocked
 		FROM @schema@.gauge_aside($1)`), pgx.QueryExecModeExec, countAside+1)
 	if err != nil {
 		return nil, err
@@ -164,9 +164,9 @@ func (d *Desk) gaugeAside(ctx context.Context, tx pgx.Tx) (map[string]desk.Aside
 	var feed string
 	var c desk.AsideCount
 	var blocking int
-	_, err = pgx.ForEachRow(rows, []any{&feed, &c.Scheduled, &c.Retry, &c.Waiting, &c.Dead, &c.Parked, &blocking, &c.Blocked}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&feed, &c.Scheduled, &c.Retry, &c.Held, &c.Waiting, &c.Dead, &c.Parked, &blocking, &c.Blocked}, func() error {
 		c.Exact = blocking <= countAside
-		for _, n := range []*int{&c.Scheduled, &c.Retry, &c.Waiting, &c.Dead, &c.Parked, &c.Blocked} {
+		for _, n := range []*int{&c.Scheduled, &c.Retry, &c.Held, &c.Waiting, &c.Dead, &c.Parked, &c.Blocked} {
 			c.Exact = c.Exact && *n <= countAside
 			*n = min(*n, countAside)
 		}

@@ -67,8 +67,16 @@ func (d *Desk) findInLog(ctx context.Context, tx pgx.Tx, j *desk.Journey) error 
 		}
 		return err
 	}
+	if err := d.readLog(ctx, tx, seq, j); err != nil {
+		return err
+	}
+	return d.findLegs(ctx, tx, j)
+}
+
+// readLog adds the message of the log with a number.
+func (d *Desk) readLog(ctx context.Context, tx pgx.Tx, seq int64, j *desk.Journey) error {
 	var r deferredRow
-	err = tx.QueryRow(ctx, d.cfg.in(`SELECT m.seq, m.shard, m.created_at, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic,
+	err := tx.QueryRow(ctx, d.cfg.in(`SELECT m.seq, m.shard, m.created_at, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic,
 		  m.routing_key, m.tenant_id, m.content_type, m.schema_version, m.schema_id, m.dedup_key, m.correlation_id, m.causation_id,
 		  coalesce(m.occurred_at, m.created_at), m.deliver_after, coalesce(m.priority, 0), m.headers, m.payload
 		FROM generate_series(0, @schema@.shard_count() - 1) s(shard)
@@ -81,13 +89,14 @@ func (d *Desk) findInLog(ctx context.Context, tx pgx.Tx, j *desk.Journey) error 
 	}
 	m := r.deferred()
 	j.Message, j.InLog, j.Seq, j.Shard, j.EnqueuedAt = m.Message, true, m.Seq, m.Shard, m.EnqueuedAt
-	return d.findLegs(ctx, tx, j)
+	return nil
 }
 
 // findLegs adds how far each feed has come with a message of the log. Of the checkpoints that are kept, the oldest that covers
 // the message tells when it was settled at the latest.
 func (d *Desk) findLegs(ctx context.Context, tx pgx.Tx, j *desk.Journey) error {
-	rows, err := tx.Query(ctx, d.cfg.in(`SELECT c.feed, @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last), k.at
+	rows, err := tx.Query(ctx, d.cfg.in(`SELECT c.feed, @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last), k.at,
+		  EXISTS (SELECT FROM @schema@.excluded x WHERE x.feed = c.feed AND x.seq = m.seq)
 		FROM @schema@.cursors c
 		JOIN @schema@.messages m ON m.shard = c.base AND @schema@.covers(c.tenant, c.others, m.tenant_id)
 		LEFT JOIN LATERAL (
@@ -98,11 +107,12 @@ func (d *Desk) findLegs(ctx context.Context, tx pgx.Tx, j *desk.Journey) error {
 		return err
 	}
 	var feed string
-	var settled bool
+	var settled, excluded bool
 	var at *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&feed, &settled, &at}, func() error {
-		l := desk.Leg{Feed: feed, Status: postrider.StatusPending}
+	_, err = pgx.ForEachRow(rows, []any{&feed, &settled, &at, &excluded}, func() error {
+		l := desk.Leg{Feed: feed, Status: postrider.StatusPending, Excluded: excluded}
 		if settled {
+			l.Excluded = false
 			l.Status, l.Settled = postrider.StatusPublished, value(at).UTC()
 		}
 		j.Feeds = append(j.Feeds, l)

@@ -51,6 +51,14 @@ func (w *where) String() string {
 func deferredWhere(f *desk.Filter) *where {
 	var w where
 	w.common(f, "d.order_key")
+	// The indexes have digests of the texts.
+	for _, by := range []struct{ column, value string }{
+		{"d.type", f.Type}, {"d.topic", f.Topic}, {"d.order_key", f.Key}, {"d.tenant_id", f.Tenant},
+	} {
+		if by.value != "" {
+			w.add("hashtextextended("+by.column+", 0) = hashtextextended(%s, 0)", by.value)
+		}
+	}
 	if len(f.Statuses) > 0 {
 		statuses := make([]string, len(f.Statuses))
 		for i, s := range f.Statuses {
@@ -70,7 +78,8 @@ func deferredWhere(f *desk.Filter) *where {
 	}
 	if f.Head {
 		w.add(`d.blocking AND NOT EXISTS (SELECT FROM @schema@.deferred e
-			WHERE e.feed = d.feed AND e.shard = d.shard AND e.order_key = d.order_key AND e.blocking AND e.seq < d.seq)`)
+			WHERE e.feed = d.feed AND e.shard = d.shard AND e.order_key = d.order_key AND e.blocking AND e.seq < d.seq
+			  AND hashtextextended(e.order_key, 0) = hashtextextended(d.order_key, 0))`)
 	}
 	return &w
 }

@@ -73,12 +73,40 @@ func (d pgxDatabase) beginAt(ctx context.Context, level sql.IsolationLevel) (tra
 	return transaction[pgx.Tx]{pgxStatements{tx}, tx, tx.Commit, tx.Rollback}, nil
 }
 
-func (d pgxDatabase) beginWith(ctx context.Context, sql string, args []any, returns bool) (transaction[pgx.Tx], int64, []string, error) {
-	tx, affected, texts, err := beginPipelined(ctx, d.pool, sql, args, returns)
+// beginWith sends BEGIN together with the statement: one round trip less, which for a handler with one statement is a quarter of
+// its time on the network.
+func (d pgxDatabase) beginWith(ctx context.Context, sql string, args []any, returns bool) (_ transaction[pgx.Tx], affected int64, texts []string, err error) {
+	var batch pgx.Batch
+	batch.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+	batch.Queue(sql, args...)
+	results := d.pool.SendBatch(ctx, &batch)
+	tx := results.Tx()
+	// A rollback is sent also when ctx has ended, and does not wait for ever.
+	rollback := func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+		defer cancel()
+		return tx.Rollback(ctx)
+	}
+	_, err = results.Exec()
+	switch {
+	case err != nil:
+	case returns:
+		rows, _ := results.Query() // an error of it is that of the rows
+		texts, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		affected = int64(len(texts))
+	default:
+		var tag pgconn.CommandTag
+		tag, err = results.Exec()
+		affected = tag.RowsAffected()
+	}
+	if closing := results.Close(); err == nil {
+		err = closing
+	}
 	if err != nil {
+		_ = rollback(ctx)
 		return transaction[pgx.Tx]{}, 0, nil, err
 	}
-	return transaction[pgx.Tx]{pgxStatements{tx}, tx, tx.Commit, tx.Rollback}, affected, texts, nil
+	return transaction[pgx.Tx]{pgxStatements{tx}, tx, tx.Commit, rollback}, affected, texts, nil
 }
 
 type pgxStatements struct {

@@ -17,6 +17,7 @@ const (
 	stateLost    = "PR004" // the shard has another holder
 	stateServed  = "PR005" // relays serve the feed
 	stateGone    = "PR006" // the log does not hold it
+	stateBare    = "PR007" // a dead letter without its content
 )
 
 // explain gives an error of the server the class that callers ask for.

@@ -141,7 +141,7 @@ func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.B
 			if f.lanes[d.Shard] != l {
 				continue // lost while we read
 			}
-			batch := l.take(d, &result.shards[j], result.cut, l.read.opened(result.snapshot, safe))
+			batch := l.take(d.Shard, &result.shards[j], l.read.opened(result.snapshot, safe))
 			if len(batch.Messages) > 0 {
 				batches = append(batches, batch)
 			}
@@ -173,12 +173,11 @@ func (f *feed) requests(want []postrider.Demand, takeID bool) []*readRequest {
 }
 
 // take turns what was read of a shard into a batch and moves the lane's cursor behind it.
-func (l *lane) take(d postrider.Demand, got *shardRows, cut int64, window cursor) postrider.Batch {
-	bound := got.cutAt(d.Limit, cut)
+func (l *lane) take(shard int, got *shardRows, window cursor) postrider.Batch {
 	p := &page{lane: l, start: window, end: window.closed(), seqs: got.seqs}
-	batch := postrider.Batch{Shard: d.Shard, Messages: got.messages, Cursor: p}
-	if bound != noCut {
-		p.end = window.at(bound)
+	batch := postrider.Batch{Shard: shard, Messages: got.messages, Cursor: p}
+	if got.bound != noCut {
+		p.end = window.at(got.bound)
 		batch.More = true
 	}
 	l.read = p.end

@@ -5,9 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"log"
 	"net/http"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -63,13 +61,6 @@ func ExampleNewIdempotency() {
 
 		mux := http.NewServeMux()
 		mux.Handle("POST /orders", keys.Handle(transactor, placeOrder))
-		go func() {
-			for range time.Tick(time.Minute) {
-				if err := keys.Maintain(ctx); err != nil {
-					log.Print(err)
-				}
-			}
-		}()
 		return http.ListenAndServe(":8080", mux)
 	}
 	_ = serve

@@ -92,10 +92,18 @@ func (s *Inbox[Tx]) termsOf(ctx context.Context, consumer string) (terms, error)
 	return s.termsOf(ctx, consumer)
 }
 
+// strayChunk is how many strays are forgotten in one transaction.
+const strayChunk = 10_000
+
 // Maintain implements [inbox.Store].
 func (s *Inbox[Tx]) Maintain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
+	for removed := int64(strayChunk); removed == strayChunk; {
+		if err := s.db.row(ctx, s.cfg.in("SELECT @schema@.sweep_strays()"), nil, &removed); err != nil {
+			return fmt.Errorf("postgres: sweep inbox: %w", explain(err))
+		}
+	}
 	if _, err := s.db.exec(ctx, s.cfg.in("SELECT @schema@.sweep_inbox()")); err != nil {
 		return fmt.Errorf("postgres: sweep inbox: %w", explain(err))
 	}

@@ -2,8 +2,10 @@ package postgres_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,8 +13,10 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
+	codec "github.com/postrider/postrider/wire"
 )
 
 // waysToFail are those of handlers that do not simply return an error.
@@ -102,8 +106,68 @@ func TestInboxFromSQL(t *testing.T) {
 		if err != nil || verdicts[0] != inbox.Repeated {
 			t.Errorf("%v, %v", verdicts, err)
 		}
-		if _, err := receive(postrider.ID{6: 0x70, 15: 1}); sqlState(err) != "PR007" {
-			t.Errorf("an old message: %v", err)
+		if _, err := receive(postrider.ID{0: 0xff, 6: 0x70, 15: 1}); sqlState(err) != "PR007" {
+			t.Errorf("a message from the future: %v", err)
+		}
+
+		// IDs of any form, alone and with their source: in both ways the same records as those of programs in Go.
+		named := func(call string, args ...any) (fresh bool) {
+			t.Helper()
+			if err := y.pool.QueryRow(t.Context(), "SELECT "+y.cfg.Schema+"."+call, args...).Scan(&fresh); err != nil {
+				t.Fatalf("%s: %v", call, err)
+			}
+			return fresh
+		}
+		own := postrider.NewID().String()
+		for _, c := range []struct {
+			call string
+			args []any
+			want bool
+		}{
+			{"receive('billing', '" + own + "')", nil, true}, // a literal
+			{"receive('billing', $1::uuid)", []any{own}, false},
+			{"receive('billing', $1::text)", []any{strings.ToUpper(own)}, false},
+			{"receive('billing', $1, 'postrider')", []any{own}, false},
+			{"receive('billing', $1, '/shop')", []any{own}, true},
+			{"receive('billing', 'outbox-6')", nil, true},
+			{"receive('billing', 'outbox-6')", nil, false},
+			{"receive('billing', 'outbox-6', '/shop')", nil, true},
+			{"receive('billing', 'outbox-6', source => '/crm')", nil, true},
+			{"receive('billing', 'outbox-6', '/crm')", nil, false},
+		} {
+			if got := named(c.call, c.args...); got != c.want {
+				t.Errorf("%s %v: %v, want %v", c.call, c.args, got, c.want)
+			}
+		}
+		verdicts, err = store.Handle(t.Context(), "billing", []postrider.Message{{ID: codec.Identity("/shop", "outbox-6"), Type: "t"}}, false, nil)
+		if err != nil || verdicts[0] != inbox.Repeated {
+			t.Errorf("%v, %v", verdicts, err)
+		}
+		if err := y.pool.QueryRow(t.Context(), "SELECT "+y.cfg.Schema+".receive('billing', '')").Scan(new(bool)); sqlState(err) != "22004" {
+			t.Errorf("a message without an ID: %v", err)
+		}
+	})
+}
+
+// TestMessageIdentity holds that SQL and Go know a message by the same ID.
+func TestMessageIdentity(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		y := newInboxYard(t, dsn, postgres.Layout{})
+		v4 := postrider.NewID()
+		v4[6] = v4[6]&0x0f | 0x40
+		ids := []string{v4.String(), strings.ToUpper(v4.String()), "1001", "@0/42", "ä 世界", "x" + v4.String(), "{" + v4.String() + "}", strings.ReplaceAll(v4.String(), "-", "")}
+		for range 40 {
+			ids = append(ids, postrider.NewID().String(), strings.ToUpper(postrider.NewID().String()), rand.Text())
+		}
+		for _, source := range []string{"", "postrider", "/shop", "https://shop.example.com/ä", "12:"} {
+			for _, id := range ids {
+				var got string
+				err := y.pool.QueryRow(t.Context(), "SELECT "+y.cfg.Schema+".message_identity($1, $2)::text", source, id).Scan(&got)
+				if want := codec.Identity(source, id).String(); err != nil || got != want {
+					t.Errorf("%q of %q is %s in SQL and %s in Go: %v", id, source, got, want, err)
+				}
+			}
 		}
 	})
 }
@@ -119,7 +183,7 @@ func TestConsumerRole(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := t.Context()
-		in, err := inbox.New(store, "billing", inbox.Config{Retries: []time.Duration{0}, Poll: 10 * time.Millisecond})
+		in, err := inbox.New(store, "billing", inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{time.Microsecond}}, Poll: 10 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +196,8 @@ func TestConsumerRole(t *testing.T) {
 		})
 		first := postrider.Message{ID: postrider.NewID(), Type: "t", Key: "k"}
 		old := postrider.Message{ID: postrider.ID{6: 0x70, 15: 1}, Type: "t"}
-		for _, m := range []postrider.Message{first, first, {ID: postrider.NewID(), Type: "t", Key: "k"}, old} {
+		ahead := postrider.Message{ID: postrider.ID{0: 0xff, 6: 0x70, 15: 1}, Type: "t"}
+		for _, m := range []postrider.Message{first, first, {ID: postrider.NewID(), Type: "t", Key: "k"}, old, ahead} {
 			if err := in.Receive(ctx, m); err != nil {
 				t.Fatal(err)
 			}
@@ -140,20 +205,20 @@ func TestConsumerRole(t *testing.T) {
 		running, cancel := context.WithTimeout(ctx, 20*time.Second)
 		done := make(chan error, 1)
 		go func() { done <- in.Run(running) }()
-		for in.Stats().Handled < 2 && running.Err() == nil {
+		for in.Stats().Handled < 3 && running.Err() == nil {
 			time.Sleep(5 * time.Millisecond)
 		}
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if s, want := in.Stats(), (inbox.Stats{Handled: 2, Repeated: 1, Waiting: 1, Failed: 1, Dead: 1, Late: 1}); s != want {
+		if s, want := in.Stats(), (inbox.Stats{Handled: 3, Repeated: 1, Waiting: 1, Failed: 1, Dead: 1, Late: 1}); s != want {
 			t.Errorf("%+v, want %+v", s, want)
 		}
 		if err := store.Maintain(ctx); err != nil {
 			t.Error(err)
 		}
-		consumer.exec("SELECT @.receive('shipping', gen_random_uuid())")
+		consumer.exec("SELECT @.receive('shipping', gen_random_uuid()), @.receive('shipping', 'order-7', '/shop')")
 		consumer.mustNotBeAllowed(
 			"SELECT * FROM @.messages",
 			"SELECT * FROM @.deferred",

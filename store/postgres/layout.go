@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/postrider/postrider"
 )
 
 // Layout is what the first migration fixes about a log.
@@ -67,5 +69,8 @@ func (l Layout) in(sql string) string {
 		"@period@", strconv.Itoa(int(l.Period/time.Second)),
 		"@dedup@", strconv.Itoa(int(l.DedupWindow/time.Second)),
 		"@inbox_period@", strconv.Itoa(int(l.InboxWindow/(7*time.Second))),
+		"@max_text@", strconv.Itoa(postrider.MaxText),
+		"@max_headers@", strconv.Itoa(postrider.MaxHeaders),
+		"@max_payload@", strconv.Itoa(postrider.MaxPayload),
 	).Replace(sql)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/postrider/postrider"
 )
@@ -41,10 +42,14 @@ func (f *feed) askBalance(ctx context.Context) (share postrider.Share, held map[
 		quota, memberSize int
 		crashes, base     *int
 		tenant, others    *string
+		excluded          []pgtype.UUID
 	)
 	_, err = pgx.ForEachRow(rows, []any{&shard, &n, &s1, &lo, &s2, &lo2, &last, &quota, &memberSize, &generation,
-		&crashes, &share.Deferred, &share.Paused, &base, &tenant, &others}, func() error {
+		&crashes, &share.Deferred, &share.Paused, &base, &tenant, &others, &excluded}, func() error {
 		share.Quota, share.Members = quota, memberSize
+		for _, id := range excluded {
+			share.Excluded = append(share.Excluded, postrider.ID(id.Bytes))
+		}
 		if shard == nil {
 			return nil
 		}

@@ -137,13 +137,13 @@ type row struct {
 }
 
 func encode(msgs []postrider.Message) (messages string, payloads []byte, err error) {
+	if err := postrider.ValidateAll(msgs); err != nil {
+		return "", nil, err
+	}
 	rows := make([]row, len(msgs))
 	size := 0
 	for i := range msgs {
 		m := &msgs[i]
-		if err := m.Validate(); err != nil {
-			return "", nil, err
-		}
 		rows[i] = row{
 			m.ID, m.Type, m.AggregateType, m.AggregateID, m.Key, m.Topic, m.RoutingKey, m.TenantID, m.ContentType,
 			max(m.SchemaVersion, 1), m.SchemaID, m.DedupKey, m.OccurredAt.UTC(), m.CorrelationID, m.CausationID, m.Headers,
@@ -151,9 +151,6 @@ func encode(msgs []postrider.Message) (messages string, payloads []byte, err err
 		}
 		if m.ID.IsZero() {
 			rows[i].ID = postrider.NewID()
-		}
-		if m.Key == "" && (m.AggregateType == "") != (m.AggregateID == "") {
-			rows[i].Key = m.OrderKey() // SQL's || would make nothing of a half-named aggregate
 		}
 		size += len(m.Payload)
 	}

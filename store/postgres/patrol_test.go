@@ -225,7 +225,7 @@ func TestUnreceived(t *testing.T) {
 			t.Fatal(err)
 		}
 		entries, err := d.Audit(t.Context(), "", 0, 10)
-		if err != nil || len(entries) != 3 || entries[0].Action != "patrol" || entries[1].Action != "resend" || entries[1].Count != 2 ||
+		if err != nil || len(entries) != 4 || entries[0].Action != "patrol" || entries[1].Action != "resend" || entries[1].Count != 2 ||
 			entries[1].Who != "patrol" || entries[1].Why != "not received by billing" {
 			t.Errorf("recorded: %+v, %v", entries, err)
 		}

@@ -274,11 +274,13 @@ func watchedPool(t *testing.T, dsn string, p *plans) *pgxpool.Pool {
 
 // plan is a node of what auto_explain reports.
 type plan struct {
-	Node     string `json:"Node Type"`
-	Relation string `json:"Relation Name"`
-	Index    string `json:"Index Name"`
-	Hit      int    `json:"Shared Hit Blocks"`
-	Read     int    `json:"Shared Read Blocks"`
+	Node     string  `json:"Node Type"`
+	Relation string  `json:"Relation Name"`
+	Index    string  `json:"Index Name"`
+	Hit      int     `json:"Shared Hit Blocks"`
+	Read     int     `json:"Shared Read Blocks"`
+	Loops    float64 `json:"Actual Loops"`
+	Removed  float64 `json:"Rows Removed by Join Filter"` // in each loop
 	Plans    []plan
 }
 
@@ -315,6 +317,18 @@ func (p *plans) clear() {
 // judge looks at the statements that read a table. It returns how many buffers they touched, the kinds of indexes that
 // they used, and all about them that is not as it should be.
 func (p *plans) judge(table string) (buffers int, kinds map[string]bool, faults []string) {
+	return p.judgeBy(table, true)
+}
+
+// judgeAll is judge for statements that may use several indexes.
+func (p *plans) judgeAll(table string) (buffers int, kinds map[string]bool, faults []string) {
+	return p.judgeBy(table, false)
+}
+
+// mostCompared is how many pairs of rows a statement may compare that do not belong together: a hundred messages with each other.
+const mostCompared = 10_000
+
+func (p *plans) judgeBy(table string, oneIndex bool) (buffers int, kinds map[string]bool, faults []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	kinds = map[string]bool{}
@@ -324,13 +338,18 @@ func (p *plans) judge(table string) (buffers int, kinds map[string]bool, faults 
 			if !strings.HasPrefix(n.Relation, table) || n.Node == "ModifyTable" {
 				return
 			}
-			if n.Node != "Index Scan" && n.Node != "Index Only Scan" {
+			if n.Node != "Index Scan" && n.Node != "Index Only Scan" && n.Node != "Tid Scan" {
 				faults = append(faults, n.Node+" on "+n.Relation)
 			}
 			kind := strings.TrimPrefix(n.Index, n.Relation)
 			indexes[kind], kinds[kind] = true, true
 		})
-		if len(indexes) > 1 { // the wrong one reads a whole shard
+		root.walk(func(n plan) {
+			if pairs := n.Loops * n.Removed; len(indexes) > 0 && pairs > mostCompared {
+				faults = append(faults, fmt.Sprintf("%s compares %.0f pairs of rows in vain", n.Node, pairs))
+			}
+		})
+		if oneIndex && len(indexes) > 1 { // the wrong one reads a whole shard
 			faults = append(faults, fmt.Sprintf("one statement uses several indexes: %v", indexes))
 		}
 		if len(indexes) > 0 { // not the statement around it, which counts the reading of the catalogue too
@@ -351,4 +370,88 @@ func (n plan) walk(f func(plan)) {
 	for _, child := range n.Plans {
 		child.walk(f)
 	}
+}
+
+// TestHeldPlans holds that messages which wait for their names cost nothing as long as these accept nothing, and that a probe costs
+// as little.
+func TestHeldPlans(t *testing.T) {
+	t.Parallel()
+	const held, limit = 10_000, 500
+	const few = 2000 // it is about 200, and what the server looks up in its catalogue; a walk along all takes more than 10,000
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		h := newPlanHouse(t, dsn)
+		h.exec("ALTER TABLE @.deferred SET (autovacuum_enabled = false)")
+		h.exec("ANALYZE @.deferred")
+		var plans plans
+		watched := h.watched(t, dsn, &plans)
+		var share postrider.Share
+		open := func() postrider.Feed {
+			name := h.newFeed("")
+			h.exec(fmt.Sprintf(`INSERT INTO @.deferred (feed, seq, shard, status, blocking, available_at, order_key, priority, id, type,
+				  schema_version, created_at, occurred_at, payload, name)
+				SELECT '%s', i, i %% %d, 'held', true, 'infinity', i::text, 0, gen_random_uuid(), 't', 1, now(), now(), '', 'name ' || i %% 2
+				FROM generate_series(1, %d) i`, name, planShards, held))
+			feed := watched.open(name)
+			t.Cleanup(func() { feed.Close(context.Background()) })
+			var err error
+			if share, err = feed.Balance(ctx); err != nil {
+				t.Fatal(err)
+			}
+			return feed
+		}
+		// What becomes of messages is told of another feed: what it leaves behind in the indexes is nobody's until it is vacuumed.
+		feed, other := open(), open()
+		ask := func(feed postrider.Feed, what string, probe bool, messages, buffers int, names ...string) []postrider.Deferred {
+			t.Helper()
+			want := postrider.DueRequest{Shards: share.Shards, Limit: limit}
+			for _, shard := range share.Shards {
+				for _, n := range names {
+					want.Held = append(want.Held, postrider.HeldName{Shard: shard, Name: n, Probe: probe})
+				}
+			}
+			plans.clear()
+			due, err := feed.Due(ctx, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			touched, kinds, faults := plans.judgeAll("deferred")
+			t.Logf("%s: %d messages, %d buffers, limit %d, by %v", what, len(due.Messages), touched, buffers, kinds)
+			if len(due.Messages) != messages || touched > buffers {
+				t.Errorf("%s: %d messages and %d buffers, want %d and at most %d", what, len(due.Messages), touched, messages, buffers)
+			}
+			for _, fault := range faults {
+				t.Errorf("%s: %s", what, fault)
+			}
+			return due.Messages
+		}
+		conclude := func(what string, msgs []postrider.Deferred, delivered bool) {
+			t.Helper()
+			var done []postrider.Conclusion
+			for _, d := range msgs {
+				done = append(done, postrider.Conclusion{Shard: d.Shard, Seq: d.Seq, Delivered: delivered, Status: postrider.StatusHeld, Name: d.Name})
+			}
+			plans.clear()
+			if _, err := other.Conclude(ctx, done); err != nil {
+				t.Fatal(err)
+			}
+			touched, kinds, faults := plans.judgeAll("deferred")
+			t.Logf("%s: %d messages, %d buffers, by %v", what, len(msgs), touched, kinds)
+			if most := 200 * len(msgs); touched > most { // each is in up to seven indexes, and its key is looked for
+				t.Errorf("%s: %d buffers for %d messages, want at most %d", what, touched, len(msgs), most)
+			}
+			for _, fault := range faults {
+				t.Errorf("%s: %s", what, fault)
+			}
+		}
+		for _, known := range []string{"never analyzed", "analyzed"} {
+			ask(feed, known+", held", false, 0, few, "name 0", "name 1")
+			ask(feed, known+", probed", true, planShards, few, "name 0", "name 1")
+			ask(feed, known+", released", false, limit, 30*limit, "name 0")
+			msgs := ask(other, known+", of the other feed", false, limit, 60*limit, "name 0")
+			conclude(known+", failed", msgs, false)
+			conclude(known+", delivered", msgs, true)
+			h.exec("ANALYZE @.deferred")
+		}
+	})
 }

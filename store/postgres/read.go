@@ -1,20 +1,27 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sort"
 	"strconv"
 	"sync"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
 )
 
-// inflightLimit bounds how much of one transaction that was in flight a single read returns.
-const inflightLimit = 2000
+const (
+	// inflightLimit bounds how much of one transaction that was in flight a single read returns.
+	inflightLimit = 2000
+	// smallPayload is what a payload may always have to come with its row, whatever the budget.
+	smallPayload = 1 << 10
+)
 
 // noCut is the cut of a read that left nothing out.
 const noCut = math.MaxInt64
@@ -25,6 +32,7 @@ type readRequest struct {
 	lanes   []*lane
 	index   map[int]int // from shard to its place in the slices above
 	takeID  bool
+	small   int // larger payloads are asked for when it is known which of them fit
 
 	shards, bases, tenants, others, limits, s1, lo, s2, last array
 }
@@ -38,12 +46,14 @@ type readResult struct {
 	shards     []shardRows // in the order of the request
 }
 
-// shardRows are the rows of one shard. Those of transactions that were in flight come first and all lie at or below the
+// shardRows are the rows of one shard, of which large payloads may not be there yet. Those of transactions that were in flight come first and all lie at or below the
 // floor, the others above it.
 type shardRows struct {
 	seqs     []int64
 	messages []postrider.Message
-	above    int // how many of them lie above the floor
+	above    int           // how many of them lie above the floor
+	missing  map[int64]int // by seq: the bytes of payloads that are not there yet
+	bound    int64         // up to here nothing was left out
 }
 
 // Len, Less and Swap order the rows of transactions that were in flight.
@@ -55,7 +65,7 @@ func (s *shardRows) Swap(i, j int) {
 }
 
 func newReadRequest(size int, takeID bool) *readRequest {
-	return &readRequest{index: make(map[int]int, size), takeID: takeID}
+	return &readRequest{index: make(map[int]int, size), takeID: takeID, small: math.MaxInt32}
 }
 
 func (r *readRequest) add(d postrider.Demand, l *lane) {
@@ -67,6 +77,9 @@ func (r *readRequest) add(d postrider.Demand, l *lane) {
 	r.tenants.string(l.tenant)
 	r.others.string(l.others)
 	r.limits.int(int64(d.Limit))
+	if d.Bytes > 0 {
+		r.small = min(r.small, max(d.Bytes/d.Limit, smallPayload))
+	}
 	l.read.appendTo(&r.s1, &r.lo, &r.s2, &r.last)
 }
 
@@ -82,9 +95,9 @@ func (r *readRequest) ask(ctx context.Context, pool *pgxpool.Pool, cfg Config) (
 
 	binary := []int16{1}
 	reader := conn.Conn().PgConn().ExecParams(ctx,
-		cfg.in("SELECT * FROM @schema@.read_log($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"),
+		cfg.in("SELECT * FROM @schema@.read_log($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"),
 		[][]byte{
-			strconv.AppendBool(nil, r.takeID), strconv.AppendInt(nil, inflightLimit, 10),
+			strconv.AppendBool(nil, r.takeID), strconv.AppendInt(nil, inflightLimit, 10), strconv.AppendInt(nil, int64(r.small), 10),
 			[]byte(r.shards.String()), []byte(r.bases.String()), []byte(r.tenants.String()), []byte(r.others.String()),
 			[]byte(r.limits.String()), []byte(r.s1.String()), []byte(r.lo.String()),
 			[]byte(r.s2.String()), []byte(r.last.String()),
@@ -113,7 +126,60 @@ func (r *readRequest) ask(ctx context.Context, pool *pgxpool.Pool, cfg Config) (
 	if _, err := reader.Close(); err != nil {
 		return nil, err
 	}
-	return result, dec.err
+	if dec.err != nil {
+		return nil, dec.err
+	}
+	for i := range result.shards {
+		result.shards[i].cutAt(r.demands[i], r.cutOf(i, result.cut))
+	}
+	return result, r.complete(ctx, conn.Conn().PgConn(), cfg, result)
+}
+
+// cutOf returns where rows of transactions that were in flight were cut, for one shard. One that has passed all of these has
+// asked for none, and one that has come further than the cut does not go back.
+func (r *readRequest) cutOf(i int, cut int64) int64 {
+	at := &r.lanes[i].read
+	if at.last >= at.lo {
+		return noCut
+	}
+	return max(cut, at.last)
+}
+
+// complete asks for the payloads that were too large to come with their rows.
+func (r *readRequest) complete(ctx context.Context, conn *pgconn.PgConn, cfg Config, result *readResult) error {
+	var bases, seqs array
+	wanted := make(map[int64]*[]byte)
+	for i := range result.shards {
+		got := &result.shards[i]
+		for j, seq := range got.seqs {
+			if _, ok := got.missing[seq]; ok {
+				bases.int(int64(r.lanes[i].base))
+				seqs.int(seq)
+				wanted[seq] = &got.messages[j].Payload
+			}
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	reader := conn.ExecParams(ctx, cfg.in("SELECT * FROM @schema@.read_payloads($1, $2)"),
+		[][]byte{[]byte(bases.String()), []byte(seqs.String())}, nil, nil, []int16{1})
+	var dec decoder
+	for reader.NextRow() {
+		row := reader.Values()
+		seq := dec.int64(row[0])
+		if to := wanted[seq]; to != nil {
+			*to = bytes.Clone(row[1])
+			delete(wanted, seq)
+		}
+	}
+	if _, err := reader.Close(); err != nil {
+		return err
+	}
+	if len(wanted) > 0 {
+		return fmt.Errorf("%d payloads are not in the log any more", len(wanted))
+	}
+	return dec.err
 }
 
 func (r *readRequest) collect(result *readResult, dec *decoder, row [][]byte, above bool) {
@@ -128,29 +194,41 @@ func (r *readRequest) collect(result *readResult, dec *decoder, row [][]byte, ab
 	got.seqs = append(got.seqs, seq)
 	got.messages = append(got.messages, postrider.Message{})
 	dec.message(row[4:], &got.messages[len(got.messages)-1])
+	if row[23] != nil {
+		if got.missing == nil {
+			got.missing = make(map[int64]int)
+		}
+		got.missing[seq] = int(dec.int32(row[23]))
+	}
 	result.highest = max(result.highest, seq)
 	if above {
 		got.above++
 	}
 }
 
-// cutAt leaves only the rows up to which nothing was left out in between, in delivery order, and returns where that ends:
-// noCut when these are all rows of the window.
-func (s *shardRows) cutAt(limit int, cut int64) (bound int64) {
+// cutAt leaves only the rows up to which nothing was left out in between, in delivery order, and that fit into the budget. It
+// notes where that ends: noCut when these are all rows of the window.
+func (s *shardRows) cutAt(d postrider.Demand, cut int64) {
 	if s.Len() > 1 {
 		sort.Sort(s)
 	}
-	bound = cut
-	if s.above >= limit {
-		bound = min(bound, s.seqs[len(s.seqs)-1])
+	s.bound = cut
+	if s.above >= d.Limit {
+		s.bound = min(s.bound, s.seqs[len(s.seqs)-1])
+	}
+	sum := 0
+	for i, seq := range s.seqs {
+		if sum += len(s.messages[i].Payload) + s.missing[seq]; d.Bytes > 0 && sum > d.Bytes && i > 0 {
+			s.bound = min(s.bound, s.seqs[i-1])
+			break
+		}
 	}
 	// What lies behind the bound is read again, together with what was left out there.
 	end := len(s.seqs)
-	for end > 0 && s.seqs[end-1] > bound {
+	for end > 0 && s.seqs[end-1] > s.bound {
 		end--
 	}
 	s.seqs, s.messages = s.seqs[:end], s.messages[:end]
-	return bound
 }
 
 // askAll asks for all requests at once.

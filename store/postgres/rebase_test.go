@@ -301,7 +301,7 @@ func (h *house) enqueueInSavepoint(n int) []postrider.ID {
 
 func (h *house) open(name string) postrider.Feed {
 	h.t.Helper()
-	feed, err := h.store.Open(h.t.Context(), name, postrider.Member{Name: "test", Lease: time.Minute})
+	feed, err := h.store.Open(h.t.Context(), name, postrider.Member{Name: "test", Lease: time.Minute, Create: true})
 	if err != nil {
 		h.t.Fatal(err)
 	}

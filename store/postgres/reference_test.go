@@ -154,14 +154,14 @@ func (c *catalogue) tables() string {
 func (c *catalogue) functions() string {
 	var b strings.Builder
 	b.WriteString("\n## Functions to call\n\nParameters with a default may be left out, and all may be given by name: `dedup_key => 'payment:7'`.\n")
-	found := 0
+	found := make(map[string]bool)
 	for _, row := range c.rows(`SELECT proname::text, pg_get_function_arguments(oid), pg_get_function_result(oid) FROM pg_proc
-		WHERE pronamespace = $1::regnamespace ORDER BY proname COLLATE "C"`) {
+		WHERE pronamespace = $1::regnamespace ORDER BY proname COLLATE "C", pronargs, 2`) {
 		name, arguments, result := row[0], row[1], row[2]
 		if functionWords[name] == "" {
 			continue
 		}
-		found++
+		found[name] = true
 		fmt.Fprintf(&b, "\n### %s\n\n%s\n", name, functionWords[name])
 		if arguments != "" {
 			b.WriteString("\n| parameter | type | default |\n|---|---|---|\n")
@@ -177,8 +177,8 @@ func (c *catalogue) functions() string {
 		}
 		fmt.Fprintf(&b, "\nReturns: %s\n", result)
 	}
-	if found != len(functionWords) {
-		c.t.Errorf("of %d functions there are %d", len(functionWords), found)
+	if len(found) != len(functionWords) {
+		c.t.Errorf("of %d functions there are %d", len(functionWords), len(found))
 	}
 	return b.String()
 }

@@ -6,6 +6,7 @@ var tableWords = map[string]string{
 	"dedup_keys":       "Dedup keys that were enqueued, for as long as the window says.",
 	"message_status":   "Every message that is known, for each feed, in the words that people use for outboxes. For looking up one message, not for lists of all.",
 	"deferred":         "Messages that are set aside: they wait for their time, have failed, or stand behind one that has.",
+	"excluded":         "Messages of the log that operators have decided about before a feed has passed them.",
 	"feeds":            "The feeds.",
 	"audit":            "The record of what operators have done. Nobody can change it.",
 	"consumers":        "The consumers that have an inbox here.",
@@ -30,6 +31,7 @@ var tableWords = map[string]string{
 	"saga_steps":       "Their steps.",
 	"saga_signals":     "Their signals.",
 	"slices":           "Tenants that are read apart from their shard.",
+	"problems":         "What is wrong with destinations and names of them, as relays report it.",
 	"suspects":         "Messages that may be what kills relays.",
 }
 
@@ -48,7 +50,7 @@ var columnWords = map[string]map[string]string{
 		"aggregate_type": "Kind of business object, such as `order`.",
 		"aggregate_id":   "Which one, such as `42`.",
 		"key":            "Ordering key. Null: `aggregate_type/aggregate_id`.",
-		"topic":          "Where it is to go, in the words of the routes. Null: the routes decide, by its type.",
+		"topic":          "Where it is to go, in the words of the routes. Null: the routes decide, or the broker by aggregate and type.",
 		"routing_key":    "For brokers that route by one.",
 		"tenant_id":      "Tenant that it belongs to.",
 		"content_type":   "What the payload is, such as `application/json`.",
@@ -78,9 +80,10 @@ var columnWords = map[string]map[string]string{
 		"detail":       "`pending`, `published`, `scheduled`, `retry`, `waiting`, `dead` or `parked`.",
 	},
 	"feeds": {
-		"name":       "Name of the feed.",
-		"created_at": "When it was created.",
-		"paused":     "Whether an operator has paused it.",
+		"name":        "Name of the feed.",
+		"created_at":  "When it was created.",
+		"paused":      "Whether an operator has paused it.",
+		"destination": "Scheme and host that its messages go to, as its relays have said.",
 	},
 	"audit": {
 		"n":      "Number of the record.",
@@ -104,11 +107,12 @@ var columnWords = map[string]map[string]string{
 
 // functionWords say what the functions do that users call.
 var functionWords = map[string]string{
-	"enqueue":       "Writes one message. Returns its ID, or null and writes nothing if the dedup key was enqueued before.",
-	"enqueue_batch": "Writes any number of messages, as the Go library does. Returns the places, from 1, of those left out because of their dedup key;\nnull if there are none.",
-	"receive":       "For consumers, as the first statement of a transaction. Returns false if this consumer has handled the message before.",
-	"dedup_window":  "How long dedup keys are remembered.",
-	"inbox_window":  "How long consumers remember what they have received, at least.",
-	"shard_count":   "Number of shards.",
-	"shard_of":      "Shard of an ordering key.",
+	"enqueue":          "Writes one message. Returns its ID, or null and writes nothing if the dedup key was enqueued before.",
+	"enqueue_batch":    "Writes any number of messages, as the Go library does. Returns the places, from 1, of those left out because of their dedup key;\nnull if there are none.",
+	"receive":          "For consumers, as the first statement of a transaction. Returns false if this consumer has handled the message before.",
+	"message_identity": "ID by which consumers know the message that a source calls id, as `wire.Identity` in Go.",
+	"dedup_window":     "How long dedup keys are remembered.",
+	"inbox_window":     "How long consumers remember what they have received, at least.",
+	"shard_count":      "Number of shards.",
+	"shard_of":         "Shard of an ordering key.",
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -30,7 +31,7 @@ func TestSagaRoles(t *testing.T) {
 	sagas := must(postgres.NewSagas(consumer.pool, h.cfg))(t)
 	nothing := func(context.Context, pgx.Tx, *int) error { return nil }
 	fails := func(context.Context, pgx.Tx, *int) error { return errors.New("no") }
-	once := saga.Retry{Attempts: 1}
+	once := retry.Policy{Attempts: 1}
 	g := must(saga.New(sagas, "g", saga.Step("a", nothing, fails).RetryUndo(once),
 		saga.Wait("b", func(context.Context, pgx.Tx, *int, int) error { return errors.New("no") }, nil).Retry(once)))(t)
 	runner := must(saga.NewRunner(saga.Config{Poll: 10 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)}, g))(t)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -45,10 +46,31 @@ func (s *Store) Open(ctx context.Context, name string, member postrider.Member) 
 	if err := checkVersion(ctx, s.pool, s.cfg); err != nil {
 		return nil, err
 	}
-	if _, err := s.pool.Exec(ctx, s.cfg.in("SELECT @schema@.open_feed($1)"), pgx.QueryExecModeExec, name); err != nil {
+	var answer []byte
+	err := s.pool.QueryRow(ctx, s.cfg.in("SELECT @schema@.open_feed($1, $2, $3, $4, $5, $6, $7, $8)"), pgx.QueryExecModeExec, name,
+		member.Name, member.Create, member.From.Now, nullTime(member.From.Time), member.Destination, member.Force, member.Beside).Scan(&answer)
+	if err != nil {
 		return nil, fmt.Errorf("postgres: open feed %q: %w", name, explain(err))
 	}
+	if answer != nil {
+		return nil, refusal(name, member.Destination, answer)
+	}
 	return newFeed(s.pool, s.cfg, name, member), nil
+}
+
+// refusal is why a feed cannot be opened.
+func refusal(name, destination string, answer []byte) error {
+	var why struct {
+		Feeds       []string
+		Destination string
+	}
+	if err := json.Unmarshal(answer, &why); err != nil {
+		return fmt.Errorf("postgres: open feed %q: %w", name, err)
+	}
+	if why.Feeds != nil {
+		return &postrider.NoFeedError{Feed: name, Feeds: why.Feeds}
+	}
+	return &postrider.DestinationError{Feed: name, Has: why.Destination, Wants: destination}
 }
 
 // Maintain implements [postrider.Maintainer]: it empties the ring slot that will be written next, once every feed has

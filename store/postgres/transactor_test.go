@@ -131,8 +131,8 @@ func TestSerializationFailureIsRepeated(t *testing.T) {
 	if err := errors.Join(withdraw(1), <-other); err != nil {
 		t.Error(err)
 	}
-	if sum := h.number("SELECT sum(balance) FROM @.accounts"); sum != 50 || len(runs) != 3 {
-		t.Errorf("together they keep %d after %d runs, want 50 after 3", sum, len(runs))
+	if sum := h.number("SELECT sum(balance) FROM @.accounts"); sum != 50 || len(runs) < 3 { // the server may see conflicts where there are none
+		t.Errorf("together they keep %d after %d runs, want 50 after at least 3", sum, len(runs))
 	}
 }
 

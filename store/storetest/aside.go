@@ -51,7 +51,7 @@ func block(r *reader, h Harness, key string, n int, first postrider.Deferral) []
 
 func (r *reader) due(limit int) postrider.Due {
 	r.t.Helper()
-	due, err := r.feed.Due(r.t.Context(), r.shards, limit)
+	due, err := r.feed.Due(r.t.Context(), postrider.DueRequest{Shards: r.shards, Limit: limit})
 	if err != nil {
 		r.t.Fatalf("Due: %v", err)
 	}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -150,6 +151,19 @@ func testInvalidIsRefusedWhole(t *testing.T, h Harness) {
 	var invalid *postrider.InvalidError
 	if err := tx.Enqueue(t.Context(), msgs...); !errors.As(err, &invalid) || invalid.Field != "Type" {
 		t.Fatalf("Enqueue of a message without type: %v, want an InvalidError about Type", err)
+	}
+	twice := one("k")
+	for field, wrong := range map[string][]postrider.Message{
+		"Payload":     {one("k"), postrider.Event("t", "order", "1", json.RawMessage("{"))},
+		"AggregateID": {one("k"), postrider.Event("t", "order", "", nil)},
+		"ID":          {twice, one("k"), twice},
+	} {
+		if err := tx.Enqueue(t.Context(), wrong...); !errors.As(err, &invalid) || invalid.Field != field {
+			t.Errorf("got %v, want an InvalidError about %s", err, field)
+		}
+		if _, err := tx.Offer(t.Context(), wrong...); !errors.As(err, &invalid) || invalid.Field != field {
+			t.Errorf("got %v, want an InvalidError about %s", err, field)
+		}
 	}
 	good := one("k")
 	enqueue(t, tx, good)

@@ -27,6 +27,25 @@ var deferralTests = []test{
 	{"DrainWithFailures", testDrainWithFailures},
 	{"DeferralConcurrent", testDeferralConcurrent},
 
+	{"HeldFields", testHeldFields},
+	{"HeldProbe", testHeldProbe},
+	{"ProbesTakeTurns", testProbesTakeTurns},
+	{"Overtaken", testOvertaken},
+	{"HeldBehindOthers", testHeldBehindOthers},
+	{"HeldKeyGoesOn", testHeldKeyGoesOn},
+	{"HeldTakeTurns", testHeldTakeTurns},
+	{"HeldMany", testHeldMany},
+	{"HeldLongNames", testHeldLongNames},
+	{"HeldByOperators", testHeldByOperators},
+
+	{"ReadBytes", testReadBytes},
+	{"ReadBytesLarger", testReadBytesLarger},
+	{"DueBytes", testDueBytes},
+
+	{"Problems", testProblems},
+	{"ProblemTexts", testProblemTexts},
+	{"ProblemsAreBounded", testProblemsAreBounded},
+
 	{"Suspects", testSuspects},
 	{"SuspectAside", testSuspectAside},
 }

@@ -25,6 +25,11 @@ var deskTests = []test{
 	{"DeskEdit", withDesk(testDeskEdit)},
 	{"DeskDecisionStands", withDesk(testDeskDecisionStands)},
 	{"DeskRecords", withDesk(testDeskRecords)},
+	{"DeskLongest", withDesk(testDeskLongest)},
+	{"ExcludeDiscard", withDesk(testExcludeDiscard)},
+	{"ExcludePark", withDesk(testExcludePark)},
+	{"ExcludeUnpassed", withDesk(testExcludeUnpassed)},
+	{"DeferBare", withDesk(testDeferBare)},
 
 	{"DeskMessages", withDesk(testDeskMessages)},
 	{"DeskMessagesInPages", withDesk(testDeskMessagesInPages)},

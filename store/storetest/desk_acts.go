@@ -170,9 +170,10 @@ func testDeskRecords(t *testing.T, h Harness) {
 	}
 
 	entries := newest(t, h, "feed")
-	if len(entries) != 3 {
-		t.Fatalf("got %d records of the feed, want 3", len(entries))
+	if len(entries) != 4 || entries[3].Action != "feed add" {
+		t.Fatalf("got %d records of the feed, want 3, and that it was created", len(entries))
 	}
+	entries = entries[:3]
 	wanted := []struct{ action, before, after string }{{"discard", "parked", ""}, {"park", "retry", "parked"}, {"retry", "dead", "retry"}}
 	for i, e := range entries {
 		if e.Action != wanted[i].action || e.Who != operator.Who || e.Why != operator.Why || e.Count != 1 || !near(e.At, time.Now()) ||
@@ -206,7 +207,7 @@ func testDeskRecords(t *testing.T, h Harness) {
 		}
 		all = append(all, page...)
 	}
-	if len(all) != 3+len(newer) || all[len(newer)].N != entries[0].N || len(newer) > 0 && all[0].Feed != newer[0] {
-		t.Errorf("got %+v, want the three of the feed and newer ones of %v", all, newer)
+	if len(all) != 4+len(newer) || all[len(newer)].N != entries[0].N || len(newer) > 0 && all[0].Feed != newer[0] {
+		t.Errorf("got %+v, want the four of the feed and newer ones of %v", all, newer)
 	}
 }

@@ -75,7 +75,7 @@ func testDueNext(t *testing.T, h Harness) {
 		}
 		return true
 	})
-	if due, err := r.feed.Due(t.Context(), nil, 10); err != nil || len(due.Messages) > 0 {
+	if due, err := r.feed.Due(t.Context(), postrider.DueRequest{Limit: 10}); err != nil || len(due.Messages) > 0 {
 		t.Errorf("of no shard %d messages are due, and %v", len(due.Messages), err)
 	}
 }

@@ -25,10 +25,15 @@ type reader struct {
 	shards []int // held according to the latest balance or release
 }
 
-// join opens a feed and takes nothing yet.
+// join opens a feed, which need not exist, and takes nothing yet.
 func join(t *testing.T, h Harness, feed string, lease time.Duration) *reader {
 	t.Helper()
-	f, err := h.Store.Open(t.Context(), feed, postrider.Member{Name: t.Name(), Lease: lease})
+	return joinAs(t, h, feed, postrider.Member{Name: t.Name(), Lease: lease, Create: true})
+}
+
+func joinAs(t *testing.T, h Harness, feed string, member postrider.Member) *reader {
+	t.Helper()
+	f, err := h.Store.Open(t.Context(), feed, member)
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
@@ -42,10 +47,16 @@ func join(t *testing.T, h Harness, feed string, lease time.Duration) *reader {
 func joinAlone(t *testing.T, h Harness, feed string, lease time.Duration) *reader {
 	t.Helper()
 	r := join(t, h, feed, lease)
-	eventually(t, "the only member holds all shards", func() bool {
+	r.takeAll(h)
+	return r
+}
+
+// takeAll waits until the only live member holds every shard.
+func (r *reader) takeAll(h Harness) {
+	r.t.Helper()
+	eventually(r.t, "the only member holds all shards", func() bool {
 		return len(r.balance().Shards) == h.Shards
 	})
-	return r
 }
 
 func (r *reader) balance() postrider.Share {

@@ -40,6 +40,7 @@ type Harness struct {
 		desk.Records
 		desk.Log
 		desk.Gauges
+		desk.Problems
 	}
 }
 
@@ -73,6 +74,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 var logTests = []test{
 	{"Fields", testFields},
 	{"LargePayload", testLargePayload},
+	{"Limits", testLimits},
 	{"ZeroIDIsFilled", testZeroIDIsFilled},
 	{"Copies", testCopies},
 	{"InvalidIsRefusedWhole", testInvalidIsRefusedWhole},
@@ -81,6 +83,7 @@ var logTests = []test{
 	{"RollbackIsInvisible", testRollbackIsInvisible},
 	{"LateCommitIsNotLost", testLateCommitIsNotLost},
 	{"LateCommitsInterleaved", testLateCommitsInterleaved},
+	{"LateElsewhere", testLateElsewhere},
 	{"SpansShards", testSpansShards},
 	{"OrderOverTransactions", testOrderOverTransactions},
 
@@ -90,6 +93,10 @@ var logTests = []test{
 	{"LimitSetsMore", testLimitSetsMore},
 	{"OnlyWantedShards", testOnlyWantedShards},
 	{"FeedsAreIndependent", testFeedsAreIndependent},
+	{"UnknownFeedIsRefused", testUnknownFeedIsRefused},
+	{"FirstFeeds", testFirstFeeds},
+	{"NewFeedBegins", testNewFeedBegins},
+	{"FeedRemembersDestination", testFeedRemembersDestination},
 
 	{"SettlePartOfBatch", testSettlePartOfBatch},
 	{"SettleCoversEarlierBatches", testSettleCoversEarlierBatches},

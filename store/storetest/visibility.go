@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/postrider/postrider"
@@ -151,4 +153,43 @@ func testOrderOverTransactions(t *testing.T, h Harness) {
 	}
 	rest := r.next(len(want)-len(flatten(got)), 2)
 	expect(t, append(got, rest...), want)
+}
+
+// testLateElsewhere commits a large transaction late, while another shard is in the middle of what came after it: that one neither
+// repeats nor loses anything.
+func testLateElsewhere(t *testing.T, h Harness) {
+	if h.Shards < 2 {
+		t.Skip("n/a: needs two shards")
+	}
+	r := joinAlone(t, h, "feed", longLease)
+	shards := make(map[int]string) // a key of each
+	for i := 0; len(shards) < 2; i++ {
+		key := fmt.Sprint("k", i)
+		write(t, h, one(key))
+		batches := r.next(1, 10)
+		shards[batches[0].Shard] = key
+		r.settle(batches...)
+	}
+	here := slices.Min(slices.Collect(maps.Keys(shards)))
+	key, other := shards[here], ""
+	for shard, k := range shards {
+		if shard != here {
+			other = k
+		}
+	}
+	large := series(other, 2500)
+	late := begin(t, h, large...)
+	for range 3 { // so that the store knows what was in flight
+		write(t, h, one(key), one(other))
+		r.settle(r.next(2, 10)...)
+		r.idle()
+	}
+	msgs := series(key, 100)
+	write(t, h, msgs...)
+	batches := r.readShards(10, here)
+	commit(t, late)
+	batches = append(batches, r.next(len(large)+len(msgs)-len(flatten(batches)), 1000)...)
+	expect(t, batches, append(msgs, large...))
+	r.settle(batches...)
+	r.idle()
 }

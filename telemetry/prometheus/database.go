@@ -24,7 +24,7 @@ type database struct {
 }
 
 // AddDatabase shows how the feeds of a store stand and how its database is, while [Metrics.Run] runs and until remove is
-// called. Another one of the same name takes its place.
+// called. From a [desk.Problems] it also learns what is wrong with destinations. Another one of the same name takes its place.
 func (m *Metrics) AddDatabase(name string, from desk.Gauges) (remove func()) {
 	gone, end := context.WithCancel(context.Background())
 	db := &database{name: label(name), from: from, added: time.Now(), gone: gone}
@@ -96,8 +96,12 @@ func (m *Metrics) watch(ctx context.Context, db *database) {
 				if err != nil {
 					return nil, err
 				}
+				problems, err := problemsOf(ctx, db.from, s)
+				if err != nil {
+					return nil, err
+				}
 				tenants = chooseTenants(tenants, s)
-				return &shown{s, tenants}, nil
+				return &shown{s, tenants, problems}, nil
 			})
 		})
 	})

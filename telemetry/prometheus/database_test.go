@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -221,5 +222,26 @@ func TestManyTenants(t *testing.T) {
 		synctest.Wait()
 		check()
 		scrape(t, m).want(t, `postrider_lane_pending_messages{database="main",feed="orders",shard="0",tenant="t9980"}`, 0)
+	})
+}
+
+// Of a destination with very many names a few are shown, those that have failed for longest first.
+func TestProblems(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMetrics(t, prometheus.Config{})
+		m.AddDatabase("main", steady(fullStanding(), fullVitals()))
+		run(t, m)
+		got := scrape(t, m)
+		got.want(t, `postrider_destination_problem_age_seconds{database="main",feed="orders",name="orders"}`, 9)
+		got.absent(t, `postrider_destination_problem_age_seconds{database="main",feed="orders",name="over"}`)
+		n := 0
+		for series := range got {
+			if strings.HasPrefix(series, "postrider_destination_problem_age_seconds{") {
+				n++
+			}
+		}
+		if n != 20 {
+			t.Errorf("%d names are shown, want 20", n)
+		}
 	})
 }

@@ -14,10 +14,13 @@ var (
 		"How long ago the newest canary was enqueued that has come through, of the shard where that is longest. Absent without canaries.",
 		"database", "feed")
 	asideMessages = gauge(late, "aside_messages",
-		"Messages set aside, by status: scheduled, retry, waiting, dead, parked. Each is counted up to 10000.",
+		"Messages set aside, by status: scheduled, retry, held, waiting, dead, parked. Each is counted up to 10000.",
 		"database", "feed", "status")
 	blockedKeys = gauge(late, "blocked_keys",
 		"Keys whose messages wait behind one that has failed.", "database", "feed")
+	problemAge = gauge(fails, "destination_problem_age_seconds",
+		"For how long the destination, or the name of a queue, topic, subject or endpoint, has accepted nothing. Empty name: the destination as a whole. Absent where all is well; of a feed up to 20 names are shown.",
+		"database", "feed", "name")
 	feedPaused = gauge(late, "feed_paused",
 		"1 if an operator has paused the feed.", "database", "feed")
 	feedRelays = gauge(holds, "feed_relays",

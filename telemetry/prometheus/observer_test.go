@@ -13,6 +13,7 @@ import (
 	"github.com/postrider/postrider"
 	memorybroker "github.com/postrider/postrider/broker/memory"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/memory"
 	"github.com/postrider/postrider/telemetry/prometheus"
 )
@@ -29,7 +30,7 @@ func TestObserver(t *testing.T) {
 		}
 		return nil
 	})
-	carrier, err := relay.New(store, postrider.ObservePublisher("orders", broker, m), relay.Config{Feed: "orders", RetryMin: time.Millisecond})
+	carrier, err := relay.New(store, postrider.ObservePublisher("orders", broker, m), relay.Config{Feed: "orders", Outage: retry.Policy{First: time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}

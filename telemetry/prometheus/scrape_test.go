@@ -2,6 +2,7 @@ package prometheus_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/reconcile"
@@ -83,6 +85,14 @@ type gauges struct {
 
 func (g gauges) Gauges(ctx context.Context) (*desk.Standing, error) { return g.standing(ctx) }
 func (g gauges) Vitals(ctx context.Context) (*desk.Vitals, error)   { return g.vitals(ctx) }
+
+func (g gauges) Problems(_ context.Context, feed string) ([]postrider.Problem, error) {
+	problems := []postrider.Problem{{Name: "orders", Since: noon.Add(-9 * time.Second)}, {Name: "over", Over: noon}}
+	for i := range 30 {
+		problems = append(problems, postrider.Problem{Name: fmt.Sprint(strings.Repeat("n", 190), i), Since: noon})
+	}
+	return problems, nil
+}
 
 // steady answers the same each time.
 func steady(s *desk.Standing, v *desk.Vitals) gauges {

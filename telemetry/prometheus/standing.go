@@ -2,6 +2,7 @@ package prometheus
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 	"strconv"
@@ -9,13 +10,51 @@ import (
 
 	client "github.com/prometheus/client_golang/prometheus"
 
+	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
 )
 
 // shown is a standing, and the tenants whose lanes are shown by name.
 type shown struct {
 	*desk.Standing
-	tenants map[string]bool
+	tenants  map[string]bool
+	problems map[string][]postrider.Problem // by feed
+}
+
+// maxProblems is how many names of a feed are shown, and maxName how many bytes of each.
+const (
+	maxProblems = 20
+	maxName     = 200
+)
+
+// problemsOf asks what is wrong with the destinations now. Those that have lasted longest come first, so that series do not come
+// and go.
+func problemsOf(ctx context.Context, from desk.Gauges, s *desk.Standing) (map[string][]postrider.Problem, error) {
+	ask, ok := from.(desk.Problems)
+	if !ok {
+		return nil, nil
+	}
+	all := make(map[string][]postrider.Problem)
+	for i := range s.Feeds {
+		feed := s.Feeds[i].Name
+		problems, err := ask.Problems(ctx, feed)
+		if err != nil {
+			return nil, err
+		}
+		problems = slices.DeleteFunc(problems, func(p postrider.Problem) bool { return !p.Over.IsZero() })
+		slices.SortFunc(problems, func(a, b postrider.Problem) int {
+			return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
+		})
+		seen := make(map[string]bool) // names that differ only behind what is shown of them
+		for _, p := range problems {
+			p.Name = label(p.Name[:min(len(p.Name), maxName)])
+			if !seen[p.Name] && len(all[feed]) < maxProblems {
+				seen[p.Name] = true
+				all[feed] = append(all[feed], p)
+			}
+		}
+	}
+	return all, nil
 }
 
 // maxTenants is how many tenants of a database are shown by name. Those beyond are shown with the shard that they are a part
@@ -69,6 +108,9 @@ func (s *shown) send(to chan<- client.Metric, database string) {
 		pendingMessages.send(to, float64(f.Pending.N), database, f.Name)
 		oldestPending.send(to, s.age(f.Oldest), database, f.Name)
 		blockedKeys.send(to, float64(f.Aside.Blocked), database, f.Name)
+		for _, p := range s.problems[f.Name] {
+			problemAge.send(to, s.age(p.Since), database, f.Name, p.Name)
+		}
 		feedPaused.send(to, flag(f.Paused), database, f.Name)
 		feedRelays.send(to, float64(s.alive(f.Members)), database, f.Name)
 		if !f.Canary.IsZero() {
@@ -137,6 +179,7 @@ func (s *shown) age(since time.Time) float64 {
 func sendAside(to chan<- client.Metric, in *family, n *desk.AsideCount, database, of string) {
 	in.send(to, float64(n.Scheduled), database, of, "scheduled")
 	in.send(to, float64(n.Retry), database, of, "retry")
+	in.send(to, float64(n.Held), database, of, "held")
 	in.send(to, float64(n.Waiting), database, of, "waiting")
 	in.send(to, float64(n.Dead), database, of, "dead")
 	in.send(to, float64(n.Parked), database, of, "parked")

@@ -175,8 +175,13 @@ func TestOddValues(t *testing.T) {
 	s.exec(`INSERT INTO "Odd Outbox" VALUES ('a''\b', 'k', 1, 'text', 'not JSON', 9223372036854775807, -9223372036854775808, now(), false),
 		('b', '', NULL, NULL, '{"a": 1, "b": "x", "c": null}', NULL, NULL, NULL, false), ('c', NULL, 2, '', '[]', 0, 0, 'infinity', false),
 		('01a1e1d3-3152-7733-8de6-c39d6c2ce64a', 'k', 1, '{}', '', 1, 1, now(), false), ('e', 'k', 1, 'x', NULL, 1, 1, now(), true)`)
+	// What the log does not take stays in the table.
+	s.exec(`INSERT INTO "Odd Outbox" (id, kind) VALUES ('long', repeat('k', 2000))`)
+	if n := s.count("NOT done"); n != 1 {
+		t.Errorf("%d rows wait, want the one that is beyond the limits", n)
+	}
 	if n := s.count(d.published); n != 5 {
-		t.Errorf("%d rows are marked, want all", n)
+		t.Errorf("%d rows are marked, want all but one", n)
 	}
 	rows, err := server.DB.QueryContext(t.Context(), `SELECT id, type, coalesce(key, ''), topic, coalesce(headers::text, ''), convert_from(payload, 'UTF8')
 		FROM `+m.log.Schema+`.messages ORDER BY seq`)
@@ -198,7 +203,7 @@ func TestOddValues(t *testing.T) {
 	want := [][6]string{
 		{m.id(`a'\b`).String(), "k", "/1", "it's", `{"headers": "not JSON"}`, "text"},
 		{m.id("b").String(), "-", "", "it's", `{"a": 1, "b": "x", "c": null}`, ""},
-		{m.id("c").String(), "-", "/2", "it's", "[]", ""},
+		{m.id("c").String(), "-", "/2", "it's", `{"headers": "[]"}`, ""},
 		{"01a1e1d3-3152-7733-8de6-c39d6c2ce64a", "k", "/1", "it's", "", "{}"},
 	}
 	if !reflect.DeepEqual(got, want) {

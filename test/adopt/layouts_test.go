@@ -9,6 +9,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/classic/classictest"
 )
 
@@ -58,7 +59,7 @@ func TestRefused(t *testing.T) {
 		}
 		watch := &watched{Publisher: s.queue.publisher()}
 		const base = 60 * time.Millisecond
-		s.start(watch, relay.Config{MaxAttempts: 4, BackoffBase: base})
+		s.start(watch, relay.Config{Retry: retry.Policy{Attempts: 4, First: base}})
 		until(t, "the refused row says that it has failed", func() bool { return s.count(d.failed+" AND $"+d.attempts+"$ = 4") == 1 })
 		if n := s.count(d.published); n != 1 {
 			t.Errorf("%d rows are published, want the other one", n)
@@ -73,8 +74,8 @@ func TestRefused(t *testing.T) {
 		if err := server.DB.QueryRowContext(t.Context(), query).Scan(&reason); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(reason, s.queue.name+"-nowhere") {
-			t.Errorf("the error is %q, which does not name the queue", reason)
+		if !strings.Contains(reason, "the name has 280 bytes") {
+			t.Errorf("the error is %q, which does not say what is wrong", reason)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -45,8 +46,11 @@ func newQueue(t *testing.T) *queue {
 	return q
 }
 
-// nowhere is the type of messages that are sent to a queue that does not exist: the broker refuses them.
+// nowhere is the type of messages that are sent to what can be no queue: its name is too long. A queue that is only missing
+// would have its messages wait.
 const nowhere = "nowhere"
+
+var noQueue = strings.Repeat(nowhere, 40)
 
 // publisher sends to the queue.
 func (q *queue) publisher() postrider.Publisher {
@@ -56,7 +60,7 @@ func (q *queue) publisher() postrider.Publisher {
 		q.t.Fatal(err)
 	}
 	table, err := route.NewTable([]route.Rule{
-		{Match: route.Match{Types: []string{nowhere}}, Destination: "rabbit", Name: q.name + "-nowhere"},
+		{Match: route.Match{Types: []string{nowhere}}, Destination: "rabbit", Name: noQueue},
 		{Destination: "rabbit", Name: q.name},
 	})
 	if err != nil {

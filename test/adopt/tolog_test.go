@@ -13,6 +13,7 @@ import (
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/classic/classictest"
 	"github.com/postrider/postrider/store/classic/tolog"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -199,7 +200,7 @@ func TestToLogBlocked(t *testing.T) {
 	if err := s.write(event{aggregate: "later", n: 1}, map[string]any{"available_at": time.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	s.start(refusing{}, relay.Config{MaxAttempts: 1})
+	s.start(refusing{}, relay.Config{Retry: retry.Policy{Attempts: 1}})
 	by := desk.By{Who: "test"}
 	if err := m.Run(t.Context(), by, nil); !errors.Is(err, tolog.ErrBlocked) {
 		t.Fatalf("the move ends with %v, want ErrBlocked", err)

@@ -27,7 +27,8 @@ func startRelay(t *testing.T, command, dsn, schema, feed string) *relayProcess {
 	t.Helper()
 	listens := make(chan string, 1)
 	cmd := launch(t, listens, regexp.MustCompile(`relay: health" listen=(\S+)`), command, "relay", "--to", "discard:",
-		"--dsn", dsn, "--schema", schema, "--feed", feed, "--health", "127.0.0.1:0", "--canary", "250ms", "--lease", "3s")
+		"--dsn", dsn, "--schema", schema, "--feed", feed, "--create", "--from", "oldest",
+		"--health", "127.0.0.1:0", "--canary", "250ms", "--lease", "3s")
 	return &relayProcess{cmd, receive(t, listens)}
 }
 
@@ -109,10 +110,10 @@ func stalled(fire map[string]bool) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(fire)), about)
 }
 
-// askAll asks every question of the dashboard. Those about consumers, failures and patrols have no answer here, since there
+// askAll asks every question of the dashboard. Those about consumers, failures, problems and patrols have no answer here, since there
 // are none; the rest must have one.
 func askAll(t *testing.T, p *server) {
-	empty := regexp.MustCompile(`consumer|patrol|tenant!=""|ALERTS|replication_slot|_failures_|aside_messages.* > 0|total.* / `)
+	empty := regexp.MustCompile(`consumer|patrol|tenant!=""|ALERTS|replication_slot|_failures_|_problem_age_|aside_messages.* > 0|total.* / `)
 	for _, q := range dashboard.Queries() {
 		n, err := p.query(strings.ReplaceAll(q, "[1m]", "[10s]"))
 		if err != nil {

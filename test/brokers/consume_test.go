@@ -53,7 +53,11 @@ func TestConsumeOnce(t *testing.T) {
 		var handled int
 		var kills, deliveries int64
 		begin := time.Now()
-		for patience := time.Duration(pick(60, 1200)) * time.Second; ; {
+		patience := time.Duration(pick(60, 1200)) * time.Second
+		if b.driver == "asynq" { // looks for the tasks of dead workers once a minute, when these were silent for half of one
+			patience += 2 * time.Minute
+		}
+		for {
 			if time.Since(begin) > patience {
 				t.Fatalf("%d of %d messages were handled within %v, after %d kills", handled, messages, patience, kills)
 			}

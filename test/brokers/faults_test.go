@@ -76,6 +76,13 @@ func (w *weather) KeepsOrder() bool {
 	return ok && keeper.KeepsOrder()
 }
 
+func (w *weather) NameOf(m *postrider.Message) string {
+	if namer, ok := w.Publisher.(postrider.Namer); ok {
+		return namer.NameOf(m)
+	}
+	return ""
+}
+
 // blow causes one fault after the other, and leaves a good network behind.
 func (w *weather) blow(ctx context.Context) {
 	defer w.proxy.Restore()

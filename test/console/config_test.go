@@ -43,8 +43,9 @@ destinations:
 feeds:
   default:
     database: shop
+    create: oldest
     destination: events
-    relay: {lease: 5s, max_attempts: 2, backoff_base: 200ms, backoff_max: 300ms, canary: 2s}
+    relay: {lease: 5s, retry: {attempts: 2, first: 200ms, most: 300ms}, canary: 2s}
     routes:
       - {types: ["order.*"], name: "{{.Stream}}.orders"}
       - {types: ["payment.*"], name: "{{.Stream}}.payments"}
@@ -54,10 +55,11 @@ feeds:
       - {types: ["*<*", "*odd*"], name: "{{.Stream}}.odd"}
   partners:
     database: shop
+    create: oldest
     destination: partners
     only: {types: ["shipment.*"]}
     order: skip
-    relay: {lease: 5s, max_attempts: 2, backoff_base: 200ms, backoff_max: 300ms}
+    relay: {lease: 5s, retry: {attempts: 2, first: 200ms, most: 300ms}}
     routes:
       - {name: "{type}"}
   ledger:

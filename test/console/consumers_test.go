@@ -16,6 +16,7 @@ import (
 	_ "github.com/postrider/postrider/broker/nats"
 	"github.com/postrider/postrider/idempotency"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
 )
 
@@ -33,7 +34,7 @@ func (s *shop) consume(ctx context.Context, run func(func() error)) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		in, err := inbox.New(store, name, inbox.Config{Retries: []time.Duration{}, IgnoreUnknown: true, Logger: quiet()})
+		in, err := inbox.New(store, name, inbox.Config{Retry: retry.Policy{Attempts: 1}, IgnoreUnknown: true, Logger: quiet()})
 		if err != nil {
 			s.t.Fatal(err)
 		}

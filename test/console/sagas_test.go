@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
 	"github.com/postrider/postrider/store/postgres"
 )
@@ -44,7 +45,7 @@ func (s *shop) seedSagas(ctx context.Context, run func(func() error)) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	forEver := saga.Retry{Attempts: 1000, First: time.Hour, Most: time.Hour}
+	forEver := retry.Policy{Attempts: 1000, First: time.Hour, Most: time.Hour}
 	step := func(name string) saga.Steps[pgx.Tx, fulfilment] {
 		return saga.Step(name, func(_ context.Context, _ pgx.Tx, d *fulfilment) error {
 			if troubles[d.Order].fails == name {
@@ -59,7 +60,7 @@ func (s *shop) seedSagas(ctx context.Context, run func(func() error)) {
 				return errors.New("refund window is closed")
 			}
 			return nil
-		}).Retry(forEver).RetryUndo(saga.Retry{Attempts: 1, First: time.Hour})
+		}).Retry(forEver).RetryUndo(retry.Policy{Attempts: 1, First: time.Hour})
 	}
 	approve := saga.Wait("approval", func(context.Context, pgx.Tx, *fulfilment, string) error { return nil }, nil)
 	fulfil, err := saga.New(store, "fulfil-order", step("reserve-stock"), saga.Parallel(step("charge-card"), step("print-label")),

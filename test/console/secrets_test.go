@@ -46,8 +46,9 @@ feeds:
     database: shop
     destination: events
     routes: [{types: ["order.*"], name: "%[3]s.orders"}]
-    relay: {max_attempts: 1}
-  stranded: {database: shop, destination: nowhere}
+    relay: {retry: {attempts: 1}}
+    create: oldest
+  stranded: {database: shop, destination: nowhere, create: oldest}
   lost: {database: lost, destination: events}
 health: {listen: "%[4]s"}
 console:

@@ -153,7 +153,7 @@ func newPartner(t *testing.T, ok *healed) *partner {
 		case strings.Contains(text, `"address":""`) || strings.Contains(text, `"address": ""`):
 			status = http.StatusUnprocessableEntity
 		case strings.HasSuffix(r.URL.Path, "/shipment.customs"):
-			status = http.StatusGone
+			status = http.StatusBadRequest
 		case strings.HasSuffix(r.URL.Path, "/shipment.oversize"):
 			status = http.StatusRequestEntityTooLarge
 		}

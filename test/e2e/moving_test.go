@@ -19,6 +19,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/test/history"
@@ -183,7 +184,7 @@ func (s *scene) carry(feed string) *carrier {
 		s.t.Fatal(err)
 	}
 	c.relay, err = relay.New(s.store(), sink, relay.Config{
-		Feed: feed, RetryMax: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		Feed: feed, Outage: retry.Policy{Most: 300 * time.Millisecond}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		s.t.Fatal(err)

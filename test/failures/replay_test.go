@@ -155,6 +155,7 @@ func TestRewind(t *testing.T) {
 		n = 200_000
 	}
 	a, b := &counter{seen: make(map[postrider.ID]int)}, &counter{seen: make(map[postrider.ID]int)}
+	s.exec("SELECT %[1]s.add_feed('test', '', 'a', true), %[1]s.add_feed('test', '', 'b', true)")
 	s.start(a, relay.Config{Feed: "a"})
 	s.start(b, relay.Config{Feed: "b"})
 	begin := time.Now()

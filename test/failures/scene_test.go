@@ -28,6 +28,9 @@ type scene struct {
 	outbox *postgres.Outbox
 }
 
+// quiet is for what is meant to fail.
+var quiet = slog.New(slog.DiscardHandler)
+
 var ann = desk.By{Who: "ann@test", Why: "a test"}
 
 func newScene(t *testing.T, dsn string, layout postgres.Layout) *scene {
@@ -71,7 +74,7 @@ func (s *scene) exec(sql string, args ...any) {
 func (s *scene) start(pub postrider.Publisher, cfg relay.Config) (stop func()) {
 	s.t.Helper()
 	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
+		cfg.Logger = quiet
 	}
 	r, err := relay.New(s.store, pub, cfg)
 	if err != nil {

@@ -100,7 +100,7 @@ func run(cfg Config) error {
 		level = slog.LevelInfo
 	}
 	r, err := relay.New(store, sink, relay.Config{
-		Feed: cfg.Feed, Name: cfg.Process, Lease: cfg.Lease, BatchSize: cfg.Batch, ReadAhead: cfg.Ahead,
+		Feed: cfg.Feed, Create: true, Name: cfg.Process, Lease: cfg.Lease, BatchSize: cfg.Batch, ReadAhead: cfg.Ahead,
 		PollMax: cfg.PollMax, MaintainInterval: cfg.Maintain,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})).With("process", cfg.Process),
 	})

@@ -4,8 +4,8 @@
 // go build -overlay, from the sources as they are. A text that does not stand in its file exactly once any more is an error, so that a bug
 // is not forgotten when the code it is about changes.
 //
-// The bugs are those that outboxes of others have had, named as in the catalogue they come from. Where our design has no place for
-// one as it stands there, it is what comes closest: the comment at each says what that is.
+// The bugs F01 and so on are those that outboxes of others have had, named as in the catalogue they come from. Where our design has no place for
+// one as it stands there, it is what comes closest: the comment at each says what that is. Those from P01 on were our own.
 package planted
 
 import (
@@ -22,7 +22,7 @@ type Bug struct {
 	Does string
 	// Breaks are the invariants of the fault campaign of which one must be found broken, the most telling first.
 	Breaks []string
-	// Hunt is the campaign that brings it out.
+	// Hunt is the campaign that brings it out; without destinations there is none, and tests find it.
 	Hunt Hunt
 	// Tests are others that fail with it.
 	Tests []Test
@@ -52,7 +52,7 @@ type Change struct {
 }
 
 // All returns all bugs, in the order of their IDs.
-func All() []Bug { return slices.Concat(capture, delivery, broker, consumer) }
+func All() []Bug { return slices.Concat(capture, delivery, broker, consumer, own) }
 
 // Flags are those of campaign run.
 func (h Hunt) Flags() []string {

@@ -5,18 +5,22 @@ var delivery = []Bug{
 	{
 		ID:   "F09",
 		Name: "mark first",
-		// What a lane is given counts as settled at once.
+		// What a shard is given counts as settled at once.
 		Does:   "A relay that dies has recorded messages as sent that it never sent.",
 		Breaks: []string{"I1"},
 		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-kill", "http-500", "http-hang", "http-slow", "redis-pause"}, Faults: 12, Minutes: 1.5, Rate: 500},
-		Tests:  []Test{{"test/e2e", "^TestHistory$"}},
+		Tests:  []Test{{"relay/internal/shard", "^TestSimulation$"}},
 		Plant: []Change{
 			{
-				"relay/lane.go",
-				"\tl.inbox = append(l.inbox, b)\n",
-				"\tl.inbox = append(l.inbox, b)\n\tl.batch, l.n, l.version = b, len(b.Messages), l.version+1\n\tsignal(l.t.settled)\n",
+				"relay/internal/shard/machine.go",
+				"\t\tm.inbox = append(m.inbox, run{Batch: b, bytes: bytes})\n",
+				"\t\tm.inbox = append(m.inbox, run{Batch: b, bytes: bytes})\n\t\tm.mark = Mark{b, len(b.Messages), m.mark.Version + 1}\n",
 			},
-			{"relay/lane.go", "\tl.batch, l.n = batch, done\n\tl.version++\n", "\t_, _ = batch, done\n"},
+			{
+				"relay/internal/shard/state.go",
+				"\tif n, batch, done := m.window.advance(); n > 0 {\n\t\tm.mark = Mark{batch, done, m.mark.Version + 1}\n\t}\n",
+				"\tm.window.advance()\n",
+			},
 		},
 	},
 	{
@@ -29,10 +33,10 @@ var delivery = []Bug{
 		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-kill", "http-500", "http-hang", "http-slow", "redis-pause"}, Faults: 12, Minutes: 1.5, Rate: 500},
 		Tests:  []Test{{"relay", "^TestCannotSetAside$"}},
 		Plant: []Change{{
-			"relay/lane.go",
-			"\tn, batch, done := l.window.advance()\n\tif n == 0 {\n",
-			"\tlast := l.window.last\n\tn, batch, done := l.window.advance()\n\tif last >= l.window.first {\n" +
-				"\t\tbatch, done = l.window.place(last)\n\t\tdone++\n\t}\n\tif batch == nil {\n",
+			"relay/internal/shard/state.go",
+			"\tif n, batch, done := m.window.advance(); n > 0 {\n",
+			"\tlast := m.window.last\n\tn, batch, done := m.window.advance()\n\tif last >= m.window.first {\n" +
+				"\t\tbatch, done = m.window.place(last)\n\t\tdone++\n\t}\n\tif n > 0 || batch != nil {\n",
 		}},
 	},
 	{
@@ -63,9 +67,9 @@ var delivery = []Bug{
 		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"database-silent", "http-slow", "proxy-delay"}, Faults: 12, Minutes: 1.5, Rate: 600},
 		Tests:  []Test{{"relay", "^TestNothingBeginsWithoutLease$"}},
 		Plant: []Change{{
-			"relay/lane.go",
-			"\treturn now.Add(min(cfg.PublishTimeout, left)), left > cfg.margin()\n",
-			"\treturn now.Add(max(cfg.PublishTimeout, left)), true\n",
+			"relay/internal/shard/lease.go",
+			"\treturn now.Add(min(l.timeout, left)), left > l.margin()\n",
+			"\treturn now.Add(max(l.timeout, left)), true\n",
 		}},
 	},
 	{
@@ -127,11 +131,11 @@ var delivery = []Bug{
 		Hunt:   Hunt{To: []string{"redis"}, Only: []string{"relay-stop"}, Faults: 10, Minutes: 1, Rate: 600},
 		Tests:  []Test{{"test/e2e", "^TestRollingRestart$"}},
 		Plant: []Change{
-			{"relay/relay.go", "settling, stopSettling := context.WithCancel(t.ctx)", "settling, stopSettling := context.WithCancel(ctx)"},
+			{"relay/serve.go", "settling, stopSettling := context.WithCancel(t.ctx)", "settling, stopSettling := context.WithCancel(ctx)"},
 			{
-				"relay/keeper.go",
-				"context.WithTimeout(context.WithoutCancel(ctx), t.r.cfg.DrainTimeout)",
-				"context.WithTimeout(ctx, t.r.cfg.DrainTimeout)",
+				"relay/release.go",
+				"context.WithTimeout(context.WithoutCancel(ctx), t.cfg.DrainTimeout)",
+				"context.WithTimeout(ctx, t.cfg.DrainTimeout)",
 			},
 		},
 	},

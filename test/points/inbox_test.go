@@ -16,6 +16,7 @@ import (
 	"github.com/postrider/postrider/broker/rabbitmq"
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/test/points/tap"
@@ -41,7 +42,7 @@ func runInbox(ctx context.Context, p part, gate *tap.Gate) error {
 		return err
 	}
 	in, err := inbox.New(store, p.Name, inbox.Config{
-		Retries: slices.Repeat([]time.Duration{20 * time.Millisecond}, 3), Poll: 50 * time.Millisecond, Retriers: 1, Logger: p.logger(),
+		Retry: retry.Policy{Pauses: slices.Repeat([]time.Duration{20 * time.Millisecond}, 3)}, Poll: 50 * time.Millisecond, Retriers: 1, Logger: p.logger(),
 	})
 	if err != nil {
 		return err

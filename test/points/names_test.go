@@ -23,6 +23,7 @@ var statements = []statement{
 	{"balance", "@.balance(", 2},
 	{"ask for blocked keys", "SELECT DISTINCT order_key FROM @.deferred", 2},
 	{"read the log", "@.read_log(", 3},
+	{"read large payloads", "@.read_payloads(", 2},
 	{"settle", "@.settle(", 2}, // or release, see nameStatement
 	{"leave the feed", "@.leave_feed(", 0},
 	{"reclaim", "@.reclaim(", 1},
@@ -32,6 +33,7 @@ var statements = []statement{
 	{"ask for what is due", "@.due(", 2},
 	{"conclude", "@.conclude(", 2},
 	{"suspect", "@.suspect(", 2},
+	{"report", "@.report(", 1},
 	{"split", "@.split(", 1},
 	{"merge", "@.merge(", 1},
 
@@ -47,6 +49,7 @@ var statements = []statement{
 	{"ask when something is due", "@.next_due(", 1},
 	{"conclude by the inbox", "@.conclude_aside(", 2},
 	{"sweep the inbox", "@.sweep_inbox(", 1},
+	{"sweep the inbox of strays", "@.sweep_strays(", 1},
 
 	// Sagas.
 	{"create", "@.create_saga(", 0},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/test/points/tap"
@@ -41,11 +42,29 @@ func runRelay(ctx context.Context, p part, gate *tap.Gate) error {
 		pub = slow{pub, p.Slow}
 	}
 	p.Relay.Logger = p.logger()
-	r, err := relay.New(store, pub, p.Relay)
+	r, err := relay.New(store, refusing{pub}, p.Relay)
 	if err != nil {
 		return err
 	}
 	return r.Run(ctx)
+}
+
+// refusing is a publisher whose destination blames messages for a name that there is none of, so that they become dead letters.
+type refusing struct{ postrider.Publisher }
+
+func (r refusing) KeepsOrder() bool {
+	keeper, ok := r.Publisher.(postrider.OrderKeeper)
+	return ok && keeper.KeepsOrder()
+}
+
+func (r refusing) Publish(ctx context.Context, msgs []postrider.Message) []error {
+	errs := r.Publisher.Publish(ctx, msgs)
+	for i, err := range errs {
+		if err != nil && postrider.ScopeOf(err) == postrider.ScopeName {
+			errs[i] = postrider.Permanent(err)
+		}
+	}
+	return errs
 }
 
 // slow is a publisher with a slow destination.
@@ -70,8 +89,8 @@ func (w *world) relays() part {
 	p := w.part("relay")
 	p.Relay = relay.Config{
 		Lease: w.lease, BalanceInterval: lease / 5, SettleInterval: lease / 50, PollMax: 10 * time.Millisecond,
-		RetryMin: 20 * time.Millisecond, RetryMax: 100 * time.Millisecond, MaintainInterval: time.Hour,
-		MaxAttempts: 2, BackoffSeries: []time.Duration{50 * time.Millisecond},
+		Outage: retry.Policy{First: 20 * time.Millisecond, Most: 100 * time.Millisecond}, MaintainInterval: time.Hour,
+		Retry: retry.Policy{Attempts: 2, Pauses: []time.Duration{50 * time.Millisecond}},
 	}
 	return p
 }

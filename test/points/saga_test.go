@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -51,7 +52,7 @@ func newAgency(p part, pool *pgxpool.Pool) (*agency, error) {
 		return nil, err
 	}
 	a := &agency{p: p, pool: pool, outbox: outbox}
-	retry := saga.Retry{Attempts: 50, First: time.Millisecond, Most: 20 * time.Millisecond}
+	retry := retry.Policy{Attempts: 50, First: time.Millisecond, Most: 20 * time.Millisecond}
 	var all []saga.Steps[pgx.Tx, trip]
 	for _, name := range steps {
 		all = append(all, saga.Step(name, a.pays(name, false), a.pays(name, true)).Retry(retry).RetryUndo(retry))

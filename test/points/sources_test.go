@@ -14,7 +14,7 @@ import (
 // sources are the files with the statements of relays, inboxes, sagas and replays.
 var sources = []string{
 	"store.go", "feed.go", "ledger.go", "read.go", "deferred.go", "split.go",
-	"inbox.go", "inbox_claim.go", "inbox_handle.go", "inbox_retry.go", "pipelined.go",
+	"inbox.go", "inbox_claim.go", "inbox_handle.go", "inbox_retry.go", "driver.go",
 	"saga.go", "saga_desk.go", "desk.go", "desk_replay.go",
 }
 
@@ -29,7 +29,7 @@ var elsewhere = map[string]string{
 	"@.saga_doc(":                     "an operator looks at a saga",
 	"WITH hits AS MATERIALIZED":       "an operator searches by an error",
 	"LIMIT 3000":                      "an operator searches by an error",
-	"SAVEPOINT ?":                     "a handler with savepoints of its own",
+	"@.read_payloads(":                "payloads larger than those of the scenarios",
 }
 
 // assembled are the names of statements whose text is put together at run time, by what stands in the source.

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -123,7 +124,7 @@ func (w *world) pays(name string) (action, compensation func(ctx context.Context
 		}
 }
 
-var quick = saga.Retry{Attempts: 50, First: time.Millisecond, Most: 20 * time.Millisecond}
+var quick = retry.Policy{Attempts: 50, First: time.Millisecond, Most: 20 * time.Millisecond}
 
 // open opens the account of a saga.
 func (w *world) open(ctx context.Context, tx pgx.Tx, id string) error {

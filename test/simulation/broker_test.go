@@ -15,6 +15,9 @@ type link struct{ p *process }
 // KeepsOrder implements [postrider.OrderKeeper].
 func (l link) KeepsOrder() bool { return l.p.w.plan.KeepsOrder }
 
+// NameOf implements [postrider.Namer].
+func (l link) NameOf(m *postrider.Message) string { return m.Topic }
+
 // Close implements [postrider.Publisher].
 func (l link) Close() error { return nil }
 
@@ -103,6 +106,14 @@ func (l link) accept(msgs []postrider.Message, r *rand.Rand) []error {
 			continue
 		}
 		var arrives bool
+		if unknown, down := w.nameIsDown(m); down {
+			if errs[i] = postrider.NameUnavailable(errInjected); unknown {
+				errs[i] = errInjected
+			}
+			failed[m.Key] = true
+			w.model.failed(m, false, errs[i])
+			continue
+		}
 		switch w.model.kindOf(m) {
 		case refused:
 			errs[i], arrives = postrider.Permanent(errInjected), false

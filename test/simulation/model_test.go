@@ -130,7 +130,7 @@ func (m *model) failed(msg *postrider.Message, arrived bool, err error) {
 	if f := m.committed[string(msg.Payload)]; f != nil {
 		f.failures++
 	}
-	if postrider.ClassOf(err) != postrider.ClassPermanent { // what goes on failing holds up those that are confirmed behind it
+	if arrived {
 		m.faults = append(m.faults, time.Now())
 	}
 	m.note("failed %s: %v %v, arrived: %v", msg.Payload, postrider.ClassOf(err), err, arrived)

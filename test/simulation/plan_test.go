@@ -9,11 +9,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/postrider/postrider/relay"
+	policies "github.com/postrider/postrider/retry"
 )
 
 // plan is all that a seed decides.
 type plan struct {
 	Shards, Keys, Relays int
+	Names                int  // that messages go to; those of a key go to all of them
 	KeepsOrder           bool // of the broker's pipeline
 	Config               relay.Config
 	Transactions         []transaction
@@ -63,6 +65,7 @@ const (
 	join         = "join"          // one more relay works for a while
 	databaseDown = "database down" // for all
 	brokerDown   = "broker down"   // for all
+	nameDown     = "name down"     // the broker accepts nothing for one name; with Hangs nobody knows why
 	crash        = "crash"         // the database crashes: what was handed out is void
 	rewind       = "rewind"        // an operator has a part of the log sent again
 	retry        = "retry"         // an operator has dead letters sent again
@@ -73,6 +76,7 @@ var events = []string{
 	stop, join, kill, pause, databaseDown, brokerDown, crash, retry,
 	stop, join, kill, pause, databaseDown, brokerDown, crash, retry,
 	stop, join, kill, pause, databaseDown, brokerDown, crash, rewind,
+	nameDown, nameDown, nameDown,
 }
 
 // trouble is how often calls go wrong, of a thousand.
@@ -106,18 +110,17 @@ var plans = rapid.Custom(func(t *rapid.T) plan {
 		BatchSize:        some("batch", 500, 1, 3, 10),
 		PollMin:          of(lease, 100, 10),
 		PublishTimeout:   3 * of(lease, 1, 3, 12),
-		RetryMin:         of(lease, 100, 10),
+		Outage:           policies.Policy{First: of(lease, 100, 10)},
 		Order:            rapid.SampledFrom([]string{relay.Strict, relay.Strict, relay.Skip}).Draw(t, "order"),
-		MaxAttempts:      some("attempts", 5, 1, 2),
-		BackoffBase:      of(lease, 10, 1),
+		Retry:            policies.Policy{Attempts: some("attempts", 5, 1, 2), First: of(lease, 10, 1)},
 		DrainTimeout:     of(lease, 1, 5),
 		MaintainInterval: of(time.Minute, 1, 60),
 		Logger:           slog.New(slog.DiscardHandler),
 	}
 	c.ReadAhead = c.BatchSize * some("ahead", 8, 1, 2)
 	c.PollMax = c.PollMin * time.Duration(some("poll", 5, 1))
-	c.RetryMax = c.RetryMin * time.Duration(some("retry", 20, 1))
-	c.BackoffMax = c.BackoffBase * time.Duration(some("backoff", 10, 1))
+	c.Outage.Most = c.Outage.First * time.Duration(some("retry", 20, 1))
+	c.Retry.Most = c.Retry.First * time.Duration(some("backoff", 10, 1))
 	p.Config = c
 
 	after := rapid.SampledFrom([]time.Duration{0, lease / 20, lease / 4, lease})
@@ -172,6 +175,7 @@ var plans = rapid.Custom(func(t *rapid.T) plan {
 		}
 	}
 	p.Store, p.Broker = draw("store"), draw("broker")
+	p.Names = some("names", 1, 2, 3)
 	return p
 })
 
@@ -179,10 +183,10 @@ var plans = rapid.Custom(func(t *rapid.T) plan {
 func (p plan) String() string {
 	var b strings.Builder
 	c := p.Config
-	fmt.Fprintf(&b, "shards %d, keys %d, relays %d, keeps order %v, lease %v, balance %v, settle %v, batch %d, ahead %d, poll %v-%v, "+
-		"publish %v, retry %v-%v, %s, attempts %d, backoff %v-%v, drain %v\n", p.Shards, p.Keys, p.Relays, p.KeepsOrder, c.Lease,
-		c.BalanceInterval, c.SettleInterval, c.BatchSize, c.ReadAhead, c.PollMin, c.PollMax, c.PublishTimeout, c.RetryMin, c.RetryMax,
-		c.Order, c.MaxAttempts, c.BackoffBase, c.BackoffMax, c.DrainTimeout)
+	fmt.Fprintf(&b, "shards %d, keys %d, names %d, relays %d, keeps order %v, lease %v, balance %v, settle %v, batch %d, ahead %d, poll %v-%v, "+
+		"publish %v, retry %v-%v, %s, attempts %d, backoff %v-%v, drain %v\n", p.Shards, p.Keys, p.Names, p.Relays, p.KeepsOrder, c.Lease,
+		c.BalanceInterval, c.SettleInterval, c.BatchSize, c.ReadAhead, c.PollMin, c.PollMax, c.PublishTimeout, c.Outage.First, c.Outage.Most,
+		c.Order, c.Retry.Attempts, c.Retry.First, c.Retry.Most, c.DrainTimeout)
 	fmt.Fprintf(&b, "store  %+v\nbroker %+v\n", p.Store, p.Broker)
 	for _, e := range p.Events {
 		fmt.Fprintf(&b, "event  +%v %s, relay %d, for %v, hangs %v\n", e.After, e.What, e.Which, e.For, e.Hangs)

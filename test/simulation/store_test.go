@@ -220,9 +220,9 @@ func (f *feed) Blocked(ctx context.Context, shard int) (keys []string, err error
 }
 
 // Due implements [postrider.Deferrer].
-func (f *feed) Due(ctx context.Context, shards []int, limit int) (due postrider.Due, err error) {
+func (f *feed) Due(ctx context.Context, want postrider.DueRequest) (due postrider.Due, err error) {
 	err = f.ask(ctx, "Due", func() (err error) {
-		due, err = f.inner.Due(context.Background(), shards, limit)
+		due, err = f.inner.Due(context.Background(), want)
 		return err
 	}, false)
 	if err != nil {

@@ -37,6 +37,7 @@ type world struct {
 	whole      bool // nothing goes wrong any more
 	database   down
 	broker     down
+	names      [3]down
 	lateArrive sync.WaitGroup
 }
 
@@ -114,6 +115,7 @@ func (w *world) commit(t transaction) {
 		}
 		payload := "m" + strconv.Itoa(w.written)
 		m := postrider.Event("happened", "", "", []byte(payload))
+		m.Topic = "n" + strconv.Itoa(w.written%w.plan.Names)
 		m.Key, m.Priority, m.Headers = key, l.Priority, map[string]string{"payload": payload}
 		var due time.Time
 		if l.Delay > 0 {
@@ -160,6 +162,8 @@ func (w *world) happen() {
 			w.setDown(&w.database, e)
 		case brokerDown:
 			w.setDown(&w.broker, e)
+		case nameDown:
+			w.setDown(&w.names[e.Which%w.plan.Names], e)
 		case crash:
 			w.crash()
 		case rewind:
@@ -188,6 +192,13 @@ func (w *world) brokerIsDown() (hangs, is bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.broker.now()
+}
+
+func (w *world) nameIsDown(m *postrider.Message) (hangs, is bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, _ := strconv.Atoi(m.Topic[1:])
+	return w.names[n].now()
 }
 
 // crash has the database forget who holds what. What was handed out is void.
@@ -269,7 +280,7 @@ func (w *world) healed() bool {
 // heal ends all that goes wrong.
 func (w *world) heal() {
 	w.mu.Lock()
-	w.whole, w.database, w.broker = true, down{}, down{}
+	w.whole, w.database, w.broker, w.names = true, down{}, down{}, [3]down{}
 	w.mu.Unlock()
 	w.lateArrive.Wait()
 	w.model.mu.Lock()
@@ -280,14 +291,14 @@ func (w *world) heal() {
 // patience is how long everything may take to arrive when nothing goes wrong any more.
 func (w *world) patience() time.Duration {
 	c := w.plan.Config
-	longest := time.Minute + 10*c.Lease + 3*c.BackoffMax*time.Duration(c.MaxAttempts) + 10*c.RetryMax
+	longest := time.Minute + 10*c.Lease + 3*c.Retry.Most*time.Duration(c.Retry.Attempts) + 10*c.Outage.Most
 	for _, tx := range w.plan.Transactions {
 		for _, l := range tx.Letters {
 			switch l.Kind {
 			case deadly:
 				longest += 10 * (2*c.Lease + 5*time.Second)
 			case swallows:
-				longest += 40 * 3 * c.RetryMax
+				longest += 40 * 3 * c.Outage.Most
 			default: // takes no longer
 			}
 		}
@@ -303,7 +314,7 @@ func (w *world) await(when string, limit time.Duration) {
 	for n := 1; ; n++ {
 		time.Sleep(step)
 		if n%100 == 0 {
-			w.commit(transaction{Letters: slices.Repeat([]letter{{Kind: good}}, 3*w.plan.Shards)})
+			w.commit(transaction{Letters: slices.Repeat([]letter{{Kind: good}}, 3*w.plan.Shards*w.plan.Names)})
 		}
 		w.operate(true)
 		missing := w.model.missing()

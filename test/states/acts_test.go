@@ -102,14 +102,14 @@ func (s *scene) relay(args []string) error {
 		case "feed":
 			cfg.Feed = value
 		case "attempts":
-			cfg.MaxAttempts, err = strconv.Atoi(value)
+			cfg.Retry.Attempts, err = strconv.Atoi(value)
 		case "batch":
 			cfg.BatchSize, err = strconv.Atoi(value)
 		case "backoff":
-			cfg.BackoffBase = 0
+			cfg.Retry.First = 0
 			for text := range strings.SplitSeq(value, ",") {
 				d, wrong := time.ParseDuration(text)
-				cfg.BackoffSeries, err = append(cfg.BackoffSeries, d), errors.Join(err, wrong)
+				cfg.Retry.Pauses, err = append(cfg.Retry.Pauses, d), errors.Join(err, wrong)
 			}
 		default:
 			err = fmt.Errorf("there is no option %s", name)

@@ -14,6 +14,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/memory"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -118,9 +119,8 @@ func quick() relay.Config {
 		Feed:            "default",
 		BalanceInterval: 50 * time.Millisecond,
 		PollMax:         20 * time.Millisecond,
-		RetryMin:        10 * time.Millisecond,
-		RetryMax:        50 * time.Millisecond,
-		BackoffBase:     time.Minute,
+		Outage:          retry.Policy{First: 10 * time.Millisecond, Most: 50 * time.Millisecond},
+		Retry:           retry.Policy{First: time.Minute},
 		Logger:          slog.New(slog.DiscardHandler),
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/telemetry/otel"
@@ -152,7 +153,7 @@ func (s *scene) run(broker server) []span {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		in, err := inbox.New(store, c.name, inbox.Config{Observer: c.observer, Logger: logger(s.t), Retries: []time.Duration{time.Millisecond}})
+		in, err := inbox.New(store, c.name, inbox.Config{Observer: c.observer, Logger: logger(s.t), Retry: retry.Policy{Pauses: []time.Duration{time.Millisecond}}})
 		if err != nil {
 			s.t.Fatal(err)
 		}

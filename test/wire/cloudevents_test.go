@@ -117,7 +117,7 @@ func TestSDKReadsOurs(t *testing.T) {
 						t.Errorf("%s: the SDK reads %v, want %q", name, got, want)
 					}
 				}
-				if len(e.Extensions()) != 8 {
+				if len(e.Extensions()) != 9 || e.Extensions()["postrider"] == nil { // which proves that the ID is ours
 					t.Errorf("the SDK reads the extensions %v", e.Extensions())
 				}
 			})

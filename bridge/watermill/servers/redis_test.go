@@ -42,7 +42,7 @@ func redisDestination(server string, marshaller redisstream.Marshaller) (*waterm
 		Probe: func(ctx context.Context) error { return client.Ping(ctx).Err() },
 		Classify: func(err error) error {
 			if strings.Contains(err.Error(), "WRONGTYPE") {
-				return postrider.Permanent(err)
+				return postrider.NameUnavailable(err) // the key of this stream holds something else
 			}
 			return err
 		},
@@ -75,10 +75,6 @@ func stream(t *testing.T, c *goredis.Client) string {
 func TestRedisStream(t *testing.T) {
 	t.Parallel()
 	address, host, c := redisServer(t)
-	forbidden := stream(t, c)
-	if err := c.Set(t.Context(), forbidden, "not a stream", time.Hour).Err(); err != nil {
-		t.Fatal(err)
-	}
 	brokertest.Run(t, func(t *testing.T) brokertest.Harness {
 		return brokertest.Harness{
 			Server: host,
@@ -97,7 +93,14 @@ func TestRedisStream(t *testing.T) {
 				}
 				return con
 			},
-			Abilities: brokertest.Abilities{Forbidden: forbidden, OneAtATime: true},
+			Missing: func(t *testing.T) (string, func()) {
+				name := stream(t, c)
+				if err := c.Set(t.Context(), name, "not a stream", time.Hour).Err(); err != nil {
+					t.Fatal(err)
+				}
+				return name, func() { c.Del(t.Context(), name) }
+			},
+			Abilities: brokertest.Abilities{OneAtATime: true},
 		}
 	})
 }

@@ -101,12 +101,11 @@ func Classify(err error) error {
 	case HasCode(err, down...):
 		return postrider.Unavailable(err)
 	case HasCode(err, "WRONGTYPE", "The stream has exhausted the last possible ID"):
-		return postrider.Permanent(err)
+		return postrider.NameUnavailable(err)
 	case HasCode(err, "NOPERM"):
-		// A user without the right to the command is a mistake of the setup; one without the right to the key is what
-		// the message has run into.
+		// Without the right to a key, messages for other keys are accepted; without the right to the command, none is.
 		if strings.Contains(err.Error(), "key") {
-			return postrider.Permanent(err)
+			return postrider.NameUnavailable(err)
 		}
 		return postrider.Unavailable(err)
 	default:

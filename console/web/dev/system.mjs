@@ -107,6 +107,22 @@ function members(name) {
   }));
 }
 
+function outages(name) {
+  if (name === "search-index") return [];
+  const one = (of, cause, failures, since, over) => ({
+    name: of,
+    cause,
+    failures,
+    since: ago(since),
+    last: ago(over ?? 2),
+    over: over && ago(over),
+  });
+  return [
+    one("events/shipping", "rabbitmq: queue is full and rejects messages (basic.nack)", 41, 380),
+    one("", "rabbitmq: dial tcp 10.0.3.7:5672: connect: connection refused", 12, 9000, 8800),
+  ];
+}
+
 const missing = (detail, next) => ({ status: 404, title: "Not Found", detail, next });
 
 const audit = Array.from({ length: 130 }, (_, i) => {
@@ -324,7 +340,7 @@ export const system = {
   "GET /feeds/:name": (_, p) => {
     const f = allFeeds().find((x) => x.name === p.name);
     return f
-      ? { ...f, lanes: lanes(p.name), members: members(p.name) }
+      ? { ...f, lanes: lanes(p.name), members: members(p.name), outages: outages(p.name) }
       : missing(`There is no feed ${p.name}.`, "postrider feeds ls");
   },
   "DELETE /feeds/:name": (_, p, b) => {

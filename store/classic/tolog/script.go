@@ -87,7 +87,7 @@ func (t *table) headers() string {
 	return "headers"
 }
 
-// readHeaders returns how the function comes to that variable. What is not JSON is a header itself, as the classic engine has it.
+// readHeaders returns how the function comes to that variable. What is no JSON object is a header itself, as the classic engine has it.
 func (t *table) readHeaders() (declare, statement string) {
 	name := t.Columns.Headers
 	if name == "" {
@@ -99,7 +99,7 @@ func (t *table) readHeaders() (declare, statement string) {
 		statement = "BEGIN\n    headers := nullif(" + t.text(name) + "::jsonb, 'null');\n  EXCEPTION WHEN data_exception THEN\n" +
 			"    headers := jsonb_build_object('headers', " + t.text(name) + ");\n  END;\n  "
 	}
-	return declare, statement
+	return declare, statement + "IF jsonb_typeof(headers) <> 'object' THEN\n    headers := jsonb_build_object('headers', headers::text);\n  END IF;\n  "
 }
 
 // deliverAfter is a time that has not come yet: what is due need not be set aside.
@@ -144,7 +144,7 @@ func (t *table) copied() [][2]string {
 		{"routing_key", t.text(c.RoutingKey)},
 		{"tenant_id", t.text(c.TenantID)},
 		{"content_type", or(t.text(c.ContentType), cmp.Or(t.DefaultContentType, "application/json"))},
-		{"schema_version", "coalesce(" + t.cast(c.SchemaVersion, "integer") + ", 1)"},
+		{"schema_version", "greatest(coalesce(" + t.cast(c.SchemaVersion, "integer") + ", 1), 0)"},
 		{"schema_id", t.text(c.SchemaID)},
 		{"dedup_key", t.text(c.DedupKey)},
 		{"occurred_at", t.occurredAt()},
@@ -157,7 +157,7 @@ func (t *table) copied() [][2]string {
 	}
 	kept := all[:0]
 	for _, one := range all {
-		if one[1] != "NULL" && one[1] != "''" && one[1] != "coalesce(NULL, 1)" {
+		if one[1] != "NULL" && one[1] != "''" && one[1] != "greatest(coalesce(NULL, 1), 0)" {
 			kept = append(kept, one)
 		}
 	}

@@ -26,7 +26,12 @@ func (t *table) install() []string {
 AS $postrider$
 ` + declare + `BEGIN
   PERFORM setval(` + literal(t.beside()) + `, extract(epoch FROM clock_timestamp())::bigint);  -- when the table was last written to
-  ` + read + insert + `
+  ` + read + `BEGIN
+    ` + insert + `
+  EXCEPTION WHEN check_violation THEN  -- beyond the limits of the log: the row stays where it is, and its writer goes on
+    RAISE WARNING '%', SQLERRM || '; the row stays in its table';
+    RETURN NULL;
+  END;
   ` + t.mark() + `
   RETURN NULL;
 END

@@ -47,12 +47,93 @@ CREATE TABLE @schema@.messages (
   priority       integer
 ) PARTITION BY LIST (slot);
 
--- Whatever way a message is written, its shard follows from its key. A trigger, because the server would read and compile the
--- expression of a generated column anew for every statement, at twice the price of the whole insert.
+-- Whatever way a message is written, its shard follows from its key, an empty text is none, and nothing is larger than the core
+-- allows. A trigger, because the server would read and compile the expressions of generated columns and constraints anew for
+-- every statement, and a constraint would show the row that it refuses.
 CREATE FUNCTION @schema@.set_shard() RETURNS trigger
   LANGUAGE plpgsql
 AS $$
+DECLARE
+  -- All texts: no function call for each, because every transaction would prepare all of them anew. Two separators in a row are
+  -- an empty text.
+  texts text := concat_ws(E'\x01', '', NEW.type, NEW.aggregate_type, NEW.aggregate_id, NEW.key, NEW.topic, NEW.routing_key,
+    NEW.tenant_id, NEW.content_type, NEW.schema_id, NEW.dedup_key, NEW.correlation_id, NEW.causation_id, '');
+  wrong record;
 BEGIN
+  -- One test, which nearly every message passes. The empty object makes the server unpack headers that are compressed.
+  IF octet_length(texts) > @max_text@ OR strpos(texts, E'\x01\x01') > 0 OR octet_length(NEW.payload) > @max_payload@
+     OR num_nulls(NEW.type, NEW.payload, NEW.id, NEW.schema_version) > 0 OR NEW.schema_version < 0
+     OR num_nulls(NEW.aggregate_type, NEW.aggregate_id) = 1
+     OR jsonb_typeof(NEW.headers) <> 'object' OR NEW.headers ? '' OR pg_column_size(NEW.headers || '{}') > @max_headers@
+  THEN
+    IF strpos(texts, E'\x01\x01') > 0 THEN
+      NEW.aggregate_type := nullif(NEW.aggregate_type, '');
+      NEW.aggregate_id := nullif(NEW.aggregate_id, '');
+      NEW.key := nullif(NEW.key, '');
+      NEW.topic := nullif(NEW.topic, '');
+      NEW.routing_key := nullif(NEW.routing_key, '');
+      NEW.tenant_id := nullif(NEW.tenant_id, '');
+      NEW.content_type := nullif(NEW.content_type, '');
+      NEW.schema_id := nullif(NEW.schema_id, '');
+      NEW.dedup_key := nullif(NEW.dedup_key, '');
+      NEW.correlation_id := nullif(NEW.correlation_id, '');
+      NEW.causation_id := nullif(NEW.causation_id, '');
+    END IF;
+    IF octet_length(texts) > @max_text@ THEN
+      SELECT t.name, t.size INTO wrong FROM (
+        VALUES ('type', octet_length(NEW.type)),
+               ('aggregate_type', octet_length(NEW.aggregate_type)),
+               ('aggregate_id', octet_length(NEW.aggregate_id)),
+               ('key', octet_length(NEW.key)),
+               ('topic', octet_length(NEW.topic)),
+               ('routing_key', octet_length(NEW.routing_key)),
+               ('tenant_id', octet_length(NEW.tenant_id)),
+               ('content_type', octet_length(NEW.content_type)),
+               ('schema_id', octet_length(NEW.schema_id)),
+               ('dedup_key', octet_length(NEW.dedup_key)),
+               ('correlation_id', octet_length(NEW.correlation_id)),
+               ('causation_id', octet_length(NEW.causation_id))) t(name, size)
+        WHERE t.size > @max_text@ LIMIT 1;
+      IF FOUND THEN
+        RAISE EXCEPTION 'invalid message: % has % bytes, more than @max_text@', wrong.name, wrong.size
+          USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = wrong.name;
+      END IF;
+    END IF;
+    IF octet_length(NEW.payload) > @max_payload@ THEN
+      RAISE EXCEPTION 'invalid message: payload has % bytes, more than @max_payload@', octet_length(NEW.payload)
+        USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = 'payload';
+    END IF;
+    IF NEW.type = '' OR NEW.type IS NULL OR NEW.payload IS NULL OR NEW.id IS NULL OR NEW.schema_version IS NULL THEN
+      texts := CASE WHEN NEW.payload IS NULL THEN 'payload' WHEN NEW.id IS NULL THEN 'id'
+                    WHEN NEW.schema_version IS NULL THEN 'schema_version' ELSE 'type' END;
+      RAISE EXCEPTION 'invalid message: % is empty', texts
+        USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = texts;
+    END IF;
+    IF NEW.schema_version < 0 THEN
+      RAISE EXCEPTION 'invalid message: schema_version is below 0'
+        USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = 'schema_version';
+    END IF;
+    IF jsonb_typeof(NEW.headers) <> 'object' THEN
+      RAISE EXCEPTION 'invalid message: headers must be a JSON object'
+        USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = 'headers';
+    END IF;
+    IF NEW.headers ? '' THEN
+      RAISE EXCEPTION 'invalid message: headers has an empty name'
+        USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = 'headers';
+    END IF;
+    -- What is small as a whole need not be taken apart.
+    IF pg_column_size(NEW.headers || '{}') > @max_headers@ THEN
+      SELECT sum(octet_length(h.key) + coalesce(octet_length(h.value), 0)) AS size INTO wrong FROM jsonb_each_text(NEW.headers) h;
+      IF wrong.size > @max_headers@ THEN
+        RAISE EXCEPTION 'invalid message: headers has % bytes, more than @max_headers@', wrong.size
+          USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = 'headers';
+      END IF;
+    END IF;
+    -- Half of a name is a key too.
+    IF NEW.key IS NULL AND (NEW.aggregate_type IS NULL) <> (NEW.aggregate_id IS NULL) THEN
+      NEW.key := concat(NEW.aggregate_type, '/', NEW.aggregate_id);
+    END IF;
+  END IF;
   NEW.shard := @schema@.shard_of(coalesce(NEW.key, NEW.aggregate_type || '/' || NEW.aggregate_id, NEW.id::text));
   RETURN NEW;
 END
@@ -76,9 +157,10 @@ END
 $$;
 
 CREATE TABLE @schema@.feeds (
-  name       text        PRIMARY KEY CHECK (name NOT LIKE 'inbox/%'),  -- under that name consumers set messages aside
-  created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  paused     boolean     NOT NULL DEFAULT false
+  name        text        PRIMARY KEY CHECK (name NOT LIKE 'inbox/%'),  -- under that name consumers set messages aside
+  created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+  paused      boolean     NOT NULL DEFAULT false,
+  destination text                                                      -- where its relays send to; null: none of them has said
 );
 
 -- The ledger: cursor, lease and fence. The newest row of a shard is its state; two members that both believe to hold a

@@ -37,16 +37,16 @@ BEGIN
   IF lock_keys THEN
     -- In one global order, so that two batches cannot wait for each other.
     PERFORM pg_advisory_xact_lock(k.hash) FROM (
-      SELECT DISTINCT hashtextextended(coalesce(m.key, m.aggregate_type || '/' || m.aggregate_id), 7) AS hash
+      SELECT DISTINCT hashtextextended(coalesce(nullif(m.key, ''), concat(m.aggregate_type, '/', m.aggregate_id)), 7) AS hash
       FROM json_to_recordset(messages) AS m(key text, aggregate_type text, aggregate_id text)
-      WHERE coalesce(m.key, m.aggregate_type || '/' || m.aggregate_id) IS NOT NULL
+      WHERE concat(m.key, m.aggregate_type, m.aggregate_id) <> ''
       ORDER BY 1) k;
   END IF;
   IF unique_keys THEN
     WITH keyed AS (
       SELECT m.value ->> 'dedup_key' AS key, m.n, row_number() OVER (PARTITION BY m.value ->> 'dedup_key' ORDER BY m.n) AS nth
       FROM json_array_elements(messages) WITH ORDINALITY AS m(value, n)
-      WHERE m.value ->> 'dedup_key' IS NOT NULL),
+      WHERE m.value ->> 'dedup_key' <> '' AND octet_length(m.value ->> 'dedup_key') <= @max_text@),  -- a longer one is refused below
     fresh AS MATERIALIZED (
       SELECT f FROM (SELECT array_agg(key) AS keys FROM keyed) k CROSS JOIN LATERAL @schema@.claim_keys(k.keys) f)
     SELECT array_agg(k.n ORDER BY k.n) INTO repeats
@@ -103,19 +103,18 @@ BEGIN
   IF (payload IS NULL) = (payload_bytes IS NULL) THEN
     RAISE EXCEPTION 'give either payload or payload_bytes' USING ERRCODE = 'invalid_parameter_value';
   END IF;
-  -- Not a constraint of the table: the server would read that anew for every statement that inserts.
-  IF jsonb_typeof(headers) <> 'object' THEN
-    RAISE EXCEPTION 'headers must be a JSON object' USING ERRCODE = 'invalid_parameter_value';
-  END IF;
-  IF dedup_key IS NOT NULL AND NOT EXISTS (SELECT FROM @schema@.claim_keys(ARRAY[dedup_key])) THEN
-    RETURN NULL;
+  -- A key that is too long is refused with its message.
+  IF octet_length(dedup_key) BETWEEN 1 AND @max_text@ THEN
+    IF NOT EXISTS (SELECT FROM @schema@.claim_keys(ARRAY[dedup_key])) THEN
+      RETURN NULL;
+    END IF;
   END IF;
   INSERT INTO @schema@.messages (
     id, type, aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type, schema_version, schema_id,
     dedup_key, occurred_at, correlation_id, causation_id, headers, payload, deliver_after, priority)
   VALUES (
     id, type, aggregate_type, aggregate_id, key, topic, routing_key, tenant_id,
-    coalesce(content_type, CASE WHEN payload IS NULL THEN 'application/octet-stream' ELSE 'application/json' END),
+    coalesce(nullif(content_type, ''), CASE WHEN payload IS NULL THEN 'application/octet-stream' ELSE 'application/json' END),
     schema_version, schema_id, dedup_key, occurred_at, correlation_id, causation_id, headers,
     coalesce(payload_bytes, convert_to(payload::text, 'UTF8')), deliver_after, priority);
   RETURN id;

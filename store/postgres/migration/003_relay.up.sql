@@ -9,15 +9,18 @@
 -- The first row has branch 0: type is the snapshot, aggregate_type the generation. Rows of branch 1 lie above the floor,
 -- at most limits[i] a shard, in order. Rows of branch 2 lie at or below it and belong to transactions that were in flight
 -- at s1, at most inflight_limit a transaction, in order within each. STABLE makes all of it one snapshot.
+--
+-- A payload of more than max_bytes is left out; bytes is its size then, which the server knows without reading it. The relay
+-- asks for as many of these as it has room for.
 CREATE FUNCTION @schema@.read_log(
-  take_xid boolean, inflight_limit integer,
+  take_xid boolean, inflight_limit integer, max_bytes integer,
   shards smallint[], bases smallint[], tenants text[], others jsonb[], limits integer[], s1 text[], lo bigint[], s2 text[],
   last bigint[])
   RETURNS TABLE (
     branch smallint, shard smallint, xid xid8, seq bigint, id uuid, type text, aggregate_type text, aggregate_id text,
     key text, topic text, routing_key text, tenant_id text, content_type text, schema_version integer, schema_id text,
     dedup_key text, correlation_id text, causation_id text, occurred_at timestamptz, headers jsonb, payload bytea,
-    deliver_after timestamptz, priority integer)
+    deliver_after timestamptz, priority integer, bytes integer)
   LANGUAGE plpgsql STABLE
   SET enable_seqscan = off
   SET enable_bitmapscan = off
@@ -58,7 +61,9 @@ BEGIN
     CROSS JOIN LATERAL (
       SELECT c.shard, m.xid, m.seq, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic, m.routing_key,
              m.tenant_id, m.content_type, m.schema_version, m.schema_id, m.dedup_key, m.correlation_id, m.causation_id,
-             coalesce(m.occurred_at, m.created_at), m.headers, m.payload, m.deliver_after, m.priority
+             coalesce(m.occurred_at, m.created_at), m.headers,
+             CASE WHEN octet_length(m.payload) <= max_bytes THEN m.payload END, m.deliver_after, m.priority,
+             CASE WHEN octet_length(m.payload) > max_bytes THEN octet_length(m.payload) END
       FROM @schema@.messages m
       JOIN unnest(shards, bases, tenants, others, s1::pg_snapshot[], lo, s2::pg_snapshot[], last)
              AS c(shard, base, tenant, others, s1, lo, s2, last)
@@ -80,7 +85,9 @@ BEGIN
   CROSS JOIN LATERAL (
     SELECT c.shard, m.xid, m.seq, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic, m.routing_key,
            m.tenant_id, m.content_type, m.schema_version, m.schema_id, m.dedup_key, m.correlation_id, m.causation_id,
-           coalesce(m.occurred_at, m.created_at), m.headers, m.payload, m.deliver_after, m.priority
+           coalesce(m.occurred_at, m.created_at), m.headers,
+             CASE WHEN octet_length(m.payload) <= max_bytes THEN m.payload END, m.deliver_after, m.priority,
+             CASE WHEN octet_length(m.payload) > max_bytes THEN octet_length(m.payload) END
     FROM @schema@.messages m
     WHERE m.shard = c.base AND m.seq > greatest(c.lo, c.last)
       AND (c.tenant IS NULL OR m.tenant_id = c.tenant)
@@ -92,16 +99,20 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.open_feed(feed_name text) RETURNS void
-  LANGUAGE plpgsql
+-- The payloads that read_log has left out, of messages of these shards with these numbers.
+CREATE FUNCTION @schema@.read_payloads(shards smallint[], seqs bigint[]) RETURNS TABLE (seq bigint, payload bytea)
+  LANGUAGE plpgsql STABLE
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET enable_hashjoin = off
+  SET enable_mergejoin = off
+  SET jit = off
+  SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
-  INSERT INTO @schema@.feeds (name) VALUES (feed_name) ON CONFLICT DO NOTHING;
-  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, s1)
-    SELECT feed_name, s, 0, true, clock_timestamp(), 0, '1:1:'
-    FROM generate_series(0, @schema@.shard_count() - 1) s
-    WHERE NOT EXISTS (SELECT FROM @schema@.checkpoints c WHERE c.feed = feed_name AND c.shard = s)
-  ON CONFLICT DO NOTHING;
+  RETURN QUERY
+    SELECT m.seq, m.payload FROM unnest(shards, seqs) AS w(shard, seq)
+    JOIN @schema@.messages m ON m.shard = w.shard AND m.seq = w.seq;
 END
 $$;
 
@@ -122,7 +133,7 @@ CREATE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name tex
   RETURNS TABLE (
     shard smallint, n bigint, s1 text, lo bigint, s2 text, lo2 bigint, last bigint,
     quota integer, members integer, generation text, crashes smallint, deferred boolean, paused boolean,
-    base smallint, tenant text, others text)
+    base smallint, tenant text, others text, excluded uuid[])
   LANGUAGE plpgsql
   SET enable_seqscan = off  -- a plan made while the ledger was small must not read all of it later
   SET enable_bitmapscan = off
@@ -190,8 +201,10 @@ BEGIN
 
   RETURN QUERY
     SELECT c.shard, c.n, c.s1::text, c.lo, c.s2::text, c.lo2, c.last, fair, alive, @schema@.current_generation(),
-           c.crashes, EXISTS (SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.available_at < 'infinity'), stop,
-           c.base, c.tenant, to_jsonb(c.others)::text
+           c.crashes, EXISTS (SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.available_at < 'infinity')
+           OR EXISTS (SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.name_digest IS NOT NULL), stop,
+           c.base, c.tenant, to_jsonb(c.others)::text,
+           CASE WHEN row_number() OVER () = 1 THEN ARRAY(SELECT x.id FROM @schema@.excluded x WHERE x.feed = feed_name ORDER BY x.seq) END
     FROM (SELECT) one LEFT JOIN @schema@.cursors c ON c.feed = feed_name AND c.member = member_id AND NOT c.released;
 END
 $$;

@@ -2,7 +2,7 @@
 
 -- Whether every feed has delivered everything in a slot: nothing in it is newer than a cursor's snapshot, and nothing
 -- belongs to a transaction that such a snapshot lists as in flight. However old those are and however much the slot
--- holds, that is an index lookup or two for each.
+-- holds, that is an index lookup or two for each. Nor may it hold the only content of a dead letter.
 CREATE FUNCTION @schema@.slot_passed(slot integer) RETURNS boolean
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp
@@ -29,6 +29,12 @@ BEGIN
       CROSS JOIN LATERAL (SELECT FROM @schema@.%I m WHERE m.xid = i.xid AND m.shard + 0 = c.base LIMIT 1) m)',
       'messages_' || slot)
     INTO waiting;
+  IF NOT waiting THEN
+    EXECUTE format('SELECT EXISTS (
+        SELECT FROM @schema@.deferred d CROSS JOIN LATERAL (
+          SELECT FROM @schema@.%I m WHERE m.shard = d.shard AND m.seq = d.seq LIMIT 1) m WHERE d.bare)', 'messages_' || slot)
+      INTO waiting;
+  END IF;
   RETURN NOT waiting;
 END
 $$;
@@ -89,8 +95,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.reclaim() FROM PUBLIC;
 
--- Drops ledger rows that ten minutes and a newer row have made history, members that are long gone, and dedup keys behind
--- their window. The rows of a shard grow old in order, so those that stay are not looked at. One at a time: two would wait
+-- Drops ledger rows that ten minutes and a newer row have made history, members that are long gone, dedup keys behind
+-- their window, problems that have long been over, and exclusions that were passed. The rows of a shard grow old in order, so those that stay are not looked at. One at a time: two would wait
 -- for each other's rows.
 CREATE FUNCTION @schema@.sweep() RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
@@ -117,6 +123,8 @@ BEGIN
   DELETE FROM @schema@.dedup_keys d WHERE d.key IN (
     SELECT key FROM @schema@.dedup_keys WHERE at < clock_timestamp() - @schema@.dedup_window()
     ORDER BY at LIMIT 10000 FOR UPDATE SKIP LOCKED);
+  DELETE FROM @schema@.problems p WHERE p.over < clock_timestamp() - interval '7 days';
+  PERFORM @schema@.forget_excluded();
 END
 $$;
 REVOKE ALL ON FUNCTION @schema@.sweep() FROM PUBLIC;
@@ -173,7 +181,9 @@ BEGIN
       SELECT coalesce(array_agg(c.feed ORDER BY c.feed), '{}') FROM postrider_cursors c
       WHERE c.base = m.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id)
         AND (here OR NOT coalesce(same, false) AND m.created_at > c.at
-             OR NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last))) w(feeds)
+             OR NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
+             OR EXISTS (SELECT FROM @schema@.deferred d WHERE d.bare AND d.feed = c.feed AND d.seq = m.seq))
+        AND NOT EXISTS (SELECT FROM @schema@.excluded x WHERE x.feed = c.feed AND x.seq = m.seq)) w(feeds)
     WHERE feeds <> '{}' OR NOT EXISTS (SELECT FROM postrider_cursors);  -- no feed: all is for the first one
   CREATE TEMPORARY TABLE postrider_sets ON COMMIT DROP AS
     SELECT feeds, (10 + row_number() OVER (ORDER BY feeds))::text::xid8 AS made_up, count(*) AS messages
@@ -183,6 +193,9 @@ BEGIN
     RAISE EXCEPTION 'too many feeds stand at too many places: % sets of waiting feeds', sets;
   END IF;
 
+  -- What operators have decided about is left out above. A dead letter without content is sent once more: its content would be lost.
+  DELETE FROM @schema@.excluded;
+  DELETE FROM @schema@.deferred d USING postrider_kept k WHERE d.bare AND d.feed = ANY (k.feeds) AND d.seq = k.seq;
   -- What is set aside keeps its old numbers.
   SELECT max(d.seq) INTO highest FROM @schema@.deferred d;
   IF highest >= nextval('@schema@.message_seq') THEN

@@ -1,10 +1,16 @@
+-- What stands for a name in an index, whose rows could not take a long one. It depends on nothing but the name: a database
+-- never changes its encoding.
+CREATE FUNCTION @schema@.name_digest(name text) RETURNS bytea
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+AS $$ SELECT sha256(convert_to(name, 'UTF8')) $$;
+
 -- What does not fit a log: messages that wait for their time, that have failed, or that stand behind one that has. Healthy
 -- traffic never comes here. Each row is a copy: the log may be emptied under it.
 CREATE TABLE @schema@.deferred (
   feed           text        NOT NULL,
   seq            bigint      NOT NULL,  -- that of the log: the order within a key
   shard          smallint    NOT NULL,
-  status         text        NOT NULL CHECK (status IN ('scheduled', 'retry', 'waiting', 'dead', 'parked')),
+  status         text        NOT NULL CHECK (status IN ('scheduled', 'retry', 'held', 'waiting', 'dead', 'parked')),
   blocking       boolean     NOT NULL,  -- later messages of the key wait for this one
   attempts       integer     NOT NULL DEFAULT 0,
   available_at   timestamptz NOT NULL,  -- infinity: not by itself
@@ -33,21 +39,48 @@ CREATE TABLE @schema@.deferred (
   deliver_after  timestamptz,
   headers        jsonb,
   payload        bytea       NOT NULL,
+  name           text        CHECK ((status = 'held') = (name IS NOT NULL)),  -- that it waits for
+  name_digest    bytea       GENERATED ALWAYS AS (@schema@.name_digest(name)) STORED,
+  bare           boolean     NOT NULL DEFAULT false,  -- the table refused its content, which the log keeps
   PRIMARY KEY (feed, seq)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX deferred_due ON @schema@.deferred (feed, shard, priority DESC, available_at, seq) WHERE available_at < 'infinity';
 CREATE INDEX deferred_next ON @schema@.deferred (feed, shard, available_at) WHERE available_at < 'infinity';
-CREATE INDEX deferred_blocking ON @schema@.deferred (feed, shard, order_key, seq) WHERE blocking;
+CREATE INDEX deferred_held ON @schema@.deferred (feed, shard, name_digest, seq) WHERE name_digest IS NOT NULL;
+-- Texts are indexed by their digest, because an index refuses long ones: messages of other senders may have any key. Whoever looks
+-- for a text asks for both.
+CREATE INDEX deferred_blocking ON @schema@.deferred (feed, shard, hashtextextended(order_key, 0), seq) WHERE blocking;
+CREATE INDEX deferred_bare ON @schema@.deferred (feed, seq) WHERE bare;
 CREATE INDEX deferred_id ON @schema@.deferred (id);
 CREATE INDEX deferred_status ON @schema@.deferred (feed, status, seq);
 -- For operators: any filter over a million dead letters. What is tried again does not pay for it.
-CREATE INDEX deferred_type ON @schema@.deferred (type, feed, seq) WHERE status IN ('dead', 'parked');
-CREATE INDEX deferred_key ON @schema@.deferred (order_key, feed, seq) WHERE status IN ('dead', 'parked');
-CREATE INDEX deferred_topic ON @schema@.deferred (topic, feed, seq) WHERE status IN ('dead', 'parked');
-CREATE INDEX deferred_tenant ON @schema@.deferred (tenant_id, feed, seq) WHERE status IN ('dead', 'parked');
+CREATE INDEX deferred_type ON @schema@.deferred (hashtextextended(type, 0), feed, seq) WHERE status IN ('dead', 'parked');
+CREATE INDEX deferred_key ON @schema@.deferred (hashtextextended(order_key, 0), feed, seq) WHERE status IN ('dead', 'parked');
+CREATE INDEX deferred_topic ON @schema@.deferred (hashtextextended(topic, 0), feed, seq) WHERE status IN ('dead', 'parked');
+CREATE INDEX deferred_tenant ON @schema@.deferred (hashtextextended(tenant_id, 0), feed, seq) WHERE status IN ('dead', 'parked');
 CREATE INDEX deferred_created ON @schema@.deferred (created_at, feed, seq) WHERE status IN ('dead', 'parked');
 CREATE INDEX deferred_error ON @schema@.deferred USING gin (to_tsvector('simple', last_error))
   WHERE status IN ('dead', 'parked') AND last_error IS NOT NULL;
+
+-- Messages of the log that an operator has decided about before a feed has passed them. Its relays hear of them with every
+-- balance, and neither send nor defer them.
+CREATE TABLE @schema@.excluded (
+  feed  text     NOT NULL,
+  seq   bigint   NOT NULL,
+  shard smallint NOT NULL,
+  id    uuid     NOT NULL,
+  PRIMARY KEY (feed, seq)
+);
+
+-- Forgets what feeds have passed.
+CREATE FUNCTION @schema@.forget_excluded() RETURNS void
+  LANGUAGE sql
+AS $$
+  WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed IN (SELECT x.feed FROM @schema@.excluded x))
+  DELETE FROM @schema@.excluded x WHERE NOT EXISTS (
+    SELECT FROM @schema@.messages m JOIN lanes c ON c.base = m.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id)
+    WHERE m.shard = x.shard AND m.seq = x.seq AND c.feed = x.feed AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last))
+$$;
 
 -- Every change of what is set aside of a shard waits for its turn: whether a key is blocked must not change between a look
 -- and a write. Healthy traffic does not come by here.
@@ -77,10 +110,11 @@ $$;
 
 -- Sets messages of the log aside. The elements of the arrays belong together; those of held are the slices or shards that
 -- the messages were read from. No write here waits for the disk: a record of
--- progress that counts on it is written later, and so is lost with it.
+-- progress that counts on it is written later, and so is lost with it. Of those that are bare, nothing is kept that the table could
+-- have refused.
 CREATE FUNCTION @schema@.defer(
   feed_name text, member_id uuid, held smallint[], shards smallint[], seqs bigint[], statuses text[], block boolean[],
-  tried integer[], delays double precision[], causes text[]) RETURNS void
+  tried integer[], delays double precision[], causes text[], names text[], bares boolean[]) RETURNS void
   LANGUAGE plpgsql
   SET enable_seqscan = off
   SET enable_bitmapscan = off
@@ -98,28 +132,36 @@ BEGIN
     INSERT INTO @schema@.deferred (
       feed, seq, shard, status, blocking, attempts, available_at, tried_at, last_error, order_key, priority, id, type,
       aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type, schema_version, schema_id, dedup_key,
-      correlation_id, causation_id, created_at, occurred_at, deliver_after, headers, payload)
+      correlation_id, causation_id, created_at, occurred_at, deliver_after, headers, payload, name, bare)
     SELECT feed_name, m.seq, m.shard, CASE WHEN head THEN 'retry' ELSE m.want END, m.blocks, m.tries,
            CASE WHEN head THEN clock_timestamp()
                 WHEN m.want = 'retry' THEN clock_timestamp() + make_interval(secs => m.delay)
                 WHEN m.want = 'scheduled' THEN coalesce(m.deliver_after, clock_timestamp())
                 ELSE 'infinity' END,
-           CASE WHEN m.want IN ('retry', 'dead') THEN clock_timestamp() END, nullif(m.cause, ''), m.order_key,
-           coalesce(m.priority, 0), m.id, m.type,
-           m.aggregate_type, m.aggregate_id, m.key, m.topic, m.routing_key, m.tenant_id, m.content_type, m.schema_version,
-           m.schema_id, m.dedup_key, m.correlation_id, m.causation_id, m.created_at, coalesce(m.occurred_at, m.created_at),
-           m.deliver_after, m.headers, m.payload
-    FROM (SELECT m.*, k.order_key, d.status AS want, d.blocking AS blocks, d.attempts AS tries, d.delay, d.cause,
+           CASE WHEN m.want IN ('retry', 'dead') OR m.want = 'held' AND m.cause <> '' THEN clock_timestamp() END,
+           nullif(m.cause, ''), m.order_key,
+           coalesce(m.priority, 0), m.id, CASE WHEN m.bare THEN left(m.type, 100) ELSE m.type END,
+           CASE WHEN NOT m.bare THEN m.aggregate_type END, CASE WHEN NOT m.bare THEN m.aggregate_id END,
+           CASE WHEN NOT m.bare THEN m.key END, CASE WHEN NOT m.bare THEN m.topic END, CASE WHEN NOT m.bare THEN m.routing_key END,
+           CASE WHEN NOT m.bare THEN m.tenant_id END, CASE WHEN NOT m.bare THEN m.content_type END, m.schema_version,
+           CASE WHEN NOT m.bare THEN m.schema_id END, CASE WHEN NOT m.bare THEN m.dedup_key END,
+           CASE WHEN NOT m.bare THEN m.correlation_id END, CASE WHEN NOT m.bare THEN m.causation_id END,
+           m.created_at, coalesce(m.occurred_at, m.created_at), m.deliver_after,
+           CASE WHEN NOT m.bare THEN m.headers END, CASE WHEN m.bare THEN '' ELSE m.payload END,
+           CASE WHEN m.want = 'held' THEN coalesce(m.name, '') END, m.bare
+    FROM (SELECT m.*, k.order_key, d.status AS want, d.blocking AS blocks, d.attempts AS tries, d.delay, d.cause, d.name, d.bare,
                  row_number() OVER (PARTITION BY m.shard, k.order_key ORDER BY m.seq) AS nth
-          FROM unnest(shards, seqs, statuses, block, tried, delays, causes)
-                 AS d(shard, seq, status, blocking, attempts, delay, cause)
-          JOIN @schema@.messages m ON m.shard = d.shard AND m.seq = d.seq
-          CROSS JOIN LATERAL (SELECT coalesce(m.key, m.aggregate_type || '/' || m.aggregate_id)) k(order_key)
-          WHERE (d.status = 'waiting') = (step = 2)) m
+          FROM unnest(shards, seqs, statuses, block, tried, delays, causes, names, bares)
+                 AS d(shard, seq, status, blocking, attempts, delay, cause, name, bare)
+          CROSS JOIN LATERAL (SELECT * FROM @schema@.messages m WHERE m.shard = d.shard AND m.seq = d.seq LIMIT 1) m
+          CROSS JOIN LATERAL (SELECT CASE WHEN NOT d.bare THEN coalesce(m.key, m.aggregate_type || '/' || m.aggregate_id) END) k(order_key)
+          WHERE (d.status = 'waiting') = (step = 2)
+            AND NOT EXISTS (SELECT FROM @schema@.excluded x WHERE x.feed = feed_name AND x.seq = d.seq)) m
     CROSS JOIN LATERAL (
       SELECT m.want = 'waiting' AND m.nth = 1
              AND NOT EXISTS (SELECT FROM @schema@.deferred b
                              WHERE b.feed = feed_name AND b.shard = m.shard AND b.order_key = m.order_key AND b.blocking
+                               AND hashtextextended(b.order_key, 0) = hashtextextended(m.order_key, 0)
                                AND b.seq < m.seq)) h(head)
     ON CONFLICT DO NOTHING;
   END LOOP;
@@ -136,7 +178,9 @@ DECLARE
   head record;
 BEGIN
   SELECT d.seq, d.status INTO head FROM @schema@.deferred d
-    WHERE d.feed = feed_name AND d.shard = of_shard AND d.order_key = of_key AND d.blocking ORDER BY d.seq LIMIT 1;
+    WHERE d.feed = feed_name AND d.shard = of_shard AND d.order_key = of_key AND d.blocking
+      AND hashtextextended(d.order_key, 0) = hashtextextended(of_key, 0)
+    ORDER BY d.seq LIMIT 1;
   IF head.seq IS NULL THEN
     RETURN false;
   END IF;
@@ -148,9 +192,51 @@ BEGIN
 END
 $$;
 
--- What is due of some shards. A message that blocks its key comes with up to a hundred that wait behind it. The first row
--- has no message: its attempts are the milliseconds until another one is due, at most a day, null if none is.
-CREATE FUNCTION @schema@.due(feed_name text, shards smallint[], max_rows integer) RETURNS SETOF @schema@.deferred
+-- The names that messages of some shards are held for, without those that accept nothing, but with those of which one message
+-- is wanted all the same; of too many, those with the first messages. It finds each name by one descent of the index, however
+-- many messages there are of it.
+CREATE FUNCTION @schema@.released(
+  feed_name text, shards smallint[], held_shards smallint[], held_names text[], probes boolean[], afters bigint[],
+  max_rows integer)
+  RETURNS TABLE (shard smallint, name_digest bytea, probe boolean, after bigint)
+  LANGUAGE plpgsql STABLE
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET enable_sort = off  -- the index has the order
+  SET jit = off
+AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+    WITH RECURSIVE names AS (
+      SELECT s.shard, n.name_digest, n.seq FROM unnest(shards) s(shard) CROSS JOIN LATERAL (
+        SELECT d.name_digest, d.seq FROM @schema@.deferred d
+        WHERE d.feed = feed_name AND d.shard = s.shard AND d.name_digest IS NOT NULL ORDER BY d.name_digest, d.seq LIMIT 1) n
+      UNION ALL
+      SELECT l.shard, n.name_digest, n.seq FROM names l CROSS JOIN LATERAL (
+        SELECT d.name_digest, d.seq FROM @schema@.deferred d
+        WHERE d.feed = feed_name AND d.shard = l.shard AND d.name_digest > l.name_digest
+        ORDER BY d.name_digest, d.seq LIMIT 1) n)
+    SELECT n.shard, n.name_digest, h.probe IS NOT NULL, coalesce(h.after, -1)
+    FROM names n LEFT JOIN (
+      SELECT h.shard, @schema@.name_digest(h.name) AS name_digest, bool_or(h.probe) AS probe, max(h.after) AS after
+      FROM unnest(held_shards, held_names, probes, afters) AS h(shard, name, probe, after) GROUP BY 1, 2) h
+      USING (shard, name_digest)
+    WHERE h.probe IS NOT FALSE
+    ORDER BY h.probe IS NULL, n.seq
+    LIMIT max_rows;
+END
+$$;
+
+-- What is due of some shards, and what was held for a name that is not among held_names any more; of those with a probe, the
+-- first message alone. Another one that blocks its key comes with up to a hundred that wait behind it. Payloads have up to
+-- max_bytes in all, or the first is larger than that; 0 means no limit. The first row has no message: its attempts are the
+-- milliseconds until another one is due, at most a day, null if none is.
+--
+-- What goes is found without payloads, whose size is known without reading them.
+CREATE FUNCTION @schema@.due(
+  feed_name text, shards smallint[], max_rows integer, max_bytes bigint, held_shards smallint[], held_names text[],
+  probes boolean[], afters bigint[]) RETURNS SETOF @schema@.deferred
   LANGUAGE plpgsql STABLE
   SET enable_seqscan = off
   SET enable_bitmapscan = off
@@ -169,31 +255,69 @@ BEGIN
     ORDER BY d.available_at LIMIT 1) n;
   RETURN NEXT first;
   RETURN QUERY
+    -- Those whose time has come and those that were held take turns, so that neither keeps the other from being sent.
     WITH heads AS MATERIALIZED (
-      SELECT h.d, row_number() OVER (ORDER BY (h.d).priority DESC, (h.d).available_at, (h.d).seq) AS nth
-      FROM unnest(shards) s CROSS JOIN LATERAL (
-        SELECT d FROM @schema@.deferred d
-        WHERE d.feed = feed_name AND d.shard = s AND d.available_at <= moment AND d.available_at < 'infinity'
-        ORDER BY d.priority DESC, d.available_at, d.seq LIMIT greatest(max_rows * 2 / greatest(cardinality(shards), 1), 16)) h)
-    SELECT (r.d).* FROM (
-      SELECT h.nth, h.d FROM heads h WHERE h.nth <= max_rows
-      UNION ALL
-      SELECT h.nth, w.d FROM heads h CROSS JOIN LATERAL (
-        SELECT w AS d FROM @schema@.deferred w
-        WHERE (h.d).blocking AND w.feed = feed_name AND w.shard = (h.d).shard AND w.order_key = (h.d).order_key
-          AND w.blocking AND w.seq > (h.d).seq
-        ORDER BY w.seq LIMIT 100) w
-      WHERE h.nth <= max_rows) r
-    ORDER BY r.nth, (r.d).seq;
+      SELECT h.seq, h.probe, row_number() OVER (ORDER BY h.nth, h.held) AS nth FROM (
+        SELECT h.seq, false AS probe, false AS held, row_number() OVER (ORDER BY h.priority DESC, h.available_at, h.seq) AS nth
+        FROM unnest(shards) s CROSS JOIN LATERAL (
+          SELECT d.seq, d.priority, d.available_at FROM @schema@.deferred d
+          WHERE d.feed = feed_name AND d.shard = s AND d.available_at <= moment AND d.available_at < 'infinity'
+          ORDER BY d.priority DESC, d.available_at, d.seq LIMIT greatest(max_rows * 2 / greatest(cardinality(shards), 1), 16)) h
+        UNION ALL
+        SELECT h.seq, n.probe, true, row_number() OVER (ORDER BY NOT n.probe, h.seq)
+        FROM (SELECT n.*, count(*) OVER () AS many
+              FROM @schema@.released(feed_name, shards, held_shards, held_names, probes, afters, max_rows) n) n
+        CROSS JOIN LATERAL (
+          SELECT p.seq FROM generate_series(0, n.probe::integer) AS pass(n)  -- a probe begins anew behind the last
+          CROSS JOIN LATERAL (
+            SELECT d.seq FROM @schema@.deferred d
+            WHERE d.feed = feed_name AND d.shard = n.shard AND d.name_digest = n.name_digest
+              AND d.seq > CASE WHEN pass.n = 0 THEN n.after ELSE -1 END
+              AND NOT (d.blocking AND EXISTS (
+                SELECT FROM @schema@.deferred b
+                WHERE b.feed = feed_name AND b.shard = d.shard AND b.order_key = d.order_key
+                  AND hashtextextended(b.order_key, 0) = hashtextextended(d.order_key, 0) AND b.blocking AND b.seq < d.seq))
+            ORDER BY d.seq LIMIT CASE WHEN n.probe THEN 1 ELSE greatest(max_rows * 2 / n.many, 16) END) p
+          ORDER BY pass.n, p.seq LIMIT CASE WHEN n.probe THEN 1 END) h) h
+      ORDER BY h.nth, h.held LIMIT max_rows),
+    runs AS MATERIALIZED (
+      SELECT r.seq, r.nth, r.bytes, sum(r.bytes) OVER (ORDER BY r.nth, r.seq ROWS UNBOUNDED PRECEDING) AS total
+      FROM heads h CROSS JOIN LATERAL (
+        SELECT h.nth, d.seq, octet_length(d.payload) AS bytes
+        FROM @schema@.deferred d WHERE d.feed = feed_name AND d.seq = h.seq
+        UNION ALL
+        SELECT h.nth, w.seq, w.bytes
+        FROM @schema@.deferred d CROSS JOIN LATERAL (
+          SELECT w.seq, octet_length(w.payload) AS bytes FROM @schema@.deferred w
+          WHERE w.feed = feed_name AND w.shard = d.shard AND w.order_key = d.order_key AND w.blocking AND w.seq > d.seq
+            AND hashtextextended(w.order_key, 0) = hashtextextended(d.order_key, 0)
+          ORDER BY w.seq LIMIT 100) w
+        WHERE NOT h.probe AND d.feed = feed_name AND d.seq = h.seq AND d.blocking) r)
+    SELECT d.* FROM runs r
+    CROSS JOIN LATERAL (SELECT * FROM @schema@.deferred d WHERE d.feed = feed_name AND d.seq = r.seq LIMIT 1) d  -- one by one, whatever the planner believes
+    WHERE max_bytes = 0 OR r.total <= max_bytes OR r.total = r.bytes
+    ORDER BY r.nth, r.seq;
+END
+$$;
+
+-- Where the rows of some messages are. Each is looked up by itself: a planner without statistics would compare every row of
+-- the table with every message.
+CREATE FUNCTION @schema@.deferred_rows(feed_name text, seqs bigint[]) RETURNS tid[]
+  LANGUAGE plpgsql STABLE
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+AS $$
+BEGIN
+  RETURN ARRAY(SELECT d.ctid FROM unnest(seqs) AS c(seq)
+    CROSS JOIN LATERAL (SELECT d.ctid FROM @schema@.deferred d WHERE d.feed = feed_name AND d.seq = c.seq LIMIT 1) d);
 END
 $$;
 
 -- Records what has become of messages that were due, and returns the keys that nothing blocks any more. What an operator
--- has meanwhile decided about stays as it is. What "|| ''" is appended to is kept from the planner, here and in act: it would
--- begin with all rows of a status. The caller holds the lock.
+-- has meanwhile decided about stays as it is. The caller holds the lock.
 CREATE FUNCTION @schema@.end_attempts(
   feed_name text, seqs bigint[], delivered boolean[], statuses text[], tried integer[], delays double precision[],
-  causes text[]) RETURNS SETOF text
+  causes text[], names text[] DEFAULT NULL, overtaken boolean[] DEFAULT NULL) RETURNS SETOF text
   LANGUAGE plpgsql
   SET enable_seqscan = off
   SET enable_bitmapscan = off
@@ -203,22 +327,33 @@ CREATE FUNCTION @schema@.end_attempts(
 AS $$
 #variable_conflict use_column
 DECLARE
-  of_shards smallint[];
-  of_keys   text[];
+  -- What "|| ''" is appended to is kept from the planner, which would begin with all rows of a status.
+  sent        tid[] := @schema@.deferred_rows(feed_name, ARRAY(SELECT c.seq FROM unnest(seqs, delivered) AS c(seq, delivered) WHERE c.delivered));
+  unsent      tid[] := @schema@.deferred_rows(feed_name, ARRAY(SELECT c.seq FROM unnest(seqs, delivered) AS c(seq, delivered) WHERE NOT c.delivered));
+  of_shards   smallint[];
+  of_keys     text[];
+  late_shards smallint[];
+  late_keys   text[];
 BEGIN
   WITH failed AS (
     UPDATE @schema@.deferred d
-    SET status = c.status, attempts = c.attempts, last_error = nullif(c.cause, ''), tried_at = clock_timestamp(),
-        available_at = CASE WHEN c.status = 'retry' THEN clock_timestamp() + make_interval(secs => c.delay) ELSE 'infinity' END
-    FROM unnest(seqs, delivered, statuses, tried, delays, causes) AS c(seq, delivered, status, attempts, delay, cause)
-    WHERE d.feed = feed_name AND d.seq = c.seq AND NOT c.delivered AND d.status || '' IN ('scheduled', 'retry', 'waiting')
-    RETURNING d.job, d.seq, d.id, d.status, d.last_error)
-  INSERT INTO @schema@.job_results (job, seq, id, error)
+    SET tried_at = clock_timestamp(),
+        (status, attempts, last_error, name, blocking, available_at) = (
+          SELECT statuses[i], tried[i], nullif(causes[i], ''), CASE WHEN statuses[i] = 'held' THEN coalesce(names[i], '') END,
+                 d.blocking AND NOT coalesce(overtaken[i], false),
+                 CASE WHEN statuses[i] = 'retry' THEN clock_timestamp() + make_interval(secs => delays[i]) ELSE 'infinity' END
+          FROM array_position(seqs, d.seq) i)
+    WHERE d.ctid = ANY (unsent) AND d.status || '' IN ('scheduled', 'retry', 'held', 'waiting')
+    RETURNING d.job, d.seq, d.id, d.status, d.last_error, d.shard, d.order_key, overtaken[array_position(seqs, d.seq)] AS overtaken),
+  results AS (
+    INSERT INTO @schema@.job_results (job, seq, id, error)
     SELECT f.job, f.seq, f.id, f.last_error FROM failed f WHERE f.job IS NOT NULL AND f.status = 'dead'
-    ON CONFLICT (job, seq) DO UPDATE SET error = excluded.error, at = excluded.at;
+    ON CONFLICT (job, seq) DO UPDATE SET error = excluded.error, at = excluded.at)
+  SELECT array_agg(f.shard), array_agg(f.order_key) INTO late_shards, late_keys
+    FROM failed f WHERE f.overtaken AND f.order_key IS NOT NULL;
   WITH gone AS (
-    DELETE FROM @schema@.deferred d USING unnest(seqs, delivered) AS c(seq, delivered)
-    WHERE d.feed = feed_name AND d.seq = c.seq AND c.delivered AND d.status || '' IN ('scheduled', 'retry', 'waiting')
+    DELETE FROM @schema@.deferred d
+    WHERE d.ctid = ANY (sent) AND d.status || '' IN ('scheduled', 'retry', 'held', 'waiting')
     RETURNING d.shard, d.order_key, d.blocking, d.job, d.seq, d.id),
   results AS (
     INSERT INTO @schema@.job_results (job, seq, id) SELECT g.job, g.seq, g.id FROM gone g WHERE g.job IS NOT NULL
@@ -226,13 +361,14 @@ BEGIN
   SELECT array_agg(g.shard), array_agg(g.order_key) INTO of_shards, of_keys
     FROM (SELECT DISTINCT g.shard, g.order_key FROM gone g WHERE g.blocking) g;
   RETURN QUERY
-    SELECT k.key FROM unnest(of_shards, of_keys) AS k(shard, key) WHERE NOT @schema@.promote(feed_name, k.shard, k.key);
+    SELECT DISTINCT k.key FROM unnest(of_shards || late_shards, of_keys || late_keys) AS k(shard, key)
+    WHERE NOT @schema@.promote(feed_name, k.shard, k.key);
 END
 $$;
 
 CREATE FUNCTION @schema@.conclude(
   feed_name text, member_id uuid, shards smallint[], seqs bigint[], delivered boolean[], statuses text[],
-  tried integer[], delays double precision[], causes text[]) RETURNS SETOF text
+  tried integer[], delays double precision[], causes text[], names text[], overtaken boolean[]) RETURNS SETOF text
   LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -240,7 +376,7 @@ BEGIN
   PERFORM @schema@.lock_deferred(feed_name, shards);
   PERFORM @schema@.check_holder(feed_name, member_id, shards);
   DELETE FROM @schema@.suspects s WHERE s.feed = feed_name AND s.seq = ANY (seqs);  -- their attempts have ended
-  RETURN QUERY SELECT @schema@.end_attempts(feed_name, seqs, delivered, statuses, tried, delays, causes);
+  RETURN QUERY SELECT @schema@.end_attempts(feed_name, seqs, delivered, statuses, tried, delays, causes, names, overtaken);
 END
 $$;
 
@@ -268,6 +404,43 @@ BEGIN
     ON CONFLICT (feed, seq) DO UPDATE SET started = s.started + (s.member <> excluded.member)::integer, member = excluded.member, at = excluded.at
     RETURNING s.started INTO times;
   RETURN times;
+END
+$$;
+
+-- What is wrong with the destinations of feeds, and with names of them, as relays report it.
+CREATE TABLE @schema@.problems (
+  feed        text        NOT NULL,
+  name        text        NOT NULL,  -- empty: the destination as a whole
+  name_digest bytea       GENERATED ALWAYS AS (@schema@.name_digest(name)) STORED,
+  since       timestamptz NOT NULL DEFAULT clock_timestamp(),
+  last        timestamptz NOT NULL DEFAULT clock_timestamp(),
+  over        timestamptz,           -- when the name accepted a message again
+  failures    bigint      NOT NULL,
+  cause       text        NOT NULL,
+  PRIMARY KEY (feed, name_digest)
+);
+
+-- Adds failures to what is known of names; with none, the problem is over. A thousand names of a feed are kept: those that are
+-- over go first, then those that were not seen for longest. One at a time: two could wait for each other's rows.
+CREATE FUNCTION @schema@.report(feed_name text, names text[], failed bigint[], causes text[]) RETURNS void
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  PERFORM pg_advisory_xact_lock(hashtextextended('@schema@.problems/' || feed_name, 0));
+  INSERT INTO @schema@.problems AS p (feed, name, failures, cause)
+    SELECT feed_name, r.name, sum(r.failures), max(r.cause) FROM unnest(names, failed, causes) AS r(name, failures, cause)
+    WHERE r.failures > 0 GROUP BY r.name
+  ON CONFLICT (feed, name_digest) DO UPDATE
+    SET since = CASE WHEN p.over IS NULL THEN p.since ELSE excluded.since END, last = excluded.last, over = NULL,
+        failures = CASE WHEN p.over IS NULL THEN p.failures ELSE 0 END + excluded.failures, cause = excluded.cause;
+  UPDATE @schema@.problems p SET over = clock_timestamp()
+    FROM unnest(names, failed) AS r(name, failures)
+    WHERE r.failures = 0 AND p.feed = feed_name AND p.name_digest = @schema@.name_digest(r.name) AND p.over IS NULL;
+  DELETE FROM @schema@.problems p USING (
+    SELECT o.name_digest FROM @schema@.problems o WHERE o.feed = feed_name
+    ORDER BY o.over IS NULL DESC, o.last DESC OFFSET 1000) o
+  WHERE p.feed = feed_name AND p.name_digest = o.name_digest;
 END
 $$;
 

@@ -51,12 +51,13 @@ BEGIN
   RETURN jsonb_strip_nulls(jsonb_build_object(
     'id', d.id, 'seq', d.seq, 'type', d.type, 'topic', d.topic, 'key', d.order_key, 'routing_key', d.routing_key,
     'content_type', d.content_type, 'headers', d.headers, 'status', d.status, 'attempts', d.attempts,
-    'last_error', d.last_error)) || payload;
+    'name', d.name, 'last_error', d.last_error)) || payload;
 END
 $$;
 
 -- Does something to messages that are set aside, each named by its feed and number, and returns to how many. What is no
--- longer in a state that allows it is left alone. The caller records it.
+-- longer in a state that allows it is left alone. What "|| ''" is appended to is kept from the planner, which would begin with all
+-- rows of a status. The caller records it.
 CREATE FUNCTION @schema@.act(act text, feeds text[], seqs bigint[], for_job bigint DEFAULT NULL) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -68,8 +69,9 @@ CREATE FUNCTION @schema@.act(act text, feeds text[], seqs bigint[], for_job bigi
 AS $$
 #variable_conflict use_column
 DECLARE
-  allowed   text[] := CASE act WHEN 'retry' THEN ARRAY['dead', 'parked', 'retry'] WHEN 'skip' THEN ARRAY['dead', 'retry']
-                               WHEN 'park' THEN ARRAY['dead', 'retry'] WHEN 'discard' THEN ARRAY['dead', 'parked'] END;
+  allowed   text[] := CASE act WHEN 'retry' THEN ARRAY['dead', 'parked', 'retry', 'held']
+                               WHEN 'skip' THEN ARRAY['dead', 'retry', 'held'] WHEN 'park' THEN ARRAY['dead', 'retry', 'held']
+                               WHEN 'discard' THEN ARRAY['dead', 'parked'] END;
   f         record;
   of_shards smallint[];
   of_keys   text[];
@@ -89,13 +91,13 @@ BEGIN
       FROM (SELECT DISTINCT d.shard, d.order_key FROM @schema@.deferred d
             WHERE act <> 'retry' AND d.feed = f.feed AND d.seq = ANY (f.seqs) AND d.status || '' = ANY (allowed) AND d.blocking) k;
     IF act = 'retry' THEN
-      UPDATE @schema@.deferred d SET status = 'retry', attempts = 0, available_at = clock_timestamp(), job = coalesce(for_job, d.job)
-        WHERE d.feed = f.feed AND d.seq = ANY (f.seqs) AND d.status || '' = ANY (allowed);
+      UPDATE @schema@.deferred d SET status = 'retry', name = NULL, attempts = 0, available_at = clock_timestamp(), job = coalesce(for_job, d.job)
+        WHERE d.feed = f.feed AND d.seq = ANY (f.seqs) AND d.status || '' = ANY (allowed) AND NOT d.bare;
     ELSIF act = 'discard' THEN
       DELETE FROM @schema@.deferred d WHERE d.feed = f.feed AND d.seq = ANY (f.seqs) AND d.status || '' = ANY (allowed);
     ELSE
       UPDATE @schema@.deferred d
-        SET status = CASE act WHEN 'skip' THEN 'dead' ELSE 'parked' END, available_at = 'infinity', blocking = false
+        SET status = CASE act WHEN 'skip' THEN 'dead' ELSE 'parked' END, available_at = 'infinity', blocking = false, name = NULL
         WHERE d.feed = f.feed AND d.seq = ANY (f.seqs) AND d.status || '' = ANY (allowed);
     END IF;
     GET DIAGNOSTICS done = ROW_COUNT;
@@ -103,6 +105,38 @@ BEGIN
     touched := touched + done;
   END LOOP;
   RETURN touched;
+END
+$$;
+
+-- Has a feed pass over a message of the log. Returns null if it will from now on, or else why not: the log does not hold the message,
+-- the feed has passed it, it was to pass over it already, or too many wait to be passed.
+CREATE FUNCTION @schema@.pass_over(feed_name text, of_shard smallint, of_seq bigint) RETURNS text
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+AS $$
+DECLARE
+  m     @schema@.messages;
+  ahead boolean;
+BEGIN
+  SELECT * INTO m FROM @schema@.messages l WHERE l.shard = of_shard AND l.seq = of_seq AND l.type <> 'postrider.canary';
+  IF m.seq IS NULL THEN
+    RETURN 'gone';
+  END IF;
+  SELECT NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last) INTO ahead FROM @schema@.cursors c
+    WHERE c.feed = feed_name AND c.base = of_shard AND @schema@.covers(c.tenant, c.others, m.tenant_id);
+  IF ahead IS NOT TRUE THEN
+    RETURN 'passed';
+  END IF;
+  IF (SELECT count(*) FROM @schema@.excluded x WHERE x.feed = feed_name) >= 1000 THEN
+    PERFORM @schema@.forget_excluded();
+    IF (SELECT count(*) FROM @schema@.excluded x WHERE x.feed = feed_name AND x.seq <> of_seq) >= 1000 THEN
+      RETURN 'many';
+    END IF;
+  END IF;
+  INSERT INTO @schema@.excluded (feed, seq, shard, id) VALUES (feed_name, m.seq, m.shard, m.id) ON CONFLICT DO NOTHING;
+  RETURN CASE WHEN NOT FOUND THEN 'known' END;
 END
 $$;
 
@@ -130,9 +164,60 @@ BEGIN
   END IF;
   done := @schema@.act(what, feeds, seqs);
   IF done > 0 THEN
+    IF was.seq IS NOT NULL AND what IN ('park', 'discard') THEN
+      PERFORM @schema@.pass_over(was.feed, was.shard, was.seq);  -- a relay that takes over may read it once more
+    END IF;
     PERFORM @schema@.record(who, why, what, CASE WHEN feeds[1] = ALL (feeds) THEN feeds[1] END, done, target, before, after);
   END IF;
   RETURN done;
+END
+$$;
+
+-- Parks or discards a message of the log before a feed has passed it. Returns null, or why that was not done.
+CREATE FUNCTION @schema@.exclude(who text, why text, what text, feed_name text, of_shard smallint, of_seq bigint) RETURNS text
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  m      @schema@.messages;
+  was    @schema@.deferred;
+  refuse text;
+BEGIN
+  PERFORM @schema@.check_isolation();
+  PERFORM @schema@.check_identity();
+  IF what NOT IN ('park', 'discard') THEN
+    RAISE EXCEPTION 'a message of the log cannot be excluded by the act "%"', what USING ERRCODE = 'invalid_parameter_value';
+  END IF;
+  IF NOT EXISTS (SELECT FROM @schema@.feeds f WHERE f.name = feed_name) THEN
+    RETURN 'feed';
+  END IF;
+  PERFORM @schema@.lock_deferred(feed_name, ARRAY[of_shard]);
+  IF EXISTS (SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.seq = of_seq) THEN
+    RETURN 'aside';
+  END IF;
+  refuse := @schema@.pass_over(feed_name, of_shard, of_seq);
+  IF refuse IS NOT NULL THEN
+    RETURN nullif(refuse, 'known');  -- who has got no answer asks again
+  END IF;
+  SELECT * INTO m FROM @schema@.messages l WHERE l.shard = of_shard AND l.seq = of_seq;
+  was.id := m.id;
+  was.seq := m.seq;
+  was.type := m.type;
+  was.topic := m.topic;
+  was.order_key := coalesce(m.key, m.aggregate_type || '/' || m.aggregate_id);
+  was.routing_key := m.routing_key;
+  was.content_type := m.content_type;
+  was.headers := m.headers;
+  was.status := 'pending';
+  was.attempts := 0;
+  was.payload := m.payload;
+  IF what = 'park' THEN
+    PERFORM @schema@.resend(feed_name, ARRAY[of_seq], NULL);
+    PERFORM @schema@.act('park', ARRAY[feed_name], ARRAY[of_seq]);
+  END IF;
+  PERFORM @schema@.record(who, why, what, feed_name, 1, jsonb_build_object('id', m.id), @schema@.describe(was),
+                          CASE what WHEN 'park' THEN '{"status": "parked"}'::jsonb END);
+  RETURN NULL;
 END
 $$;
 
@@ -152,6 +237,9 @@ BEGIN
   IF was.seq IS NULL THEN
     RETURN false;
   END IF;
+  IF was.bare THEN
+    RAISE EXCEPTION 'the content of the message is not here' USING ERRCODE = 'PR007';
+  END IF;
   PERFORM @schema@.lock_deferred(of_feed, ARRAY[was.shard]);
   UPDATE @schema@.deferred d
     SET type = new_type, topic = nullif(new_topic, ''), routing_key = nullif(new_routing_key, ''),
@@ -168,28 +256,96 @@ BEGIN
 END
 $$;
 
--- Creates a feed that begins with what is enqueued from now on. A floor that is safe for an older snapshot is safe for a
--- newer one, so that of a feed that is there already saves reading all of the log.
+-- Creates a feed, unless there is one of that name. It begins with what is enqueued from now on, with the first message of a time,
+-- or else with the oldest that the log holds. A floor that is safe for an older snapshot is safe for a newer one, so that of a feed
+-- that is there already saves reading all of the log. One that begins at a time stands in the middle of a window, as after rewind.
+CREATE FUNCTION @schema@.create_feed(
+  who text, why text, feed_name text, from_now boolean, from_time timestamptz, to_destination text) RETURNS boolean
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  most  CONSTANT bigint := 100000;
+  place bigint;
+  n     bigint;
+BEGIN
+  INSERT INTO @schema@.feeds (name, destination) VALUES (feed_name, nullif(to_destination, '')) ON CONFLICT DO NOTHING;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  IF from_time IS NOT NULL THEN
+    SELECT p.low INTO place FROM @schema@.place_at(from_time) p;
+  END IF;
+  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, s1, s2, lo2, last)
+    SELECT feed_name, f.shard, 0, true, clock_timestamp(), CASE WHEN from_now THEN f.floor ELSE 0 END,
+           CASE WHEN from_now THEN pg_current_snapshot() ELSE '1:1:' END,
+           CASE WHEN place > 1 THEN pg_current_snapshot() END, CASE WHEN place > 1 THEN f.floor ELSE 0 END,
+           CASE WHEN place > 1 THEN place - 1 ELSE 0 END
+    FROM (SELECT s AS shard, coalesce(max(c.lo) FILTER (WHERE pg_snapshot_xmax(c.s1) > '1'), 0) AS floor
+          FROM generate_series(0, @schema@.shard_count() - 1) s LEFT JOIN @schema@.cursors c ON c.shard = s
+          GROUP BY s) f;
+  SELECT p.pending INTO n FROM @schema@.pending(feed_name, most) p;
+  PERFORM @schema@.record(who, why, 'feed add', feed_name, n, jsonb_strip_nulls(jsonb_build_object(
+    'from', CASE WHEN from_now THEN 'now' ELSE coalesce(from_time::text, 'oldest') END,
+    'destination', nullif(to_destination, ''), 'more', CASE WHEN n = most THEN true END)));
+  RETURN true;
+END
+$$;
+
 CREATE FUNCTION @schema@.add_feed(who text, why text, feed_name text, oldest boolean) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   PERFORM @schema@.check_identity();
-  INSERT INTO @schema@.feeds (name) VALUES (feed_name) ON CONFLICT DO NOTHING;
-  IF NOT FOUND THEN
-    RETURN false;
+  RETURN @schema@.create_feed(who, why, feed_name, NOT oldest, NULL, NULL);
+END
+$$;
+
+-- What a relay asks for before it serves a feed. Null means that it may; otherwise the answer says why not: there is no such feed
+-- but others, or its relays send to another destination. The first feed of a log is created without being asked for, together with
+-- those beside it: otherwise one of several that begin at once would be refused.
+CREATE FUNCTION @schema@.open_feed(
+  feed_name text, who text DEFAULT '', may_create boolean DEFAULT false, from_now boolean DEFAULT false,
+  from_time timestamptz DEFAULT NULL, to_destination text DEFAULT NULL, force boolean DEFAULT false,
+  beside text[] DEFAULT NULL) RETURNS jsonb
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  others text[];
+  was    text;
+BEGIN
+  IF NOT EXISTS (SELECT FROM @schema@.feeds f WHERE f.name = feed_name) THEN
+    -- Of two that would be the first, one has to wait.
+    PERFORM pg_advisory_xact_lock(hashtextextended('@schema@.feeds', 0));
+    SELECT array_agg(f.name ORDER BY f.name) INTO others FROM @schema@.feeds f;
+    IF feed_name = ANY (others) IS NOT TRUE THEN
+      IF others IS NOT NULL AND NOT may_create THEN
+        RETURN jsonb_build_object('feeds', others);
+      END IF;
+      IF others IS NULL THEN
+        PERFORM @schema@.create_feed(who, '', b.name, from_now, from_time, NULL) FROM unnest(beside) AS b(name) WHERE b.name <> feed_name;
+      END IF;
+      IF @schema@.create_feed(who, '', feed_name, from_now, from_time, to_destination) THEN
+        RETURN NULL;
+      END IF;
+    END IF;
   END IF;
-  IF NOT oldest THEN
-    INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, s1)
-      SELECT feed_name, s, 0, true, clock_timestamp(), coalesce(max(c.lo) FILTER (WHERE pg_snapshot_xmax(c.s1) > '1'), 0),
-             pg_current_snapshot()
-      FROM generate_series(0, @schema@.shard_count() - 1) s LEFT JOIN @schema@.cursors c ON c.shard = s
-      GROUP BY s;
+  IF to_destination <> '' THEN
+    SELECT f.destination INTO was FROM @schema@.feeds f WHERE f.name = feed_name FOR UPDATE;
+    IF was <> to_destination AND NOT force THEN
+      RETURN jsonb_build_object('destination', was);
+    END IF;
+    IF was IS DISTINCT FROM to_destination THEN
+      UPDATE @schema@.feeds f SET destination = to_destination WHERE f.name = feed_name;
+      IF was IS NOT NULL THEN
+        PERFORM @schema@.record(who, '', 'feed destination', feed_name, 0, NULL,
+                                jsonb_build_object('destination', was), jsonb_build_object('destination', to_destination));
+      END IF;
+    END IF;
   END IF;
-  PERFORM @schema@.open_feed(feed_name);
-  PERFORM @schema@.record(who, why, 'feed add', feed_name, 0, jsonb_build_object('from', CASE WHEN oldest THEN 'oldest' ELSE 'now' END));
-  RETURN true;
+  RETURN NULL;
 END
 $$;
 
@@ -240,6 +396,8 @@ BEGIN
   GET DIAGNOSTICS aside = ROW_COUNT;
   DELETE FROM @schema@.checkpoints c WHERE c.feed = feed_name;
   DELETE FROM @schema@.slices s WHERE s.feed = feed_name;
+  DELETE FROM @schema@.problems p WHERE p.feed = feed_name;
+  DELETE FROM @schema@.excluded x WHERE x.feed = feed_name;
   PERFORM @schema@.record(who, why, 'feed rm', feed_name, aside, NULL);
   RETURN true;
 END
@@ -321,7 +479,8 @@ BEGIN
 END
 $$;
 
--- Sets messages of the log aside once more, to be sent again, and returns how many: what is set aside already is not.
+-- Sets messages of the log aside once more, to be sent again, and returns how many: what is set aside already is not, unless it lacks
+-- its content.
 CREATE FUNCTION @schema@.resend(feed_name text, seqs bigint[], for_job bigint) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -334,6 +493,8 @@ AS $$
 DECLARE
   done bigint;
 BEGIN
+  DELETE FROM @schema@.deferred d WHERE d.feed = feed_name AND d.seq = ANY (seqs) AND d.bare
+    AND EXISTS (SELECT FROM @schema@.messages m WHERE m.shard = d.shard AND m.seq = d.seq);
   INSERT INTO @schema@.deferred (
     feed, seq, shard, status, blocking, available_at, job, order_key, priority, id, type, aggregate_type, aggregate_id, key,
     topic, routing_key, tenant_id, content_type, schema_version, schema_id, dedup_key, correlation_id, causation_id,
@@ -417,8 +578,11 @@ $$;
 
 REVOKE ALL ON FUNCTION
   @schema@.record(text, text, text, text, bigint, jsonb, jsonb, jsonb), @schema@.act(text, text[], bigint[], bigint),
-  @schema@.act_for(text, text, text, jsonb, text[], bigint[]),
+  @schema@.act_for(text, text, text, jsonb, text[], bigint[]), @schema@.pass_over(text, smallint, bigint),
+  @schema@.exclude(text, text, text, text, smallint, bigint),
   @schema@.edit(text, text, text, uuid, text, text, text, text, jsonb, bytea), @schema@.add_feed(text, text, text, boolean),
+  @schema@.create_feed(text, text, text, boolean, timestamptz, text),
+  @schema@.open_feed(text, text, boolean, boolean, timestamptz, text, boolean, text[]),
   @schema@.remove_feed(text, text, text), @schema@.pause_feed(text, text, text, boolean),
   @schema@.rewind(text, text, text, timestamptz, uuid), @schema@.resend(text, bigint[], bigint),
   @schema@.start_replay(text, text, boolean, jsonb, integer, bigint, bigint), @schema@.set_replay(text, text, bigint, text),

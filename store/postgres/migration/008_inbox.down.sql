@@ -1,12 +1,16 @@
 DELETE FROM @schema@.deferred WHERE feed LIKE 'inbox/%';
+DROP FUNCTION @schema@.receive(text, text, text);
 DROP FUNCTION @schema@.receive(text, uuid);
+DROP FUNCTION @schema@.message_identity(text, text);
 DROP FUNCTION @schema@.sweep_inbox();
+DROP FUNCTION @schema@.sweep_strays();
 DROP FUNCTION @schema@.conclude_aside(text, bigint, bigint, boolean, text, integer, double precision, text);
 DROP FUNCTION @schema@.end_trouble(text);
 DROP FUNCTION @schema@.next_due(text);
 DROP FUNCTION @schema@.take_due(text);
 DROP FUNCTION @schema@.set_aside(integer, text, json, bytea, text, boolean, integer, double precision, text);
 DROP FUNCTION @schema@.claim(integer, text, uuid[], text[], boolean);
+DROP FUNCTION @schema@.find_old(integer, uuid, bigint);
 DROP FUNCTION @schema@.open_inbox(text);
 DROP FUNCTION @schema@.inbox_period(uuid);
 DROP FUNCTION @schema@.inbox_window();

@@ -1,10 +1,16 @@
 -- What consumers have received. A row says that the message is taken care of: its effect has committed together with the row,
 -- or it is set aside.
 
+-- A message is late if its period, which its ID tells, is one of which something was forgotten. What was made before
+-- first_period was never in the ring: a consumer that is new reads the history of a topic, and forgets that apart from what came
+-- since.
 CREATE TABLE @schema@.consumers (
-  n          integer     GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  name       text        NOT NULL UNIQUE,
-  created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  n                 integer     GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  name              text        NOT NULL UNIQUE,
+  created_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+  first_period      bigint      NOT NULL DEFAULT floor(date_part('epoch', clock_timestamp()) / @inbox_period@) - 7,
+  forgotten         bigint      NOT NULL DEFAULT -1,  -- the last period from first_period on of which something was forgotten
+  history_forgotten bigint      NOT NULL DEFAULT -1   -- the last one before first_period
 );
 
 -- A ring, as the log is one, but its slot follows from the time in a message's ID: wherever and whenever a message comes
@@ -76,13 +82,41 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.open_inbox(text) FROM PUBLIC;
 
+-- What is known of a message that is too old for the ring: r if it was received, l if that may be forgotten, f if it was not.
+CREATE FUNCTION @schema@.find_old(consumer_number integer, message_id uuid, made_in bigint) RETURNS text
+  LANGUAGE plpgsql
+AS $$
+DECLARE
+  c    record;
+  rows bigint;
+BEGIN
+  SELECT first_period INTO c FROM @schema@.consumers WHERE n = consumer_number;
+  IF made_in >= c.first_period THEN
+    -- Its row may still be in the ring, or be written by a transaction that is open: the insert waits for that. From here on the
+    -- slot cannot be emptied before we end, so what was forgotten is read after this.
+    INSERT INTO @schema@.inbox (consumer, slot, id) VALUES (consumer_number, made_in % 10, message_id) ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS rows = ROW_COUNT;
+    IF rows = 0 THEN
+      RETURN 'r';
+    END IF;
+    DELETE FROM @schema@.inbox x WHERE x.consumer = consumer_number AND x.id = message_id AND x.slot = made_in % 10;
+  END IF;
+  IF current_setting('transaction_isolation') = 'read committed' THEN
+    SELECT * INTO c FROM @schema@.consumers WHERE n = consumer_number;
+  ELSE
+    SELECT * INTO c FROM @schema@.consumers WHERE n = consumer_number FOR SHARE;  -- fails if it has changed since the snapshot
+  END IF;
+  RETURN CASE WHEN made_in <= CASE WHEN made_in >= c.first_period THEN c.forgotten ELSE c.history_forgotten END THEN 'l' ELSE 'f' END;
+END
+$$;
+
 -- Claims messages for a consumer, in the caller's transaction. Clients first try the same with one plain insert into the slot,
 -- unless the consumer is in trouble, and come here with what that has not told. Each of the IDs, which stand in one global order so that two
 -- callers cannot wait for each other, gets a letter:
 --   f  fresh: it is the caller's
 --   r  repeated: somebody has taken care of it
 --   w  it has to wait: an earlier message of its key is set aside. It is not claimed.
---   l  late: it is too old for the window, so that nobody knows. It is not claimed, unless accept_late is set.
+--   l  late: the consumer has forgotten messages of its time, so that nobody knows. It is not claimed, unless accept_late is set.
 --   a  ahead: its ID is from the future. It is not claimed, unless accept_late is set.
 -- Whoever meets a claim of a transaction that is still open waits for its end.
 CREATE FUNCTION @schema@.claim(consumer_number integer, feed_name text, ids uuid[], keys text[], accept_late boolean) RETURNS text
@@ -99,17 +133,27 @@ DECLARE
   period   bigint;
   oldest   bigint;
   rows     bigint;
+  stray    boolean;
 BEGIN
   FOR i IN 1 .. cardinality(ids) LOOP
     period := @schema@.inbox_period(ids[i]);
-    letter := CASE WHEN period < current - 7 THEN 'l' WHEN period > current + 1 THEN 'a' ELSE 'f' END;
-    IF keys[i] IS NOT NULL AND (letter = 'f' OR accept_late) AND EXISTS (
-         SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.shard = 0 AND d.order_key = keys[i] AND d.blocking) THEN
-      letter := 'w';
-    END IF;
+    stray := period IS NULL OR period NOT BETWEEN current - 7 AND current + 1;
+    letter := CASE WHEN period > current + 1 THEN 'a' ELSE 'f' END;
     IF EXISTS (SELECT FROM @schema@.inbox_strays s WHERE s.consumer = consumer_number AND s.id = ids[i]) THEN
       letter := 'r';
-    ELSIF letter = 'f' AND period IS NOT NULL THEN
+    ELSIF period < current - 7 THEN
+      letter := @schema@.find_old(consumer_number, ids[i], period);
+    END IF;
+    IF letter = 'r' THEN
+      letters := letters || letter;
+      CONTINUE;
+    END IF;
+    IF keys[i] IS NOT NULL AND (letter = 'f' OR accept_late) AND EXISTS (
+         SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.shard = 0 AND d.order_key = keys[i] AND d.blocking
+           AND hashtextextended(d.order_key, 0) = hashtextextended(keys[i], 0)) THEN
+      letter := 'w';
+    END IF;
+    IF letter = 'f' AND NOT stray THEN
       INSERT INTO @schema@.inbox (consumer, slot, id) VALUES (consumer_number, period % 10, ids[i]) ON CONFLICT DO NOTHING;
       GET DIAGNOSTICS rows = ROW_COUNT;
       IF rows = 0 THEN
@@ -170,13 +214,16 @@ BEGIN
     correlation_id text, causation_id text, headers jsonb);
   the_key := coalesce(m.key, m.aggregate_type || '/' || m.aggregate_id);
   blocked := EXISTS (SELECT FROM @schema@.deferred d
-                     WHERE d.feed = feed_name AND d.shard = 0 AND d.order_key = the_key AND d.blocking);
+                     WHERE d.feed = feed_name AND d.shard = 0 AND d.order_key = the_key AND d.blocking
+                       AND hashtextextended(d.order_key, 0) = hashtextextended(the_key, 0));
   IF want = 'waiting' AND NOT blocked THEN
     RETURN false;
   END IF;
   period := @schema@.inbox_period(m.id);
   IF EXISTS (SELECT FROM @schema@.inbox_strays s WHERE s.consumer = consumer_number AND s.id = m.id)
      OR EXISTS (SELECT FROM @schema@.deferred d WHERE d.id = m.id AND d.feed = feed_name) THEN
+    RETURN true;
+  ELSIF period < current - 7 AND @schema@.find_old(consumer_number, m.id, period) = 'r' THEN
     RETURN true;
   ELSIF period BETWEEN current - 7 AND current + 1 THEN
     INSERT INTO @schema@.inbox (consumer, slot, id) VALUES (consumer_number, period % 10, m.id) ON CONFLICT DO NOTHING;
@@ -291,7 +338,41 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.conclude_aside(text, bigint, bigint, boolean, text, integer, double precision, text) FROM PUBLIC;
 
--- Empties the slot that is out of the window, and forgets old strays, few at a time. As in reclaim, nobody queues behind us.
+-- Forgets up to 10,000 strays that were received before the window, and returns how many. What is set aside is not forgotten.
+CREATE FUNCTION @schema@.sweep_strays() RETURNS bigint
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET jit = off
+AS $$
+DECLARE
+  current bigint := floor(date_part('epoch', clock_timestamp()) / @inbox_period@);
+  removed bigint;
+BEGIN
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('@schema@.sweep_inbox', 0)) THEN
+    RETURN 0;
+  END IF;
+  WITH gone AS (
+    DELETE FROM @schema@.inbox_strays s WHERE (s.consumer, s.id) IN (
+      SELECT x.consumer, x.id FROM @schema@.inbox_strays x
+      WHERE x.at < clock_timestamp() - @schema@.inbox_window() AND NOT EXISTS (
+        SELECT FROM @schema@.consumers c JOIN @schema@.deferred d ON d.feed = 'inbox/' || c.name WHERE c.n = x.consumer AND d.id = x.id)
+      ORDER BY x.at LIMIT 10000 FOR UPDATE SKIP LOCKED)
+    RETURNING s.consumer, @schema@.inbox_period(s.id) AS period
+  ), latest AS (
+    SELECT c.n, max(g.period) FILTER (WHERE g.period >= c.first_period) AS since, max(g.period) FILTER (WHERE g.period < c.first_period) AS before
+    FROM gone g JOIN @schema@.consumers c ON c.n = g.consumer WHERE g.period < current - 7 GROUP BY c.n
+  ), noted AS (
+    UPDATE @schema@.consumers c SET forgotten = greatest(c.forgotten, l.since), history_forgotten = greatest(c.history_forgotten, l.before)
+    FROM latest l WHERE c.n = l.n
+  )
+  SELECT count(*) INTO removed FROM gone;
+  RETURN removed;
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.sweep_strays() FROM PUBLIC;
+
+-- Empties the slot that is out of the window. As in reclaim, nobody queues behind us.
 -- Whoever has looked at the clock just before a period ended may still be about to claim in the slot that has fallen out by that:
 -- it has a minute.
 CREATE FUNCTION @schema@.sweep_inbox() RETURNS boolean
@@ -307,11 +388,6 @@ DECLARE
   filled   boolean;
   troubled record;
 BEGIN
-  DELETE FROM @schema@.inbox_strays s WHERE (s.consumer, s.id) IN (
-    SELECT x.consumer, x.id FROM @schema@.inbox_strays x
-    WHERE x.at < clock_timestamp() - @schema@.inbox_window() AND NOT EXISTS (
-      SELECT FROM @schema@.consumers c JOIN @schema@.deferred d ON d.feed = 'inbox/' || c.name WHERE c.n = x.consumer AND d.id = x.id)
-    ORDER BY x.at LIMIT 10000 FOR UPDATE SKIP LOCKED);
   BEGIN
     FOR troubled IN SELECT 'inbox/' || c.name AS feed FROM @schema@.inbox_trouble t JOIN @schema@.consumers c ON c.n = t.consumer ORDER BY 1 LOOP
       PERFORM @schema@.lock_deferred(troubled.feed, ARRAY[0]::smallint[]);
@@ -337,11 +413,43 @@ BEGIN
   IF slot <> (floor(date_part('epoch', clock_timestamp()) / @inbox_period@)::bigint + 2) % 10 THEN
     RETURN false;
   END IF;
+  -- Whoever has received something of the period remembers that this is forgotten now. Those who have not, because they were
+  -- stopped for long, may take it when they are back.
+  BEGIN
+    EXECUTE format('UPDATE @schema@.consumers c SET forgotten = greatest(c.forgotten, $1)
+      WHERE EXISTS (SELECT FROM @schema@.%I i WHERE i.consumer = c.n)', 'inbox_' || slot) USING floor(moment / @inbox_period@)::bigint - 8;
+  EXCEPTION WHEN lock_not_available THEN
+    RETURN false;
+  END;
   EXECUTE format('TRUNCATE @schema@.%I', 'inbox_' || slot);
   RETURN true;
 END
 $$;
 REVOKE ALL ON FUNCTION @schema@.sweep_inbox() FROM PUBLIC;
+
+-- The ID by which consumers recognise a message that its sender, the source, calls id: the same as wire.Identity in Go. A UUID of
+-- no source, or of Postrider itself, stands for itself.
+CREATE FUNCTION @schema@.message_identity(source text, id text) RETURNS uuid
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  is_uuid boolean := id ~* '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$';
+  origin  text := coalesce(source, '');
+  sum     text;
+BEGIN
+  IF is_uuid AND origin IN ('', 'postrider') THEN
+    RETURN id::uuid;
+  END IF;
+  sum := encode(sha256(convert_to(octet_length(convert_to(origin, 'UTF8')) || ':' || origin || id, 'UTF8')), 'hex');
+  IF is_uuid AND substr(id, 15, 1) = '7' THEN
+    sum := overlay(overlay(sum PLACING replace(left(id, 13), '-', '') FROM 1 FOR 12) PLACING '7' FROM 13);
+  ELSE
+    sum := overlay(sum PLACING '8' FROM 13);
+  END IF;
+  RETURN overlay(left(sum, 32) PLACING substr('89ab', ('x' || substr(sum, 17, 1))::bit(4)::integer % 4 + 1, 1) FROM 17)::uuid;
+END
+$$;
 
 -- From any language, as the first statement of a transaction: SELECT postrider.receive('billing', 'ID'). If it returns false,
 -- the message was handled before.
@@ -356,5 +464,18 @@ BEGIN
     RAISE EXCEPTION 'message % is outside of the inbox''s window of %', message_id, @schema@.inbox_window() USING ERRCODE = 'PR007';
   END IF;
   RETURN letter = 'f';
+END
+$$;
+
+-- The same for IDs of any form: SELECT postrider.receive('billing', 'order-7', '/shop'). The source is that of the CloudEvent or,
+-- where senders have none, the topic or queue.
+CREATE FUNCTION @schema@.receive(consumer_name text, message_id text, source text DEFAULT NULL) RETURNS boolean
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  IF message_id IS NULL OR message_id = '' THEN
+    RAISE EXCEPTION 'the message has no ID: pass where it stands, such as ''@0/42'', and its topic' USING ERRCODE = 'null_value_not_allowed';
+  END IF;
+  RETURN @schema@.receive(consumer_name, @schema@.message_identity(source, message_id));
 END
 $$;

@@ -30,6 +30,8 @@ CREATE TABLE @schema@.saga_steps (
                                                'stuck', 'undone')),
   attempts  integer  NOT NULL DEFAULT 0,
   error     text     NOT NULL DEFAULT '',
+  failing   timestamptz,
+  begun     timestamptz,
   completed integer  NOT NULL DEFAULT 0,
   skip      boolean  NOT NULL DEFAULT false,
   due       timestamptz,
@@ -69,7 +71,7 @@ AS $$
     'steps', (
       SELECT coalesce(json_agg(json_build_object(
         'name', s.step, 'place', s.place, 'stage', s.stage, 'state', s.state, 'attempts', s.attempts, 'error', s.error,
-        'order', s.completed, 'skip', s.skip, 'due', s.due, 'until', s.until, 'reached', s.reached, 'ended', s.ended,
+        'failing', s.failing, 'begun', s.begun, 'order', s.completed, 'skip', s.skip, 'due', s.due, 'until', s.until, 'reached', s.reached, 'ended', s.ended,
         'undone', s.undone) ORDER BY s.place), '[]')
       FROM @schema@.saga_steps s WHERE s.saga = g.name AND s.id = g.id),
     'signals', (
@@ -193,11 +195,11 @@ BEGIN
     RETURN false;
   END IF;
   IF json_array_length(doc -> 'steps') > 0 THEN
-    UPDATE @schema@.saga_steps s SET state = n.state, attempts = n.attempts, error = n.error, completed = n."order", skip = n.skip,
-        due = n.due, until = n.until, reached = n.reached, ended = n.ended, undone = n.undone
+    UPDATE @schema@.saga_steps s SET state = n.state, attempts = n.attempts, error = n.error, failing = n.failing, begun = n.begun,
+        completed = n."order", skip = n.skip, due = n.due, until = n.until, reached = n.reached, ended = n.ended, undone = n.undone
       FROM json_to_recordset(doc -> 'steps') AS
-        n(name text, state text, attempts integer, error text, "order" integer, skip boolean, due timestamptz, until timestamptz,
-          reached timestamptz, ended timestamptz, undone timestamptz)
+        n(name text, state text, attempts integer, error text, failing timestamptz, begun timestamptz, "order" integer, skip boolean,
+          due timestamptz, until timestamptz, reached timestamptz, ended timestamptz, undone timestamptz)
       WHERE s.saga = doc ->> 'name' AND s.id = doc ->> 'id' AND s.step = n.name;
   END IF;
   IF json_array_length(doc -> 'wake') > 0 THEN
@@ -238,10 +240,11 @@ BEGIN
     WITH free AS MATERIALIZED (
       SELECT s.step FROM @schema@.saga_steps s
       WHERE s.saga = of_name AND s.id = of_id AND (of_step = '' OR s.step = of_step)
-        AND (s.state = 'stuck' OR s.attempts > 0 AND s.state IN ('ready', 'undoing') OR what = 'skip' AND s.state = 'waiting')
+        AND (s.state = 'stuck' OR s.failing IS NOT NULL AND s.state IN ('ready', 'undoing') OR what = 'skip' AND s.state = 'waiting')
       FOR UPDATE SKIP LOCKED)
     UPDATE @schema@.saga_steps s SET due = clock_timestamp(), skip = s.skip OR what = 'skip',
         attempts = CASE what WHEN 'retry' THEN 0 ELSE s.attempts END,
+        failing = CASE what WHEN 'retry' THEN NULL ELSE s.failing END,
         state = CASE WHEN what = 'retry' AND s.state = 'stuck' THEN 'undoing' ELSE s.state END
       FROM free WHERE s.saga = of_name AND s.id = of_id AND s.step = free.step;
     GET DIAGNOSTICS n = ROW_COUNT;

@@ -119,7 +119,7 @@ $$;
 
 -- How many messages each feed and each consumer have set aside, by status, and how many keys these block: each up to a limit.
 CREATE FUNCTION @schema@.gauge_aside(
-  most integer, OUT feed text, OUT scheduled bigint, OUT retry bigint, OUT waiting bigint, OUT dead bigint, OUT parked bigint,
+  most integer, OUT feed text, OUT scheduled bigint, OUT retry bigint, OUT held bigint, OUT waiting bigint, OUT dead bigint, OUT parked bigint,
   OUT blocking bigint, OUT blocked bigint)
   RETURNS SETOF record
   LANGUAGE plpgsql STABLE
@@ -137,6 +137,7 @@ BEGIN
     SELECT f.feed,
       (SELECT count(*) FROM (SELECT FROM @schema@.deferred d WHERE d.feed = f.feed AND d.status = 'scheduled' LIMIT most) d),
       (SELECT count(*) FROM (SELECT FROM @schema@.deferred d WHERE d.feed = f.feed AND d.status = 'retry' LIMIT most) d),
+      (SELECT count(*) FROM (SELECT FROM @schema@.deferred d WHERE d.feed = f.feed AND d.status = 'held' LIMIT most) d),
       (SELECT count(*) FROM (SELECT FROM @schema@.deferred d WHERE d.feed = f.feed AND d.status = 'waiting' LIMIT most) d),
       (SELECT count(*) FROM (SELECT FROM @schema@.deferred d WHERE d.feed = f.feed AND d.status = 'dead' LIMIT most) d),
       (SELECT count(*) FROM (SELECT FROM @schema@.deferred d WHERE d.feed = f.feed AND d.status = 'parked' LIMIT most) d),
@@ -144,10 +145,11 @@ BEGIN
     FROM (SELECT f.name FROM @schema@.feeds f UNION ALL SELECT 'inbox/' || c.name FROM @schema@.consumers c) f(feed)
     CROSS JOIN LATERAL (
       SELECT count(*) AS n, count(*) FILTER (WHERE d.first) AS keys FROM (
-        SELECT d.shard, d.order_key, (d.shard, d.order_key) IS DISTINCT FROM
-                 (lag(d.shard) OVER (ORDER BY d.shard, d.order_key), lag(d.order_key) OVER (ORDER BY d.shard, d.order_key)) AS first
-        FROM (SELECT d.shard, d.order_key FROM @schema@.deferred d WHERE d.feed = f.feed AND d.blocking AND d.order_key IS NOT NULL
-              ORDER BY d.shard, d.order_key LIMIT most) d) d) b;
+        SELECT (d.shard, d.hash) IS DISTINCT FROM
+                 (lag(d.shard) OVER (ORDER BY d.shard, d.hash), lag(d.hash) OVER (ORDER BY d.shard, d.hash)) AS first
+        FROM (SELECT d.shard, hashtextextended(d.order_key, 0) AS hash
+              FROM @schema@.deferred d WHERE d.feed = f.feed AND d.blocking AND d.order_key IS NOT NULL
+              ORDER BY d.shard, hashtextextended(d.order_key, 0) LIMIT most) d) d) b;
 END
 $$;
 

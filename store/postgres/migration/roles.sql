@@ -40,20 +40,22 @@ $$;
 GRANT EXECUTE ON FUNCTION @schema@.open_inbox(text), @schema@.claim(integer, text, uuid[], text[], boolean),
   @schema@.set_aside(integer, text, json, bytea, text, boolean, integer, double precision, text),
   @schema@.take_due(text), @schema@.next_due(text),
-  @schema@.conclude_aside(text, bigint, bigint, boolean, text, integer, double precision, text), @schema@.sweep_inbox()
+  @schema@.conclude_aside(text, bigint, bigint, boolean, text, integer, double precision, text), @schema@.sweep_inbox(),
+  @schema@.sweep_strays()
   TO "@name@_consumer";
 
 GRANT SELECT ON ALL TABLES IN SCHEMA @schema@ TO "@name@_relay";
-GRANT INSERT ON @schema@.feeds, @schema@.checkpoints, @schema@.members, @schema@.generation TO "@name@_relay";
+GRANT INSERT ON @schema@.checkpoints, @schema@.members, @schema@.generation TO "@name@_relay";
 GRANT EXECUTE ON FUNCTION @schema@.reclaim(), @schema@.sweep(), @schema@.split(text, smallint, text),
-  @schema@.merge(text, smallint), @schema@.canary(interval) TO "@name@_relay";
-GRANT INSERT, UPDATE, DELETE ON @schema@.deferred, @schema@.suspects TO "@name@_relay";
+  @schema@.merge(text, smallint), @schema@.canary(interval),
+  @schema@.open_feed(text, text, boolean, boolean, timestamptz, text, boolean, text[]) TO "@name@_relay";
+GRANT INSERT, UPDATE, DELETE ON @schema@.deferred, @schema@.suspects, @schema@.problems TO "@name@_relay";
 GRANT INSERT, UPDATE ON @schema@.job_results TO "@name@_relay";
 REVOKE ALL ON @schema@.audit FROM "@name@_relay";
 
 GRANT SELECT ON ALL TABLES IN SCHEMA @schema@ TO "@name@_operator";
 GRANT EXECUTE ON FUNCTION
-  @schema@.act_for(text, text, text, jsonb, text[], bigint[]),
+  @schema@.act_for(text, text, text, jsonb, text[], bigint[]), @schema@.exclude(text, text, text, text, smallint, bigint),
   @schema@.edit(text, text, text, uuid, text, text, text, text, jsonb, bytea), @schema@.add_feed(text, text, text, boolean),
   @schema@.remove_feed(text, text, text), @schema@.pause_feed(text, text, text, boolean),
   @schema@.rewind(text, text, text, timestamptz, uuid),

@@ -28,6 +28,8 @@ func whatFails() row {
 			queries: []query{{"max by (database, consumer, status) (postrider_consumer_aside_messages" + inDatabase + ") > 0", "{{consumer}} {{status}}"}}},
 		{kind: "timeseries", title: "Inboxes", unit: "cps", width: 8, runbook: "docs/consuming.md",
 			queries: []query{{"sum by (consumer, verdict) (rate(postrider_inbox_messages_total" + inJob + rate + "))", "{{consumer}} {{verdict}}"}}},
+		{kind: "timeseries", title: "Names that accept nothing", unit: "s", warn: 300, width: 24, runbook: "docs/operations/broker-down.md",
+			queries: []query{{"max by (database, feed, name) (postrider_destination_problem_age_seconds" + inFeed + ")", feedName + " {{name}}"}}},
 		{kind: "timeseries", title: "Patrols that failed", unit: "short", width: 12, runbook: "docs/reconcile.md",
 			queries: []query{{`sum by (patrol) (increase(postrider_patrol_runs_total{job=~"$job",result="error"}[1h]))`, "{{patrol}}"}}},
 		{kind: "timeseries", title: "What patrols found in an hour", unit: "short", width: 12, runbook: "docs/reconcile.md",

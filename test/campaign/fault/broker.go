@@ -38,6 +38,18 @@ func brokerKinds() []Kind {
 			Begin: redisState([]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"}),
 		},
 		{
+			Name: "rabbitmq-queue-full", Doc: "the consumers' queue is full and rejects messages", Weight: 4, Destination: world.RabbitMQ,
+			Claims: []string{world.RabbitMQ}, Shortest: 3 * time.Second, Longest: 12 * time.Second, Takes: 5 * time.Second, Begin: fillQueue,
+		},
+		{
+			Name: "nats-name-missing", Doc: "no stream has the subject for a while", Weight: 4, Destination: world.NATS,
+			Claims: []string{world.NATS}, Shortest: 3 * time.Second, Longest: 12 * time.Second, Begin: loseSubject,
+		},
+		{
+			Name: "oversized-key", Doc: "somebody writes a message in SQL whose key is longer than the limit", Weight: 2, Shortest: time.Second,
+			Longest: 3 * time.Second, Begin: oversizedKey,
+		},
+		{
 			Name: "poison", Doc: "messages come that their destination has to refuse", Weight: 6, Shortest: time.Second, Longest: 3 * time.Second,
 			Begin: poison,
 		},
@@ -134,6 +146,44 @@ func redisState(bad, good []any) func(context.Context, *world.World, *rand.Rand)
 			return w.RedisDo(ctx, good...)
 		}}, nil
 	}
+}
+
+// fillQueue hits one of the two queues that get everything: what that one rejects is rejected.
+func fillQueue(ctx context.Context, w *world.World, _ *rand.Rand) (*Running, error) {
+	full := `{"max-length": 1, "overflow": "reject-publish"}`
+	if err := w.RabbitMQCtl(ctx, "set_policy", "--apply-to", "queues", "full", "^campaign$", full); err != nil {
+		return nil, err
+	}
+	return &Running{Target: world.RabbitMQ, Touches: []string{world.RabbitMQ}, Heal: func(ctx context.Context) error {
+		return w.RabbitMQCtl(ctx, "clear_policy", "full")
+	}}, nil
+}
+
+func loseSubject(ctx context.Context, w *world.World, _ *rand.Rand) (*Running, error) {
+	const elsewhere = "campaign.elsewhere"
+	if err := w.MoveSubject(ctx, world.NATS, elsewhere); err != nil {
+		return nil, err
+	}
+	return &Running{Target: world.NATS, Touches: []string{world.NATS}, Heal: func(ctx context.Context) error {
+		return w.MoveSubject(ctx, elsewhere, world.NATS)
+	}}, nil
+}
+
+// oversizedKey touches nobody, whether the database refuses the message or relays have to do with it.
+func oversizedKey(ctx context.Context, w *world.World, random *rand.Rand) (*Running, error) {
+	destination, err := pick(random, w.Destinations())
+	if err != nil {
+		return nil, err
+	}
+	taken, err := w.Oversize(ctx, destination)
+	if err != nil {
+		return nil, err
+	}
+	detail := "the database refuses it"
+	if taken {
+		detail = "the database takes it"
+	}
+	return &Running{Target: destination, Detail: detail, Heal: nothing}, nil
 }
 
 // poison touches nobody: others must not notice it.

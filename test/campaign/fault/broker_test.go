@@ -2,11 +2,13 @@ package fault_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/postrider/postrider/test/campaign/world"
@@ -27,6 +29,9 @@ var brokerChecks = map[string]func(s *scene){
 	"rabbitmq-memory-alarm": (*scene).memoryAlarm,
 	"redis-readonly":        func(s *scene) { s.redisRefuses("redis-readonly", "READONLY") },
 	"redis-oom":             func(s *scene) { s.redisRefuses("redis-oom", "OOM") },
+	"rabbitmq-queue-full":   (*scene).queueFull,
+	"nats-name-missing":     (*scene).subjectMissing,
+	"oversized-key":         (*scene).keyOversized,
 	"poison":                (*scene).isPoisoned,
 }
 
@@ -121,5 +126,65 @@ func (s *scene) isPoisoned() {
 	s.heal(r)
 	if said := r.Target + " " + r.Detail; said != written {
 		s.Errorf("%s were said, %s were written", said, written)
+	}
+}
+
+// queueFull holds that the queue rejects messages, and takes them again afterwards.
+func (s *scene) queueFull() {
+	conn, err := amqp.Dial(s.Broker(world.RabbitMQ))
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer conn.Close()
+	channel, err := conn.Channel()
+	if err != nil {
+		s.Fatal(err)
+	}
+	if _, err := channel.QueueDeclare("campaign", true, false, false, false, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum}); err != nil {
+		s.Fatal(err)
+	}
+	if err := channel.Confirm(false); err != nil {
+		s.Fatal(err)
+	}
+	accepted := func() bool {
+		c, err := channel.PublishWithDeferredConfirm("", "campaign", true, false, amqp.Publishing{})
+		if err != nil {
+			s.Fatal(err)
+		}
+		return c.Wait()
+	}
+	r := s.begin("rabbitmq-queue-full", "")
+	s.eventually("it rejects messages", func() bool { return !accepted() })
+	s.heal(r)
+	s.eventually("it takes messages", accepted)
+}
+
+// subjectMissing holds that no stream has the subject, and that one has it afterwards.
+func (s *scene) subjectMissing() {
+	stream := func() error {
+		_, err := s.NATSLeader(s.Context(), world.NATS)
+		return err
+	}
+	if err := stream(); err != nil {
+		s.Fatal(err)
+	}
+	r := s.begin("nats-name-missing", "")
+	if err := stream(); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		s.Errorf("the stream of the subject: %v", err)
+	}
+	s.heal(r)
+	s.eventually("a stream has the subject", func() bool { return stream() == nil })
+}
+
+func (s *scene) keyOversized() {
+	written := ""
+	s.OnOversize(func(_ context.Context, destination string) (bool, error) {
+		written = destination
+		return true, nil
+	})
+	r := s.begin("oversized-key", "")
+	s.heal(r)
+	if r.Target != written || r.Detail != "the database takes it" {
+		s.Errorf("%s: %s; written for %s", r.Target, r.Detail, written)
 	}
 }

@@ -20,20 +20,31 @@ func httpKinds() []Kind {
 	} {
 		kinds = append(kinds, Kind{
 			Name: "http-" + a.answer, Doc: a.doc + ", to all requests or to those of some keys", Weight: 4, Destination: world.HTTP,
-			Claims: []string{world.HTTP}, Shortest: 2 * time.Second, Longest: 8 * time.Second, Begin: answer(a.answer),
+			Claims: []string{world.HTTP}, Shortest: 2 * time.Second, Longest: 8 * time.Second, Begin: answer(a.answer, 10, 30, 100),
 		})
 	}
-	return kinds
+	return append(kinds, Kind{
+		Name: "http-500-key", Doc: "the receiver answers 500 to one key, and takes all others", Weight: 4, Destination: world.HTTP,
+		Claims: []string{world.HTTP}, Shortest: 4 * time.Second, Longest: 15 * time.Second, Begin: answer("500", 0),
+	}, Kind{
+		Name: "http-404", Doc: "the receiver answers 404 to everything for the best part of a minute, as behind a wrong ingress", Weight: 2, Destination: world.HTTP,
+		Claims: []string{world.HTTP}, Shortest: 40 * time.Second, Longest: 55 * time.Second, Begin: answer("404", 100),
+	})
 }
 
-func answer(how string) func(context.Context, *world.World, *rand.Rand) (*Running, error) {
+// answer lets the receiver answer so to one of some shares of the keys, in percent; 0 is a single key.
+func answer(how string, shares ...int) func(context.Context, *world.World, *rand.Rand) (*Running, error) {
 	return func(ctx context.Context, w *world.World, random *rand.Rand) (*Running, error) {
-		share := []int{10, 30, 100}[random.IntN(3)]
+		share := shares[random.IntN(len(shares))]
 		if err := w.Answer(ctx, how, share); err != nil {
 			return nil, err
 		}
+		detail := fmt.Sprintf("%d %% of the keys", share)
+		if share == 0 {
+			detail = "one key"
+		}
 		return &Running{
-			Target: world.HTTP, Detail: fmt.Sprintf("%d %% of the keys", share), Touches: []string{world.HTTP},
+			Target: world.HTTP, Detail: detail, Touches: []string{world.HTTP},
 			Heal: func(ctx context.Context) error { return w.Answer(ctx, "ok", 100) },
 		}, nil
 	}

@@ -3,6 +3,8 @@ package fault_test
 import "strings"
 
 var httpChecks = map[string]func(s *scene){
+	"http-404":      func(s *scene) { s.told("http-404", "404") },
+	"http-500-key":  func(s *scene) { s.told("http-500-key", "500") },
 	"http-500":      func(s *scene) { s.told("http-500", "500") },
 	"http-hang":     func(s *scene) { s.told("http-hang", "hang") },
 	"http-redirect": func(s *scene) { s.told("http-redirect", "redirect") },

@@ -2,6 +2,7 @@ package fault_test
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,7 @@ var processChecks = map[string]func(s *scene){
 	"consumer-pause":  func(s *scene) { s.held("consumer-pause") },
 	"rolling-upgrade": (*scene).upgraded,
 	"relay-clock":     (*scene).skewed,
+	"relay-memory":    (*scene).limited,
 }
 
 func (s *scene) pids() map[string]int {
@@ -80,6 +82,26 @@ func (s *scene) skewed() {
 		at := s.lastWords(r.Target)
 		return !at.IsZero() && time.Since(at).Abs() > 50*time.Minute
 	})
+}
+
+// limited holds that a relay runs with a limit, and without it afterwards.
+func (s *scene) limited() {
+	s.Helper()
+	has := func(relay string) bool {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", s.Process(relay).PID()))
+		if err != nil {
+			s.Fatal(err)
+		}
+		return strings.Contains(string(text), "GOMEMLIMIT=")
+	}
+	r := s.begin("relay-memory", "")
+	if !has(r.Target) {
+		s.Errorf("%s has no limit", r.Target)
+	}
+	s.heal(r)
+	if has(r.Target) {
+		s.Errorf("%s still has a limit", r.Target)
+	}
 }
 
 // lastWords is the time of the last line in a relay's log.

@@ -35,6 +35,10 @@ func relayKinds() []Kind {
 			Name: "relay-clock", Doc: "a relay's clock is wrong by hours, and jumps; then the relay is killed", Weight: 5, Needs: []Need{Skewed},
 			Shortest: 6 * time.Second, Longest: 15 * time.Second, Takes: 2 * time.Second, Shares: shares, Begin: skewClock,
 		},
+		{
+			Name: "relay-memory", Doc: "a relay is started again with little memory (GOMEMLIMIT), and later as it was", Weight: 4,
+			Shortest: 6 * time.Second, Longest: 20 * time.Second, Takes: 2 * time.Second, Shares: shares, Begin: limitMemory,
+		},
 	}
 }
 
@@ -106,6 +110,28 @@ func upgrade(ctx context.Context, w *world.World, _ *rand.Rand) (*Running, error
 		done = append(done, p.Name())
 	}
 	return &Running{Target: strings.Join(done, " "), Detail: detail, Touches: []string{record.Relay}, Heal: nothing}, nil
+}
+
+func limitMemory(ctx context.Context, w *world.World, random *rand.Rand) (*Running, error) {
+	p, err := healthy(w, random, world.Relay)
+	if err != nil {
+		return nil, err
+	}
+	limit := fmt.Sprintf("GOMEMLIMIT=%dMiB", []int{16, 32, 64}[random.IntN(3)])
+	again := func(ctx context.Context, env ...string) (trouble string, err error) {
+		trouble = stop(ctx, p)
+		p.Become(p.Path(), env...)
+		return trouble, p.Start()
+	}
+	trouble, err := again(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	detail := strings.TrimSuffix(limit+"; "+trouble, "; ")
+	return &Running{Target: p.Name(), Detail: detail, Touches: []string{record.Relay}, Heal: func(ctx context.Context) error {
+		_, err := again(ctx)
+		return err
+	}}, nil
 }
 
 func skewClock(ctx context.Context, w *world.World, random *rand.Rand) (*Running, error) {

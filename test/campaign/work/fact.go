@@ -49,9 +49,14 @@ func NewFact(destination, key string, seq int64) Fact {
 func NewPoison(destination, key string, seq int64) Fact {
 	size := tooLarge(destination)
 	if rand.IntN(2) == 0 || size == 0 {
-		return newFact(destination, key, seq, destination+nowhere, 100, true)
+		return NewNowhere(destination, key, seq)
 	}
 	return newFact(destination, key, seq, destination, size, true)
+}
+
+// NewNowhere makes a message to a place that is not there.
+func NewNowhere(destination, key string, seq int64) Fact {
+	return newFact(destination, key, seq, destination+nowhere, 100, true)
 }
 
 func newFact(destination, key string, seq int64, topic string, size int, poison bool) Fact {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats.go"
@@ -125,6 +126,33 @@ func (w *World) NATSLeader(ctx context.Context, subject string) (string, error) 
 		return "", fmt.Errorf("the stream %s has no leader", name)
 	}
 	return NATS + strings.TrimPrefix(cluster.Leader, "n"), nil
+}
+
+// MoveSubject gives the stream that has a subject another one instead. What is in the stream stays there.
+func (w *World) MoveSubject(ctx context.Context, from, to string) error {
+	conn, err := nats.Connect(w.Broker(NATS))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return err
+	}
+	return within(ctx, time.Minute, time.Second, func() error { // a cluster may have no leader for a moment
+		name, err := js.StreamNameBySubject(ctx, from)
+		if err != nil {
+			return err
+		}
+		stream, err := js.Stream(ctx, name)
+		if err != nil {
+			return err
+		}
+		config := stream.CachedInfo().Config
+		config.Subjects = []string{to}
+		_, err = js.UpdateStream(ctx, config)
+		return err
+	})
 }
 
 // RabbitMQCtl runs rabbitmqctl on the world's RabbitMQ.

@@ -39,6 +39,7 @@ type World struct {
 	processes []*Process
 	state     state
 	poison    func(ctx context.Context, destination string, n int) error
+	oversize  func(ctx context.Context, destination string) (taken bool, err error)
 }
 
 // Start brings up servers and proxies, and an empty database with the schema of Options.Postrider. It first removes what an earlier world of the
@@ -209,7 +210,25 @@ func (w *World) Poison(ctx context.Context, destination string, n int) error {
 	return commit(ctx, destination, n)
 }
 
-// Answer tells the HTTP receiver how to answer from now on: ok, 500, hang, redirect or slow; share is the percentage of keys that it concerns.
+// OnOversize sets who commits a message with a key that is too long.
+func (w *World) OnOversize(commit func(ctx context.Context, destination string) (taken bool, err error)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.oversize = commit
+}
+
+// Oversize commits a message to a destination whose key is longer than the limit, and reports whether the database has taken it.
+func (w *World) Oversize(ctx context.Context, destination string) (taken bool, err error) {
+	w.mu.Lock()
+	commit := w.oversize
+	w.mu.Unlock()
+	if commit == nil {
+		return false, errors.New("nobody can write long keys here")
+	}
+	return commit(ctx, destination)
+}
+
+// Answer tells the HTTP receiver how to answer from now on: ok, 404, 500, hang, redirect or slow; share is the percentage of keys that it concerns, 0 for one key.
 func (w *World) Answer(ctx context.Context, answer string, share int) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

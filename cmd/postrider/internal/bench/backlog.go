@@ -94,7 +94,7 @@ func (l *Lab) sample(ctx context.Context, pool *pgxpool.Pool, name string, size 
 	if err != nil {
 		return 0, err
 	}
-	feed, err := store.Open(ctx, name, postrider.Member{Name: "bench", Lease: time.Minute})
+	feed, err := store.Open(ctx, name, postrider.Member{Name: "bench", Lease: time.Minute, Create: true})
 	if err != nil {
 		return 0, err
 	}

@@ -27,7 +27,7 @@ func (l *Lab) carry(ctx context.Context, feed string, to postrider.Publisher) (*
 	if err != nil {
 		return nil, err
 	}
-	r, err := relay.New(store, to, relay.Config{Feed: feed, Logger: l.Logger})
+	r, err := relay.New(store, to, relay.Config{Feed: feed, Create: true, Logger: l.Logger}) // each round has a feed of its own
 	if err != nil {
 		closeStore()
 		return nil, err

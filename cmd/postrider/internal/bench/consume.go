@@ -15,6 +15,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
 )
 
@@ -175,10 +176,10 @@ func (l *Lab) openCounter(ctx context.Context) (*counter, error) {
 		store, err = postgres.NewInbox(pool, l.storeConfig())
 	}
 	if err == nil {
-		c.single, err = inbox.New(store, "bench", inbox.Config{Logger: l.Logger, Retries: []time.Duration{}})
+		c.single, err = inbox.New(store, "bench", inbox.Config{Logger: l.Logger, Retry: retry.Policy{Attempts: 1}})
 	}
 	if err == nil {
-		c.bulk, err = inbox.New(store, "bench-batch", inbox.Config{Logger: l.Logger, Retries: []time.Duration{}, Batch: batchSize})
+		c.bulk, err = inbox.New(store, "bench-batch", inbox.Config{Logger: l.Logger, Retry: retry.Policy{Attempts: 1}, Batch: batchSize})
 	}
 	if err == nil {
 		c.bareBulk, err = inbox.New(forgetful{pool}, "bench-bare", inbox.Config{Logger: l.Logger, Batch: batchSize})

@@ -35,5 +35,13 @@ func (w witness) KeepsOrder() bool {
 	return ok && keeper.KeepsOrder()
 }
 
+// NameOf is what the publisher says.
+func (w witness) NameOf(m *postrider.Message) string {
+	if n, ok := w.Publisher.(postrider.Namer); ok {
+		return n.NameOf(m)
+	}
+	return ""
+}
+
 // discarding confirms everything to the book and sends it nowhere.
 func discarding(b *book) postrider.Publisher { return witness{discard.New(), b} }

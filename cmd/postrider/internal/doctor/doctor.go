@@ -46,6 +46,8 @@ type Database struct {
 	// Feeds are those of this database in the configuration file. HasFile tells a file without any from no file.
 	Feeds   []*config.Plan
 	HasFile bool
+	// Logs are the destinations of the file in which a name is a log of its own: a topic, stream or queue.
+	Logs []string
 }
 
 // Destination is one broker to be examined.

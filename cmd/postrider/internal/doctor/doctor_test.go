@@ -79,14 +79,24 @@ var faults = []struct {
 		plant: func(h *house) { h.file("{default: , audit: }") }},
 	{name: "feed not in the file", check: "feeds", severity: Info, says: "1 relays serve the feed default", plant: func(h *house) {
 		h.file("{other: }")
-		h.exec("SELECT @schema@.open_feed('other'); SELECT @schema@.balance('other', gen_random_uuid(), 'test', '10 minutes')")
+		h.exec("SELECT @schema@.open_feed('other', may_create => true); SELECT @schema@.balance('other', gen_random_uuid(), 'test', '10 minutes')")
 	}},
+	{name: "destination", check: "destinations", severity: Problem, says: `"orders" of the feed default has accepted nothing`,
+		sql: "SELECT @schema@.report('default', '{orders,payments}', '{3,1}', '{queue is full,x}'); SELECT @schema@.report('default', '{payments}', '{0}', '{}')"},
 	{name: "dead letters", check: "dead-letters", severity: Warning, says: "1 dead letters", plant: func(h *house) { h.setAside("dead", "'infinity'") }},
 	{name: "overdue", check: "overdue", severity: Warning, says: "by 5 min", plant: func(h *house) { h.setAside("retry", "now() - interval '5 minutes'") }},
 	{name: "no route", check: "routes", severity: Warning, says: "order.lost", plant: func(h *house) {
 		h.file("{default: {only: {types: ['order.*']}, routes: [{types: [order.placed]}]}}")
 		for _, kind := range []string{"order.placed", "order.lost", "other"} {
 			h.exec("SELECT @schema@.enqueue('" + kind + "', payload => '1')")
+		}
+	}},
+	{name: "keys spread over logs", check: "names", severity: Warning, says: "order.paid and order.placed go to d/order and d/paid", plant: func(h *house) {
+		h.Logs = []string{"d"}
+		h.file("{default: {only: {types: ['order.*']}, routes: [{types: [order.paid], name: paid}, {types: ['*']}]}}")
+		for _, kind := range []string{"order.placed", "order.packed", "order.paid", "other"} {
+			h.exec("SELECT @schema@.enqueue('" + kind + "', 'order', '1', '1')")
+			h.exec("SELECT @schema@.enqueue('order.placed', 'order', '2', '1')")
 		}
 	}},
 	{name: "old transaction", check: "transactions", severity: Warning, says: "pg_terminate_backend", plant: func(h *house) {

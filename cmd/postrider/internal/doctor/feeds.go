@@ -1,9 +1,11 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,9 +19,11 @@ import (
 var feedChecks = []check{
 	{"feeds", askFeeds},
 	{"lag", askLag},
+	{"destinations", askProblems},
 	{"dead-letters", askDeadLetters},
 	{"overdue", askOverdue},
 	{"routes", askRoutes},
+	{"names", askNames},
 }
 
 func askFeeds(ctx context.Context, p *patient) ([]Finding, error) {
@@ -102,6 +106,33 @@ type feedCount struct {
 	Oldest float64
 }
 
+// maxProblems is how many names of all feeds are shown.
+const maxProblems = 20
+
+// askProblems asks what relays have reported of their destinations.
+func askProblems(ctx context.Context, p *patient) ([]Finding, error) {
+	type problem struct {
+		Feed, Name, Cause string
+		Failures          int64
+		Since             float64
+	}
+	problems, err := rows[problem](ctx, p, `SELECT feed, name, left(cause, 300), failures, date_part('epoch', clock_timestamp() - since)
+		FROM @schema@.problems WHERE over IS NULL ORDER BY last DESC, feed, name LIMIT $1`, maxProblems)
+	var found []Finding
+	for _, r := range problems {
+		what, why, status := "the destination of the feed "+r.Feed, "All of its messages wait. None is lost, or counted as failed.", "pending"
+		if r.Name != "" {
+			status = "held"
+			what, why = fmt.Sprintf("%q of the feed %s", r.Name, r.Feed), "Its messages wait, and those of other names go on. None is lost, or counted as failed."
+		}
+		found = append(found, Finding{Severity: Problem,
+			Finding: fmt.Sprintf("%s has accepted nothing for %s (%d failures): %s", what, age(seconds(r.Since)), r.Failures, strings.Join(strings.Fields(r.Cause), " ")),
+			Why:     why,
+			Fix:     "remove the cause at the destination; what waits: " + p.command("messages ls --status "+status+" --feed "+r.Feed)})
+	}
+	return found, err
+}
+
 func askDeadLetters(ctx context.Context, p *patient) ([]Finding, error) {
 	feeds, err := rows[feedCount](ctx, p, `SELECT feed, count(*), 0::float8 FROM @schema@.deferred WHERE status = 'dead' GROUP BY 1 ORDER BY 1`)
 	var found []Finding
@@ -146,24 +177,32 @@ func askOverdue(ctx context.Context, p *patient) ([]Finding, error) {
 	return found, err
 }
 
+// newest is where a question looks that a sample answers: at the newest messages of each shard that meet a condition, about 10,000.
+func newest(condition string) string {
+	return ` FROM generate_series(0, @schema@.shard_count() - 1) s
+		CROSS JOIN LATERAL (SELECT key, aggregate_type, aggregate_id, type, topic, tenant_id FROM @schema@.messages m
+		                    WHERE m.shard = s AND m.type <> 'postrider.canary' AND ` + condition + `
+		                    ORDER BY m.seq DESC LIMIT greatest(10, 10000 / @schema@.shard_count())) m `
+}
+
+// filterOf returns a table of one rule, which has a route for what passes the filter of a feed.
+func filterOf(plan *config.Plan) (*route.Table, error) {
+	return route.NewTable([]route.Rule{{Match: plan.Only, Drop: true}})
+}
+
 // askRoutes tries the newest messages on the routes of each feed in the file.
 func askRoutes(ctx context.Context, p *patient) ([]Finding, error) {
 	if len(p.Feeds) == 0 {
 		return nil, nil
 	}
 	type kind struct{ Type, Topic, Tenant string }
-	kinds, err := rows[kind](ctx, p, `SELECT DISTINCT m.type, coalesce(m.topic, ''), coalesce(m.tenant_id, '')
-		FROM generate_series(0, @schema@.shard_count() - 1) s
-		CROSS JOIN LATERAL (SELECT type, topic, tenant_id FROM @schema@.messages m WHERE m.shard = s AND m.type <> 'postrider.canary'
-		                    ORDER BY m.seq DESC LIMIT greatest(10, 10000 / @schema@.shard_count())) m
-		ORDER BY 1, 2, 3`)
+	kinds, err := rows[kind](ctx, p, `SELECT DISTINCT m.type, coalesce(m.topic, ''), coalesce(m.tenant_id, '')`+newest("true")+"ORDER BY 1, 2, 3")
 	if err != nil {
 		return nil, err
 	}
 	var found []Finding
 	for _, plan := range p.Feeds {
-		// A table of one rule says what passes the filter.
-		filter, err := route.NewTable([]route.Rule{{Match: plan.Only, Drop: true}})
+		filter, err := filterOf(plan)
 		if err != nil {
 			return nil, err
 		}
@@ -185,6 +224,55 @@ func askRoutes(ctx context.Context, p *patient) ([]Finding, error) {
 			Finding: fmt.Sprintf("the feed %s has no route for messages that are in the log: of %s", plan.Name, strings.Join(shown, ", ")),
 			Why:     "They are refused, and the later messages of their keys wait behind them.",
 			Fix:     fmt.Sprintf("add to feeds.%s.routes: {types: [%s]}; with drop: true if nobody wants them", plan.Name, strings.Join(shown, ", "))})
+	}
+	return found, nil
+}
+
+// askNames looks for keys among the newest messages that routes spread over several logs.
+func askNames(ctx context.Context, p *patient) ([]Finding, error) {
+	if len(p.Logs) == 0 {
+		return nil, nil
+	}
+	type kind struct{ Key, Aggregate, Type, Topic, Tenant string }
+	kinds, err := rows[kind](ctx, p, `SELECT DISTINCT coalesce(m.key, m.aggregate_type || '/' || m.aggregate_id), coalesce(m.aggregate_type, ''), m.type,
+		  coalesce(m.topic, ''), coalesce(m.tenant_id, '')`+newest("coalesce(m.key, m.aggregate_id) IS NOT NULL")+"ORDER BY 1, 2, 3, 4, 5")
+	if err != nil {
+		return nil, err
+	}
+	var found []Finding
+	for _, plan := range p.Feeds {
+		filter, err := filterOf(plan)
+		if err != nil {
+			return nil, err
+		}
+		spread := 0
+		var first, key string
+		names := make(map[string]string) // of the key, with a type each
+		for _, k := range append(kinds, kind{}) {
+			if k.Key != key {
+				if len(names) > 1 {
+					if spread++; first == "" {
+						first = fmt.Sprintf("%s go to %s", strings.Join(slices.Sorted(maps.Values(names)), " and "),
+							strings.Join(slices.Sorted(maps.Keys(names)), " and "))
+					}
+				}
+				key, names = k.Key, make(map[string]string)
+			}
+			m := &postrider.Message{ID: postrider.NewID(), Type: k.Type, Topic: k.Topic, TenantID: k.Tenant, AggregateType: k.Aggregate, Key: k.Key}
+			if _, err := filter.Resolve(m); err != nil {
+				continue
+			}
+			if d, err := plan.Table.Resolve(m); err == nil && !d.Drop && slices.Contains(p.Logs, d.Destination) {
+				names[d.Destination+"/"+cmp.Or(d.Name, k.Topic, k.Aggregate, k.Type)] = k.Type
+			}
+		}
+		if spread > 0 {
+			found = append(found, Finding{Severity: Warning,
+				Finding: fmt.Sprintf("the feed %s spreads %d keys over several logs: messages of types such as %s", plan.Name, spread, first),
+				Why:     "Each log is in order, and nothing is between them: a consumer of both may handle a later message of a key first.",
+				Fix: "let one name carry all types of an aggregate: leave out the topic and the name of the route; " +
+					"if no consumer needs their order, nothing is to be done"})
+		}
 	}
 	return found, nil
 }

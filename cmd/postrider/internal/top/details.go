@@ -61,10 +61,29 @@ func (s *State) details() []line {
 		whyLetters[d] = l.LastError
 	}
 	cols := []column{{"KEY", 16, 24, false}, {"SINCE", 6, -1, true}, {"TRIES", 5, -1, true}, {"ID", 36, -1, false}}
-	lines := []line{heading("blocked key", "blocked keys", len(keys), s.Feeds[i].Blocked)}
+	lines := s.problems(&s.Feeds[i])
+	lines = append(lines, heading("blocked key", "blocked keys", len(keys), s.Feeds[i].Blocked))
 	lines = append(lines, explained(append(cols[:4:4], column{"WAITING", 7, -1, true}, column{"NEXT TRY", 8, -1, true}), keys, whyKeys)...)
 	lines = append(lines, line{}, heading("dead letter", "dead letters", len(letters), s.Feeds[i].Dead))
 	return append(lines, explained(append(cols[:4:4], column{"TYPE", 0, -1, false}), letters, whyLetters)...)
+}
+
+// problems lists what is wrong with the feed's destination, or nothing.
+func (s *State) problems(f *Feed) []line {
+	if len(f.Problems) == 0 {
+		return nil
+	}
+	rows, why := make([][]span, len(f.Problems)), make([]string, len(f.Problems))
+	for i, p := range f.Problems {
+		name := span{"the destination", red}
+		if p.Name != "" {
+			name.text = clean(p.Name)
+		}
+		rows[i] = []span{name, {text: phrase.Age(max(0, s.At.Sub(p.Since)))}, {text: strconv.FormatInt(p.Failures, 10)}}
+		why[i] = p.Cause
+	}
+	lines := []line{heading("problem of the destination", "problems of the destination", len(rows), len(rows))}
+	return append(append(lines, explained([]column{{"NAME", 16, 60, false}, {"SINCE", 6, -1, true}, {"FAILURES", 8, -1, true}}, rows, why)...), line{})
 }
 
 // explained is a table with a text below each row, or nothing without rows.

@@ -104,11 +104,22 @@ func TestFrames(t *testing.T) {
 		"no-feed":    {&State{Name: "schema postrider", Snapshot: Snapshot{At: at}}, 100, 6},
 		"last-feed":  {press(busy(""), Down, Down), 100, 6},
 		"first-look": {busyOnce(), 100, 6},
+		"problems":   {press(troubled(), Enter), 100, 14},
 	} {
 		t.Run(name, func(t *testing.T) {
 			golden(t, name, Frame(f.state, f.width, f.height, at))
 		})
 	}
+}
+
+// troubled is a feed whose destination accepts some of the messages.
+func troubled() *State {
+	s := &State{Name: "schema postrider"}
+	s.Add(Snapshot{At: start, Inside: "default", Feeds: []Feed{{Feed: desk.Feed{Name: "default", Members: 1}, Problems: []postrider.Problem{
+		{Name: "orders\x1b[31m", Cause: "queue is full:\n10000 messages", Failures: 1234, Since: start.Add(-3 * time.Minute)},
+		{Cause: "connection refused", Failures: 1, Since: start.Add(-5 * time.Second)},
+	}}}})
+	return s
 }
 
 func busyOnce() *State {

@@ -20,8 +20,17 @@ type FeedReport struct {
 	State     string   `json:"state"`
 	Lag       float64  `json:"lag_seconds"`
 	Retrying  int      `json:"retrying"`
+	Problems  []Outage `json:"problems"`
 	Enqueued  *float64 `json:"enqueued_per_second"`
 	Delivered *float64 `json:"delivered_per_second"`
+}
+
+// Outage is what is wrong with a feed's destination, or with one name of it.
+type Outage struct {
+	Name     string    `json:"name"` // empty for the destination as a whole
+	Cause    string    `json:"cause"`
+	Since    time.Time `json:"since"`
+	Failures int64     `json:"failures"`
 }
 
 // BlockedReport is a blocked key, and the message that blocks it.
@@ -37,12 +46,20 @@ func (s *State) Report() Report {
 	for i := range s.Feeds {
 		f := &s.Feeds[i]
 		speed := s.rates(f)
-		r.Feeds[i] = FeedReport{f.Feed, f.Standing(), f.Lag(s.At).Seconds(), f.Retrying, known(speed.in), known(speed.out)}
+		r.Feeds[i] = FeedReport{f.Feed, f.Standing(), f.Lag(s.At).Seconds(), f.Retrying, outages(f), known(speed.in), known(speed.out)}
 	}
 	for i := range s.Blocked {
 		r.Blocked[i] = BlockedReport{s.Blocked[i], s.Blocked[i].Head.ID, s.Blocked[i].Head.LastError}
 	}
 	return r
+}
+
+func outages(f *Feed) []Outage {
+	all := make([]Outage, len(f.Problems))
+	for i, p := range f.Problems {
+		all[i] = Outage{p.Name, p.Cause, p.Since, p.Failures}
+	}
+	return all
 }
 
 func known(rate float64) *float64 {

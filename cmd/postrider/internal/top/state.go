@@ -24,6 +24,7 @@ type Snapshot struct {
 type Feed struct {
 	desk.Feed
 	Retrying int
+	Problems []postrider.Problem // of its destination, that are not over
 }
 
 // Lag is for how long the oldest message has waited.
@@ -41,6 +42,8 @@ func (f *Feed) Standing() string {
 		return "paused"
 	case f.Members == 0:
 		return "no relay"
+	case len(f.Problems) > 0:
+		return "failing"
 	case f.Blocked > 0:
 		return "blocked"
 	}

@@ -3,7 +3,7 @@
 // Errors are application/problem+json: {type, title, status, detail, next?}; "next" is the command or step that helps.
 
 export type Role = "viewer" | "operator" | "admin";
-export type Status = "pending" | "published" | "scheduled" | "retry" | "waiting" | "dead" | "parked";
+export type Status = "pending" | "published" | "scheduled" | "retry" | "held" | "waiting" | "dead" | "parked";
 
 /** GET /me */
 export interface Me {
@@ -33,6 +33,7 @@ export interface Estimate {
 export interface Aside {
   scheduled: number;
   retry: number;
+  held: number;
   waiting: number;
   dead: number;
   parked: number;
@@ -122,6 +123,17 @@ export interface Feed {
 export interface FeedDetail extends Feed {
   lanes: Lane[];
   members: Relay[];
+  outages: Outage[]; // those that are not over first
+}
+
+/** What is or was wrong with a destination, or with one name of it. */
+export interface Outage {
+  name: string; // queue, topic, subject or endpoint; empty: all of the destination
+  cause: string;
+  failures: number;
+  since: string;
+  last: string;
+  over?: string;
 }
 
 export interface Lane {

@@ -44,6 +44,13 @@ export const system = {
   "feeds.settled": "Last progress",
   "feeds.canary": "Last canary",
   "feeds.history": "What operators did",
+  "outages.title": "What the destination does not accept",
+  "outages.name": "Queue, topic or endpoint",
+  "outages.all": "The destination as a whole",
+  "outages.failures": "Failures",
+  "outages.since": "Since",
+  "outages.over": "Over",
+  "outages.open": "not over",
 
   // Lanes of a feed
   "lanes.title": "Lanes",

@@ -118,6 +118,7 @@ export const en = {
   "status.published": "Published",
   "status.scheduled": "Scheduled",
   "status.retry": "Retrying",
+  "status.held": "Waiting for its destination",
   "status.waiting": "Held back",
   "status.dead": "Dead",
   "status.parked": "Parked",

@@ -42,6 +42,13 @@ export const system: SystemTexts = {
   "feeds.settled": "Tiến triển gần nhất",
   "feeds.canary": "Tín hiệu thử gần nhất",
   "feeds.history": "Người vận hành đã làm gì",
+  "outages.title": "Những gì đích không nhận",
+  "outages.name": "Hàng đợi, chủ đề hoặc điểm cuối",
+  "outages.all": "Toàn bộ đích",
+  "outages.failures": "Số lần lỗi",
+  "outages.since": "Từ lúc",
+  "outages.over": "Kết thúc",
+  "outages.open": "chưa kết thúc",
 
   // Lanes of a feed
   "lanes.title": "Các làn",

@@ -118,6 +118,7 @@ export const vi: Texts = {
   "status.published": "Đã phát",
   "status.scheduled": "Đã hẹn giờ",
   "status.retry": "Đang thử lại",
+  "status.held": "Chờ đích nhận",
   "status.waiting": "Bị giữ lại",
   "status.dead": "Chết",
   "status.parked": "Đã gác",

@@ -39,6 +39,13 @@ export const system: SystemTexts = {
   "feeds.settled": "最近进展",
   "feeds.canary": "最近探测消息",
   "feeds.history": "运维操作记录",
+  "outages.title": "目标不接受的内容",
+  "outages.name": "队列、主题或端点",
+  "outages.all": "整个目标",
+  "outages.failures": "失败次数",
+  "outages.since": "开始时间",
+  "outages.over": "结束时间",
+  "outages.open": "尚未结束",
 
   // Lanes of a feed
   "lanes.title": "通道",

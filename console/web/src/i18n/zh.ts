@@ -118,6 +118,7 @@ export const zh: Texts = {
   "status.published": "已发布",
   "status.scheduled": "已定时",
   "status.retry": "重试中",
+  "status.held": "等待目的地",
   "status.waiting": "被阻挡",
   "status.dead": "死信",
   "status.parked": "已搁置",

@@ -93,6 +93,7 @@ const looks: Record<StatusName, { tone: Tone; icon: IconName }> = {
   published: { tone: "ok", icon: "check" },
   scheduled: { tone: "accent", icon: "clock" },
   retry: { tone: "warn", icon: "retry" },
+  held: { tone: "warn", icon: "clock" },
   waiting: { tone: "warn", icon: "lock" },
   dead: { tone: "bad", icon: "cross" },
   parked: { tone: "idle", icon: "park" },

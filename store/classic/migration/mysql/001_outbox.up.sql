@@ -1,6 +1,6 @@
 -- What waits is found by (status, shard, id). Every index is paid by the producers. Texts are compared byte by byte; columns that
 -- are compared for being equal are bytes, because MySQL would not see a space at the end. A char would make shard depend on the
--- SQL mode, and MariaDB refuses that.
+-- SQL mode, and MariaDB refuses that. The limits are those of the core, in bytes: their names say what was too long.
 CREATE TABLE IF NOT EXISTS {outbox} (
   id             bigint        NOT NULL AUTO_INCREMENT,
   message_id     varchar(36)   NOT NULL DEFAULT (uuid()),
@@ -34,7 +34,20 @@ CREATE TABLE IF NOT EXISTS {outbox} (
     ELSE message_id END), 8)) STORED,
   PRIMARY KEY (id),
   KEY {prefix}outbox_waiting (status, shard, id),
-  KEY {prefix}outbox_message (message_id)
+  KEY {prefix}outbox_message (message_id),
+  CONSTRAINT {prefix}outbox_type CHECK (octet_length(type) BETWEEN 1 AND 1024),
+  CONSTRAINT {prefix}outbox_aggregate_type CHECK (octet_length(aggregate_type) <= 1024),
+  CONSTRAINT {prefix}outbox_aggregate_id CHECK (octet_length(aggregate_id) <= 1024),
+  CONSTRAINT {prefix}outbox_order_key CHECK (octet_length(order_key) <= 1024),
+  CONSTRAINT {prefix}outbox_topic CHECK (octet_length(topic) <= 1024),
+  CONSTRAINT {prefix}outbox_routing_key CHECK (octet_length(routing_key) <= 1024),
+  CONSTRAINT {prefix}outbox_tenant_id CHECK (octet_length(tenant_id) <= 1024),
+  CONSTRAINT {prefix}outbox_content_type CHECK (octet_length(content_type) <= 1024),
+  CONSTRAINT {prefix}outbox_schema_id CHECK (octet_length(schema_id) <= 1024),
+  CONSTRAINT {prefix}outbox_dedup_key CHECK (octet_length(dedup_key) <= 1024),
+  CONSTRAINT {prefix}outbox_correlation_id CHECK (octet_length(correlation_id) <= 1024),
+  CONSTRAINT {prefix}outbox_causation_id CHECK (octet_length(causation_id) <= 1024),
+  CONSTRAINT {prefix}outbox_payload CHECK (octet_length(payload) <= 16777216)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS {feeds} (
@@ -44,6 +57,7 @@ CREATE TABLE IF NOT EXISTS {feeds} (
   paused     tinyint        NOT NULL DEFAULT 0,
   created_at datetime(6)    NOT NULL,
   settled_at datetime(6),
+  destination varchar(1024),
   PRIMARY KEY (feed),
   UNIQUE KEY {prefix}feeds_table (table_name)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
@@ -70,7 +84,8 @@ CREATE TABLE IF NOT EXISTS {leases} (
   PRIMARY KEY (feed, shard)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- What was set aside, by its row in the table of messages. Healthy traffic never touches it.
+-- What was set aside, by its row in the table of messages. Healthy traffic never touches it. name is what a message is held for,
+-- and null for all others; name_hash is that of the name, which may be longer than an index allows.
 CREATE TABLE IF NOT EXISTS {aside} (
   feed         varbinary(255) NOT NULL,
   row_id       varbinary(255) NOT NULL,
@@ -86,11 +101,14 @@ CREATE TABLE IF NOT EXISTS {aside} (
   deferred_at  datetime(6)    NOT NULL,
   tried_at     datetime(6),
   available_at datetime(6),
+  name         longtext,
+  name_hash    varbinary(64),
   PRIMARY KEY (feed, row_id),
   UNIQUE KEY {prefix}aside_seq (feed, shard, seq),
   KEY {prefix}aside_due (feed, shard, available_at, seq, priority),
   KEY {prefix}aside_status (feed, status, shard, seq),
-  KEY {prefix}aside_key (feed, blocking, order_key, seq)
+  KEY {prefix}aside_key (feed, blocking, order_key, seq),
+  KEY {prefix}aside_held (feed, shard, name_hash, seq)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS {starts} (
@@ -109,6 +127,19 @@ CREATE TABLE IF NOT EXISTS {dedup} (
   at         datetime(6)     NOT NULL,
   PRIMARY KEY (dedup_key),
   KEY {prefix}dedup_at (at)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- What is wrong with the destination, and with names of it, as relays report it.
+CREATE TABLE IF NOT EXISTS {problems} (
+  feed      varbinary(255) NOT NULL,
+  name_hash varbinary(64)  NOT NULL,
+  name      longtext       NOT NULL,
+  since     datetime(6)    NOT NULL,
+  last_at   datetime(6)    NOT NULL,
+  over_at   datetime(6),
+  failures  bigint         NOT NULL,
+  cause     text,
+  PRIMARY KEY (feed, name_hash)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS {audit} (

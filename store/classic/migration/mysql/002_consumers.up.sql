@@ -8,12 +8,15 @@ CREATE TABLE IF NOT EXISTS {commits} (
   PRIMARY KEY (program, slot)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- Whoever changes what a consumer has set aside locks its row.
+-- Whoever changes what a consumer has set aside locks its row. forgotten_us and history_us are when the youngest message was made
+-- that is forgotten, of those made since a window before the consumer, and of earlier ones; in microseconds since 1970.
 CREATE TABLE IF NOT EXISTS {consumers} (
   n            int            NOT NULL AUTO_INCREMENT,
   name         varbinary(255) NOT NULL,
   window_us    bigint         NOT NULL,
   created_at   datetime(6)    NOT NULL,
+  forgotten_us bigint         NOT NULL DEFAULT 0,
+  history_us   bigint         NOT NULL DEFAULT 0,
   PRIMARY KEY (n),
   UNIQUE KEY {prefix}consumers_name (name)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

@@ -37,13 +37,54 @@ CREATE TABLE {outbox} (
 CREATE INDEX {prefix}outbox_waiting ON {outbox} (shard, (id + 0)) WHERE status = 'pending';
 CREATE INDEX {prefix}outbox_message ON {outbox} (message_id);
 
+-- The limits of the core, in bytes. A trigger, because a constraint would show the row that it refuses.
+CREATE FUNCTION {limits}() RETURNS trigger
+  LANGUAGE plpgsql
+AS $$
+DECLARE
+  wrong record;
+BEGIN
+  IF octet_length(concat(NEW.type, NEW.aggregate_type, NEW.aggregate_id, NEW.order_key, NEW.topic, NEW.routing_key,
+       NEW.tenant_id, NEW.content_type, NEW.schema_id, NEW.dedup_key, NEW.correlation_id, NEW.causation_id)) > 1024 THEN
+    SELECT t.name, t.size INTO wrong FROM (
+      VALUES ('type', octet_length(NEW.type)),
+             ('aggregate_type', octet_length(NEW.aggregate_type)),
+             ('aggregate_id', octet_length(NEW.aggregate_id)),
+             ('order_key', octet_length(NEW.order_key)),
+             ('topic', octet_length(NEW.topic)),
+             ('routing_key', octet_length(NEW.routing_key)),
+             ('tenant_id', octet_length(NEW.tenant_id)),
+             ('content_type', octet_length(NEW.content_type)),
+             ('schema_id', octet_length(NEW.schema_id)),
+             ('dedup_key', octet_length(NEW.dedup_key)),
+             ('correlation_id', octet_length(NEW.correlation_id)),
+             ('causation_id', octet_length(NEW.causation_id))) t(name, size)
+      WHERE t.size > 1024 LIMIT 1;
+    IF FOUND THEN
+      RAISE EXCEPTION 'invalid message: % has % bytes, more than 1024', wrong.name, wrong.size
+        USING ERRCODE = 'check_violation', TABLE = TG_TABLE_NAME, COLUMN = wrong.name;
+    END IF;
+  END IF;
+  IF octet_length(NEW.payload) > 16777216 THEN
+    RAISE EXCEPTION 'invalid message: payload has % bytes, more than 16777216', octet_length(NEW.payload)
+      USING ERRCODE = 'check_violation', TABLE = TG_TABLE_NAME, COLUMN = 'payload';
+  END IF;
+  IF NEW.type = '' THEN
+    RAISE EXCEPTION 'invalid message: type is empty' USING ERRCODE = 'check_violation', TABLE = TG_TABLE_NAME, COLUMN = 'type';
+  END IF;
+  RETURN NEW;
+END
+$$;
+CREATE TRIGGER limits BEFORE INSERT ON {outbox} FOR EACH ROW EXECUTE FUNCTION {limits}();
+
 CREATE TABLE {feeds} (
   feed       text        NOT NULL PRIMARY KEY,
   table_name text        NOT NULL UNIQUE,
   shards     integer     NOT NULL,
   paused     smallint    NOT NULL DEFAULT 0,
   created_at timestamptz NOT NULL,
-  settled_at timestamptz
+  settled_at timestamptz,
+  destination text
 );
 
 CREATE TABLE {members} (
@@ -68,7 +109,8 @@ CREATE TABLE {leases} (
   PRIMARY KEY (feed, shard)
 );
 
--- What was set aside, by its row in the table of messages. Healthy traffic never touches it.
+-- What was set aside, by its row in the table of messages. Healthy traffic never touches it. name is what a message is held for,
+-- and null for all others; name_hash is that of the name, which may be longer than an index allows.
 CREATE TABLE {aside} (
   feed         text        NOT NULL,
   row_id       text        NOT NULL,
@@ -84,12 +126,15 @@ CREATE TABLE {aside} (
   deferred_at  timestamptz NOT NULL,
   tried_at     timestamptz,
   available_at timestamptz,
+  name         text,
+  name_hash    text COLLATE "C",
   PRIMARY KEY (feed, row_id),
   UNIQUE (feed, shard, seq)
 );
 CREATE INDEX {prefix}aside_due ON {aside} (feed, shard, available_at, seq, priority);
 CREATE INDEX {prefix}aside_status ON {aside} (feed, status, shard, seq);
 CREATE INDEX {prefix}aside_key ON {aside} (feed, blocking, order_key, seq);
+CREATE INDEX {prefix}aside_held ON {aside} (feed, shard, name_hash, seq) WHERE name_hash IS NOT NULL;
 
 CREATE TABLE {starts} (
   feed    text     NOT NULL,
@@ -107,6 +152,19 @@ CREATE TABLE {dedup} (
   at         timestamptz NOT NULL
 );
 CREATE INDEX {prefix}dedup_at ON {dedup} (at);
+
+-- What is wrong with the destination, and with names of it, as relays report it.
+CREATE TABLE {problems} (
+  feed      text        NOT NULL,
+  name_hash text        NOT NULL COLLATE "C",
+  name      text        NOT NULL,
+  since     timestamptz NOT NULL,
+  last_at   timestamptz NOT NULL,
+  over_at   timestamptz,
+  failures  bigint      NOT NULL,
+  cause     text,
+  PRIMARY KEY (feed, name_hash)
+);
 
 CREATE TABLE {audit} (
   n             bigint      NOT NULL GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

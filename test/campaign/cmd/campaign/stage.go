@@ -170,6 +170,14 @@ func (s *stage) prepare(ctx context.Context) error {
 		defer db.Close(ctx)
 		return producer.Poison(ctx, db, s.plan, destination, n)
 	})
+	s.world.OnOversize(func(ctx context.Context, destination string) (bool, error) {
+		db, err := pgx.Connect(ctx, s.world.AdminDSN())
+		if err != nil {
+			return false, err
+		}
+		defer db.Close(ctx)
+		return producer.Oversize(ctx, db, destination)
+	})
 	return s.world.StartRelays(ctx)
 }
 

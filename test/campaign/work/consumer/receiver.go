@@ -25,8 +25,8 @@ import (
 
 // Receive is the HTTP destination. What it takes is noted in the files of the run before the sender hears of it.
 //
-// It can be told to answer otherwise: POST /control?answer=500&share=30 lets 30 % of the keys have a bad time, until the next such request.
-// Answers are ok, 500, hang, redirect and slow.
+// It can be told to answer otherwise: POST /control?answer=500&share=30 lets 30 % of the keys have a bad time, until the next such request; with
+// a share of 0 it is one key, that of the next message. Answers are ok, 404, 500, hang, redirect and slow.
 func Receive(ctx context.Context, plan work.Plan, log *slog.Logger) error {
 	pool, err := open(ctx, plan)
 	if err != nil {
@@ -112,14 +112,26 @@ type mood struct{ now atomic.Pointer[answer] }
 
 type answer struct {
 	kind  string
-	share uint32 // percent of keys
+	share uint32 // percent of keys; 0: one
+	one   atomic.Pointer[string]
+}
+
+// concerns reports whether a key is among those with a bad time.
+func (a *answer) concerns(key string) bool {
+	if a.share == 0 {
+		a.one.CompareAndSwap(nil, &key)
+		return *a.one.Load() == key
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(key))
+	return hash.Sum32()%100 < a.share
 }
 
 func (m *mood) control(w http.ResponseWriter, r *http.Request) {
 	share, err := strconv.ParseUint(cmp.Or(r.FormValue("share"), "100"), 10, 32)
 	switch kind := r.FormValue("answer"); kind {
-	case "ok", "500", "hang", "redirect", "slow":
-		m.now.Store(&answer{kind, uint32(share)})
+	case "ok", "404", "500", "hang", "redirect", "slow":
+		m.now.Store(&answer{kind: kind, share: uint32(share)})
 	default:
 		err = errors.Join(err, fmt.Errorf("there is no answer %q", kind))
 	}
@@ -131,13 +143,13 @@ func (m *mood) control(w http.ResponseWriter, r *http.Request) {
 func (m *mood) before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := m.now.Load()
-		hash := fnv.New32a()
-		_, _ = hash.Write([]byte(r.Header.Get("ce-partitionkey")))
-		if a == nil || hash.Sum32()%100 >= a.share {
+		if a == nil || !a.concerns(r.Header.Get("ce-partitionkey")) {
 			next.ServeHTTP(w, r)
 			return
 		}
 		switch a.kind {
+		case "404":
+			http.NotFound(w, r)
 		case "500":
 			http.Error(w, "not now", http.StatusInternalServerError)
 		case "hang":

@@ -1,4 +1,5 @@
-// Package operator is somebody who looks after dead letters with the product's own commands: poison is discarded, everything else is sent again.
+// Package operator is somebody who looks after messages that were set aside, with the product's own commands: poison is discarded, also where
+// it is held because its name is missing; everything else that is dead is sent again. What else is held goes by itself.
 package operator
 
 import (
@@ -6,9 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/test/campaign/work"
 )
 
@@ -18,6 +21,7 @@ type Operator struct {
 	Postrider func(ctx context.Context, args ...string) (string, error)
 	Log       *slog.Logger
 
+	parked    atomic.Int64
 	discarded atomic.Int64
 	replayed  atomic.Int64
 }
@@ -46,7 +50,7 @@ func (o *Operator) Run(ctx context.Context) {
 
 // Counts are figures so far, by name.
 func (o *Operator) Counts() map[string]int64 {
-	return map[string]int64{"discarded": o.discarded.Load(), "replayed": o.replayed.Load()}
+	return map[string]int64{"parked": o.parked.Load(), "discarded": o.discarded.Load(), "replayed": o.replayed.Load()}
 }
 
 type letter struct {
@@ -54,11 +58,18 @@ type letter struct {
 	Feed     string `json:"feed"`
 	Consumer string `json:"consumer"`
 	Type     string `json:"type"`
+	Key      string `json:"key"`
+	Status   string `json:"status"`
+	Error    string `json:"error"`
 }
 
-// Look deals with what is dead now.
+func (l letter) poison() bool { return l.Type == work.TypePoison }
+func (l letter) held() bool   { return l.poison() && l.Status == string(postrider.StatusHeld) }
+func (l letter) lost() bool   { return !l.poison() && l.Status == string(postrider.StatusDead) }
+
+// Look deals with what is dead now, and with poison that is held.
 func (o *Operator) Look(ctx context.Context) error {
-	text, err := o.Postrider(ctx, "dead", "ls", "--status", "dead", "--limit", "0", "--json")
+	text, err := o.Postrider(ctx, "dead", "ls", "--status", "dead,held,parked", "--limit", "0", "--json")
 	if err != nil {
 		return err
 	}
@@ -67,15 +78,24 @@ func (o *Operator) Look(ctx context.Context) error {
 		return fmt.Errorf("dead ls: %w", err)
 	}
 	for _, l := range letters {
-		o.Log.Debug("a dead letter", "id", l.ID, "feed", l.Feed, "type", l.Type)
+		if l.lost() {
+			o.Log.Debug("a dead letter", "id", l.ID, "feed", l.Feed, "key", l.Key, "err", l.Error)
+		}
 	}
-	for feed, ids := range group(letters, func(l letter) bool { return l.Type == work.TypePoison }) {
-		if err := o.act(ctx, "discard", feed, ids, "poison", &o.discarded); err != nil {
+	// What the relay may be sending has to be parked before it can be discarded.
+	key, id := func(l letter) string { return l.Key }, func(l letter) string { return l.ID }
+	for feed, keys := range group(letters, letter.held, key) {
+		if err := o.act(ctx, "keys park", feed, keys, "poison", &o.parked); err != nil {
 			return err
 		}
 	}
-	for feed, ids := range group(letters, func(l letter) bool { return l.Type != work.TypePoison }) {
-		if err := o.act(ctx, "replay", feed, ids, "was refused in an outage", &o.replayed); err != nil {
+	for feed, ids := range group(letters, letter.poison, id) {
+		if err := o.act(ctx, "dead discard", feed, ids, "poison", &o.discarded); err != nil {
+			return err
+		}
+	}
+	for feed, ids := range group(letters, letter.lost, id) {
+		if err := o.act(ctx, "dead replay", feed, ids, "was refused in an outage", &o.replayed); err != nil {
 			return err
 		}
 	}
@@ -85,7 +105,8 @@ func (o *Operator) Look(ctx context.Context) error {
 // whose is a flag that names a feed or a consumer.
 type whose struct{ flag, name string }
 
-func group(letters []letter, which func(letter) bool) map[whose][]string {
+// group returns what is to be named of some letters, by whose they are.
+func group(letters []letter, which func(letter) bool, name func(letter) string) map[whose][]string {
 	ids := map[whose][]string{}
 	for _, l := range letters {
 		if !which(l) {
@@ -95,7 +116,7 @@ func group(letters []letter, which func(letter) bool) map[whose][]string {
 		if l.Consumer != "" {
 			w = whose{"--consumer", l.Consumer}
 		}
-		ids[w] = append(ids[w], l.ID)
+		ids[w] = append(ids[w], name(l))
 	}
 	return ids
 }
@@ -103,9 +124,9 @@ func group(letters []letter, which func(letter) bool) map[whose][]string {
 func (o *Operator) act(ctx context.Context, what string, of whose, ids []string, reason string, count *atomic.Int64) error {
 	for len(ids) > 0 {
 		n := min(len(ids), most)
-		args := append([]string{"dead", what, of.flag, of.name, "--reason", reason, "--yes", "--json"}, ids[:n]...)
-		if _, err := o.Postrider(ctx, args...); err != nil {
-			return fmt.Errorf("dead %s: %w", what, err)
+		args := append(strings.Fields(what), of.flag, of.name, "--reason", reason, "--yes", "--json")
+		if _, err := o.Postrider(ctx, append(args, ids[:n]...)...); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
 		}
 		count.Add(int64(n))
 		ids = ids[n:]

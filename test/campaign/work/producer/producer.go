@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/test/campaign/work"
 	"github.com/postrider/postrider/test/campaign/world"
@@ -235,4 +239,26 @@ func Poison(ctx context.Context, db *pgx.Conn, plan work.Plan, destination strin
 		}
 		return err
 	})
+}
+
+// Oversize commits a message whose key is longer than the limit, in SQL, where only the database can refuse it. Its destination has to refuse
+// it too: a relay that gets it has to set it aside.
+func Oversize(ctx context.Context, db *pgx.Conn, destination string) (taken bool, err error) {
+	const length = 3 * postrider.MaxText // more than an index takes, and not to be compressed into it
+	var key []byte
+	for len(key) < length {
+		key = strconv.AppendUint(key, rand.Uint64(), 36)
+	}
+	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+		facts := []work.Fact{work.NewNowhere(destination, string(key[:length]), 1)}
+		if err := record(ctx, tx, facts); err != nil {
+			return err
+		}
+		return byFunction(ctx, tx, facts)
+	})
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && (strings.HasPrefix(refused.Code, "22") || strings.HasPrefix(refused.Code, "23")) {
+		return false, nil
+	}
+	return err == nil, err
 }

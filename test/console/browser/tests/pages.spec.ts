@@ -5,7 +5,7 @@ import { details, pages } from "../scene.ts";
 const seen: Record<string, (string | RegExp)[]> = {
   Overview: ["default", "partners", "billing", "warehouse"],
   Messages: [/order\.placed|payment\.captured|shipment\.booked/],
-  "Dead letters": [/answered 422/, /answered 410/, /answered 413/, "legacy.import"],
+  "Dead letters": [/answered 422/, /answered 400/, /answered 413/, "legacy.import"],
   "Blocked keys": ["account/KH-spare", "loyalty.earned"],
   Feeds: ["default", "partners"],
   Relays: ["default", "partners"],

@@ -12,7 +12,7 @@ func Kafka(ctx context.Context, handle postrider.Handler) error {
 	//docs:begin consume
 	con, err := kafka.NewConsumer(kafka.Config{
 		URL:   "kafka://localhost:9092",
-		Name:  "order.placed",
+		Name:  "order",
 		Group: "billing",
 	})
 	if err != nil {

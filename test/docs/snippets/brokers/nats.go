@@ -10,7 +10,7 @@ import (
 // NATS hands messages to handle until ctx ends.
 func NATS(ctx context.Context, handle postrider.Handler) error {
 	//docs:begin consume
-	con, err := nats.NewConsumer(nats.Config{URL: "nats://localhost:4222", Name: "order.placed", Group: "billing"})
+	con, err := nats.NewConsumer(nats.Config{URL: "nats://localhost:4222", Name: "order.>", Group: "billing"})
 	if err != nil {
 		return err
 	}

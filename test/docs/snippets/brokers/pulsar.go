@@ -11,7 +11,7 @@ import (
 func Pulsar(ctx context.Context, handle postrider.Handler) error {
 	//docs:begin consume
 	con, err := pulsar.NewConsumer(pulsar.Config{
-		URL: "pulsar://localhost:6650", Name: "order.placed", Group: "billing",
+		URL: "pulsar://localhost:6650", Name: "order", Group: "billing",
 	})
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ func Redis(ctx context.Context, handle postrider.Handler) error {
 	//docs:begin consume
 	con, err := redis.NewConsumer(redis.Config{
 		URL:    "redis://localhost:6379/0",
-		Name:   "order.placed",
+		Name:   "order",
 		Group:  "billing",
 		Member: os.Getenv("POD_NAME"), // stable, one per process
 	})

@@ -15,7 +15,7 @@ import (
 func Mount(ctx context.Context, mux *http.ServeMux, desk *postgres.Desk, trusted []netip.Prefix) error {
 	//docs:begin mount
 	c, err := console.New(console.Config{
-		Databases: []console.Database{{Name: "shop", Letters: desk, Feeds: desk, Records: desk, Log: desk, Gauges: desk, Replays: desk}},
+		Databases: []console.Database{{Name: "shop", Letters: desk, Feeds: desk, Records: desk, Log: desk, Gauges: desk, Problems: desk, Replays: desk}},
 		Prefix:    "/postrider",
 		Access:    auth.Config{Proxy: &auth.Proxy{From: trusted, UserHeader: "X-Forwarded-User"}},
 	})

@@ -26,7 +26,7 @@ func TestDirect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	billing, err := inbox.New(received, "billing", inbox.Config{})
+	billing, err := patient(received)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/postrider/postrider/broker/kafka"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
 )
 
@@ -18,6 +20,17 @@ func fromKafka() (postrider.Consumer, error) {
 	orders, err := kafka.NewConsumer(kafka.Config{URL: "kafka://localhost:9092", Name: "orders", Group: "billing"})
 	//docs:end
 	return orders, err
+}
+
+// patient says how often a handler is tried.
+func patient(store *postgres.Inbox[pgx.Tx]) (*inbox.Inbox[pgx.Tx], error) {
+	//docs:begin retry
+	billing, err := inbox.New(store, "billing", inbox.Config{
+		Retry: retry.Policy{First: time.Second, Most: time.Minute, Attempts: 20, MaxAge: 24 * time.Hour},
+		// or: retry.Policy{Pauses: []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second}}
+	})
+	//docs:end
+	return billing, err
 }
 
 // direct hands messages from the relay to the inbox.

@@ -54,7 +54,7 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 			if err != nil {
 				break // tried again: what follows may be of the same key
 			}
-			if !in.Accept(m, func() { _ = os.Remove(path) }) {
+			if !in.Accept(intake.Delivery{Message: m, Done: func() { _ = os.Remove(path) }}) {
 				return nil
 			}
 			taken[path] = true

@@ -64,6 +64,9 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 // KeepsOrder is true: behind a message that fails, none of its key is tried.
 func (p *Publisher) KeepsOrder() bool { return true }
 
+// NameOf tells which messages share a folder, and so its failures.
+func (p *Publisher) NameOf(m *postrider.Message) string { return p.codec.Name(m) }
+
 // Close does nothing: there is nothing to give up.
 func (p *Publisher) Close() error { return nil }
 
@@ -78,9 +81,9 @@ func (p *Publisher) send(_ context.Context, m *postrider.Message) error {
 	err = write(filepath.Join(folder, fmt.Sprintf("%020d", p.next())), text, fs.FileMode(p.cfg.Mode))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return postrider.Permanent(fmt.Errorf("spool: there is no folder %s", folder))
+		return postrider.NameUnavailable(fmt.Errorf("spool: there is no folder %s", folder)) // others may be there
 	case err != nil:
-		return postrider.Unavailable(fmt.Errorf("spool: %w", err)) // a disk that is full is not the message's fault
+		return postrider.Unavailable(fmt.Errorf("spool: %w", err)) // a disk that is full is nobody's fault
 	}
 	return nil
 }

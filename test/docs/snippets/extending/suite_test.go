@@ -15,7 +15,7 @@ func TestSuite(t *testing.T) {
 		cfg := Config{URL: "spool:" + t.TempDir()}
 		return brokertest.Harness{
 			Create: func(t *testing.T) string {
-				name := t.Name()
+				name := postrider.NewID().String()
 				if err := os.MkdirAll(cfg.folder(name), 0o700); err != nil {
 					t.Fatal(err)
 				}
@@ -37,7 +37,15 @@ func TestSuite(t *testing.T) {
 				}
 				return c
 			},
-			Abilities: brokertest.Abilities{Missing: "nobody has made this", OneAtATime: true},
+			Missing: func(t *testing.T) (string, func()) {
+				const name = "nobody has made this"
+				return name, func() {
+					if err := os.MkdirAll(cfg.folder(name), 0o700); err != nil {
+						t.Fatal(err)
+					}
+				}
+			},
+			Abilities: brokertest.Abilities{OneAtATime: true},
 		}
 	})
 }

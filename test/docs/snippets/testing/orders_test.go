@@ -12,6 +12,7 @@ import (
 	memorybroker "github.com/postrider/postrider/broker/memory"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/postridertest"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/memory"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/test/docs/scratch"
@@ -32,7 +33,7 @@ func TestPlaceOrder(t *testing.T) {
 	outbox.Exactly(t, postridertest.Match{
 		Type:        "order.placed",
 		AggregateID: "42",
-		DedupKey:    "order.placed:42:1",
+		DedupKey:    "order.placed:order:42:1",
 		Payload:     map[string]any{"total": 30}, // the payload may have more fields
 	})
 }
@@ -50,7 +51,7 @@ func TestBilling(t *testing.T) {
 			LoseCommit: postridertest.Nth(2),   // the consumer dies just before its second commit
 		}})
 		charged := map[string]int{}
-		billing := w.Inbox("billing", inbox.Config{Retries: []time.Duration{time.Hour}})
+		billing := w.Inbox("billing", inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{time.Hour}}})
 		inbox.On(billing, "order.placed", func(ctx context.Context, tx *memory.Tx, order Order) error {
 			postrider.AfterCommit(ctx, func() { charged[order.ID]++ }) // stands for UPDATE …, by tx
 			return nil

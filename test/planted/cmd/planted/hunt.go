@@ -38,6 +38,10 @@ func (h *hunter) all(ctx context.Context, bugs []planted.Bug) error {
 	h.clean = make(map[string]oracle.Verdict)
 	var trouble []error
 	for _, b := range bugs {
+		if len(b.Hunt.To) == 0 {
+			fmt.Printf("%s, %s: found by tests only\n", b.ID, b.Name)
+			continue
+		}
 		if err := h.hunt(ctx, b); err != nil {
 			trouble = append(trouble, fmt.Errorf("%s: %w", b.ID, err))
 			fmt.Println(trouble[len(trouble)-1])

@@ -103,7 +103,10 @@ func choose(ids []string) ([]planted.Bug, error) {
 
 func list() {
 	for _, b := range planted.All() {
-		fmt.Printf("%s  %s\n     %s\n     breaks %s with %s\n", b.ID, b.Name, b.Does, strings.Join(b.Breaks, ", "), b.Hunt)
+		fmt.Printf("%s  %s\n     %s\n", b.ID, b.Name, b.Does)
+		if len(b.Hunt.To) > 0 {
+			fmt.Printf("     breaks %s with %s\n", strings.Join(b.Breaks, ", "), b.Hunt)
+		}
 		for _, t := range b.Tests {
 			fmt.Printf("     fails %s -run '%s'\n", t.Package, t.Run)
 		}

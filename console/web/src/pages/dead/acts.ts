@@ -7,9 +7,9 @@ export type Act = "retry" | "skip" | "park" | "discard";
 
 /** Of each act: its icon, the least role, and the statuses it can be done to. */
 export const acts: Record<Act, { icon: IconName; role: Role; from: Status[] }> = {
-  retry: { icon: "retry", role: "operator", from: ["dead", "parked", "retry"] },
-  skip: { icon: "skip", role: "operator", from: ["dead", "retry"] },
-  park: { icon: "park", role: "operator", from: ["dead", "retry"] },
+  retry: { icon: "retry", role: "operator", from: ["dead", "parked", "retry", "held"] },
+  skip: { icon: "skip", role: "operator", from: ["dead", "retry", "held"] },
+  park: { icon: "park", role: "operator", from: ["dead", "retry", "held"] },
   discard: { icon: "trash", role: "admin", from: ["dead", "parked"] },
 };
 

@@ -1,6 +1,6 @@
 import { segments } from "../../api/client";
 import { useResource } from "../../api/resource";
-import type { FeedDetail, Relay } from "../../api/types";
+import type { FeedDetail, Outage, Relay } from "../../api/types";
 import { t } from "../../i18n";
 import { now } from "../../lib/format";
 import { to } from "../../lib/router";
@@ -69,6 +69,11 @@ export function FeedPage({ name }: { name: string }) {
                 <Num n={f.aside.blocked} capped />
               </Stat>
             </div>
+            {f.outages.length > 0 && (
+              <Card title={t("outages.title")} flush>
+                <Outages rows={f.outages} />
+              </Card>
+            )}
             <Lanes lanes={f.lanes} members={f.members} paused={f.paused} />
             <div class="sys-split">
               <Card title={t("feeds.members")} flush>
@@ -81,6 +86,7 @@ export function FeedPage({ name }: { name: string }) {
                     [t("feeds.canary"), f.canary && <Time at={f.canary} />],
                     [t("status.scheduled"), f.aside.scheduled > 0 && <Num n={f.aside.scheduled} capped />],
                     [t("status.retry"), f.aside.retry > 0 && <Num n={f.aside.retry} capped />],
+                    [t("status.held"), f.aside.held > 0 && <Num n={f.aside.held} capped />],
                     [t("status.waiting"), f.aside.waiting > 0 && <Num n={f.aside.waiting} capped />],
                     [t("status.parked"), f.aside.parked > 0 && <Num n={f.aside.parked} capped />],
                     [
@@ -97,6 +103,30 @@ export function FeedPage({ name }: { name: string }) {
         )}
       </Loaded>
     </Page>
+  );
+}
+
+function Outages({ rows }: { rows: Outage[] }) {
+  return (
+    <Table
+      label={t("outages.title")}
+      rows={rows}
+      id={(o) => o.name}
+      columns={[
+        {
+          name: t("outages.name"),
+          cell: (o) => (o.name ? <Text value={o.name} mono /> : <span class="muted">{t("outages.all")}</span>),
+        },
+        { name: t("col.error"), grow: true, cell: (o) => <Text value={o.cause} /> },
+        { name: t("outages.failures"), num: true, cell: (o) => <Num n={o.failures} /> },
+        { name: t("outages.since"), num: true, cell: (o) => <Time at={o.since} /> },
+        {
+          name: t("outages.over"),
+          num: true,
+          cell: (o) => (o.over ? <Time at={o.over} /> : <span class="bad-text">{t("outages.open")}</span>),
+        },
+      ]}
+    />
   );
 }
 

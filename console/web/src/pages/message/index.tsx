@@ -115,7 +115,7 @@ export function MessagePage({ id }: { id: string }) {
   const safe = trace && /^https?:\/\//.test(trace);
   const worst =
     j &&
-    (["dead", "retry", "waiting", "parked", "scheduled", "pending", "published"] as const).find((s) =>
+    (["dead", "retry", "held", "waiting", "parked", "scheduled", "pending", "published"] as const).find((s) =>
       j.feeds.some((l) => l.status === s),
     );
   return (

@@ -11,7 +11,7 @@ import { MessagesTable, Tail } from "./list";
 
 const fields = ["key", "type", "topic", "tenant", "id", "status", "feed", "since", "until"] as const;
 type Name = (typeof fields)[number];
-const states: StatusName[] = ["pending", "published", "scheduled", "retry", "waiting", "dead", "parked"];
+const states: StatusName[] = ["pending", "published", "scheduled", "retry", "held", "waiting", "dead", "parked"];
 
 /** What the address asks for, as the API wants it. */
 function asked(tail: boolean): Query {

@@ -1,0 +1,101 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// dueMax is the longest time between two looks at deferred messages, while there are some that will be due: an operator may
+// want one sent now.
+const dueMax = 500 * time.Millisecond
+
+// fetchDue hands deferred messages to the lanes when their time has come, until ctx ends.
+func (t *tenure) fetchDue(ctx context.Context) {
+	cfg := &t.cfg
+	trouble := outage{log: t.log, what: "asking for deferred messages"}
+	pause := backoff{policy: cfg.Outage}
+	for ctx.Err() == nil {
+		wait := time.Hour          // until somebody says that there is something
+		if t.dueSome.Swap(false) { // what is told from here on, the call may not see
+			next, held, err := t.fetchDueOnce() //nolint:contextcheck // what has begun lasts as long as the tenure
+			switch {
+			case err != nil && (t.over(err) || t.ctx.Err() != nil):
+				return
+			case err != nil:
+				trouble.fail(err)
+				wait = pause.next()
+				t.dueSome.Store(true)
+			case next < 0 && !held:
+				trouble.ok()
+				pause.reset()
+			default:
+				trouble.ok()
+				pause.reset()
+				if wait = dueMax; next >= 0 {
+					wait = min(max(next, time.Millisecond), dueMax)
+				}
+				t.dueSome.Store(true)
+			}
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-t.dueWake:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// fetchDueOnce asks for what the lanes can send. It returns how long it takes until there is something else, negative if there
+// is nothing to wait for; and whether names are held, of which there may be something.
+func (t *tenure) fetchDueOnce() (next time.Duration, held bool, err error) {
+	want := postrider.DueRequest{Limit: t.cfg.BatchSize, Bytes: t.cfg.Memory / 8}
+	lanes := make(map[int]*lane)
+	some := false
+	for _, l := range t.lanes() {
+		f := l.look()
+		held = held || f.HeldNames > 0
+		some = true
+		if f.wantsDue && !l.ending() {
+			want.Shards = append(want.Shards, l.shard)
+			want.Held = append(want.Held, f.held...)
+			lanes[l.shard] = l
+		}
+	}
+	if len(lanes) == 0 {
+		if some {
+			return dueMax, held, nil
+		}
+		return -1, false, nil
+	}
+	call, cancel := context.WithTimeout(t.ctx, callTimeout)
+	defer cancel()
+	due, err := t.feed.Due(call, want)
+	if err != nil {
+		return 0, held, err
+	}
+	byShard := make(map[int][]postrider.Deferred)
+	for _, d := range due.Messages {
+		byShard[d.Shard] = append(byShard[d.Shard], d)
+	}
+	for number, msgs := range byShard {
+		if l := lanes[number]; l != nil {
+			l.hand(msgs)
+		}
+	}
+	if len(due.Messages) > 0 && due.Next < 0 {
+		return dueMax, held, nil // there may be more than was asked for
+	}
+	return due.Next, held, nil
+}
+
+// hand gives the lane deferred messages. It wants no others until it has dealt with them.
+func (l *lane) hand(msgs []postrider.Deferred) {
+	l.post(func(m *mail) {
+		m.due = append(m.due, msgs...)
+		l.face.wantsDue = false
+	})
+}

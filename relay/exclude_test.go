@@ -1,0 +1,198 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/retry"
+)
+
+// picky is a store that refuses to defer a message of a key, and takes it without its content only if bare is set.
+type picky struct {
+	postrider.Store
+	key     string
+	bare    bool
+	mended  atomic.Bool
+	refused atomic.Int64
+}
+
+func (p *picky) Open(ctx context.Context, feed string, m postrider.Member) (postrider.Feed, error) {
+	inner, err := p.Store.Open(ctx, feed, m)
+	return pickyFeed{inner, p}, err
+}
+
+type pickyFeed struct {
+	postrider.Feed
+	p *picky
+}
+
+var errPicky = errors.New("the store does not like it")
+
+func (f pickyFeed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
+	for _, d := range msgs {
+		if m := &d.Batch.Messages[d.Index]; m.Key == f.p.key && string(m.Payload) == "0" && !(d.Bare && f.p.bare) && !f.p.mended.Load() {
+			f.p.refused.Add(1)
+			return errPicky
+		}
+	}
+	return f.Feed.Defer(ctx, msgs)
+}
+
+// find returns the message of the log with a key and a number.
+func find(w *world, key, number string) *desk.Logged {
+	w.t.Helper()
+	page, err := w.store.Messages(w.t.Context(), "default", desk.Filter{Key: key}, 0, 100)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range page.Items {
+		if string(page.Items[i].Payload) == number {
+			return &page.Items[i]
+		}
+	}
+	w.t.Fatalf("the log has no message %s of key %s", number, key)
+	return nil
+}
+
+// TestExclude: what an operator decides about before the relay comes to it is not sent, and what is behind it goes on.
+func TestExclude(t *testing.T) {
+	for _, act := range []desk.Act{desk.Park, desk.Discard} {
+		t.Run(string(act), func(t *testing.T) {
+			bothModes(t, func(t *testing.T, keepsOrder bool) {
+				w := newWorld(t, 2)
+				s := &sink{w: w, keepsOrder: keepsOrder}
+				if err := w.store.AddFeed(t.Context(), desk.By{}, "default", true); err != nil {
+					t.Fatal(err)
+				}
+				w.commitMany(40, 4)
+				for _, number := range []string{"3", "4"} {
+					if err := w.store.Exclude(t.Context(), desk.By{}, act, "default", find(w, "k1", number).ID); err != nil {
+						t.Fatal(err)
+					}
+				}
+				r := start(t, w.store, s, relay.Config{})
+				time.Sleep(5 * time.Second)
+				if _, distinct, repeated := w.counts(); distinct != 38 || repeated > 0 {
+					t.Errorf("%d messages were received, %d twice, want all but 2", distinct, repeated)
+				}
+				r.stop()
+				for _, d := range w.received["k1"] {
+					if d.seq == 3 || d.seq == 4 {
+						t.Errorf("message %d was received", d.seq)
+					}
+				}
+				want := map[postrider.Status]int{}
+				if act == desk.Park {
+					want[postrider.StatusParked] = 2
+				}
+				checkAside(w, want)
+			})
+		})
+	}
+}
+
+// TestExcludeStuck: a message that can neither be sent nor deferred stops the others of its shard only until an operator discards
+// it. The relay need not be started again.
+func TestExcludeStuck(t *testing.T) {
+	bothModes(t, func(t *testing.T, keepsOrder bool) {
+		w := newWorld(t, 1)
+		mood := refusing(postrider.Permanent(errOdd), "k1/0")
+		s := &sink{w: w, keepsOrder: keepsOrder, fail: mood.fail}
+		w.commitMany(400, 20)
+		p := &picky{Store: w.store, key: "k1"}
+		r := start(t, p, s, relay.Config{BatchSize: 10, ReadAhead: 40})
+		time.Sleep(time.Minute)
+		if _, distinct, _ := w.counts(); distinct >= 100 || p.refused.Load() < 5 {
+			t.Fatalf("%d messages were received, %d deferrals were refused: nothing is stuck", distinct, p.refused.Load())
+		}
+		if err := w.store.Exclude(t.Context(), desk.By{}, desk.Discard, "default", find(w, "k1", "0").ID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if _, distinct, repeated := w.counts(); distinct != 399 || repeated > 0 {
+			t.Errorf("%d messages were received, %d twice, want all but one", distinct, repeated)
+		}
+		if got := r.Stats(); got.Buffered != 0 || got.Blocked != 0 {
+			t.Errorf("stats %+v, want nothing left", got)
+		}
+		r.stop()
+		checkAside(w, map[postrider.Status]int{})
+	})
+}
+
+// TestBare: what the store refuses to defer becomes a dead letter without content, and all others go on.
+func TestBare(t *testing.T) {
+	bothModes(t, func(t *testing.T, keepsOrder bool) {
+		w := newWorld(t, 1)
+		mood := refusing(postrider.Permanent(errOdd), "k1/0", "k2/0")
+		s := &sink{w: w, keepsOrder: keepsOrder, fail: mood.fail}
+		w.commitMany(400, 20)
+		p := &picky{Store: w.store, key: "k1", bare: true}
+		log := newLogbook()
+		r := start(t, p, s, relay.Config{BatchSize: 10, ReadAhead: 40, Retry: retry.Policy{Attempts: 1}, Logger: slogOf(log)})
+		time.Sleep(2 * time.Minute)
+		if _, distinct, repeated := w.counts(); distinct != 400-1-20 || repeated > 0 {
+			t.Errorf("%d messages were received, %d twice, want all but one of k1 and those of k2", distinct, repeated)
+		}
+		if got := r.Stats(); got.Buffered != 0 || got.Blocked != 1 || got.Dead != 2 {
+			t.Errorf("stats %+v, want nothing in the window, one key blocked and two dead letters", got)
+		}
+		r.stop()
+		list, err := w.store.List(t.Context(), desk.Filter{Key: "", Statuses: []postrider.Status{postrider.StatusDead}}, nil, 10)
+		if err != nil || len(list) != 2 {
+			t.Fatalf("dead are %+v, %v, want two", list, err)
+		}
+		d := list[0]
+		if !d.Bare || d.Blocking || d.Key != "" || len(d.Payload) > 0 || d.Type != "happened" ||
+			!strings.Contains(d.LastError, "the store could not defer it: "+errPicky.Error()) {
+			t.Errorf("got %+v, want a dead letter without content", d)
+		}
+		if d.ID != find(w, "k1", "0").ID {
+			t.Error("the log has lost the message, or it is another one")
+		}
+		// It can neither be sent nor edited, but removed.
+		for _, act := range []desk.Act{desk.Retry, desk.Park, desk.Discard} {
+			want := 1
+			if act == desk.Retry {
+				want = 0
+			}
+			if n, err := w.store.Act(t.Context(), desk.By{}, act, desk.Filter{ID: d.ID}, 0); n != want || err != nil {
+				t.Errorf("%s: %d, %v, want %d", act, n, err, want)
+			}
+		}
+	})
+}
+
+// TestBareNotInOutage: a store that fails with everything costs no content, however long it does.
+func TestBareNotInOutage(t *testing.T) {
+	bothModes(t, func(t *testing.T, keepsOrder bool) {
+		w := newWorld(t, 1)
+		mood := refusing(postrider.Permanent(errOdd), "k1/0")
+		s := &sink{w: w, keepsOrder: keepsOrder, fail: mood.fail}
+		w.commitMany(40, 4)
+		p := &picky{Store: w.store, key: "k1", bare: true}
+		f := &faults{Store: p}
+		r := start(t, f, s, relay.Config{Retry: retry.Policy{Attempts: 1}})
+		time.Sleep(100 * time.Millisecond)
+		f.set(func(string) error { return errOdd })
+		time.Sleep(10 * time.Minute)
+		if p.refused.Load() < 10 {
+			t.Errorf("%d deferrals were refused: nothing was tried", p.refused.Load())
+		}
+		p.mended.Store(true)
+		f.set(nil)
+		time.Sleep(time.Minute)
+		r.stop()
+		list, err := w.store.List(t.Context(), desk.Filter{Statuses: []postrider.Status{postrider.StatusDead}}, nil, 10)
+		if err != nil || len(list) != 1 || list[0].Bare {
+			t.Errorf("dead are %+v, %v, want one with its content", list, err)
+		}
+	})
+}

@@ -1,0 +1,172 @@
+package shard
+
+import (
+	"errors"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// want takes a message out of the window's order, to be deferred.
+func (m *Machine) want(pos int, key uint64, d postrider.Deferral) {
+	m.window.beginDefer(pos)
+	d.Batch, d.Index = m.window.place(pos)
+	m.deferrals.wanted = append(m.deferrals.wanted, deferral{pos: pos, key: key, Deferral: d})
+	if key == 0 {
+		return
+	}
+	if m.deferrals.leaving == nil {
+		m.deferrals.leaving = make(map[uint64]bool)
+	}
+	m.deferrals.leaving[key] = true
+}
+
+// wantKey is want for a message and those of its key behind it, unless they may overtake it because it has failed by its own
+// fault.
+func (m *Machine) wantKey(pos int, d postrider.Deferral) {
+	m.window.track()
+	key := m.window.order.at(pos).key
+	d.Blocking = key != 0 && (m.cfg.Strict || d.Attempts == 0)
+	if !d.Blocking {
+		m.want(pos, 0, d)
+		return
+	}
+	behind := m.window.order.behind(pos)
+	m.want(pos, key, d)
+	for _, p := range behind {
+		m.want(p, key, postrider.Deferral{Status: postrider.StatusWaiting, Blocking: true})
+	}
+}
+
+// refuse has a message deferred that failed by its own fault.
+func (m *Machine) refuse(pos, attempts int, err error) {
+	d := postrider.Deferral{Attempts: attempts, Cause: err.Error()}
+	d.Status, d.Delay = m.cfg.Retry.verdict(attempts, 0, err)
+	event := Refused
+	if d.Status == postrider.StatusDead {
+		m.Count.Dead++
+		event = Died
+	}
+	m.tell(Told{event, m.window.message(pos), attempts, err})
+	m.wantKey(pos, d)
+}
+
+// sort picks out those messages of a batch that cannot go in the order of the log, and those that have come far enough,
+// canaries, what is known to have arrived and what is excluded. The batch has just entered the window, with the message at a position as its
+// first.
+func (m *Machine) sort(b *postrider.Batch, at int) {
+	d := &m.deferrals
+	for i := range b.Messages {
+		msg, pos := &b.Messages[i], at+i
+		switch {
+		case msg.Type == postrider.CanaryType || m.memory.arrived[msg.ID] || d.excluded[msg.ID]:
+			delete(m.memory.arrived, msg.ID)
+			m.window.beginDefer(pos)
+			m.window.endDefer(pos)
+			continue
+		case !msg.DeliverAfter.IsZero():
+			m.want(pos, 0, postrider.Deferral{Status: postrider.StatusScheduled})
+			continue
+		}
+		if len(d.blocked)+len(d.leaving) > 0 {
+			if key := hashKey(msg); d.blocked[key] || d.leaving[key] {
+				m.want(pos, key, postrider.Deferral{Status: postrider.StatusWaiting, Blocking: true})
+			}
+		}
+	}
+}
+
+// sweep has the messages of held names leave the window, unless an earlier one of their key is still there: that goes first. It
+// reports whether there are such.
+func (m *Machine) sweep() (left bool) {
+	w := &m.window
+	w.track()
+	earlier := make(map[uint64]bool) // keys
+	for pos := w.first; pos < w.end; pos++ {
+		if !w.order.isOpen(pos) {
+			continue
+		}
+		key := w.order.at(pos).key
+		name, held := m.names.isHeld(w.message(pos))
+		switch {
+		case held && !earlier[key]:
+			m.wantKey(pos, postrider.Deferral{Status: postrider.StatusHeld, Name: name})
+		case held:
+			left = true
+		default:
+			earlier[key] = key != 0
+		}
+	}
+	return left
+}
+
+// fillGaps has all messages leave the window that stand before a confirmed one, so that a stop repeats nothing.
+func (m *Machine) fillGaps() {
+	for _, pos := range m.window.gaps() {
+		if m.window.order.isOpen(pos) { // not behind one before it
+			m.wantKey(pos, postrider.Deferral{Status: postrider.StatusRetry})
+		}
+	}
+}
+
+// nextDeferral returns what the store is to defer now.
+func (m *Machine) nextDeferral(now time.Time) []postrider.Deferral {
+	d := &m.deferrals
+	if d.busy > 0 || len(d.wanted) == 0 || now.Before(d.next) {
+		return nil
+	}
+	d.busy = min(len(d.wanted), max(d.limit, 1))
+	msgs := make([]postrider.Deferral, d.busy)
+	for i := range msgs {
+		msgs[i] = d.wanted[i].request()
+	}
+	return msgs
+}
+
+// lose takes in that a message was deferred without its content. What stood behind it in its key goes on, also where order is
+// strict: the store does not know its key.
+func (m *Machine) lose(w *deferral) {
+	if w.Status != postrider.StatusDead {
+		m.Count.Dead++
+	}
+	m.tell(Told{Died, &w.Batch.Messages[w.Index], w.Attempts, errors.New(w.request().Cause)})
+}
+
+// Deferred takes in whether the store has deferred what it was told to.
+func (m *Machine) Deferred(err error, now time.Time) {
+	d := &m.deferrals
+	n := d.busy
+	d.busy = 0
+	if err != nil {
+		d.failures++
+		d.next = now.Add(m.cfg.Retry.after(d.failures))
+		d.limit = max(n/2, 1)
+		switch {
+		case n > 1:
+		case d.refuse(err, now, m.lease.renewed):
+			d.next = now
+		default:
+			d.postpone()
+		}
+		m.tell(Told{Event: CannotDefer, Err: err})
+		return
+	}
+	if d.failures > 0 {
+		m.tell(Told{Event: CanDefer})
+	}
+	d.failures = 0
+	d.limit = min(2*max(d.limit, 1), m.cfg.BatchSize)
+	d.deferred += n
+	m.Count.Deferred += int64(n)
+	for _, w := range d.wanted[:n] {
+		m.window.endDefer(w.pos)
+		if w.bare {
+			m.lose(&w)
+		} else if w.key != 0 {
+			d.blocked[w.key] = true
+		}
+	}
+	d.wanted = append(d.wanted[:0], d.wanted[n:]...)
+	d.note()
+	m.advance()
+}

@@ -1,0 +1,273 @@
+package shard
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// WantsDue reports whether deferred messages can be sent, and which names are held.
+func (m *Machine) WantsDue(now time.Time) (held []postrider.HeldName, ok bool) {
+	d := &m.due
+	_, alive := m.lease.safeUntil(now)
+	if !alive || !m.loaded || m.stop.given || m.cfg.Slice || len(d.queue)+len(d.call)+len(d.done) > 0 || now.Before(d.next) {
+		return nil, false
+	}
+	return m.names.heldNames(m.cfg.Shard, now), true
+}
+
+// Due takes in what the store has returned. What goes to a held name, and is no probe, is put with the others there, and what
+// stands behind it waits on.
+func (m *Machine) Due(msgs []postrider.Deferred) {
+	first, stuck := make(map[string]bool), make(map[string]bool) // keys
+	for _, d := range msgs {
+		key := d.OrderKey()
+		if d.Blocking && stuck[key] {
+			continue
+		}
+		behind := d.Blocking && first[key]
+		first[key] = true
+		name, held := m.names.isHeld(&d.Message)
+		if known := m.names.watched[name]; !held || known.probing && d.Status == postrider.StatusHeld && !behind {
+			m.due.queue = append(m.due.queue, d)
+			continue
+		}
+		stuck[key] = true
+		if !behind && d.Status != postrider.StatusHeld {
+			m.due.done = append(m.due.done, postrider.Conclusion{
+				Shard: d.Shard, Seq: d.Seq, Status: postrider.StatusHeld, Name: name, Attempts: d.Attempts, Cause: d.LastError,
+			})
+		}
+	}
+}
+
+// nextRetry returns the next call of deferred messages. It does not wait until the store knows of the call before, unless messages
+// may kill the process: those of one key would follow at the pace of the store.
+func (m *Machine) nextRetry(now time.Time) *Call {
+	d := &m.due
+	if len(d.queue) == 0 || len(d.call) > 0 || len(d.done) > 0 && m.inherited.left > 0 || m.stop.given || now.Before(d.next) {
+		return nil
+	}
+	deadline, ok := m.lease.safeUntil(now)
+	if !ok {
+		return nil
+	}
+	c := &Call{Deadline: deadline, Alone: m.inherited.left > 0}
+	if c.Alone {
+		first := &d.queue[0]
+		d.call, d.queue = d.queue[:1:1], d.queue[1:]
+		c.Start = m.inherited.start(first.Seq, postrider.Start{Shard: first.Shard, Seq: first.Seq})
+	} else {
+		d.call, d.queue = m.round(d.queue)
+	}
+	for i := range d.call {
+		msg := d.call[i].Message
+		if job := d.call[i].Job; job != 0 { // else a broker that has had the message would drop it as a duplicate
+			msg.Repetition = fmt.Sprintf("replay-%d", job)
+		}
+		c.Messages = append(c.Messages, msg)
+	}
+	return c
+}
+
+// round splits what is due into what may go in one call and what has to follow.
+func (m *Machine) round(queue []postrider.Deferred) (round, rest []postrider.Deferred) {
+	seen := make(map[string]bool)
+	bytes := 0
+	for _, d := range queue {
+		key := d.OrderKey()
+		bytes += sizeOf(&d.Message)
+		if len(round) > 0 && (len(round) == m.cfg.BatchSize || bytes > m.cfg.CallBytes) || key != "" && seen[key] && !m.cfg.KeepsOrder {
+			rest = append(rest, d)
+			continue
+		}
+		seen[key] = true
+		round = append(round, d)
+	}
+	return round, rest
+}
+
+// Retried takes in how a call of deferred messages has ended.
+func (m *Machine) Retried(a Answer, now time.Time) {
+	d := &m.due
+	call := d.call
+	d.call = nil
+	if a.Err != nil { // nothing was sent
+		m.pauseDue(now)
+		d.queue = nil
+		return
+	}
+	if a.Started > 0 {
+		m.inherited.noted(call[0].Seq, a.Started)
+		if deaths, kills := m.inherited.kills(call[0].Seq); kills {
+			m.bury(&call[0], deaths)
+			return
+		}
+	}
+	msgs := make([]postrider.Message, len(call))
+	passed, loose := 0, 0
+	failing := make(map[string]bool) // keys
+	for i := range call {
+		msgs[i] = call[i].Message
+		if err := answer(a.Errs, i); err == nil {
+			passed++
+		} else if !errors.Is(err, postrider.ErrNotTried) {
+			m.names.watch(m.names.nameOf(&msgs[i])).fail(&msgs[i], now)
+			if key := msgs[i].OrderKey(); key != "" {
+				failing[key] = true
+			} else {
+				loose++
+			}
+		}
+	}
+	few := len(failing)+loose <= fewKeys
+	m.names.note(msgs, a.Errs, passed)
+	m.memory.note(msgs, a.Errs, now)
+	m.Count.Published += int64(passed)
+	m.Count.Failed += int64(len(call) - passed)
+	m.Count.Retried += int64(len(call))
+
+	stuck := make(map[string]bool) // keys of which nothing more may be sent now
+	var outage error
+	some := false // is known now
+	for i := range call {
+		c, concluded, away := m.conclude(&call[i], answer(a.Errs, i), passed, few, stuck, now)
+		outage = cmp.Or(outage, away)
+		if concluded {
+			d.done = append(d.done, c)
+			some = true
+		}
+	}
+	d.queue = slices.DeleteFunc(d.queue, func(r postrider.Deferred) bool { return r.OrderKey() != "" && stuck[r.OrderKey()] })
+	if some {
+		d.failures = 0
+		return
+	}
+	if outage != nil {
+		m.names.trouble("", outage)
+	}
+	if !a.Alone || len(d.queue) == 0 { // one message alone says nothing of the others
+		d.queue = nil
+		m.pauseDue(now)
+	}
+}
+
+// conclude decides what an answer means for a deferred message, of a call in which few or many have failed. It may be that nothing is to be told to the store; away is the
+// error then if the destination seems to be.
+func (m *Machine) conclude(d *postrider.Deferred, err error, passed int, few bool, stuck map[string]bool, now time.Time) (c postrider.Conclusion, ok bool, away error) {
+	c = postrider.Conclusion{Shard: d.Shard, Seq: d.Seq, Status: postrider.StatusRetry, Attempts: d.Attempts}
+	key := d.OrderKey()
+	if err == nil {
+		c.Delivered = true
+		delete(m.due.seen, d.Seq)
+		if d.Status == postrider.StatusHeld || d.LastError != "" {
+			m.names.end(m.names.nameOf(&d.Message))
+		}
+		return c, true, nil
+	}
+	behind := d.Blocking && stuck[key] // an earlier one of its key, for which it waits
+	stuck[key] = stuck[key] || d.Blocking
+	if behind || errors.Is(err, postrider.ErrNotTried) {
+		return c, false, nil
+	}
+	c.Cause = err.Error()
+	name := m.names.nameOf(&d.Message)
+	known := m.names.watch(name)
+	probe := known.held && d.Status == postrider.StatusHeld
+	e := evidence{tries: ownTries, others: passed > 0, held: known.held && !probe}
+	since := postrider.ScopeOf(err) != postrider.ScopeDestination && m.due.blame(d.Seq, known.passed, m.names.calls)
+	e.same = since || passed > 0 && known.passed == m.names.calls
+	v := judge(err, e)
+	if v == stays && (Wish(err) > 0 || few && !m.failing) { // nothing speaks of an outage
+		v = waits
+		scope := postrider.ScopeOf(err)
+		down := scope == postrider.ScopeName && (known.several || d.Status == postrider.StatusHeld)
+		switch {
+		case down && Wish(err) == 0:
+			v = holds
+		case d.Attempts > 0 && !down && scope != postrider.ScopeDestination:
+			v = counts // it has failed by its own fault before
+		}
+	}
+	switch {
+	case v == counts && !probe:
+		m.Count.Refused++
+		c.Attempts++
+		c.Overtaken = d.Blocking && !m.cfg.Strict
+		c.Status, c.Delay = m.cfg.Retry.verdict(c.Attempts, now.Sub(d.DeferredAt), err)
+		if c.Status == postrider.StatusDead {
+			m.Count.Dead++
+			m.tell(Told{Died, &d.Message, c.Attempts, err})
+		}
+		return c, true, nil
+	case probe, v == holds && m.names.hold(name, now, &m.cfg.Retry):
+		m.names.trouble(name, err)
+		if probe {
+			if v == counts {
+				known.failures = 0 // it says little of the others: the next one is tried soon
+			}
+			m.names.hold(name, now, &m.cfg.Retry)
+			known.probed = d.Seq
+		}
+		m.sweeping = true
+		c.Status, c.Name = postrider.StatusHeld, name
+		return c, d.Status != postrider.StatusHeld, nil
+	case v == stays:
+		return c, false, err
+	default:
+		m.names.trouble(name, err)
+		if m.cfg.Retry.old(now.Sub(d.DeferredAt)) {
+			m.Count.Dead++
+			m.tell(Told{Died, &d.Message, c.Attempts, err})
+			c.Status, c.Overtaken = postrider.StatusDead, d.Blocking && !m.cfg.Strict
+			return c, true, nil
+		}
+		c.Delay = m.cfg.Retry.waiting(now.Sub(d.DeferredAt), err)
+		return c, true, nil
+	}
+}
+
+// bury concludes that a message kills relays. If an operator then wants it sent all the same, it is.
+func (m *Machine) bury(d *postrider.Deferred, deaths int) {
+	err := deadly(deaths)
+	c := postrider.Conclusion{Shard: d.Shard, Seq: d.Seq, Status: postrider.StatusDead, Attempts: d.Attempts + deaths, Cause: err.Error()}
+	m.Count.Dead++
+	m.tell(Told{Died, &d.Message, c.Attempts, err})
+	m.due.done = append(m.due.done, c)
+	m.inherited.begun[d.Seq] = 0
+	m.due.queue = slices.DeleteFunc(m.due.queue, func(r postrider.Deferred) bool { return d.Blocking && r.OrderKey() == d.OrderKey() })
+}
+
+func (m *Machine) pauseDue(now time.Time) {
+	m.due.failures++
+	m.due.next = now.Add(m.cfg.Retry.after(m.due.failures))
+}
+
+// nextConclusion returns what the store is to be told now.
+func (m *Machine) nextConclusion(now time.Time) []postrider.Conclusion {
+	d := &m.due
+	if len(d.done) == 0 || d.telling > 0 || now.Before(d.next) {
+		return nil
+	}
+	d.telling = len(d.done)
+	return d.done[:d.telling:d.telling]
+}
+
+// Concluded takes in whether the store knows what became of deferred messages, and the keys that are free again.
+func (m *Machine) Concluded(free []string, err error, now time.Time) {
+	d := &m.due
+	n := d.telling
+	d.telling = 0
+	if err != nil {
+		m.pauseDue(now)
+		m.tell(Told{Event: CannotDefer, Err: err})
+		return
+	}
+	d.failures = 0
+	d.done = append(d.done[:0:0], d.done[n:]...)
+	m.deferrals.free(free)
+}

@@ -1,0 +1,20 @@
+package shard
+
+import (
+	"testing"
+
+	"github.com/postrider/postrider/internal/layout"
+)
+
+// TestPure: the machine has no goroutine, clock, lock or I/O of its own, nor anything that brings one along. Its files read from
+// top to bottom.
+func TestPure(t *testing.T) {
+	p := layout.Load(t)
+	p.Uses([]string{
+		"cmp", "errors", "fmt", "hash/maphash", "math", "math/bits", "slices", "sort", "strings", "time", "github.com/postrider/postrider",
+		"github.com/postrider/postrider/retry", // is as pure
+	}, "time.Now", "time.Since", "time.Until", "time.After", "time.AfterFunc", "time.NewTimer", "time.Sleep", "time.Tick", "time.NewTicker",
+		"postrider.Store", "postrider.Feed", "postrider.Publisher")
+	p.Structs(19)
+	p.ReadsDown()
+}

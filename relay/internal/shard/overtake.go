@@ -1,0 +1,59 @@
+package shard
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// maxOvertakers bounds how many messages of a call overtake others for their priority.
+const maxOvertakers = 64
+
+// overtake appends up to n messages that may go first for their priority, the highest first. Within a key nothing overtakes.
+func (w *window) overtake(picked []int, n int) []int {
+	w.urgent = slices.DeleteFunc(w.urgent, func(pos int) bool { return pos < w.first || !w.order.isOpen(pos) })
+	if len(w.urgent) == 0 {
+		return picked
+	}
+	for _, pos := range w.urgent {
+		if len(picked) == maxOvertakers {
+			break
+		}
+		if w.order.isReady(pos) && w.order.isHead(pos, w.first) {
+			picked = append(picked, pos)
+		}
+	}
+	slices.SortStableFunc(picked, func(a, b int) int { return cmp.Compare(w.message(b).Priority, w.message(a).Priority) })
+	return picked[:min(len(picked), n)]
+}
+
+// isHead reports whether no earlier message of the key, from first on, is still to be confirmed.
+func (o *order) isHead(pos, first int) bool {
+	key := o.at(pos).key
+	if key == 0 {
+		return true
+	}
+	for p := first; p < pos; p++ {
+		if o.at(p).key == key && o.isOpen(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// chooseOthers is choose for a call that has some messages already. They are left out, up to n messages in all.
+func (o *order) chooseOthers(picked []int, n, first, end int) []int {
+	ahead := len(picked)
+	for word := first >> 6; word<<6 < end && len(picked) < n; word++ {
+		for set := o.ready[word&(len(o.ready)-1)]; set != 0 && len(picked) < n; set &= set - 1 {
+			pos := word<<6 + bits.TrailingZeros64(set)
+			if pos >= end {
+				return picked
+			}
+			if !slices.Contains(picked[:ahead], pos) {
+				picked = append(picked, pos)
+			}
+		}
+	}
+	return picked
+}

@@ -1,0 +1,103 @@
+package shard
+
+import "github.com/postrider/postrider"
+
+// choice is what a call may have.
+type choice struct {
+	messages int  // the most
+	bytes    int  // the most, but for a single message
+	wary     bool // only those that were tried least
+	strict   bool // where wary: nothing of a key before what was tried more
+}
+
+// pick chooses the messages of the next call, oldest first. It may be called again before the call is made.
+func (w *window) pick(c choice) []postrider.Message {
+	if w.tracked && w.keepsOrder && w.order.failed+w.order.beyond+w.order.deferring+len(w.urgent) == 0 {
+		w.tracked = false
+		w.order.reset()
+	}
+	w.repeated = 0
+	if !w.tracked {
+		call := w.slice(w.first, min(c.messages, w.end-w.first))
+		w.size = w.fit(call, c.bytes)
+		return call[:w.size:w.size]
+	}
+	hasty := false // messages overtake
+	if c.wary {
+		w.picked = w.order.leastTried(w.order.choose(w.picked[:0], w.end-w.first, w.first, w.end), c.messages, c.strict)
+	} else if w.picked = w.overtake(w.picked[:0], c.messages); len(w.picked) > 0 {
+		hasty = true
+		w.picked = w.order.chooseOthers(w.picked, c.messages, w.first, w.end)
+	} else {
+		w.picked = w.order.choose(w.picked, c.messages, w.first, w.end)
+	}
+	w.size = len(w.picked)
+	if w.size == 0 {
+		return nil
+	}
+	var call []postrider.Message
+	if from := w.picked[0]; !hasty && w.picked[w.size-1]-from == w.size-1 {
+		call = w.slice(from, w.size)
+	} else {
+		call = w.gather(w.picked)
+	}
+	w.size = w.fit(call, c.bytes)
+	w.picked = w.picked[:w.size]
+	for _, pos := range w.picked {
+		if w.order.at(pos).state != fresh {
+			w.repeated++
+		}
+	}
+	return call[:w.size:w.size]
+}
+
+// fit returns how many messages of a call have so many bytes, one at least.
+func (w *window) fit(call []postrider.Message, bytes int) int {
+	if w.bytes <= bytes {
+		return len(call)
+	}
+	for i := range call {
+		if bytes -= sizeOf(&call[i]); bytes < 0 {
+			return max(i, 1)
+		}
+	}
+	return len(call)
+}
+
+// slice returns n messages that follow each other.
+func (w *window) slice(from, n int) []postrider.Message {
+	if n == 0 {
+		return nil
+	}
+	i := w.find(from, 0)
+	msgs := w.runs[i].Messages[from-w.runs[i].at:]
+	if len(msgs) >= n {
+		return msgs[:n:n]
+	}
+	call := append(w.scratch[:0], msgs...)
+	for i++; len(call) < n; i++ {
+		msgs = w.runs[i].Messages
+		call = append(call, msgs[:min(n-len(call), len(msgs))]...)
+	}
+	return w.keep(call)
+}
+
+func (w *window) gather(picked []int) []postrider.Message {
+	call := w.scratch[:0]
+	i := 0
+	for _, pos := range picked {
+		if i+1 < len(w.runs) && w.runs[i+1].at == pos {
+			i++
+		} else {
+			i = w.find(pos, i)
+		}
+		call = append(call, w.runs[i].Messages[pos-w.runs[i].at])
+	}
+	return w.keep(call)
+}
+
+func (w *window) keep(call []postrider.Message) []postrider.Message {
+	w.scratch = call
+	w.used = max(w.used, len(call))
+	return call
+}

@@ -1,0 +1,35 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// reportInterval is the time between two reports of what is wrong with the destination.
+const reportInterval = time.Second
+
+// report tells the store what is wrong with the destination, until ctx ends: whoever asks the database learns the cause.
+func (t *tenure) report(ctx context.Context) {
+	reporter, ok := t.feed.(postrider.Reporter)
+	if !ok {
+		return
+	}
+	trouble := outage{log: t.log, what: "reporting problems"}
+	for sleep(ctx, reportInterval) {
+		all := t.problems.take()
+		if len(all) == 0 {
+			continue
+		}
+		call, cancel := context.WithTimeout(t.ctx, callTimeout)
+		err := reporter.Report(call, all)
+		cancel()
+		if err == nil {
+			trouble.ok()
+			continue
+		}
+		trouble.fail(err)
+		t.problems.restore(all)
+	}
+}

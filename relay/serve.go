@@ -1,0 +1,55 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+var errLateStop = errors.New("calls were still under way after DrainTimeout and were cancelled")
+
+// serve works until ctx ends, then drains and releases; or until the store says that the tenure is over, and returns
+// why.
+//
+//nolint:contextcheck // what has begun lasts as long as the tenure
+func (t *tenure) serve(ctx context.Context) error {
+	defer t.cancel()
+	loop, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(t.ctx, stop)()
+
+	var fetching sync.WaitGroup
+	fetching.Go(func() { t.keep(loop) })
+	fetching.Go(func() { t.read(loop) })
+	fetching.Go(func() { t.fetchDue(loop) })
+	fetching.Go(func() { t.report(loop) })
+
+	settling, stopSettling := context.WithCancel(t.ctx)
+	defer stopSettling()
+	var settler sync.WaitGroup
+	settler.Go(func() { t.settle(settling) })
+
+	<-loop.Done()
+	t.drainAll()
+	fetching.Wait()
+	t.drainAll() // also what the last Balance has brought
+	t.run.Wait() // leases are being renewed meanwhile
+	stopSettling()
+	settler.Wait()
+
+	if err := t.cause(); err != nil {
+		return err
+	}
+	late := t.hard.Err() != nil
+	err := t.releaseAll(ctx)
+	if late {
+		err = errors.Join(errLateStop, err)
+	}
+	return err
+}
+
+func (t *tenure) drainAll() {
+	for _, l := range t.lanes() {
+		l.drain()
+	}
+}

@@ -1,0 +1,67 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/desk"
+)
+
+// searchAhead is how many numbers behind the cursors of a feed are searched for a message before others: what stops a feed is there.
+const searchAhead = 200_000
+
+// Exclude implements [desk.Excluder].
+func (d *Desk) Exclude(ctx context.Context, by desk.By, act desk.Act, feed string, id postrider.ID) error {
+	j := desk.Journey{Message: postrider.Message{ID: id}}
+	err := d.look(ctx, func(tx pgx.Tx) error {
+		if err := d.findAhead(ctx, tx, feed, &j); err != nil || j.InLog {
+			return err
+		}
+		return d.findInLog(ctx, tx, &j)
+	})
+	if err != nil {
+		return fmt.Errorf("postgres: %s: %w", act, explain(err))
+	}
+	if !j.InLog {
+		return fmt.Errorf("postgres: %s: message %s is not in the log: %w", act, id, desk.ErrNoMessage)
+	}
+	var refused *string
+	err = d.pool.QueryRow(ctx, d.cfg.in("SELECT @schema@.exclude($1, $2, $3, $4, $5, $6)"), pgx.QueryExecModeExec,
+		by.Who, by.Why, string(act), feed, j.Shard, j.Seq).Scan(&refused)
+	if err != nil {
+		return fmt.Errorf("postgres: %s: %w", act, explain(err))
+	}
+	switch value(refused) {
+	case "":
+		return nil
+	case "aside":
+		return desk.ErrSetAside
+	case "passed":
+		return desk.ErrPassed
+	case "many":
+		return desk.ErrTooManyExcluded
+	case "feed":
+		return fmt.Errorf("%w: %q", desk.ErrNoFeed, feed)
+	default:
+		return fmt.Errorf("postgres: %s: message %s is not in the log: %w", act, id, desk.ErrNoMessage)
+	}
+}
+
+// findAhead finds a message just behind the cursors of a feed.
+func (d *Desk) findAhead(ctx context.Context, tx pgx.Tx, feed string, j *desk.Journey) error {
+	s, err := d.newSearch(ctx, tx, feed, &desk.Filter{Statuses: []postrider.Status{postrider.StatusPending}}, 0)
+	if err != nil {
+		return err
+	}
+	s.top = min(s.top, s.bottom+searchAhead)
+	return s.run(func(from, to int64) (bool, error) {
+		seq, err := s.byID(ctx, j.Message.ID, from, to)
+		if err != nil || seq == 0 {
+			return false, err
+		}
+		return true, d.readLog(ctx, tx, seq, j)
+	})
+}

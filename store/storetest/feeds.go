@@ -1,0 +1,171 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+// testUnknownFeedIsRefused mistypes the name of a feed.
+func testUnknownFeedIsRefused(t *testing.T, h Harness) {
+	write(t, h, series("k", 3)...)
+	member := postrider.Member{Name: t.Name(), Lease: longLease}
+	joinAs(t, h, "default", member).leave() // the first need not be asked for
+	joinAs(t, h, "default", member).leave()
+	var none *postrider.NoFeedError
+	_, err := h.Store.Open(t.Context(), "defualt", member)
+	if !errors.As(err, &none) || !errors.Is(err, postrider.ErrNoFeed) || none.Feed != "defualt" || !slices.Equal(none.Feeds, []string{"default"}) ||
+		!strings.Contains(err.Error(), `"defualt"`) || !strings.Contains(err.Error(), `"default"`) {
+		t.Fatalf("an unknown feed: %v, want a NoFeedError that names both", err)
+	}
+	if h.Desk != nil {
+		if feeds, err := h.Desk.Feeds(t.Context()); err != nil || len(feeds) != 1 {
+			t.Errorf("there are %d feeds, %v; want the one", len(feeds), err)
+		}
+	}
+	if h.OneFeed {
+		return
+	}
+	member.Create = true
+	joinAs(t, h, "audit", member).leave()
+	joinAs(t, h, "audit", member).leave() // a relay that starts again asks again
+	member.Create = false
+	joinAs(t, h, "audit", member).leave()
+	_, err = h.Store.Open(t.Context(), "nope", member)
+	if !errors.As(err, &none) || !slices.Equal(none.Feeds, []string{"audit", "default"}) {
+		t.Errorf("another unknown feed: %v, want a NoFeedError that names two", err)
+	}
+}
+
+// testFirstFeeds begins with several feeds at once, each as the first.
+func testFirstFeeds(t *testing.T, h Harness) {
+	if h.OneFeed {
+		t.Skip("n/a: a table has one feed")
+	}
+	names := []string{"audit", "default", "mail"}
+	errs := make([]error, 4*len(names))
+	var run sync.WaitGroup
+	for i := range errs {
+		run.Go(func() {
+			_, errs[i] = h.Store.Open(t.Context(), names[i%len(names)], postrider.Member{
+				Name: t.Name(), Lease: longLease, Beside: names, Destination: "to " + names[i%len(names)],
+			})
+		})
+	}
+	run.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	_, err := h.Store.Open(t.Context(), "late", postrider.Member{Name: t.Name(), Lease: longLease, Beside: append(names, "late")})
+	if !errors.Is(err, postrider.ErrNoFeed) {
+		t.Errorf("one that was added later: %v, want ErrNoFeed", err)
+	}
+	_, err = h.Store.Open(t.Context(), "mail", postrider.Member{Name: t.Name(), Lease: longLease, Destination: "elsewhere"})
+	if !errors.Is(err, postrider.ErrDestination) {
+		t.Errorf("another destination: %v, want ErrDestination", err)
+	}
+}
+
+// testNewFeedBegins creates feeds at the oldest message, behind the newest, and in between.
+func testNewFeedBegins(t *testing.T, h Harness) {
+	if h.OneFeed {
+		_, err := h.Store.Open(t.Context(), "feed", postrider.Member{Name: t.Name(), Lease: longLease, From: postrider.Origin{Now: true}})
+		if !errors.Is(err, postrider.ErrUnsupported) {
+			t.Errorf("from now on: %v, want ErrUnsupported", err)
+		}
+		return
+	}
+	var all []postrider.Message
+	for i := range 8 {
+		all = append(all, series(string(rune('a'+i)), 3)...)
+	}
+	write(t, h, all[:12]...)
+	joinAlone(t, h, "first", longLease).leave()
+	pause := 50 * time.Millisecond
+	time.Sleep(pause) //nolint:forbidigo // the store's clock has to go on
+	between := time.Now()
+	time.Sleep(pause) //nolint:forbidigo // as above
+	open := begin(t, h, series("late", 2)...)
+	late := all[12:]
+	write(t, h, late...)
+	for name, c := range map[string]struct {
+		from  postrider.Origin
+		wants []postrider.Message
+	}{
+		"oldest": {postrider.Origin{}, all},
+		"time":   {postrider.Origin{Time: between}, late},
+		"future": {postrider.Origin{Time: between.Add(time.Hour)}, nil},
+		"now":    {postrider.Origin{Now: true}, nil},
+	} {
+		r := joinAs(t, h, name, postrider.Member{Name: "relay-1", Lease: longLease, Create: true, From: c.from})
+		r.takeAll(h)
+		expect(t, r.next(len(c.wants), 100), c.wants)
+		r.leave()
+		if h.Desk == nil {
+			continue
+		}
+		entries, err := h.Desk.Audit(t.Context(), name, 0, 10)
+		if err != nil || len(entries) != 1 || entries[0].Action != "feed add" || entries[0].Count != len(c.wants) || entries[0].Who != "relay-1" {
+			t.Errorf("%s: the record is %+v, %v; want that it will send %d", name, entries, err, len(c.wants))
+		}
+	}
+	commit(t, open) // what was not committed yet comes, wherever a feed has begun
+	for _, name := range []string{"time", "future", "now"} {
+		r := joinAlone(t, h, name, longLease)
+		n := 2
+		if name == "time" {
+			n += len(late)
+		}
+		r.next(n, 100)
+		r.idle()
+	}
+}
+
+// testFeedRemembersDestination brings another destination than the last member.
+func testFeedRemembersDestination(t *testing.T, h Harness) {
+	open := func(destination string, force bool) error {
+		f, err := h.Store.Open(t.Context(), "feed", postrider.Member{Name: "relay-1", Lease: longLease, Destination: destination, Force: force})
+		if err == nil {
+			err = f.Close(t.Context())
+		}
+		return err
+	}
+	remembers := func(want string) {
+		t.Helper()
+		if h.Desk == nil {
+			return
+		}
+		if feeds, err := h.Desk.Feeds(t.Context()); err != nil || len(feeds) != 1 || feeds[0].Destination != want {
+			t.Errorf("the feeds are %+v, %v; want one with the destination %q", feeds, err, want)
+		}
+	}
+	for _, destination := range []string{"", "nats://a", "nats://a", ""} {
+		if err := open(destination, false); err != nil {
+			t.Fatalf("Open with the destination %q: %v", destination, err)
+		}
+	}
+	remembers("nats://a")
+	var other *postrider.DestinationError
+	err := open("stdout:", false)
+	if !errors.As(err, &other) || !errors.Is(err, postrider.ErrDestination) || *other != (postrider.DestinationError{Feed: "feed", Has: "nats://a", Wants: "stdout:"}) {
+		t.Fatalf("another destination: %v, want a DestinationError with both", err)
+	}
+	remembers("nats://a")
+	if err := open("stdout:", true); err != nil {
+		t.Fatalf("another destination by force: %v", err)
+	}
+	remembers("stdout:")
+	if h.Desk == nil {
+		return
+	}
+	entries, err := h.Desk.Audit(t.Context(), "feed", 0, 1)
+	if err != nil || len(entries) != 1 || entries[0].Action != "feed destination" || entries[0].Who != "relay-1" ||
+		entries[0].Before["destination"] != "nats://a" || entries[0].After["destination"] != "stdout:" {
+		t.Errorf("the record is %+v, %v; want both destinations", entries, err)
+	}
+}
