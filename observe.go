@@ -11,7 +11,7 @@ import (
 // message, from many goroutines: they must be quick, and must not fail. Each returns the context for what follows, and a
 // function that is called once when the outcome is known.
 //
-// [ObserveOutbox], [ObservePublisher], [ObserveConsumer] and [ObserveHandler] put an observer in its place.
+// [ObserveOutbox], [ObservePublisher] and [Observe] put an observer in its place.
 type Observer interface {
 	// Enqueue is called before messages are written in a transaction, which may still be rolled back. The observer may set
 	// headers of msgs, such as "traceparent"; their maps are its own. An outcome with an error means that none was written.
@@ -144,31 +144,18 @@ func (p *observedPublisher) NameOf(m *Message) string {
 	return ""
 }
 
-// ObserveConsumer returns a consumer that tells o of every message it hands to its handler, each time. An inbox has an
-// Observer of its own, for it deals with failures itself.
-func ObserveConsumer(name string, from Consumer, o Observer) Consumer {
-	return &observedConsumer{from, name, o}
-}
-
-type observedConsumer struct {
-	Consumer
-	name string
-	o    Observer
-}
-
-func (c *observedConsumer) Consume(ctx context.Context, handle Handler) error {
-	return c.Consumer.Consume(ctx, ObserveHandler(c.name, handle, c.o))
-}
-
 var errPanicked = errors.New("postrider: the handler panicked")
 
-// ObserveHandler returns a handler that tells o of every message, for the consumer of that name.
-func ObserveHandler(name string, handle Handler, o Observer) Handler {
-	return func(ctx context.Context, m Message) (err error) {
-		ctx, told := o.Handle(ctx, name, &m)
-		err = errPanicked
-		defer func() { told(err) }()
-		err = handle(ctx, m)
-		return err
+// Observe is middleware that tells o of every message, each time, for the consumer of that name. An inbox has an Observer of its
+// own, for it deals with failures itself.
+func Observe(consumer string, o Observer) Middleware {
+	return func(next Handler) Handler {
+		return func(ctx context.Context, m Message) (err error) {
+			ctx, told := o.Handle(ctx, consumer, &m)
+			err = errPanicked
+			defer func() { told(err) }()
+			err = next(ctx, m)
+			return err
+		}
 	}
 }

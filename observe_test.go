@@ -129,7 +129,7 @@ func (inspected) Inspect(context.Context, []string) (postrider.Inspection, error
 	return postrider.Inspection{}, nil
 }
 
-func TestObserveConsumer(t *testing.T) {
+func TestObserve(t *testing.T) {
 	var lines []string
 	broker := memory.New()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -137,7 +137,7 @@ func TestObserveConsumer(t *testing.T) {
 	if errs := broker.Publish(ctx, []postrider.Message{postrider.Event("order.placed", "order", "1", nil)}); errs != nil {
 		t.Fatal(errs)
 	}
-	consumer := postrider.ObserveConsumer("billing", broker.Consumer("", "billing", 1), diary{"a", &lines})
+	consumer := postrider.Use(broker.Consumer("", "billing", 1), postrider.Observe("billing", diary{"a", &lines}))
 	err := consumer.Consume(ctx, func(ctx context.Context, m postrider.Message) error {
 		if known, _ := ctx.Value(stamp{"a"}).(bool); !known {
 			t.Error("the handler does not get the observer's context")

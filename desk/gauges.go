@@ -85,6 +85,32 @@ type ConsumerStanding struct {
 	Created time.Time  `json:"created"`
 	Last    time.Time  `json:"last,omitzero"` // when it last recorded a message
 	Aside   AsideCount `json:"aside"`
+	// Heard is when a process last said that it works for the consumer, and Process what it calls itself. Zero if none ever has:
+	// then nothing is known.
+	Heard   time.Time `json:"heard,omitzero"`
+	Process string    `json:"process,omitempty"`
+}
+
+const (
+	// goneAfter is for how long a process that works may be silent: several times the interval of its heartbeat.
+	goneAfter = time.Minute
+	// retiredAfter is after what silence nobody expects the consumer back.
+	retiredAfter = 7 * 24 * time.Hour
+)
+
+// Silence returns how long ago a process last said that it works for the consumer. Known is false if nobody expects one: none has
+// ever been heard of, or none for a week.
+func (c *ConsumerStanding) Silence(now time.Time) (silent time.Duration, known bool) {
+	silent = max(now.Sub(c.Heard), 0)
+	return silent, !c.Heard.IsZero() && silent <= retiredAfter
+}
+
+// Gone returns for how long no process has worked for the consumer; 0 if one does, or if nobody expects one.
+func (c *ConsumerStanding) Gone(now time.Time) time.Duration {
+	if silent, known := c.Silence(now); known && silent > goneAfter {
+		return silent
+	}
+	return 0
 }
 
 // Vitals is how a database is.

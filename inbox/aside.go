@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -33,12 +34,15 @@ func (in *Inbox[Tx]) setAside(ctx context.Context, m postrider.Message, cause er
 
 // judge says what is to become of a message whose handler has failed; d is how it was set aside until now.
 func (in *Inbox[Tx]) judge(d postrider.Deferred, cause error) Setback {
+	if errors.Is(cause, errBusy) { // nothing has failed
+		return Setback{Status: postrider.StatusRetry, Blocking: in.cfg.Order == Strict, Attempts: d.Attempts, Delay: busy, Cause: d.LastError}
+	}
 	f := retry.Failure{Err: cause, Attempts: d.Attempts}
 	if !d.TriedAt.IsZero() {
 		// Times of the store alone: its clock and ours may differ.
 		f.Age, f.Waited = d.AvailableAt.Sub(d.DeferredAt), 2*d.AvailableAt.Sub(d.TriedAt)
 	}
-	next := in.cfg.Retry.Decide(f, rand.Float64())
+	next := in.routeOf(d.Type).policy(&in.cfg).Decide(f, rand.Float64())
 	s := Setback{
 		Status: postrider.StatusRetry, Blocking: in.cfg.Order == Strict, Attempts: next.Attempts, Delay: next.Pause, Cause: cause.Error(),
 	}

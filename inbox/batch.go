@@ -14,6 +14,7 @@ import (
 // leads; those who come meanwhile are led.
 type batcher[Tx any] struct {
 	inbox  *Inbox[Tx]
+	route  *route[Tx]
 	handle BatchHandler[Tx]
 
 	mu      sync.Mutex
@@ -85,7 +86,9 @@ func (b *batcher[Tx]) run(batch []*delivery) {
 			chosen[i] = msgs[n]
 		}
 		ctx, told := in.observe(ctx, chosen...)
-		err := in.guard(ctx, chosen[0], func(ctx context.Context) error { return b.handle(ctx, tx, chosen) })
+		err := in.guard(b.route, func(ctx context.Context, _ postrider.Message) error {
+			return b.handle(context.WithValue(ctx, messagesKey{}, chosen), tx, chosen)
+		})(ctx, chosen[0])
 		told(err)
 		return err
 	})
@@ -101,6 +104,21 @@ func (b *batcher[Tx]) run(batch []*delivery) {
 			in.count(verdicts[i], &d.m)
 		}
 	}
+}
+
+// single handles one message as a batch.
+func (handle BatchHandler[Tx]) single(ctx context.Context, tx Tx, m postrider.Message) error {
+	msgs := []postrider.Message{m}
+	return handle(context.WithValue(ctx, messagesKey{}, msgs), tx, msgs)
+}
+
+type messagesKey struct{}
+
+// Messages returns the messages of the batch that is being handled, for handlers that are given only their payloads. It returns
+// none outside of a handler of batches.
+func Messages(ctx context.Context) []postrider.Message {
+	msgs, _ := ctx.Value(messagesKey{}).([]postrider.Message)
+	return msgs
 }
 
 // together returns a context that ends when nobody waits for the batch any more: whoever leads may be gone before the others.

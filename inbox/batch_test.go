@@ -28,7 +28,7 @@ func TestBatchBesideHandlers(t *testing.T) {
 			return nil
 		}
 		inbox.On(h.Inbox, "t", func(context.Context, tx, int) error { return failing("On") })
-		h.HandleBatch(func(_ context.Context, _ tx, msgs []postrider.Message) error { return failing("batch " + msgs[0].Type) })
+		h.HandleBatch("*", func(_ context.Context, _ tx, msgs []postrider.Message) error { return failing("batch " + msgs[0].Type) })
 		stop := h.run()
 		h.receive(message("", "1"))
 		time.Sleep(2 * time.Second)
@@ -50,7 +50,7 @@ func TestBatches(t *testing.T) {
 		var mu sync.Mutex
 		var sizes []int
 		failures := 0
-		h.HandleBatch(func(ctx context.Context, _ tx, msgs []postrider.Message) error {
+		h.HandleBatch("*", func(ctx context.Context, _ tx, msgs []postrider.Message) error {
 			time.Sleep(time.Second)
 			mu.Lock()
 			defer mu.Unlock()
@@ -94,7 +94,7 @@ func TestBatches(t *testing.T) {
 func TestBatchOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, inbox.Config{})
-		h.HandleBatch(func(ctx context.Context, _ tx, msgs []postrider.Message) error {
+		h.HandleBatch("*", func(ctx context.Context, _ tx, msgs []postrider.Message) error {
 			time.Sleep(time.Second)
 			for _, m := range msgs {
 				if err := h.effects.add(ctx, string(m.Payload)); err != nil {
@@ -128,7 +128,7 @@ func TestBatchOutage(t *testing.T) {
 func TestBatchLeaderGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, inbox.Config{})
-		h.HandleBatch(func(ctx context.Context, _ tx, msgs []postrider.Message) error {
+		h.HandleBatch("*", func(ctx context.Context, _ tx, msgs []postrider.Message) error {
 			time.Sleep(time.Second)
 			for _, m := range msgs {
 				if err := h.effects.add(ctx, string(m.Payload)); err != nil {

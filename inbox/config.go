@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/process"
 	"github.com/postrider/postrider/retry"
 )
 
@@ -48,9 +49,16 @@ type Config struct {
 	Poll time.Duration
 	// Drain is how long handlers of retries may go on after the end of Run. Defaults to 10 s.
 	Drain time.Duration
+	// Process is what this process is called, for operators. Defaults to the host's name and the process ID.
+	Process string
 	// Observer is told of every call of a handler, also for a message that was set aside. Defaults to none. It takes the
-	// place of [postrider.ObserveConsumer], which does not see what an inbox takes care of.
+	// place of [postrider.Observe], which does not see what an inbox takes care of.
 	Observer postrider.Observer
+	// Middleware is around every handler of single messages, the first being the outermost. Defaults to none. Panics are recovered
+	// and Timeout holds without it.
+	Middleware []postrider.Middleware
+	// Codecs read payloads for [On] and [OnBatch], by content type, in lower case and without parameters. Defaults to JSON for all.
+	Codecs map[string]Codec
 	// Logger is told of failures. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
@@ -65,6 +73,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.Batch = cmp.Or(c.Batch, 64)
 	c.Poll = cmp.Or(c.Poll, 2*time.Second)
 	c.Drain = cmp.Or(c.Drain, 10*time.Second)
+	c.Process = cmp.Or(c.Process, process.Name())
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -81,6 +90,7 @@ func (c Config) withDefaults() (Config, error) {
 	complain(c.Retriers < 0, "Retriers is %d: want a positive number", c.Retriers)
 	complain(c.Batch < 0, "Batch is %d: want a positive number", c.Batch)
 	complain(c.Poll < 0, "Poll is %s: want a positive time", c.Poll)
+	complain(len(c.Process) > 200, "Process has %d bytes: want at most 200", len(c.Process))
 	complain(c.Drain < 0, "Drain is %s: want a positive time", c.Drain)
 	return c, errors.Join(errs...)
 }

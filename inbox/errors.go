@@ -23,11 +23,6 @@ func (e *FailedError) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// panicError is a panic of a handler.
-type panicError struct{ value any }
-
-func (e *panicError) Error() string { return fmt.Sprintf("handler panicked: %v", e.value) }
-
 func permanent(format string, args ...any) error {
 	return postrider.Permanent(fmt.Errorf(format, args...))
 }

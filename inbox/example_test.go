@@ -134,7 +134,7 @@ func ExampleInbox_HandleBatch() {
 		}
 		return nil
 	}
-	stock.HandleBatch(insertAll)
+	stock.HandleBatch("*", insertAll)
 	if err := stock.Receive(context.Background(), postrider.Event("item.sold", "item", "3", 1)); err != nil {
 		panic(err)
 	}

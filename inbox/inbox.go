@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"sync"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/slot"
+	"github.com/postrider/postrider/middleware"
 )
 
 // Handler does what a message asks for, through tx: what it does there is committed together with the record of the message.
@@ -21,14 +22,14 @@ type BatchHandler[Tx any] func(ctx context.Context, tx Tx, msgs []postrider.Mess
 
 // Inbox is a named consumer. Handlers are registered before it is used; then it is safe for concurrent use.
 type Inbox[Tx any] struct {
-	name     string
-	store    Store[Tx]
-	cfg      Config
-	handlers map[string]Handler[Tx]
-	batch    *batcher[Tx]
-	stats    counters
-	wake     chan struct{} // something was set aside
-	help     chan struct{} // there may be more to try again than one can do
+	name    string
+	store   Store[Tx]
+	cfg     Config
+	routes  map[string]*route[Tx] // by type
+	unknown *route[Tx]            // of types that have no handler
+	stats   counters
+	wake    chan struct{} // something was set aside
+	help    chan struct{} // there may be more to try again than one can do
 
 	misuse  error     // what is wrong with the handlers
 	unnamed sync.Once // says that there are messages without an ID
@@ -48,12 +49,13 @@ func New[Tx any](store Store[Tx], name string, cfg Config) (*Inbox[Tx], error) {
 		err = errors.Join(err, errors.New("inbox: store is nil"))
 	}
 	return &Inbox[Tx]{
-		name:     name,
-		store:    store,
-		cfg:      cfg,
-		handlers: make(map[string]Handler[Tx]),
-		wake:     make(chan struct{}, 1),
-		help:     make(chan struct{}, max(cfg.Retriers, 1)),
+		name:    name,
+		store:   store,
+		cfg:     cfg,
+		routes:  make(map[string]*route[Tx]),
+		unknown: new(route[Tx]),
+		wake:    make(chan struct{}, 1),
+		help:    make(chan struct{}, max(cfg.Retriers, 1)),
 	}, err
 }
 
@@ -73,44 +75,6 @@ func ConsumerOf(feed string) string {
 }
 
 const feedPrefix = "inbox/"
-
-// anyType is the type under which the handler of all other types is registered.
-const anyType = "*"
-
-// Handle registers the handler for a type of message. The type "*" stands for all that have no handler of their own. A type
-// has one handler: a second registration is an error, which Run and Receive return.
-func (in *Inbox[Tx]) Handle(messageType string, handle Handler[Tx]) {
-	switch {
-	case messageType == "" || handle == nil:
-		in.misuse = errors.Join(in.misuse, fmt.Errorf("inbox: consumer %q: handler for type %q: the type is empty or the handler is nil", in.name, messageType))
-	case in.handlers[messageType] != nil:
-		in.misuse = errors.Join(in.misuse, fmt.Errorf("inbox: consumer %q: type %q has two handlers", in.name, messageType))
-	default:
-		in.handlers[messageType] = handle
-	}
-}
-
-// HandleBatch registers a handler for all messages whose type has no handler of its own, as Handle("*", …) does. It is called
-// with those that have come while the transaction before was under way, up to [Config.Batch] of them. If it fails, it is called
-// again with each of them alone.
-func (in *Inbox[Tx]) HandleBatch(handle BatchHandler[Tx]) {
-	if handle == nil {
-		in.Handle(anyType, nil)
-		return
-	}
-	in.Handle(anyType, func(ctx context.Context, tx Tx, m postrider.Message) error {
-		return handle(ctx, tx, []postrider.Message{m})
-	})
-	in.batch = &batcher[Tx]{inbox: in, handle: handle}
-}
-
-// usable reports what is wrong with the handlers.
-func (in *Inbox[Tx]) usable() error {
-	if len(in.handlers) == 0 && in.misuse == nil {
-		return fmt.Errorf("inbox: consumer %q has no handlers: register them before Run or Receive", in.name)
-	}
-	return in.misuse
-}
 
 // open makes sure that the store knows the consumer, and remembers for long enough.
 func (in *Inbox[Tx]) open(ctx context.Context) error {
@@ -148,16 +112,23 @@ func (in *Inbox[Tx]) accept(ctx context.Context, m postrider.Message) error {
 		return nil
 	}
 	in.identify(&m)
-	if in.batch != nil && in.handlers[m.Type] == nil {
-		return in.batch.receive(ctx, m)
+	if r := in.routeOf(m.Type); r.batch != nil {
+		return r.batch.receive(ctx, m)
 	}
 	return in.receive(ctx, m)
 }
 
 // receive handles one message in a transaction of its own.
 func (in *Inbox[Tx]) receive(ctx context.Context, m postrider.Message) error {
+	r := in.routeOf(m.Type)
+	if r.room != nil {
+		if err := slot.Wait(ctx, r.room); err != nil {
+			return err
+		}
+		defer func() { <-r.room }()
+	}
 	verdicts, err := in.store.Handle(ctx, in.name, []postrider.Message{m}, in.cfg.AcceptLate,
-		func(ctx context.Context, tx Tx, _ []int) error { return in.dispatch(ctx, tx, m) })
+		func(ctx context.Context, tx Tx, _ []int) error { return in.dispatch(ctx, tx, r, m) })
 	var failed *FailedError
 	if errors.As(err, &failed) {
 		return in.setAside(ctx, m, failed.Err)
@@ -170,45 +141,35 @@ func (in *Inbox[Tx]) receive(ctx context.Context, m postrider.Message) error {
 }
 
 // dispatch calls the handler of a message.
-func (in *Inbox[Tx]) dispatch(ctx context.Context, tx Tx, m postrider.Message) error {
-	handle := in.handlers[m.Type]
-	if handle == nil {
-		handle = in.handlers[anyType]
-	}
-	if handle == nil {
+func (in *Inbox[Tx]) dispatch(ctx context.Context, tx Tx, r *route[Tx], m postrider.Message) error {
+	if r.handle == nil {
 		if in.cfg.IgnoreUnknown {
 			return nil
 		}
 		return postrider.Permanent(fmt.Errorf("%w: %q", ErrNoHandler, m.Type))
 	}
 	ctx, told := in.observe(ctx, m)
-	err := in.guard(ctx, m, func(ctx context.Context) error { return handle(ctx, tx, m) })
+	err := in.guard(r, func(ctx context.Context, m postrider.Message) error { return r.handle(ctx, tx, m) })(ctx, m)
 	told(err)
 	return err
 }
 
-// guard bounds a handler's time and makes an error of its panic.
-func (in *Inbox[Tx]) guard(ctx context.Context, m postrider.Message, handle func(context.Context) error) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, in.cfg.Timeout, fmt.Errorf("inbox: the handler took longer than %s", in.cfg.Timeout))
-	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			err = &panicError{p}
-			in.cfg.Logger.Error("inbox: handler panicked", "consumer", in.name, "", m,
-				"panic", p, "stack", string(debug.Stack()))
+// guard wraps a handler: its panic is an error, its time is bounded, and middleware is around it.
+func (in *Inbox[Tx]) guard(r *route[Tx], handle postrider.Handler) postrider.Handler {
+	return func(ctx context.Context, m postrider.Message) error {
+		err := r.guard(postrider.Wrap(handle, r.middleware...))(context.WithValue(ctx, messageKey{}, m), m)
+		var p *middleware.PanicError
+		if errors.As(err, &p) {
+			in.cfg.Logger.Error("inbox: handler panicked", "consumer", in.name, "", m, "panic", p.Value, "stack", p.Stack)
 		}
-	}()
-	err = handle(context.WithValue(ctx, messageKey{}, m))
-	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
-		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		return err
 	}
-	return err
 }
 
 type messageKey struct{}
 
-// Message returns the message that is being handled, for handlers that are given only its payload. Its second result is false
-// outside of a handler.
+// Message returns the message that is being handled, for handlers that are given only its payload; of a batch, the first. Its
+// second result is false outside of a handler.
 func Message(ctx context.Context) (postrider.Message, bool) {
 	m, ok := ctx.Value(messageKey{}).(postrider.Message)
 	return m, ok

@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -62,10 +63,26 @@ func signal(c chan struct{}) {
 	}
 }
 
-// attempt tries one message again that is due.
+// busy is after what pause a message is tried again whose type has as many handlers at work as may be.
+const busy = 100 * time.Millisecond
+
+var errBusy = errors.New("inbox: as many messages of the type are being handled as may be")
+
+// attempt tries one message again that is due. It does not wait for room: it has a connection, which those may need who have the
+// room.
 func (in *Inbox[Tx]) attempt(ctx context.Context) (Attempt, error) {
-	a, err := in.store.Retry(ctx, in.name,
-		func(ctx context.Context, tx Tx, d postrider.Deferred) error { return in.dispatch(ctx, tx, d.Message) }, in.judge)
+	a, err := in.store.Retry(ctx, in.name, func(ctx context.Context, tx Tx, d postrider.Deferred) error {
+		r := in.routeOf(d.Type)
+		if r.room != nil {
+			select {
+			case r.room <- struct{}{}:
+				defer func() { <-r.room }()
+			default:
+				return errBusy
+			}
+		}
+		return in.dispatch(ctx, tx, r, d.Message)
+	}, in.judge)
 	if err == nil && a.Found && a.Failed == nil {
 		in.stats.handled.Add(1)
 	}

@@ -158,7 +158,7 @@ func TestPanicAndTimeout(t *testing.T) {
 			t.Errorf("it took %s", d)
 		}
 		h.wantLetters("panics retry", "hangs retry")
-		for i, want := range []string{"handler panicked: a bug", "inbox: the handler took longer than 3s: context deadline exceeded"} {
+		for i, want := range []string{"the handler panicked: a bug", "the handler took longer than 3s: context deadline exceeded"} {
 			if got := h.letters()[i].LastError; got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}

@@ -9,8 +9,12 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// maintainEvery is how often the store is asked to forget what is out of the window.
-const maintainEvery = time.Minute
+const (
+	// maintainEvery is how often the store is asked to forget what is out of the window.
+	maintainEvery = time.Minute
+	// heardEvery is how often the process says that it is there.
+	heardEvery = 10 * time.Second
+)
 
 // Run receives from consumers and tries again what was set aside, until ctx ends. Then it returns nil, when the handlers under
 // way have returned. Outages never end it; it returns an error only when it can never work: handlers that are missing or
@@ -35,7 +39,10 @@ func (in *Inbox[Tx]) Run(ctx context.Context, consumers ...postrider.Consumer) e
 		})
 	}
 	in.retry(ctx, &run)
-	run.Go(func() { in.maintain(ctx) })
+	run.Go(func() { in.every(ctx, maintainEvery, "maintenance", in.store.Maintain) })
+	run.Go(func() {
+		in.every(ctx, heardEvery, "heartbeat", func(ctx context.Context) error { return in.store.Heard(ctx, in.name, in.cfg.Process) })
+	})
 	run.Wait()
 	return errors.Join(errs...)
 }
@@ -58,12 +65,15 @@ func (in *Inbox[Tx]) openAtLast(ctx context.Context) error {
 	}
 }
 
-func (in *Inbox[Tx]) maintain(ctx context.Context) {
+// every does something now and then until ctx ends. A call that is never answered does not keep it from trying again.
+func (in *Inbox[Tx]) every(ctx context.Context, interval time.Duration, what string, do func(context.Context) error) {
 	for {
-		if err := in.store.Maintain(ctx); err != nil && ctx.Err() == nil {
-			in.cfg.Logger.Warn("inbox: maintenance failed", "consumer", in.name, "err", err)
+		call, cancel := context.WithTimeout(ctx, maintainEvery)
+		if err := do(call); err != nil && ctx.Err() == nil {
+			in.cfg.Logger.Warn("inbox: "+what+" failed", "consumer", in.name, "err", err)
 		}
-		if !sleep(ctx, maintainEvery) {
+		cancel()
+		if !sleep(ctx, interval) {
 			return
 		}
 	}

@@ -134,10 +134,10 @@ func TestMisused(t *testing.T) {
 	}{
 		"none":          {func(*house) {}, "no handlers"},
 		"twice":         {func(h *house) { h.Handle("t", h.record); inbox.On(h.Inbox, "t", typed) }, `"t" has two`},
-		"two batches":   {func(h *house) { h.HandleBatch(batch); h.HandleBatch(batch) }, `"*" has two`},
-		"batch and all": {func(h *house) { h.Handle("*", h.record); h.HandleBatch(batch) }, `"*" has two`},
+		"two batches":   {func(h *house) { h.HandleBatch("*", batch); h.HandleBatch("*", batch) }, `"*" has two`},
+		"batch and all": {func(h *house) { h.Handle("*", h.record); h.HandleBatch("*", batch) }, `"*" has two`},
 		"nil":           {func(h *house) { h.Handle("t", nil) }, "nil"},
-		"nil batch":     {func(h *house) { h.HandleBatch(nil) }, "nil"},
+		"nil batch":     {func(h *house) { h.HandleBatch("*", nil) }, "nil"},
 		"no type":       {func(h *house) { h.Handle("", h.record) }, "empty"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,6 +35,9 @@ type Store[Tx any] interface {
 	// the message. Work is called in vain, and undone, if an operator decides about the message meanwhile.
 	Retry(ctx context.Context, consumer string, work func(ctx context.Context, tx Tx, d postrider.Deferred) error, judge func(postrider.Deferred, error) Setback) (Attempt, error)
 
+	// Heard notes that a process works for the consumer, so that operators see when none does. It is called every few seconds.
+	Heard(ctx context.Context, consumer, process string) error
+
 	// Maintain forgets what is out of the window. It is called now and then; several at once do no harm.
 	Maintain(ctx context.Context) error
 }

@@ -4,38 +4,84 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"strings"
 
 	"github.com/postrider/postrider"
 )
 
-// On registers a handler for a type of message whose payload is JSON, decoded into a T. A payload that does not fit makes the
-// message a dead letter at once.
+// Codec reads payloads of a content type.
+type Codec interface {
+	// Decode reads the payload of a message into what into points to. An error makes the message a dead letter, unless it is marked
+	// [postrider.Unavailable].
+	Decode(ctx context.Context, m *postrider.Message, into any) error
+}
+
+// On registers a handler for a type of message whose payload is decoded into a T: as JSON, or by the codec of its content type
+// in [Config.Codecs]. A payload that does not fit makes the message a dead letter at once.
 func On[Tx, T any](in *Inbox[Tx], messageType string, handle func(ctx context.Context, tx Tx, value T) error, options ...Option) {
-	var s schema
-	for _, o := range options {
-		o(&s)
-	}
+	read := reader[T](in.cfg.Codecs, options)
 	in.Handle(messageType, func(ctx context.Context, tx Tx, m postrider.Message) error {
-		var value T
-		if err := s.decode(&m, &value); err != nil {
+		value, err := read(ctx, m)
+		if err != nil {
 			return err
 		}
 		return handle(ctx, tx, value)
-	})
+	}, options...)
 }
 
-// Option says how [On] reads payloads.
-type Option func(*schema)
+// OnBatch is [On] for a handler of batches: see [Inbox.HandleBatch]. [Messages] has the messages that the values come from.
+func OnBatch[Tx, T any](in *Inbox[Tx], messageType string, handle func(ctx context.Context, tx Tx, values []T) error, options ...Option) {
+	read := reader[T](in.cfg.Codecs, options)
+	in.HandleBatch(messageType, func(ctx context.Context, tx Tx, msgs []postrider.Message) error {
+		values := make([]T, len(msgs))
+		for i := range msgs {
+			var err error
+			if values[i], err = read(ctx, msgs[i]); err != nil {
+				return err
+			}
+		}
+		return handle(ctx, tx, values)
+	}, options...)
+}
+
+// reader returns what reads payloads.
+func reader[T any](codecs map[string]Codec, options []Option) func(context.Context, postrider.Message) (T, error) {
+	var s settings
+	for _, o := range options {
+		o(&s)
+	}
+	return func(ctx context.Context, m postrider.Message) (value T, err error) {
+		if err := s.upcast(&m); err != nil {
+			return value, err
+		}
+		codec := codecs[mediaType(m.ContentType)]
+		if codec == nil {
+			codec = jsonCodec{s.closed}
+		}
+		err = codec.Decode(ctx, &m, &value)
+		if err != nil && postrider.ClassOf(err) != postrider.ClassUnavailable {
+			err = permanent("inbox: payload of type %q: %w", m.ContentType, err)
+		}
+		return value, err
+	}
+}
+
+// mediaType is a content type without its parameters.
+func mediaType(contentType string) string {
+	name, _, _ := strings.Cut(contentType, ";")
+	return strings.ToLower(strings.TrimSpace(name))
+}
 
 // Version is the version of the schema that T has. A message with a later one is a dead letter: deploy the program that knows it,
 // then retry. Without this option, messages of all versions are read alike.
-func Version(n int) Option { return func(s *schema) { s.version = n } }
+func Version(n int) Option { return func(s *settings) { s.version = n } }
 
 // Upcast makes a payload of version from+1 of one of version from. Chained, they bring every older message to the [Version] that
 // T has.
 func Upcast(from int, convert func(payload []byte) ([]byte, error)) Option {
-	return func(s *schema) {
+	return func(s *settings) {
 		if s.upcasts == nil {
 			s.upcasts = make(map[int]func([]byte) ([]byte, error))
 		}
@@ -45,7 +91,7 @@ func Upcast(from int, convert func(payload []byte) ([]byte, error)) Option {
 
 // RefuseUnknownFields makes a message with a field that T does not have a dead letter. Without this option such fields are
 // ignored, so that senders may add some.
-func RefuseUnknownFields() Option { return func(s *schema) { s.closed = true } }
+func RefuseUnknownFields() Option { return func(s *settings) { s.closed = true } }
 
 type schema struct {
 	version int
@@ -53,33 +99,41 @@ type schema struct {
 	closed  bool
 }
 
-func (s *schema) decode(m *postrider.Message, into any) error {
-	payload := m.Payload
+// upcast brings the payload to the version of the schema that the program knows.
+func (s *schema) upcast(m *postrider.Message) error {
+	if s.version == 0 {
+		return nil
+	}
 	version := max(m.SchemaVersion, 1)
-	if s.version != 0 {
-		if version > s.version {
-			return permanent("inbox: the payload has schema version %d, this program knows %d", version, s.version)
+	if version > s.version {
+		return permanent("inbox: the payload has schema version %d, this program knows %d", version, s.version)
+	}
+	for ; version < s.version; version++ {
+		convert := s.upcasts[version]
+		if convert == nil {
+			return permanent("inbox: the payload has schema version %d, and nothing leads from %d to %d", m.SchemaVersion, version, version+1)
 		}
-		for ; version < s.version; version++ {
-			convert := s.upcasts[version]
-			if convert == nil {
-				return permanent("inbox: the payload has schema version %d, and nothing leads from %d to %d", m.SchemaVersion, version, version+1)
-			}
-			var err error
-			if payload, err = convert(payload); err != nil {
-				return permanent("inbox: from schema version %d to %d: %w", version, version+1, err)
-			}
+		var err error
+		if m.Payload, err = convert(m.Payload); err != nil {
+			return permanent("inbox: from schema version %d to %d: %w", version, version+1, err)
 		}
 	}
-	d := json.NewDecoder(bytes.NewReader(payload))
-	if s.closed {
+	return nil
+}
+
+// jsonCodec reads JSON, whatever the content type says.
+type jsonCodec struct{ closed bool }
+
+func (c jsonCodec) Decode(_ context.Context, m *postrider.Message, into any) error {
+	d := json.NewDecoder(bytes.NewReader(m.Payload))
+	if c.closed {
 		d.DisallowUnknownFields()
 	}
 	if err := d.Decode(into); err != nil {
-		return permanent("inbox: payload: %w", err)
+		return err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return permanent("inbox: payload: something follows the JSON value")
+		return errors.New("something follows the JSON value")
 	}
 	return nil
 }

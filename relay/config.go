@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/process"
 	"github.com/postrider/postrider/retry"
 )
 
@@ -95,13 +95,7 @@ type Config struct {
 // WithDefaults returns the configuration that a relay would work with: c, and the defaults where c says nothing.
 func (c Config) WithDefaults() Config {
 	c.Feed = cmp.Or(c.Feed, "default")
-	if c.Name == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			host = "unknown"
-		}
-		c.Name = fmt.Sprintf("%s:%d", host, os.Getpid())
-	}
+	c.Name = cmp.Or(c.Name, process.Name())
 	c.Lease = cmp.Or(c.Lease, 10*time.Second)
 	c.BalanceInterval = cmp.Or(c.BalanceInterval, time.Second)
 	c.SettleInterval = cmp.Or(c.SettleInterval, 50*time.Millisecond)

@@ -115,6 +115,41 @@ func TestNamesGoDown(t *testing.T) {
 	})
 }
 
+// TestAllNamesGoDown: an outage of the whole destination is waited for without a write, also at a rate at which a call has one
+// message, so that the first to fail are of one name while another has just passed.
+func TestAllNamesGoDown(t *testing.T) {
+	bothModes(t, func(t *testing.T, keepsOrder bool) {
+		w := newWorld(t, 1)
+		var down atomic.Bool
+		s := named{&sink{w: w, keepsOrder: keepsOrder, fail: func(*postrider.Message) (error, bool) {
+			if down.Load() {
+				return postrider.NameUnavailable(errOdd), false
+			}
+			return nil, true
+		}}}
+		r := start(t, w.store, s, relay.Config{PollMax: 5 * time.Millisecond})
+		time.Sleep(time.Second)
+		for i := range 500 {
+			if i == 200 {
+				down.Store(true)
+			}
+			w.commitTo(fmt.Sprint("n", i%8), fmt.Sprint("k", i%40))
+			time.Sleep(30 * time.Millisecond)
+		}
+		if calls := s.called(); calls > 300 {
+			t.Errorf("%d calls", calls)
+		}
+		if got := r.Stats(); got.Deferred != 0 || got.Held != 0 {
+			t.Errorf("stats %+v, want nothing deferred", got)
+		}
+		down.Store(false)
+		w.await(30 * time.Second)
+		r.stop()
+		w.check()
+		w.checkNothingRepeated()
+	})
+}
+
 // TestHeldOfOneKey: many deferred messages of one key follow at the pace of the destination, and not of the store.
 func TestHeldOfOneKey(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {

@@ -6,32 +6,19 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/middleware"
 	"github.com/postrider/postrider/retry"
 )
 
-// PanicError is a handler's panic, as an error.
-type PanicError struct {
-	Value any
-	Stack string
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.Value) }
-
-// Call calls a handler and makes an error of its panic, so that one message cannot end the process.
-func Call(ctx context.Context, handle postrider.Handler, m postrider.Message) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{Value: p, Stack: string(debug.Stack())}
-		}
-	}()
-	return handle(ctx, m)
+// Call calls a handler and makes a [*middleware.PanicError] of its panic, so that one message cannot end the process.
+func Call(ctx context.Context, handle postrider.Handler, m postrider.Message) error {
+	return middleware.Recover()(handle)(ctx, m)
 }
 
 // standing is how a message that fails stands.
@@ -72,7 +59,7 @@ func (c *Config) judge(s *standing, err error) (pause time.Duration, exhausted b
 // say tells the log of a failure. Payloads are none of its business.
 func (c *Config) say(m *postrider.Message, s *standing, pause time.Duration, exhausted bool, err error) {
 	log := c.Logger.With("id", m.BrokerID(), "type", m.Type, "key", m.OrderKey(), "attempts", s.failures, "pause", pause, "err", err)
-	if p, ok := err.(*PanicError); ok && s.tries == 1 { //nolint:errorlint // Call makes it, and nobody wraps it
+	if p, ok := err.(*middleware.PanicError); ok && s.tries == 1 { //nolint:errorlint // Call makes it, and nobody wraps it
 		log = log.With("stack", p.Stack)
 	}
 	switch {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/postrider/postrider/internal/slot"
 )
 
 // Part is a part of what an [Intake] accepts, such as the messages of one partition, that can be dropped before the intake
@@ -144,14 +146,16 @@ func (p *Part) deliver(d Delivery) bool {
 	in := p.in
 	state := standing{failures: d.Failures, counters: in.cfg.Counters}
 	defer state.leave()
+	place := &place{part: p, bytes: len(d.Message.Payload), has: true}
+	ctx := slot.With(p.hard, place)
 	for p.ctx.Err() == nil {
-		err := Call(p.hard, in.handle, d.Message)
+		err := Call(ctx, in.handle, d.Message)
 		if err == nil {
 			d.Done()
-			return true
+			return place.has
 		}
 		if p.ctx.Err() != nil { // it was interrupted
-			return true
+			return place.has
 		}
 		pause, exhausted := in.cfg.judge(&state, err)
 		if exhausted && in.cfg.DeadLetters.Publisher != nil {
@@ -166,33 +170,11 @@ func (p *Part) deliver(d Delivery) bool {
 			d.Return(err, pause)
 			return true
 		}
-		if !p.sleep(pause, len(d.Message.Payload)) {
+		if !place.sleep(pause) {
 			return false
 		}
 	}
 	return true
-}
-
-// sleep waits without a slot, and then for one.
-func (p *Part) sleep(pause time.Duration, bytes int) bool {
-	in := p.in
-	<-in.slots
-	in.mu.Lock()
-	in.wait(1, bytes)
-	in.mu.Unlock()
-	defer func() {
-		in.mu.Lock()
-		defer in.mu.Unlock()
-		in.wait(-1, -bytes)
-	}()
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-p.ctx.Done():
-		return false
-	}
-	return p.take()
 }
 
 // Drop gives the part up. What was not begun is dropped, the context of handlers under way is cancelled, and Drop returns

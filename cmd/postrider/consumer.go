@@ -65,7 +65,9 @@ func flagFor(feed string) string {
 // consumerStatus is what "status" says of a consumer.
 type consumerStatus struct {
 	Name     string    `json:"name"`
-	Deferred int       `json:"deferred"` // waiting or to be tried again
+	Heard    time.Time `json:"heard,omitzero"`    // when a process last said that it works for it,
+	Process  string    `json:"process,omitempty"` // and which
+	Deferred int       `json:"deferred"`          // waiting or to be tried again
 	Dead     int       `json:"dead"`
 	Parked   int       `json:"parked"`
 	Blocked  int       `json:"blocked"` // keys
@@ -74,28 +76,7 @@ type consumerStatus struct {
 }
 
 // consumers returns all consumers, by name.
-func (a *app) consumers(ctx context.Context, pool *pgxpool.Pool) ([]consumerStatus, error) {
-	rows, err := pool.Query(ctx, strings.ReplaceAll(`SELECT c.name, s.deferred, s.dead, s.parked, s.blocked FROM @schema@.consumers c
-		CROSS JOIN LATERAL (
-		  SELECT count(*) FILTER (WHERE d.status IN ('retry', 'waiting')) AS deferred, count(*) FILTER (WHERE d.status = 'dead') AS dead,
-		         count(*) FILTER (WHERE d.status = 'parked') AS parked, count(DISTINCT d.order_key) FILTER (WHERE d.blocking) AS blocked
-		  FROM @schema@.deferred d WHERE d.feed = $1 || c.name) s
-		ORDER BY c.name`, "@schema@", pgx.Identifier{a.db.schema}.Sanitize()), pgx.QueryExecModeExec, inbox.Feed(""))
-	if err != nil {
-		return nil, err
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c consumerStatus, err error) {
-		err = row.Scan(&c.Name, &c.Deferred, &c.Dead, &c.Parked, &c.Blocked)
-		return c, err
-	})
-	for i := range all {
-		a.judgeConsumer(&all[i])
-	}
-	return all, err
-}
-
-// consumersOf returns all consumers, by name, as the desk counts them.
-func (a *app) consumersOf(ctx context.Context, d desk.Gauges) ([]consumerStatus, error) {
+func (a *app) consumers(ctx context.Context, d desk.Gauges) ([]consumerStatus, error) {
 	all := []consumerStatus{}
 	standing, err := d.Gauges(ctx)
 	if err != nil {
@@ -104,17 +85,23 @@ func (a *app) consumersOf(ctx context.Context, d desk.Gauges) ([]consumerStatus,
 	for _, s := range standing.Consumers {
 		c := consumerStatus{
 			Name: s.Name, Deferred: s.Aside.Scheduled + s.Aside.Retry + s.Aside.Waiting, Dead: s.Aside.Dead, Parked: s.Aside.Parked,
-			Blocked: s.Aside.Blocked,
+			Blocked: s.Aside.Blocked, Heard: s.Heard, Process: s.Process,
 		}
-		a.judgeConsumer(&c)
+		a.judgeConsumer(&c, s.Gone(standing.At))
 		all = append(all, c)
 	}
 	return all, nil
 }
 
-// judgeConsumer says what is wrong with a consumer.
-func (a *app) judgeConsumer(c *consumerStatus) {
+// judgeConsumer says what is wrong with a consumer for which nobody has worked for so long.
+func (a *app) judgeConsumer(c *consumerStatus, gone time.Duration) {
 	c.Problems = []problem{}
+	if gone > 0 {
+		c.Problems = append(c.Problems, problem{
+			Kind: "no_consumer", Next: a.next("doctor"),
+			Text: fmt.Sprintf("no process works for it; %s was last heard of %s ago", c.Process, phrase.Age(gone)),
+		})
+	}
 	if c.Dead > 0 {
 		c.Problems = append(c.Problems, problem{Kind: "dead", Text: phrase.Quantity(c.Dead, "dead letter", "dead letters"), Next: a.next("dead ls --consumer", c.Name)})
 	}

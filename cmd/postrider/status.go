@@ -55,7 +55,7 @@ func (a *app) statusCommand() *cobra.Command {
 			"Exit codes: 0 all is well, 1 something needs attention, 2 wrong usage, 5 the schema is missing or has another\n" +
 			"version, 6 the database cannot be reached.\n\n" +
 			"--json prints an object with: schema, healthy, problems, feeds, consumers; feeds have the fields of \"feeds ls\", and\n" +
-			"healthy and problems; consumers have name, deferred, dead, parked, blocked, healthy and problems; problems have kind (foreign, no_feed, paused, no_relay, destination, stalled, late, dead, blocked), text and\n" +
+			"healthy and problems; consumers have name, heard, process, deferred, dead, parked, blocked, healthy and problems; problems have kind (foreign, no_feed, paused, no_relay, no_consumer, destination, stalled, late, dead, blocked), text and\n" +
 			"next; those of kind destination also name, cause, since and failures.",
 		Example: "  postrider status\n" +
 			"  postrider status --late 10s --json | jq -r '.feeds[].problems[].next'",
@@ -105,12 +105,7 @@ func (a *app) status(ctx context.Context, pool *pgxpool.Pool, d operator, limits
 		h.Feeds = append(h.Feeds, feedStatus{f, len(problems) == 0, problems})
 		n += len(problems)
 	}
-	if pool != nil {
-		h.Consumers, err = a.consumers(ctx, pool)
-	} else {
-		h.Consumers, err = a.consumersOf(ctx, d)
-	}
-	if err != nil {
+	if h.Consumers, err = a.consumers(ctx, d); err != nil {
 		return err
 	}
 	for _, c := range h.Consumers {

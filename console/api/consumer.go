@@ -12,6 +12,8 @@ type Consumer struct {
 	Name     string          `json:"name"`
 	Created  time.Time       `json:"created"`
 	Last     time.Time       `json:"last,omitzero"`
+	Heard    time.Time       `json:"heard,omitzero"`
+	Process  string          `json:"process,omitempty"`
 	Aside    desk.AsideCount `json:"aside"`
 	Problems []Problem       `json:"problems"`
 }
@@ -23,11 +25,11 @@ func (s *Server) consumers(ctx context.Context, d *database, _ *DB) ([]Consumer,
 	}
 	all := make([]Consumer, len(l.Standing.Consumers))
 	for i := range all {
-		all[i] = d.consumerOf(&l.Standing.Consumers[i])
+		all[i] = d.consumerOf(&l.Standing.Consumers[i], l.Standing.At)
 	}
 	return all, nil
 }
 
-func (d *database) consumerOf(c *desk.ConsumerStanding) Consumer {
-	return Consumer{c.Name, c.Created.UTC(), c.Last.UTC(), c.Aside, d.problemsOfConsumer(c)}
+func (d *database) consumerOf(c *desk.ConsumerStanding, now time.Time) Consumer {
+	return Consumer{c.Name, c.Created.UTC(), c.Last.UTC(), c.Heard.UTC(), c.Process, c.Aside, d.problemsOfConsumer(c, now)}
 }

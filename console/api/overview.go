@@ -69,7 +69,7 @@ func (s *Server) overviewOf(ctx context.Context, d *database, l *live.Look) *Ove
 			}
 		}
 		for i := range l.Standing.Consumers {
-			c := d.consumerOf(&l.Standing.Consumers[i])
+			c := d.consumerOf(&l.Standing.Consumers[i], l.Standing.At)
 			o.Consumers = append(o.Consumers, c)
 			o.Problems = append(o.Problems, c.Problems...)
 			o.Totals.add(&c.Aside)

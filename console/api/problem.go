@@ -127,9 +127,16 @@ func (d *database) problemsOf(l *live.Look, f *desk.FeedStanding) []Problem {
 }
 
 // problemsOfConsumer says what is wrong with a consumer.
-func (d *database) problemsOfConsumer(c *desk.ConsumerStanding) []Problem {
+func (d *database) problemsOfConsumer(c *desk.ConsumerStanding, now time.Time) []Problem {
 	all := []Problem{}
 	who := "?consumer=" + url.QueryEscape(c.Name)
+	if silent := c.Gone(now); silent > 0 {
+		all = append(all, Problem{
+			Kind: "consumer_gone", Severity: problem, Consumer: c.Name,
+			Text:   fmt.Sprintf("no process works for it; %s was last heard of %s ago", c.Process, phrase.Age(silent)),
+			Params: params{"seconds": silent.Seconds(), "process": c.Process}, Page: "/consumers", Command: d.command("doctor"),
+		})
+	}
 	if n := c.Aside.Dead; n > 0 {
 		all = append(all, Problem{
 			Kind: "consumer_dead", Severity: problem, Consumer: c.Name, Text: phrase.Quantity(n, "dead letter", "dead letters"), Params: params{"n": n},
@@ -147,7 +154,7 @@ func (d *database) problemsOfConsumer(c *desk.ConsumerStanding) []Problem {
 
 // urgency is the order of problems, the worst first.
 var urgency = []string{
-	"unreachable", "foreign", "no_feed", "stalled", "failing", "no_relay", "late", "blocked", "consumer_blocked", "dead", "consumer_dead",
+	"unreachable", "foreign", "no_feed", "stalled", "failing", "no_relay", "consumer_gone", "late", "blocked", "consumer_blocked", "dead", "consumer_dead",
 	"saga_stuck", "patrol_failed", "paused",
 }
 

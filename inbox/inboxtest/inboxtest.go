@@ -28,6 +28,7 @@ type Subject[Tx any] struct {
 	Marks func(ctx context.Context) []string
 	// Letters is the operator's side.
 	Letters desk.Letters
+	Gauges  desk.Gauges
 }
 
 // Open returns a store with nothing in it.
@@ -83,6 +84,7 @@ func cases[Tx any]() map[string]func(*scene[Tx]) {
 		"acts":                    acts[Tx],
 		"acts meanwhile":          actsMeanwhile[Tx],
 		"arrivals and departures": arrivals[Tx],
+		"heard of":                heardOf[Tx],
 		"late":                    late[Tx],
 		"late and blocked":        lateAndBlocked[Tx],
 		"history":                 history[Tx],

@@ -22,13 +22,15 @@ func (d *Desk) gaugeConsumers(ctx context.Context, q querier) ([]desk.ConsumerSt
 	}
 	var numbers []int64
 	var windows []time.Duration
-	err := d.cfg.stmt("SELECT n, name, window_us, ", d.cfg.Dialect.micros("created_at"), " FROM {consumers} ORDER BY name").
+	err := d.cfg.stmt("SELECT c.n, c.name, c.window_us, ", d.cfg.Dialect.micros("c.created_at"), ", ", d.cfg.Dialect.micros("h.at"), ", h.process ",
+		"FROM {consumers} c LEFT JOIN {consumer_heard} h ON h.consumer = c.n ORDER BY c.name").
 		each(ctx, q, func(scan func(...any) error) error {
 			var n, window int64
 			var c desk.ConsumerStanding
-			var created sql.NullInt64
-			err := scan(&n, &c.Name, &window, &created)
-			c.Created = moment(created)
+			var created, heard sql.NullInt64
+			var process sql.NullString
+			err := scan(&n, &c.Name, &window, &created, &heard, &process)
+			c.Created, c.Heard, c.Process = moment(created), moment(heard), process.String
 			all, numbers, windows = append(all, c), append(numbers, n), append(windows, time.Duration(window)*time.Microsecond)
 			return err
 		})

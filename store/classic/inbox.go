@@ -89,6 +89,20 @@ func (s *Inbox) termsOf(ctx context.Context, consumer string) (inboxTerms, error
 	return s.termsOf(ctx, consumer)
 }
 
+// Heard implements [inbox.Store].
+func (s *Inbox) Heard(ctx context.Context, consumer, process string) error {
+	c, err := s.termsOf(ctx, consumer)
+	if err != nil {
+		return err
+	}
+	_, err = s.cfg.stmt("INSERT INTO {consumer_heard} (consumer, at, process) VALUES (").number(c.number).sql(",{now},").word(process).
+		sql(") ON DUPLICATE KEY UPDATE at = {now}, process = ").word(process).exec(ctx, s.db)
+	if err != nil {
+		return fmt.Errorf("classic: heartbeat of consumer %q: %w", consumer, explained(err))
+	}
+	return nil
+}
+
 // margin is for how much longer records are kept than the window lasts: whoever has looked at the clock has that long to make one.
 func (c inboxTerms) margin() time.Duration { return min(time.Minute, c.window/7) }
 

@@ -23,7 +23,7 @@ func TestInbox(t *testing.T) {
 	inboxtest.Run(t, func(t testing.TB) inboxtest.Subject[*sql.Tx] {
 		// As good as new, and quicker.
 		mustExec(t, db, "DELETE FROM marks", "DELETE FROM postrider_inbox", "DELETE FROM postrider_inbox_aside",
-			"DELETE FROM postrider_inbox_turns", "DELETE FROM postrider_consumers")
+			"DELETE FROM postrider_inbox_turns", "DELETE FROM postrider_consumer_heard", "DELETE FROM postrider_consumers")
 		return inboxSubject(t, db, mysqlConfig)
 	})
 }
@@ -46,6 +46,7 @@ func inboxSubject(t testing.TB, db *sql.DB, cfg classic.Config) inboxtest.Subjec
 	return inboxtest.Subject[*sql.Tx]{
 		Store:   need(classic.NewInbox(db, cfg))(t),
 		Letters: need(classic.NewInboxLetters(db, cfg))(t),
+		Gauges:  need(classic.NewDesk(db, cfg))(t),
 		Window:  cfg.InboxWindow,
 		Do: func(ctx context.Context, f func(context.Context, *sql.Tx) error) error {
 			tx, err := db.BeginTx(ctx, nil)

@@ -5,7 +5,7 @@ import "strings"
 // own are Postrider's tables, as statements name them in braces.
 var own = []string{
 	"outbox", "feeds", "members", "leases", "aside", "starts", "dedup", "problems", "audit", "migrations",
-	"commits", "consumers", "inbox", "inbox_aside", "inbox_turns", "idempotency", "sagas", "saga_steps",
+	"commits", "consumers", "consumer_heard", "inbox", "inbox_aside", "inbox_turns", "idempotency", "sagas", "saga_steps",
 }
 
 // in completes a statement: {leases} and the like become the tables' full names, {now} the server's clock, and question marks

@@ -38,7 +38,9 @@ func (s *Store) Gauges(ctx context.Context) (*desk.Standing, error) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.inboxes)) {
 			r := s.inboxes[name]
-			g.Consumers = append(g.Consumers, desk.ConsumerStanding{Name: name, Created: r.created, Last: r.last, Aside: r.aside.count()})
+			g.Consumers = append(g.Consumers, desk.ConsumerStanding{
+				Name: name, Created: r.created, Last: r.last, Aside: r.aside.count(), Heard: r.heard, Process: r.process,
+			})
 		}
 		return nil
 	})

@@ -24,6 +24,8 @@ func (s *Store) Inbox() *Inbox { return &Inbox{s} }
 type received struct {
 	created   time.Time
 	last      time.Time // when it last recorded a message
+	heard     time.Time // when a process last said that it works for it,
+	process   string    // and which
 	ids       map[postrider.ID]*receipt
 	forgotten inbox.Forgotten
 	aside     aside
@@ -48,6 +50,15 @@ func (i *Inbox) Open(ctx context.Context, consumer string) (time.Duration, error
 		return nil
 	})
 	return i.store.memory, err
+}
+
+// Heard implements [inbox.Store].
+func (i *Inbox) Heard(ctx context.Context, consumer, process string) error {
+	return i.store.locked(ctx, func(now time.Time) error {
+		r := i.store.inboxes[consumer]
+		r.heard, r.process = now, process
+		return nil
+	})
 }
 
 // Claim implements [inbox.Store].

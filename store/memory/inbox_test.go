@@ -26,6 +26,7 @@ func inboxSubject(window time.Duration) inboxtest.Subject[*memory.Tx] {
 		Window:  window,
 		Do:      s.Do,
 		Letters: s,
+		Gauges:  s,
 		Mark: func(ctx context.Context, tx *memory.Tx, text string) error {
 			return s.Enqueue(ctx, tx, postrider.Event("mark", "", "", []byte(text)))
 		},

@@ -138,15 +138,18 @@ func (d *Desk) gaugeMembers(ctx context.Context, tx pgx.Tx) ([]memberOf, error) 
 // gaugeConsumers adds the consumers. The newest IDs are those that were recorded last, or nearly.
 func (d *Desk) gaugeConsumers(ctx context.Context, tx pgx.Tx, s *desk.Standing, aside map[string]desk.AsideCount) error {
 	rows, err := tx.Query(ctx, d.cfg.in(`SELECT c.name, c.created_at,
-		  (SELECT max(i.at) FROM (SELECT i.at FROM @schema@.inbox i WHERE i.consumer = c.n ORDER BY i.id DESC LIMIT 10) i)
-		FROM @schema@.consumers c ORDER BY c.name`), pgx.QueryExecModeExec)
+		  (SELECT max(i.at) FROM (SELECT i.at FROM @schema@.inbox i WHERE i.consumer = c.n ORDER BY i.id DESC LIMIT 10) i),
+		  h.at, h.process
+		FROM @schema@.consumers c LEFT JOIN @schema@.consumer_heard h ON h.consumer = c.n ORDER BY c.name`), pgx.QueryExecModeExec)
 	if err != nil {
 		return err
 	}
 	var c desk.ConsumerStanding
-	var last *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&c.Name, &c.Created, &last}, func() error {
+	var last, heard *time.Time
+	var process *string
+	_, err = pgx.ForEachRow(rows, []any{&c.Name, &c.Created, &last, &heard, &process}, func() error {
 		c.Created, c.Last, c.Aside = c.Created.UTC(), value(last).UTC(), aside[inbox.Feed(c.Name)]
+		c.Heard, c.Process = value(heard).UTC(), value(process)
 		s.Consumers = append(s.Consumers, c)
 		return nil
 	})

@@ -92,6 +92,14 @@ func (s *Inbox[Tx]) termsOf(ctx context.Context, consumer string) (terms, error)
 	return s.termsOf(ctx, consumer)
 }
 
+// Heard implements [inbox.Store].
+func (s *Inbox[Tx]) Heard(ctx context.Context, consumer, process string) error {
+	if _, err := s.db.exec(ctx, s.cfg.in("SELECT @schema@.heard($1, $2)"), consumer, process); err != nil {
+		return fmt.Errorf("postgres: heartbeat of consumer %q: %w", consumer, explain(err))
+	}
+	return nil
+}
+
 // strayChunk is how many strays are forgotten in one transaction.
 const strayChunk = 10_000
 

@@ -138,6 +138,7 @@ func subjectOf[Tx any](t testing.TB, y *inboxYard, store inbox.Store[Tx]) inboxt
 	return inboxtest.Subject[Tx]{
 		Store:   store,
 		Letters: letters,
+		Gauges:  letters,
 		Window:  y.window,
 		Marks: func(ctx context.Context) []string {
 			rows, err := y.pool.Query(ctx, "SELECT text FROM "+y.marks+" ORDER BY n")

@@ -28,7 +28,7 @@ func ExampleNew() {
 	}
 	queue := memory.New()
 	publisher := postrider.ObservePublisher("default", queue, observer)
-	consumer := postrider.ObserveConsumer("billing", queue.Consumer("orders", "billing", 0), observer)
+	consumer := postrider.Use(queue.Consumer("orders", "billing", 0), postrider.Observe("billing", observer))
 
 	m := postrider.Event("order.placed", "order", "7", []byte("{}"))
 	m.Topic = "orders"

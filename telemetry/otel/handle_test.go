@@ -101,7 +101,7 @@ func TestHandleErrors(t *testing.T) {
 // Somebody further out may turn a panic into a failure; the span must not stay open.
 func TestHandlerPanics(t *testing.T) {
 	s := newScene(t, otel.Config{}, sdktrace.AlwaysSample())
-	h := postrider.ObserveHandler("billing", func(context.Context, postrider.Message) error { panic("broken") }, s.o)
+	h := postrider.Wrap(func(context.Context, postrider.Message) error { panic("broken") }, postrider.Observe("billing", s.o))
 	func() {
 		defer func() { _ = recover() }()
 		_ = h(t.Context(), event("1"))

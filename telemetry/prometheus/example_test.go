@@ -207,14 +207,14 @@ func ExampleMetrics_Publish() {
 	// postrider_publish_latency_seconds_count{feed="orders"} 0
 }
 
-// Handlers are observed by themselves or, with ObserveConsumer, together with their consumer.
+// Handlers are observed by themselves or, with Use, together with their consumer.
 func ExampleMetrics_Handle() {
 	metrics, err := prometheus.New(prometheus.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	bill := func(context.Context, postrider.Message) error { return nil }
-	handle := postrider.ObserveHandler("billing", bill, metrics)
+	handle := postrider.Wrap(bill, postrider.Observe("billing", metrics))
 	if err := handle(context.Background(), postrider.Event("order.placed", "order", "42", nil)); err != nil {
 		log.Fatal(err)
 	}

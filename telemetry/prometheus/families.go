@@ -30,6 +30,9 @@ var (
 	consumerBlocked = gauge(late, "consumer_blocked_keys",
 		"Keys whose messages wait in a consumer's inbox behind one that has failed.", "database", "consumer")
 
+	consumerSilent = gauge(late, "consumer_heard_age_seconds",
+		"How long ago a process last said that it works for a consumer. Absent if none has for a week, or ever.", "database", "consumer")
+
 	logPosition = gauge(fast, "log_position",
 		"A number that grows by at least one with each message enqueued, by whomever; its growth is the rate.", "database")
 )

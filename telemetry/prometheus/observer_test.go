@@ -61,7 +61,7 @@ func TestObserver(t *testing.T) {
 	}
 	var handled sync.WaitGroup
 	handled.Add(n)
-	consumer := postrider.ObserveConsumer("billing", broker.Consumer("", "billing", 1), m)
+	consumer := postrider.Use(broker.Consumer("", "billing", 1), postrider.Observe("billing", m))
 	running.Go(func() {
 		err := consumer.Consume(ctx, func(context.Context, postrider.Message) error { handled.Done(); return nil })
 		if err != nil {

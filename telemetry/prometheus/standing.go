@@ -122,6 +122,9 @@ func (s *shown) send(to chan<- client.Metric, database string) {
 	for i := range s.Consumers {
 		c := &s.Consumers[i]
 		consumerBlocked.send(to, float64(c.Aside.Blocked), database, c.Name)
+		if silent, known := c.Silence(s.At); known {
+			consumerSilent.send(to, silent.Seconds(), database, c.Name)
+		}
 		sendAside(to, consumerAside, &c.Aside, database, c.Name)
 	}
 }

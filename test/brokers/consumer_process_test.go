@@ -80,7 +80,7 @@ func (o order) consume() error {
 		return account, amount
 	}
 	if o.Batch {
-		in.HandleBatch(func(ctx context.Context, tx pgx.Tx, msgs []postrider.Message) error {
+		in.HandleBatch("*", func(ctx context.Context, tx pgx.Tx, msgs []postrider.Message) error {
 			var b pgx.Batch
 			for _, m := range msgs {
 				account, amount := effect(m)

@@ -52,7 +52,7 @@ func runInbox(ctx context.Context, p part, gate *tap.Gate) error {
 		return err
 	}
 	if p.Batch {
-		in.HandleBatch(func(ctx context.Context, tx pgx.Tx, msgs []postrider.Message) error {
+		in.HandleBatch("*", func(ctx context.Context, tx pgx.Tx, msgs []postrider.Message) error {
 			for _, m := range msgs {
 				if err := effect(ctx, tx, m); err != nil {
 					return err

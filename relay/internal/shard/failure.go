@@ -27,7 +27,6 @@ type evidence struct {
 	tries   int  // its failures so far, this one included
 	same    bool // others of its name have passed, with it or since its last failure
 	others  bool // others of any name have
-	before  bool // the call before has confirmed one of another name
 	held    bool // its name is held
 	refused int  // messages of its name refused for good in a row, this one included
 	full    bool // nothing more can be read until something leaves the window,
@@ -39,8 +38,7 @@ type evidence struct {
 //   - Nothing is counted against a message while no other of its name passes, unless the publisher knows that the message is
 //     to blame; and not even then if all are refused alike.
 //   - Nothing leaves the window while nothing passes: an outage is waited for without a write. Only a full window, of which a
-//     part of the keys or names may be the cause, makes room to find out; and one name is held at once if another has just
-//     passed, lest those of the others wait.
+//     part of the keys or names may be the cause, makes room to find out.
 func judge(err error, e evidence) verdict {
 	class, scope := postrider.ClassOf(err), postrider.ScopeOf(err)
 	switch {
@@ -49,7 +47,7 @@ func judge(err error, e evidence) verdict {
 	case class == postrider.ClassPermanent:
 		return counts
 	case scope == postrider.ScopeName && !e.same:
-		if e.held || e.others || e.before || e.full {
+		if e.held || e.others || e.full {
 			return holds
 		}
 		return stays

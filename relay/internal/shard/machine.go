@@ -43,7 +43,7 @@ func (m *Machine) Next(now time.Time) (a Actions) {
 		return a
 	}
 	if !m.window.flying {
-		m.takeIn()
+		m.takeIn(now)
 		if m.deferrals.passes {
 			m.passOver()
 		}
@@ -87,11 +87,14 @@ func (m *Machine) wake(now time.Time) (at time.Time) {
 }
 
 // takeIn moves what was read into the window.
-func (m *Machine) takeIn() {
+func (m *Machine) takeIn(now time.Time) {
 	if len(m.inbox) == 0 {
 		return
 	}
 	for _, r := range m.inbox {
+		if now.Before(m.pace.calm) && m.names.mayPass(r.Messages) {
+			m.pace.resume(now)
+		}
 		at := m.window.end
 		m.window.add(r.Batch, r.bytes)
 		m.sort(r.Batch, at)
@@ -152,7 +155,7 @@ func (m *Machine) Published(a Answer, now time.Time) {
 	m.pace.call = nil
 	if a.Err != nil { // nothing was sent
 		w.flying = false
-		m.pace.rest(now, &m.cfg.Retry)
+		m.pace.rest(now, &m.cfg.Retry, m.cfg.Retry.after(1))
 		m.tell(Told{Event: CannotDefer, Err: a.Err})
 		return
 	}
@@ -226,7 +229,7 @@ func (m *Machine) judgeAll(call []postrider.Message, errs []error, passed int, n
 		if s.tries == 0 && postrider.ClassOf(err) == postrider.ClassPermanent {
 			known.refused++
 		}
-		e := evidence{held: known.held, refused: known.refused, full: w.full, few: few, before: before}
+		e := evidence{held: known.held, refused: known.refused, full: w.full, few: few}
 		e.same = passed > 0 && known.passed == m.names.calls || s.tries > 0 && int32(known.passed-s.seen) > 0
 		e.tries, e.others = w.order.blame(pos, m.names.calls, passed > 0)
 		v := judge(err, e)
@@ -268,10 +271,10 @@ func (m *Machine) judgeAll(call []postrider.Message, errs []error, passed int, n
 		m.news.troubled = true
 		m.tell(Told{Event: Outage, Err: cause})
 	}
-	// What looks like an outage stops the shard: the rest of the window would fare no better.
-	if passed == 0 && !left {
-		m.pace.rest(now, &m.cfg.Retry)
-		m.pace.calm = later(m.pace.calm, now.Add(wish))
+	// What looks like an outage stops the shard: the rest of the window would fare no better. Where only one name has failed, and
+	// another has just passed, the next call tells which it is.
+	if passed == 0 && !left && !before {
+		m.pace.rest(now, &m.cfg.Retry, wish)
 	}
 }
 

@@ -114,7 +114,7 @@ func (n *names) note(call []postrider.Message, errs []error, passed int) {
 }
 
 // passedBefore reports whether the call before has confirmed a message of another name than all of a call that has confirmed
-// nothing. Several of these would speak of an outage, and so does a second such call.
+// nothing: then others may well pass now. Several names would speak of an outage, and so does a second such call.
 func (n *names) passedBefore(call []postrider.Message, passed int) bool {
 	last := n.last
 	if passed > 0 || last == nil {
@@ -128,6 +128,17 @@ func (n *names) passedBefore(call []postrider.Message, passed int) bool {
 		}
 	}
 	return n.nameOf(last) != text
+}
+
+// mayPass reports whether a message goes to a name that is not known to fail. In an outage each name is tried once.
+func (n *names) mayPass(msgs []postrider.Message) bool {
+	if n.of == nil || len(n.watched) >= mostNames {
+		return false
+	}
+	return slices.ContainsFunc(msgs, func(m postrider.Message) bool {
+		known := n.watched[n.of(&m)]
+		return known == nil || known.failed.IsZero()
+	})
 }
 
 // hold keeps the messages of a name from being sent, but for probes. It reports false if too many names are held.

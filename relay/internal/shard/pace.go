@@ -16,7 +16,8 @@ type pace struct {
 	call     []postrider.Message
 	began    time.Time // the call
 	failures int       // calls in a row that confirmed nothing
-	calm     time.Time // no call before then
+	calm     time.Time // no call before then,
+	asked    time.Time // and before then not even one of other names
 }
 
 // fit adapts the number of messages in a call to what the last one, of so many, took.
@@ -29,8 +30,17 @@ func (p *pace) fit(now time.Time, size, most int) {
 	}
 }
 
-// rest has no call made for a while, longer after each failure.
-func (p *pace) rest(now time.Time, retry *Retry) {
+// rest has no call made for a while, longer after each failure, and for as long as was asked for at least.
+func (p *pace) rest(now time.Time, retry *Retry, asked time.Duration) {
 	p.failures++
-	p.calm = now.Add(retry.after(p.failures))
+	p.asked = now.Add(asked)
+	p.calm = later(now.Add(retry.after(p.failures)), p.asked)
+}
+
+// resume ends a rest early, unless it was asked for. The next one is no longer for it.
+func (p *pace) resume(now time.Time) {
+	if !now.Before(p.asked) {
+		p.calm = time.Time{}
+		p.failures = max(p.failures-1, 0)
+	}
 }

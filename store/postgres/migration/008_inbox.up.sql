@@ -13,6 +13,13 @@ CREATE TABLE @schema@.consumers (
   history_forgotten bigint      NOT NULL DEFAULT -1   -- the last one before first_period
 );
 
+-- When a process last said that it works for a consumer. Apart from consumers, whose rows others lock and read for each message.
+CREATE TABLE @schema@.consumer_heard (
+  consumer integer     PRIMARY KEY,
+  at       timestamptz NOT NULL,
+  process  text        NOT NULL
+) WITH (fillfactor = 50);
+
 -- A ring, as the log is one, but its slot follows from the time in a message's ID: wherever and whenever a message comes
 -- again, it meets its first row, and whole slots can be emptied when they are out of the window. IDs grow with time, so the
 -- index is written at its end, however large it is.
@@ -81,6 +88,18 @@ BEGIN
 END
 $$;
 REVOKE ALL ON FUNCTION @schema@.open_inbox(text) FROM PUBLIC;
+
+-- Notes that a process works for a consumer. It is to be called every ten seconds; after a minute of silence the consumer counts
+-- as gone.
+CREATE FUNCTION @schema@.heard(consumer_name text, process_name text) RETURNS void
+  LANGUAGE sql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  INSERT INTO @schema@.consumer_heard AS h (consumer, at, process)
+    SELECT c.n, clock_timestamp(), left(process_name, 200) FROM @schema@.consumers c WHERE c.name = consumer_name
+  ON CONFLICT (consumer) DO UPDATE SET at = greatest(h.at, excluded.at), process = excluded.process
+$$;
+REVOKE ALL ON FUNCTION @schema@.heard(text, text) FROM PUBLIC;
 
 -- What is known of a message that is too old for the ring: r if it was received, l if that may be forgotten, f if it was not.
 CREATE FUNCTION @schema@.find_old(consumer_number integer, message_id uuid, made_in bigint) RETURNS text

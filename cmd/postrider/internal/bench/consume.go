@@ -193,7 +193,7 @@ func (l *Lab) openCounter(ctx context.Context) (*counter, error) {
 		return err
 	})
 	for _, in := range []*inbox.Inbox[pgx.Tx]{c.bulk, c.bareBulk} {
-		in.HandleBatch(func(ctx context.Context, tx pgx.Tx, msgs []postrider.Message) error {
+		in.HandleBatch("*", func(ctx context.Context, tx pgx.Tx, msgs []postrider.Message) error {
 			var b pgx.Batch
 			for i := range msgs {
 				b.Queue(c.one, msgs[i].Priority)
@@ -270,6 +270,8 @@ func (forgetful) Defer(context.Context, string, postrider.Message, inbox.Setback
 func (forgetful) Retry(context.Context, string, func(context.Context, pgx.Tx, postrider.Deferred) error, func(postrider.Deferred, error) inbox.Setback) (inbox.Attempt, error) {
 	return inbox.Attempt{Next: -1}, nil
 }
+
+func (forgetful) Heard(context.Context, string, string) error { return nil }
 
 func (forgetful) Maintain(context.Context) error { return nil }
 

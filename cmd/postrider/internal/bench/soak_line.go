@@ -86,7 +86,7 @@ func (n *line) consume(ctx context.Context, plan *SoakPlan, settings broker.Sett
 		return err
 	}
 	effect := l.in(updateAccount)
-	in.HandleBatch(func(ctx context.Context, tx pgx.Tx, msgs []postrider.Message) error {
+	in.HandleBatch("*", func(ctx context.Context, tx pgx.Tx, msgs []postrider.Message) error {
 		var b pgx.Batch
 		for i := range msgs {
 			b.Queue(effect, int(numberOf(&msgs[i])%accounts))

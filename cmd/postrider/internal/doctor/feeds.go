@@ -22,6 +22,7 @@ var feedChecks = []check{
 	{"destinations", askProblems},
 	{"dead-letters", askDeadLetters},
 	{"overdue", askOverdue},
+	{"consumers", askConsumers},
 	{"routes", askRoutes},
 	{"names", askNames},
 }
@@ -173,6 +174,24 @@ func askOverdue(ctx context.Context, p *patient) ([]Finding, error) {
 			Finding: fmt.Sprintf("%d messages that were set aside %s are overdue, the first by %s", f.Count, whose(f.Feed, "of the feed"), age(seconds(f.Oldest))),
 			Why:     why,
 			Fix:     fix})
+	}
+	return found, err
+}
+
+func askConsumers(ctx context.Context, p *patient) ([]Finding, error) {
+	type consumer struct {
+		Name, Process string
+		Silent        float64
+	}
+	gone, err := rows[consumer](ctx, p, `SELECT c.name, h.process, date_part('epoch', clock_timestamp() - h.at)
+		FROM @schema@.consumer_heard h JOIN @schema@.consumers c ON c.n = h.consumer
+		WHERE h.at BETWEEN clock_timestamp() - interval '7 days' AND clock_timestamp() - interval '1 minute' ORDER BY 1`)
+	var found []Finding
+	for _, c := range gone {
+		found = append(found, Finding{Severity: Warning,
+			Finding: fmt.Sprintf("no process works for the consumer %s; %s was last heard of %s ago", c.Name, c.Process, age(seconds(c.Silent))),
+			Why:     "Its messages wait at the broker, which keeps them for so long only; what it has deferred waits too.",
+			Fix:     "start the program, or look at why it ended; if it was given up for good, this is forgotten after a week"})
 	}
 	return found, err
 }

@@ -48,6 +48,7 @@ export interface Problem {
     | "no_feed"
     | "paused"
     | "no_relay"
+    | "consumer_gone"
     | "stalled"
     | "late"
     | "dead"
@@ -345,6 +346,8 @@ export interface Consumer {
   name: string;
   created: string;
   last?: string;
+  heard?: string; // when a process last said that it works for it
+  process?: string;
   aside: Aside;
   problems: Problem[];
 }

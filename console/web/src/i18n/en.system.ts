@@ -115,6 +115,7 @@ export const system = {
   "consumers.lead": "Programs with an inbox: what they handled last, and what they have set aside.",
   "consumers.none": "No consumer yet",
   "consumers.none.help": "A program that handles messages through an inbox appears here with its first message.",
+  "consumers.heard": "Last heard of",
   "consumers.created": "First seen",
 
   // Idempotency keys

@@ -140,6 +140,7 @@ export const en = {
     one: "Feed {feed} cannot deliver: on {n} lane the destination confirms nothing.",
     other: "Feed {feed} cannot deliver: on {n} lanes the destination confirms nothing.",
   },
+  "problem.consumer_gone": "No process works for consumer {consumer}. {process} was last heard of {age} ago.",
   "problem.consumer_dead": {
     one: "{n} dead letter at consumer {consumer}.",
     other: "{n} dead letters at consumer {consumer}.",

@@ -112,6 +112,7 @@ export const system: SystemTexts = {
   "consumers.lead": "Các chương trình có hộp thư đến: xử lý gì gần nhất và đã tách ra những gì.",
   "consumers.none": "Chưa có bên nhận",
   "consumers.none.help": "Chương trình xử lý thông điệp qua hộp thư đến sẽ xuất hiện ở đây từ thông điệp đầu tiên.",
+  "consumers.heard": "Nghe lần cuối",
   "consumers.created": "Thấy lần đầu",
 
   // Idempotency keys

@@ -105,6 +105,7 @@ export const system: SystemTexts = {
   "consumers.lead": "带收件箱的程序：最近处理了什么，又搁下了什么。",
   "consumers.none": "还没有消费者",
   "consumers.none.help": "通过收件箱处理消息的程序，会在处理第一条消息时出现在这里。",
+  "consumers.heard": "最近心跳",
   "consumers.created": "首次出现",
 
   // Idempotency keys

@@ -134,6 +134,7 @@ export const zh: Texts = {
   "problem.dead": { other: "投递流 {feed} 中有 {n} 条死信。" },
   "problem.blocked": { other: "投递流 {feed} 中有 {n} 个键被阻塞。" },
   "problem.failing": { other: "投递流 {feed} 无法投递：目标在 {n} 条通道上没有确认任何消息。" },
+  "problem.consumer_gone": "没有进程为消费者 {consumer} 工作。最后一次收到 {process} 的消息是在 {age} 前。",
   "problem.consumer_dead": { other: "消费者 {consumer} 有 {n} 条死信。" },
   "problem.consumer_blocked": { other: "消费者 {consumer} 有 {n} 个键被阻塞。" },
   "problem.saga_stuck": { other: "{n} 个 Saga 卡住了。" },

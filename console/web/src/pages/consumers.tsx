@@ -40,6 +40,16 @@ export function ConsumersPage() {
                   cell: (c) => <Time at={c.last} />,
                   sort: (a, b) => (b.last ?? "").localeCompare(a.last ?? ""),
                 },
+                {
+                  name: t("consumers.heard"),
+                  num: true,
+                  hide: "narrow",
+                  cell: (c) => (
+                    <span title={c.process}>
+                      <Time at={c.heard} />
+                    </span>
+                  ),
+                },
                 { name: t("status.retry"), num: true, hide: "narrow", cell: (c) => <Aside c={c} status="retry" /> },
                 { name: t("status.waiting"), num: true, hide: "narrow", cell: (c) => <Aside c={c} status="waiting" /> },
                 {

@@ -4,5 +4,6 @@ DROP TABLE IF EXISTS {idempotency};
 DROP TABLE IF EXISTS {inbox_turns};
 DROP TABLE IF EXISTS {inbox_aside};
 DROP TABLE IF EXISTS {inbox};
+DROP TABLE IF EXISTS {consumer_heard};
 DROP TABLE IF EXISTS {consumers};
 DROP TABLE IF EXISTS {commits};

@@ -21,6 +21,14 @@ CREATE TABLE IF NOT EXISTS {consumers} (
   UNIQUE KEY {prefix}consumers_name (name)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
+-- When a process last said that it works for a consumer. Apart from consumers, whose rows are locked by handlers.
+CREATE TABLE IF NOT EXISTS {consumer_heard} (
+  consumer int            NOT NULL,
+  at       datetime(6)    NOT NULL,
+  process  varbinary(255) NOT NULL,
+  PRIMARY KEY (consumer)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
 -- What consumers have received. A row says that the message is taken care of: its effect has committed together with the row, or it is
 -- set aside. IDs grow with time, so rows are written at the end.
 CREATE TABLE IF NOT EXISTS {inbox} (

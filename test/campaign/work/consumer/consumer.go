@@ -112,7 +112,7 @@ func newInbox(pool *pgxpool.Pool, destination string, log *slog.Logger) (*inbox.
 	if err != nil {
 		return nil, err
 	}
-	in.HandleBatch(func(ctx context.Context, tx pgx.Tx, msgs []postrider.Message) error {
+	in.HandleBatch("*", func(ctx context.Context, tx pgx.Tx, msgs []postrider.Message) error {
 		return apply(ctx, tx, destination, msgs)
 	})
 	return in, nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -9,6 +10,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/kafka"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/middleware"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
@@ -31,6 +33,33 @@ func patient(store *postgres.Inbox[pgx.Tx]) (*inbox.Inbox[pgx.Tx], error) {
 	})
 	//docs:end
 	return billing, err
+}
+
+// byType says how each type of message is treated.
+func byType(store *postgres.Inbox[pgx.Tx], log *slog.Logger) (*inbox.Inbox[pgx.Tx], error) {
+	//docs:begin bytype
+	billing, err := inbox.New(store, "billing", inbox.Config{
+		Middleware: []postrider.Middleware{middleware.Log(log)}, // around every handler
+	})
+	inbox.On(billing, "order.placed", charge,
+		inbox.Timeout(5*time.Second),
+		inbox.Concurrency(4), // the payment provider stands no more
+		inbox.Retry(retry.Policy{First: time.Second, Most: 10 * time.Minute, Attempts: 50}))
+	inbox.OnBatch(billing, "order.viewed", count) // func(ctx context.Context, tx pgx.Tx, views []OrderViewed) error
+	//docs:end
+	return billing, err
+}
+
+// OrderViewed is a message of which there are many.
+type OrderViewed struct{ Order string }
+
+func count(ctx context.Context, tx pgx.Tx, views []OrderViewed) error {
+	orders := make([]string, len(views))
+	for i, v := range views {
+		orders[i] = v.Order
+	}
+	_, err := tx.Exec(ctx, "INSERT INTO views SELECT unnest($1::text[])", orders)
+	return err
 }
 
 // direct hands messages from the relay to the inbox.

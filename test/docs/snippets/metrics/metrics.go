@@ -27,9 +27,9 @@ func Observe(ctx context.Context, outbox postrider.Outbox[pgx.Tx], publisher pos
 	}
 	//docs:resume
 
-	outbox = postrider.ObserveOutbox(outbox, metrics)                    // producers
-	publisher = postrider.ObservePublisher("orders", publisher, metrics) // relays: before relay.New
-	consumer = postrider.ObserveConsumer("billing", consumer, metrics)   // consumers
+	outbox = postrider.ObserveOutbox(outbox, metrics)                         // producers
+	publisher = postrider.ObservePublisher("orders", publisher, metrics)      // relays: before relay.New
+	consumer = postrider.Use(consumer, postrider.Observe("billing", metrics)) // consumers
 
 	metrics.AddRelay("main", "orders", carrier.Stats) // each returns a function that removes it
 	metrics.AddInbox("billing", in.Stats)

@@ -1,0 +1,244 @@
+package inbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/intake"
+	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/retry"
+)
+
+func typed(kind, key, text string) postrider.Message {
+	m := message(key, text)
+	m.Type = kind
+	return m
+}
+
+// TestMiddleware has middleware around every handler, also at a later attempt: that of the inbox outside of that of the type.
+func TestMiddleware(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var lines []string
+		say := func(name string) postrider.Middleware {
+			return func(next postrider.Handler) postrider.Handler {
+				return func(ctx context.Context, m postrider.Message) error {
+					mu.Lock()
+					lines = append(lines, name+" "+m.Type)
+					mu.Unlock()
+					return next(ctx, m)
+				}
+			}
+		}
+		h := newHouse(t, inbox.Config{Middleware: []postrider.Middleware{say("outer")}})
+		failed := false
+		h.Handle("t", func(ctx context.Context, x tx, m postrider.Message) error {
+			if !failed {
+				failed = true
+				return errHandler
+			}
+			return h.record(ctx, x, m)
+		}, inbox.Use(say("inner")))
+		h.Handle("*", h.record)
+		stop := h.run()
+		h.receive(typed("t", "k", "a"))
+		time.Sleep(time.Minute)
+		h.receive(typed("other", "k", "b"))
+		stop()
+		want := []string{"outer t", "inner t", "outer t", "inner t", "outer other"}
+		if !slices.Equal(lines, want) {
+			t.Errorf("got %q, want %q", lines, want)
+		}
+		h.wantEffects("a", "b")
+	})
+}
+
+// TestPolicyByType has each type tried as its own policy says, within its own time.
+func TestPolicyByType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{time.Hour}}})
+		calls := make(map[string]int)
+		fail := func(ctx context.Context, _ tx, m postrider.Message) error {
+			calls[m.Type]++
+			<-ctx.Done()
+			return errHandler
+		}
+		h.Handle("patient", fail, inbox.Timeout(2*time.Minute))
+		h.Handle("hasty", fail, inbox.Timeout(time.Second), inbox.Retry(retry.Policy{First: time.Second, Most: time.Second, Attempts: 7}))
+		stop := h.run()
+		begin := time.Now()
+		h.receive(typed("patient", "a", "1"))
+		if took := time.Since(begin); took != 2*time.Minute {
+			t.Errorf("the first attempt took %s", took)
+		}
+		h.receive(typed("hasty", "b", "2"))
+		time.Sleep(30 * time.Second)
+		if calls["hasty"] != 7 || calls["patient"] != 1 {
+			t.Errorf("got %v", calls)
+		}
+		h.wantLetters("1 retry", "2 dead")
+		stop()
+	})
+}
+
+// TestConcurrencyByType bounds how many of a type are handled at a time. Those that wait hold nobody else up, though there are more
+// of them than a consumer handles at a time.
+func TestConcurrencyByType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, inbox.Config{})
+		var now, most atomic.Int64
+		h.Handle("slow", func(ctx context.Context, x tx, m postrider.Message) error {
+			n := now.Add(1)
+			most.Store(max(most.Load(), n))
+			defer now.Add(-1)
+			time.Sleep(time.Second)
+			if m.Key == "k3" && h.Stats().Failed == 0 {
+				return errHandler // tried again, beside the others
+			}
+			return h.record(ctx, x, m)
+		}, inbox.Concurrency(2))
+		h.Handle("quick", h.record)
+		stop := h.run()
+		ctx, cancel := context.WithCancel(t.Context())
+		in := intake.Open(ctx, h.Receive, intake.Config{Limit: 4})
+		done := 0
+		var mu sync.Mutex
+		accept := func(m postrider.Message) {
+			if !in.Accept(intake.Delivery{Message: m, Done: func() {
+				mu.Lock()
+				defer mu.Unlock()
+				done++
+			}}) {
+				t.Error("not accepted")
+			}
+		}
+		const slow, quick = 40, 100
+		for i := range slow {
+			accept(typed("slow", fmt.Sprint("k", i), fmt.Sprint("slow", i)))
+		}
+		begin := time.Now()
+		for i := range quick {
+			accept(typed("quick", fmt.Sprint("q", i), "quick"))
+		}
+		synctest.Wait()
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("the quick ones took %s", took)
+		}
+		if n := len(slices.DeleteFunc(h.effects.all(), func(s string) bool { return s != "quick" })); n != quick {
+			t.Errorf("%d quick ones were handled", n)
+		}
+		time.Sleep(slow/2*time.Second + 5*time.Second)
+		cancel()
+		in.Wait()
+		stop()
+		if done != slow+quick || most.Load() != 2 {
+			t.Errorf("%d done, %d at a time", done, most.Load())
+		}
+		if n := len(h.effects.all()); n != slow+quick {
+			t.Errorf("%d effects", n)
+		}
+	})
+}
+
+// TestTypedBatch hands values to a handler of batches. One that cannot be read is a dead letter and keeps the others from nothing.
+func TestTypedBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, inbox.Config{})
+		sizes := 0
+		inbox.OnBatch(h.Inbox, "order", func(ctx context.Context, _ tx, orders []order) error {
+			time.Sleep(time.Second)
+			msgs := inbox.Messages(ctx)
+			if len(msgs) != len(orders) {
+				return fmt.Errorf("%d messages, %d values", len(msgs), len(orders))
+			}
+			sizes = max(sizes, len(orders))
+			for i, o := range orders {
+				if err := h.effects.add(ctx, msgs[i].Key+o.Name); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		h.Handle("*", h.record)
+		stop := h.run()
+		var all sync.WaitGroup
+		for i, payload := range []string{`{"name":"a"}`, `{"name":"b"}`, `{"name":"c"}`, `[1]`} {
+			all.Go(func() { h.receive(typed("order", fmt.Sprint("k", i), payload)) })
+		}
+		h.receive(typed("other", "x", "other"))
+		all.Wait()
+		stop()
+		effects := h.effects.all()
+		slices.Sort(effects)
+		if want := []string{"k0a", "k1b", "k2c", "other"}; !slices.Equal(effects, want) {
+			t.Errorf("effects %q, want %q", effects, want)
+		}
+		h.wantLetters("[1] dead")
+		if sizes < 2 {
+			t.Errorf("the largest batch had %d", sizes)
+		}
+	})
+}
+
+// reversed is a codec.
+type reversed struct{ err error }
+
+func (r reversed) Decode(_ context.Context, m *postrider.Message, into any) error {
+	b := slices.Clone(m.Payload)
+	slices.Reverse(b)
+	*into.(*order) = order{Name: string(b)}
+	return r.err
+}
+
+func TestCodecs(t *testing.T) {
+	h := newHouse(t, inbox.Config{Codecs: map[string]inbox.Codec{
+		"application/reversed": reversed{}, "application/broken": reversed{errors.New("no such field")},
+		"application/away": reversed{postrider.Unavailable(errors.New("registry: connection refused"))},
+	}})
+	inbox.On(h.Inbox, "order", func(ctx context.Context, _ tx, o order) error { return h.effects.add(ctx, o.Name) })
+	for i, c := range []struct{ contentType, payload string }{
+		{"application/reversed", "abc"}, {"Application/Reversed; v=2", "def"}, {"application/json", `{"name":"ghi"}`}, {"", `{"name":"jkl"}`},
+		{"application/broken", "x"}, {"application/away", "y"}, {"application/x-protobuf", "\x00"},
+	} {
+		m := typed("order", fmt.Sprint("k", i), c.payload)
+		m.ContentType = c.contentType
+		h.receive(m)
+	}
+	h.wantEffects("cba", "fed", "ghi", "jkl")
+	h.wantLetters("x dead", "y retry", "\x00 dead")
+	if l := h.letters(); !strings.Contains(l[2].LastError, "application/x-protobuf") {
+		t.Errorf("it does not name the content type: %s", l[2].LastError)
+	}
+}
+
+func TestMisusedOptions(t *testing.T) {
+	for name, c := range map[string]struct {
+		register func(h *house)
+		want     string
+	}{
+		"timeout":     {func(h *house) { h.Handle("t", h.record, inbox.Timeout(-1)) }, "Timeout"},
+		"concurrency": {func(h *house) { h.Handle("t", h.record, inbox.Concurrency(-1)) }, "Concurrency"},
+		"policy":      {func(h *house) { h.Handle("t", h.record, inbox.Retry(retry.Policy{First: -1})) }, "First"},
+		"concurrency of batches": {func(h *house) {
+			h.HandleBatch("t", func(context.Context, tx, []postrider.Message) error { return nil }, inbox.Concurrency(2))
+		}, "one after the other"},
+		"middleware of batches": {func(h *house) {
+			h.HandleBatch("t", func(context.Context, tx, []postrider.Message) error { return nil }, inbox.Use(nil))
+		}, "single messages"},
+	} {
+		h := newHouse(t, inbox.Config{})
+		c.register(h)
+		if err := h.Run(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
