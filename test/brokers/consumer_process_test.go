@@ -32,6 +32,7 @@ type order struct {
 	Driver, URL, DSN, Schema string
 	Values                   map[string]string
 	Batch                    bool
+	Foreign                  []order // brokers with messages of other senders, in the place of Driver
 }
 
 // TestMain turns the test binary into a consumer process if it was started as one.
@@ -95,22 +96,45 @@ func (o order) consume() error {
 			return err
 		})
 	}
-	driver, err := broker.Lookup(o.Driver)
-	if err != nil {
-		return err
+	sources := []order{o}
+	if o.Foreign != nil {
+		sources = o.Foreign
+		in.Handle("*", o.note)
 	}
-	c, err := driver.Subscribe(&broker.Settings{URL: o.URL, Values: o.Values, Logger: quiet})
-	if err != nil {
-		return err
+	var consumers []postrider.Consumer
+	for _, source := range sources {
+		driver, err := broker.Lookup(source.Driver)
+		if err != nil {
+			return err
+		}
+		c, err := driver.Subscribe(&broker.Settings{URL: source.URL, Values: source.Values, Logger: quiet})
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		consumers = append(consumers, c)
 	}
-	defer c.Close()
 	var deliveries atomic.Int64
 	go func() {
 		for range time.Tick(20 * time.Millisecond) {
 			fmt.Println(deliveries.Load())
 		}
 	}()
-	return in.Run(ctx, counted{c, &deliveries})
+	for i, c := range consumers {
+		consumers[i] = counted{c, &deliveries}
+	}
+	return in.Run(ctx, consumers...)
+}
+
+// note is the effect of another sender's message: how often it was handled.
+func (o order) note(ctx context.Context, tx pgx.Tx, m postrider.Message) error {
+	var f foreign
+	if err := json.Unmarshal(m.Payload, &f); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, "INSERT INTO "+pgx.Identifier{o.Schema, "effects"}.Sanitize()+
+		" AS e VALUES ($1, $2, 1) ON CONFLICT (sender, n) DO UPDATE SET times = e.times + 1", f.Sender, f.N)
+	return err
 }
 
 // counted counts deliveries.

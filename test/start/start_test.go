@@ -4,6 +4,7 @@ package start_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/postrider/postrider/internal/need"
 )
 
 // TestFiveMinutes types what README.md says. Modules and the standard library are in Go's caches already: what a first
@@ -41,6 +46,55 @@ func TestQuickStart(t *testing.T) {
 	reader.follow(commands[last:], "")
 	reader.sees(`"payload":{"total": 8}`)
 	fmt.Printf("docs/quick-start.md: %.1f s from clone to first message, with warm caches\n", took.Seconds())
+}
+
+// TestSecondService types what docs/second-service.md says, into three terminals: all that a second service needs.
+func TestSecondService(t *testing.T) {
+	server, err := redis.ParseURL(need.Env(t, "POSTRIDER_TEST_REDIS", "redis"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.DB = 9 // nobody else's
+	client := redis.NewClient(server)
+	empty := func() {
+		if err := client.FlushDB(context.WithoutCancel(t.Context())).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	empty()
+	t.Cleanup(empty)
+	reader := newReader(t)
+	var commands []string
+	for _, block := range blocks(t, "docs/second-service.md", "") {
+		commands = append(commands, strings.ReplaceAll(block, "redis://localhost:6379", "redis://"+server.Addr+"/9"))
+	}
+	began := time.Now()
+	reader.follow(commands[:1], "")
+	second := newTerminal(t, reader.first.folder, reader.env)
+	billing := second.enter(commands[1])
+	third := newTerminal(t, reader.first.folder, reader.env)
+	sees := func(text string) {
+		t.Helper()
+		second.until(text, billing, func() bool { return strings.Contains(second.shown(), text) })
+	}
+	sees("billing is ready")
+	third.run(commands[2])
+	sees("order 42 is charged: 7")
+	took := time.Since(began)
+	third.run(commands[3])
+	sees("order 43 is charged: 8")
+	third.run(commands[4])
+	if !strings.Contains(third.shown(), "nothing to charge") {
+		t.Errorf("no dead letter in %s", third.shown())
+	}
+	if n := strings.Count(second.shown(), "order 42 is charged"); n != 1 {
+		t.Errorf("order 42 was charged %d times", n)
+	}
+	second.interrupt(billing)
+	fmt.Printf("docs/second-service.md: %.1f s from clone to first charge, with warm caches\n", took.Seconds())
+	if took > 2*time.Minute {
+		t.Errorf("the first charge took %v", took)
+	}
 }
 
 // reader has two terminals: programs that stay run in the first, everything else in the second.
