@@ -22,6 +22,7 @@ type lane struct {
 	ctx     context.Context // for Publish
 	cancel  context.CancelFunc
 	wake    chan struct{} // holds one token: there is mail
+	sends   chan *shard.Call // what the sender publishes
 	answers chan func(now time.Time)
 	calls   sync.WaitGroup // of the publisher and the store
 	trouble [2]outage      // of publishing and of deferring
@@ -73,6 +74,7 @@ func newLane(s *session, number int, slice *postrider.Slice, start shard.Start) 
 		machine: shard.New(s.machine(number, slice != nil, s.splitter != nil), start),
 		done:    make(chan struct{}),
 		wake:    make(chan struct{}, 1),
+		sends:   make(chan *shard.Call, 1), // as many as there can be
 		answers: make(chan func(time.Time), 3), // as many as there can be: who answers never waits
 		trouble: [2]outage{{log: log, what: "publishing"}, {log: log, what: "deferring messages"}},
 	}
@@ -133,6 +135,8 @@ func (l *lane) run() {
 	if !l.load() {
 		return
 	}
+	l.calls.Go(l.send)
+	defer close(l.sends)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for l.ctx.Err() == nil {
@@ -209,10 +213,7 @@ func (l *lane) takeMail(now time.Time) bool {
 // do starts what the machine wants done.
 func (l *lane) do(a shard.Actions) {
 	if a.Publish != nil {
-		l.begin(func() func(time.Time) {
-			answer := l.publish(a.Publish)
-			return func(now time.Time) { l.machine.Published(answer, now) }
-		})
+		l.sends <- a.Publish
 	}
 	if a.Retry != nil {
 		l.begin(func() func(time.Time) {
@@ -243,6 +244,15 @@ func (l *lane) do(a shard.Actions) {
 		l.split = a.Split
 		l.s.log.Info("relay: one tenant holds up the others, and is read apart from them", "shard", l.shard, "tenant", l.split)
 		l.drain()
+	}
+}
+
+// send publishes the messages of the window, call by call. It is a goroutine of its own, because there may be a call for each
+// message, and a new goroutine has to grow its stack each time.
+func (l *lane) send() {
+	for c := range l.sends {
+		answer := l.publish(c)
+		l.answers <- func(now time.Time) { l.machine.Published(answer, now) }
 	}
 }
 
@@ -291,7 +301,7 @@ func (l *lane) show(now time.Time) {
 	f := &l.face
 	progress := mark.Version != f.mark.Version
 	wantsDue = wantsDue && len(l.mail.due) == 0 // what was handed to the lane, and the machine does not know, is in other hands already
-	due := wantsDue && (!f.wantsDue || len(held) != len(f.held) || !standing.NextProbe.After(now))
+	due := wantsDue && (!f.wantsDue || len(held) != len(f.held) || len(held) > 0 && !standing.NextProbe.After(now))
 	changed := minus(count, f.count)
 	for _, b := range l.mail.batches {
 		standing.Buffered += len(b.Messages)

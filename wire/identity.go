@@ -65,8 +65,11 @@ const placed = "@"
 
 // A relay's message carries a proof where its source or its ID would make it look like another sender's: so that it keeps the
 // ID that it was enqueued with. It is a checksum of the source, for IDs that are UUIDs as they stand; where a route has made
-// another ID, it is the message's own and a checksum of source and ID. Whoever copies the attributes of an event into one of
+// another ID, it is the message's own, or where in the other one that stands, and a checksum of source and ID. Whoever copies the attributes of an event into one of
 // another source or ID copies a proof that is none any more.
+
+// textLength is that of an ID.
+const textLength = 36
 
 func checksum(source, id string) string {
 	sum := crc32.ChecksumIEEE([]byte(strconv.Itoa(len(source)) + ":" + source + id))
@@ -80,9 +83,12 @@ func proofOf(m *postrider.Message, source, mark string) string {
 		return ""
 	case m.WireID == "" || m.WireID == m.ID.String():
 		return mark
-	default:
-		return m.ID.String() + ":" + checksum(source, m.WireID)
 	}
+	own := m.ID.String()
+	if at := strings.Index(m.WireID, own); at >= 0 {
+		own = strconv.Itoa(at)
+	}
+	return own + ":" + checksum(source, m.WireID)
 }
 
 // proven returns the ID that a proof stands for.
@@ -90,6 +96,8 @@ func proven(from origin, id string) (postrider.ID, bool) {
 	text, sum, own := strings.Cut(from.proof, ":")
 	if !own {
 		text, sum = id, from.proof
+	} else if at, err := strconv.ParseUint(text, 10, 16); err == nil && int(at)+textLength <= len(id) {
+		text = id[at:][:textLength]
 	}
 	if parsed, err := postrider.ParseID(text); err == nil {
 		return parsed, own && sum == checksum(from.source, id) || !own && sum != "" && sum == checksum(from.source, "")
