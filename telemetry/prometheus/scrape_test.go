@@ -119,7 +119,7 @@ func fullStanding() *desk.Standing {
 				{Shard: 1, Base: 1},
 			},
 		}},
-		Consumers: []desk.ConsumerStanding{{Name: "billing", Aside: aside}},
+		Consumers: []desk.ConsumerStanding{{Name: "billing", Heard: noon, Aside: aside}},
 	}
 }
 

@@ -69,7 +69,7 @@ func TestForeignSenders(t *testing.T) {
 			t.Fatalf("%d of %d events were handled within %v, after %d kills", handled, 4*each, patience, kills)
 		}
 		p := o.start(t)
-		life := time.After(time.Duration(pick(1000, 4000))*time.Millisecond + rand.N(time.Duration(pick(1000, 20_000))*time.Millisecond))
+		life := time.After(time.Duration(pick(300, 4000))*time.Millisecond + rand.N(time.Duration(pick(300, 20_000))*time.Millisecond))
 		for alive := true; alive && handled < 4*each; {
 			select {
 			case <-life:

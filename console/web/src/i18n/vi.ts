@@ -134,7 +134,8 @@ export const vi: Texts = {
   "problem.dead": { other: "{n} thư chết trong luồng phát {feed}." },
   "problem.blocked": { other: "{n} khóa bị chặn trong luồng phát {feed}." },
   "problem.failing": { other: "Luồng phát {feed} không phát được: đích không xác nhận gì trên {n} làn." },
-  "problem.consumer_gone": "Không có tiến trình nào phục vụ bên nhận {consumer}. Lần cuối nghe từ {process} cách đây {age}.",
+  "problem.consumer_gone":
+    "Không có tiến trình nào phục vụ bên nhận {consumer}. Lần cuối nghe từ {process} cách đây {age}.",
   "problem.consumer_dead": { other: "{n} thư chết ở bên nhận {consumer}." },
   "problem.consumer_blocked": { other: "{n} khóa bị chặn ở bên nhận {consumer}." },
   "problem.saga_stuck": { other: "{n} saga bị kẹt." },

@@ -1,43 +1,54 @@
-// Package metrics has what docs/metrics.md shows.
+// Package metrics is what docs/metrics.md shows.
 package metrics
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/reconcile"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/telemetry/prometheus"
 )
 
+// Watched is what an application works with.
+type Watched struct {
+	Outbox   postrider.Outbox[pgx.Tx]
+	Carrier  *relay.Relay
+	Billing  *inbox.Inbox[pgx.Tx]
+	Consumer postrider.Consumer
+}
+
 // Observe lets a registry see all that there is to see.
-func Observe(ctx context.Context, outbox postrider.Outbox[pgx.Tx], publisher postrider.Publisher, consumer postrider.Consumer,
-	carrier *relay.Relay, in *inbox.Inbox[pgx.Tx], patrol *reconcile.Patrol[pgx.Tx], gauges desk.Gauges,
-) (postrider.Outbox[pgx.Tx], postrider.Publisher, postrider.Consumer, error) {
+func Observe(ctx context.Context, pool *pgxpool.Pool, store postrider.Store, publisher postrider.Publisher, receipts inbox.Store[pgx.Tx],
+	consumer postrider.Consumer, patrol *reconcile.Patrol[pgx.Tx],
+) (w Watched, err error) {
 	//docs:begin observe
-	metrics, err := prometheus.New(prometheus.Config{}) // telemetry/prometheus; a registry of its own unless one is given
-	//docs:skip
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	//docs:resume
+	metrics, err1 := prometheus.New(prometheus.Config{}) // telemetry/prometheus; a registry of its own unless one is given
 
-	outbox = postrider.ObserveOutbox(outbox, metrics)                         // producers
-	publisher = postrider.ObservePublisher("orders", publisher, metrics)      // relays: before relay.New
-	consumer = postrider.Use(consumer, postrider.Observe("billing", metrics)) // consumers
+	plain, err2 := postgres.NewOutbox(postgres.OutboxConfig{})
+	outbox := postrider.ObserveOutbox(plain, metrics) // producers enqueue through this one
 
-	metrics.AddRelay("main", "orders", carrier.Stats) // each returns a function that removes it
-	metrics.AddInbox("billing", in.Stats)
+	watched := postrider.ObservePublisher("orders", publisher, metrics)
+	carrier, err3 := relay.New(store, watched, relay.Config{Feed: "orders"})
+	metrics.AddRelay("main", "orders", carrier.Stats) // each Add returns a function that removes it
+
+	billing, err4 := inbox.New(receipts, "billing", inbox.Config{Observer: metrics})
+	metrics.AddInbox("billing", billing.Stats)
+	consumer = postrider.Use(consumer, postrider.Observe("search", metrics)) // a consumer without an inbox
+
 	metrics.AddPatrol(patrol.Stats)
-	metrics.AddDatabase("main", gauges)
+	desk, err5 := postgres.NewDesk(pool, postgres.Config{})
+	metrics.AddDatabase("main", desk)
 
 	go metrics.Run(ctx)
 	http.Handle("/metrics", metrics.Handler())
 	//docs:end
-	return outbox, publisher, consumer, nil
+	return Watched{outbox, carrier, billing, consumer}, errors.Join(err1, err2, err3, err4, err5)
 }
