@@ -59,6 +59,14 @@ var (
 		"What the inbox did with messages, by verdict: handled, repeated, waiting, failed, dead (with the late ones), late.",
 		"consumer", "verdict")
 
+	consumerKeys = gauge(fails, "consumer_failing_keys",
+		"Keys that wait for an attempt of a consumer without an inbox, by state: failing, stopped (it has used up its attempts, and there is no dead-letter destination).",
+		"consumer", "state")
+	consumerWaiting = gauge(fails, "consumer_waiting_messages",
+		"Messages that a consumer without an inbox has received, and that wait for an attempt or behind another one of their key.", "consumer")
+	consumerDead = counter(fails, "consumer_dead_messages_total",
+		"Messages that a consumer without an inbox has moved to its dead-letter destination.", "consumer")
+
 	publishFailures = counter(fails, "publish_failures_total",
 		"Messages not confirmed by a call, each time, by class: permanent, unavailable, unknown. Without those not tried because an earlier one of their key had failed.",
 		"feed", "class")

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/intake"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/relay"
 )
@@ -19,10 +20,11 @@ import (
 // Metrics is a [postrider.Observer] that counts, and the collection of what relays, inboxes, patrols and databases tell when
 // they are scraped. All its methods may be called at any time, from many goroutines.
 type Metrics struct {
-	cfg     Config
-	observe *observed
-	relays  *totals[feedKey, relay.Stats]
-	inboxes *totals[string, inbox.Stats]
+	cfg       Config
+	observe   *observed
+	relays    *totals[feedKey, relay.Stats]
+	inboxes   *totals[string, inbox.Stats]
+	consumers *totals[string, intake.Stats]
 
 	mu        sync.Mutex
 	patrols   []*patrol
@@ -43,6 +45,7 @@ func New(cfg Config) (*Metrics, error) {
 		observe:   newObserved(&cfg),
 		relays:    newTotals[feedKey](addRelayStats),
 		inboxes:   newTotals[string](addInboxStats),
+		consumers: newTotals[string](addConsumerStats),
 		databases: make(map[string]entry),
 		changed:   make(chan struct{}),
 	}
@@ -100,6 +103,9 @@ func (m collector) Collect(to chan<- client.Metric) {
 	}
 	for consumer, s := range m.inboxes.sums() {
 		sendInbox(to, consumer, &s)
+	}
+	for consumer, s := range m.consumers.sums() {
+		sendConsumer(to, consumer, &s)
 	}
 	m.collectPatrols(to)
 	databases, _ := m.entries()

@@ -22,6 +22,7 @@ func full(t *testing.T) *prometheus.Metrics {
 	m := newMetrics(t, prometheus.Config{})
 	m.AddRelay("main", "orders", relayStats)
 	m.AddInbox("billing", inboxStats)
+	m.AddConsumer("search", consumerStats)
 	m.AddPatrol(patrolStats)
 	m.AddDatabase("main", steady(fullStanding(), fullVitals()))
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/intake"
 	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/reconcile"
@@ -140,6 +141,10 @@ func relayStats() relay.Stats {
 
 func inboxStats() inbox.Stats {
 	return inbox.Stats{Handled: 1, Repeated: 2, Waiting: 3, Failed: 4, Dead: 5, Late: 6}
+}
+
+func consumerStats() intake.Stats {
+	return intake.Stats{Waiting: 1, Failing: 5, Stopped: 2, Failures: 7, Dead: 4}
 }
 
 func patrolStats() []reconcile.Stats {

@@ -5,6 +5,7 @@ import (
 
 	client "github.com/prometheus/client_golang/prometheus"
 
+	"github.com/postrider/postrider/broker/intake"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/reconcile"
 	"github.com/postrider/postrider/relay"
@@ -81,6 +82,27 @@ func sendInbox(to chan<- client.Metric, consumer string, s *inbox.Stats) {
 	inboxMessages.send(to, float64(s.Failed), consumer, "failed")
 	inboxMessages.send(to, float64(s.Dead), consumer, "dead")
 	inboxMessages.send(to, float64(s.Late), consumer, "late")
+}
+
+// AddConsumer shows what a consumer without an inbox tells by its Stats, until remove is called. Several of one name are added up.
+func (m *Metrics) AddConsumer(name string, stats func() intake.Stats) (remove func()) {
+	return m.consumers.attach(label(name), stats)
+}
+
+func addConsumerStats(to *intake.Stats, s intake.Stats, live bool) {
+	to.Dead += s.Dead
+	if live {
+		to.Waiting += s.Waiting
+		to.Failing += s.Failing
+		to.Stopped += s.Stopped
+	}
+}
+
+func sendConsumer(to chan<- client.Metric, consumer string, s *intake.Stats) {
+	consumerKeys.send(to, float64(s.Failing-s.Stopped), consumer, "failing")
+	consumerKeys.send(to, float64(s.Stopped), consumer, "stopped")
+	consumerWaiting.send(to, float64(s.Waiting), consumer)
+	consumerDead.send(to, float64(s.Dead), consumer)
 }
 
 // patrol is a source of figures of several jobs.

@@ -109,3 +109,15 @@ func TestConcurrently(t *testing.T) {
 		t.Errorf("%v messages counted of %d", sum, 2*workers*rounds)
 	}
 }
+
+func TestConsumer(t *testing.T) {
+	m := newMetrics(t, prometheus.Config{})
+	defer m.AddConsumer("search", consumerStats)()
+	remove := m.AddConsumer("search", consumerStats)
+	remove() // what it has counted stays
+	got := scrape(t, m)
+	got.want(t, `postrider_consumer_failing_keys{consumer="search",state="failing"}`, 3)
+	got.want(t, `postrider_consumer_failing_keys{consumer="search",state="stopped"}`, 2)
+	got.want(t, `postrider_consumer_waiting_messages{consumer="search"}`, 1)
+	got.want(t, `postrider_consumer_dead_messages_total{consumer="search"}`, 8)
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/redis"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/reconcile"
 	"github.com/postrider/postrider/relay"
@@ -19,15 +20,15 @@ import (
 
 // Watched is what an application works with.
 type Watched struct {
-	Outbox   postrider.Outbox[pgx.Tx]
-	Carrier  *relay.Relay
-	Billing  *inbox.Inbox[pgx.Tx]
-	Consumer postrider.Consumer
+	Outbox  postrider.Outbox[pgx.Tx]
+	Carrier *relay.Relay
+	Billing *inbox.Inbox[pgx.Tx]
+	Search  postrider.Consumer
 }
 
 // Observe lets a registry see all that there is to see.
 func Observe(ctx context.Context, pool *pgxpool.Pool, store postrider.Store, publisher postrider.Publisher, receipts inbox.Store[pgx.Tx],
-	consumer postrider.Consumer, patrol *reconcile.Patrol[pgx.Tx],
+	consumer *redis.Consumer, patrol *reconcile.Patrol[pgx.Tx],
 ) (w Watched, err error) {
 	//docs:begin observe
 	metrics, err1 := prometheus.New(prometheus.Config{}) // telemetry/prometheus; a registry of its own unless one is given
@@ -41,7 +42,9 @@ func Observe(ctx context.Context, pool *pgxpool.Pool, store postrider.Store, pub
 
 	billing, err4 := inbox.New(receipts, "billing", inbox.Config{Observer: metrics})
 	metrics.AddInbox("billing", billing.Stats)
-	consumer = postrider.Use(consumer, postrider.Observe("search", metrics)) // a consumer without an inbox
+
+	search := postrider.Use(consumer, postrider.Observe("search", metrics)) // a consumer without an inbox
+	metrics.AddConsumer("search", consumer.Stats)
 
 	metrics.AddPatrol(patrol.Stats)
 	desk, err5 := postgres.NewDesk(pool, postgres.Config{})
@@ -50,5 +53,5 @@ func Observe(ctx context.Context, pool *pgxpool.Pool, store postrider.Store, pub
 	go metrics.Run(ctx)
 	http.Handle("/metrics", metrics.Handler())
 	//docs:end
-	return Watched{outbox, carrier, billing, consumer}, errors.Join(err1, err2, err3, err4, err5)
+	return Watched{outbox, carrier, billing, search}, errors.Join(err1, err2, err3, err4, err5)
 }
