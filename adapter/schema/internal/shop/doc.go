@@ -1,0 +1,4 @@
+// Package shop holds generated messages for tests and examples. To generate them again, in the folder above:
+//
+//	protoc --go_out=. --go_opt=paths=source_relative shop/*.proto
+package shop

@@ -1,0 +1,368 @@
+package schema_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/adapter/schema"
+	"github.com/postrider/postrider/adapter/schema/internal/shop"
+	"github.com/postrider/postrider/internal/need"
+)
+
+// realURL is where a real registry is.
+func realURL(t testing.TB) string {
+	t.Helper()
+	return need.Env(t, "POSTRIDER_TEST_REGISTRY", "registry")
+}
+
+// under makes subjects that no other test has: the registry keeps what it was told.
+func under(prefix string) func(*postrider.Message, string) string {
+	return func(_ *postrider.Message, record string) string { return prefix + record }
+}
+
+func unique() string { return "test-" + postrider.NewID().String() + "-" }
+
+// ask makes a request that no producer or consumer makes.
+func ask(t testing.TB, method, path, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, realURL(t)+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/vnd.schemaregistry.v1+json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if text, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: %s: %s", method, path, res.Status, text)
+	}
+}
+
+// gate is a proxy before the real registry, as most have one: TLS, a password, and outages.
+type gate struct {
+	*httptest.Server
+	requests atomic.Int32
+	down     atomic.Bool
+}
+
+func newGate(t *testing.T) (*gate, schema.RegistryConfig) {
+	t.Helper()
+	to, err := url.Parse(realURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := new(gate)
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, ErrorLog: quiet}
+	g.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.requests.Add(1)
+		user, password, _ := r.BasicAuth()
+		switch {
+		case g.down.Load():
+			http.Error(w, "down", http.StatusServiceUnavailable)
+		case user != "key" || password != secret:
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+		default:
+			r.Header.Del("Authorization")
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(g.Close)
+	pool := x509.NewCertPool()
+	pool.AddCert(g.Certificate())
+	return g, schema.RegistryConfig{
+		URL: g.URL, User: "key", Password: secret, TLS: &tls.Config{RootCAs: pool}, Subject: under(unique()),
+	}
+}
+
+func TestRealAvro(t *testing.T) {
+	t.Parallel()
+	g, cfg := newGate(t)
+	writer := newAvro(t, newRegistry(t, cfg), orderV1)
+	m := postrider.Event("order.placed", "order", "42", nil)
+
+	g.down.Store(true)
+	before := m
+	if err := writer.Encode(t.Context(), &m, Order{"42", 700}); postrider.ClassOf(err) != postrider.ClassUnavailable || !reflect.DeepEqual(m, before) {
+		t.Fatalf("while the registry is down: got %v, %+v", err, m)
+	}
+	g.down.Store(false)
+	g.requests.Store(0)
+	for range 50 {
+		if err := writer.Encode(t.Context(), &m, Order{"42", 700}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := g.requests.Load(); n != 1 {
+		t.Errorf("%d requests to encode 50 messages", n)
+	}
+	id := binary.BigEndian.Uint32(m.Payload[1:])
+	if m.Payload[0] != 0 || m.SchemaID != fmt.Sprint(id) || m.ContentType != "application/avro" || hex.EncodeToString(m.Payload[5:]) != "043432f80a" {
+		t.Errorf("got %x with ID %s", m.Payload, m.SchemaID)
+	}
+
+	reader := newAvro(t, newRegistry(t, cfg), orderV2)
+	want := OrderV2{ID: "42", Total: 700, Currency: "EUR"}
+	decode := func() error {
+		var got *OrderV2
+		err := reader.Decode(t.Context(), &m, &got)
+		if err == nil && !reflect.DeepEqual(*got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		return err
+	}
+	g.down.Store(true)
+	if err := decode(); postrider.ClassOf(err) != postrider.ClassUnavailable {
+		t.Errorf("while the registry is down: got %v", err)
+	}
+	g.down.Store(false) // the failure is not kept
+	g.requests.Store(0)
+	for range 50 {
+		if err := decode(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := g.requests.Load(); n != 1 {
+		t.Errorf("%d requests to decode 50 messages", n)
+	}
+	g.down.Store(true) // what is known needs no registry
+	if err := decode(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRealRefusals: what the registry has decided is permanent.
+func TestRealRefusals(t *testing.T) {
+	t.Parallel()
+	registerImports(t)
+	prefix := unique()
+	registry := newRegistry(t, schema.RegistryConfig{URL: realURL(t), Subject: under(prefix)})
+	v1, v2 := newAvro(t, registry, orderV1), newAvro(t, registry, orderV2)
+	readOnly := newAvro(t, newRegistry(t, schema.RegistryConfig{URL: realURL(t), Subject: under(prefix), ReadOnly: true}), orderV1)
+
+	permanent := func(what string, err error) {
+		t.Helper()
+		if postrider.ClassOf(err) != postrider.ClassPermanent {
+			t.Errorf("%s: got %v, which is %s", what, err, postrider.ClassOf(err))
+		}
+	}
+	var m postrider.Message
+	permanent("an unknown schema", v1.Decode(t.Context(), &postrider.Message{Payload: []byte("\x00\x7f\xff\xff\xff\x02a\x02")}, new(Order)))
+	permanent("a subject that is not registered", readOnly.Encode(t.Context(), &m, Order{"42", 700}))
+	if err := v1.Encode(t.Context(), &m, Order{"42", 700}); err != nil {
+		t.Fatal(err)
+	}
+	id := m.SchemaID
+	if err := readOnly.Encode(t.Context(), &m, Order{"42", 700}); err != nil || m.SchemaID != id {
+		t.Errorf("looked up: got ID %s, %v, want %s", m.SchemaID, err, id)
+	}
+
+	ask(t, http.MethodPut, "/config/"+prefix+"shop.Order", `{"compatibility":"BACKWARD"}`)
+	if err := v2.Encode(t.Context(), &m, OrderV2{ID: "42"}); err != nil {
+		t.Errorf("a compatible schema: %v", err)
+	}
+	type heavy struct {
+		ID     string  `avro:"id"`
+		Weight float64 `avro:"weight"`
+	}
+	other := newAvroOf(t, schema.AvroConfig{Registry: registry, Types: []schema.AvroType{{Value: heavy{}, Schema: incompatible}}})
+	permanent("an incompatible schema", other.Encode(t.Context(), &m, heavy{"42", 1}))
+
+	if err := (schema.Protobuf{Registry: registry}).Encode(t.Context(), &m, placed()); err != nil {
+		t.Fatal(err)
+	}
+	permanent("a schema of another kind", v1.Decode(t.Context(), &m, new(Order)))
+
+	// Fields that no default can fill in: whoever reads this needs another program.
+	if err := v1.Encode(t.Context(), &m, Order{"42", 700}); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Decode(t.Context(), &m, new(heavy)); err == nil || postrider.ClassOf(err) == postrider.ClassUnavailable {
+		t.Errorf("a schema that does not resolve: got %v", err)
+	}
+
+	away := newRegistry(t, schema.RegistryConfig{URL: strings.TrimSuffix(realURL(t), "v7") + "v0"})
+	if err := newAvro(t, away, orderV1).Encode(t.Context(), &m, Order{"42", 700}); postrider.ClassOf(err) != postrider.ClassUnavailable {
+		t.Errorf("a wrong path: got %v, which is %s", err, postrider.ClassOf(err))
+	}
+}
+
+// TestRealReferences reads what was written with a schema that is spread over two subjects.
+func TestRealReferences(t *testing.T) {
+	t.Parallel()
+	prefix := unique()
+	register := func(subject string, document any) {
+		body, err := json.Marshal(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask(t, http.MethodPost, "/subjects/"+subject+"/versions", string(body))
+	}
+	type object map[string]any
+	const money = `{"type":"record","name":"Money","namespace":"shop","fields":[{"name":"cents","type":"int"}]}`
+	const order = `{"type":"record","name":"Bill","namespace":"shop","fields":[{"name":"id","type":"string"},{"name":"total","type":"shop.Money"}]}`
+	register(prefix+"money", object{"schema": money})
+	register(prefix+"bill", object{"schema": order, "references": []object{{"name": "shop.Money", "subject": prefix + "money", "version": 1}}})
+	res, err := http.Get(realURL(t) + "/subjects/" + prefix + "bill/versions/1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var registered struct{ ID uint32 }
+	if err := json.NewDecoder(res.Body).Decode(&registered); err != nil || registered.ID == 0 {
+		t.Fatal(err)
+	}
+
+	type Money struct {
+		Cents int64 `avro:"cents"`
+	}
+	type Bill struct {
+		ID    string `avro:"id"`
+		Total Money  `avro:"total"`
+	}
+	whole := strings.Replace(strings.Replace(order, `"shop.Money"`, money, 1), `"int"`, `"long"`, 1)
+	a := newAvroOf(t, schema.AvroConfig{
+		Registry: newRegistry(t, schema.RegistryConfig{URL: realURL(t)}), Types: []schema.AvroType{{Value: Bill{}, Schema: whole}},
+	})
+	payload := append(binary.BigEndian.AppendUint32([]byte{0}, registered.ID), "\x0442\xf8\x0a"...)
+	var got Bill
+	if err := a.Decode(t.Context(), &postrider.Message{Payload: payload}, &got); err != nil || got != (Bill{"42", Money{700}}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// importsOnce registers what order.proto imports. Its subject is its path, which all tests share.
+var importsOnce sync.Once
+
+func registerImports(t *testing.T) {
+	t.Helper()
+	importsOnce.Do(func() {
+		var m postrider.Message
+		registry := newRegistry(t, schema.RegistryConfig{URL: realURL(t), Subject: under(unique())})
+		if err := (schema.Protobuf{Registry: registry}).Encode(t.Context(), &m, placed()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestRealTogether: all processes of a service start at the same time, and register the same new schema.
+func TestRealTogether(t *testing.T) {
+	t.Parallel()
+	prefix := unique()
+	type result struct {
+		id  string
+		err error
+	}
+	results := make(chan result)
+	const processes = 8
+	for range processes {
+		a := newAvro(t, newRegistry(t, schema.RegistryConfig{URL: realURL(t), Subject: under(prefix)}), orderV1)
+		go func() {
+			var m postrider.Message
+			err := a.Encode(context.Background(), &m, Order{"42", 700})
+			results <- result{m.SchemaID, err}
+		}()
+	}
+	first := <-results
+	for range processes - 1 {
+		if r := <-results; first.err != nil || r != first {
+			t.Errorf("got %v and %v", first, r)
+		}
+	}
+}
+
+func TestRealProtobuf(t *testing.T) {
+	t.Parallel()
+	registerImports(t)
+	g, cfg := newGate(t)
+	codec := schema.Protobuf{Registry: newRegistry(t, cfg)}
+	encode := func(value proto.Message) postrider.Message {
+		t.Helper()
+		m := postrider.Event("order", "order", "42", nil)
+		if err := codec.Encode(t.Context(), &m, value); err != nil {
+			t.Fatal(err)
+		}
+		if id := strconv.Itoa(int(binary.BigEndian.Uint32(m.Payload[1:]))); m.SchemaID != id || m.ContentType != "application/protobuf" {
+			t.Errorf("got %x with ID %s", m.Payload, m.SchemaID)
+		}
+		return m
+	}
+	first := encode(placed())
+	n := g.requests.Load() // the imported file, its version, the file
+	if n != 3 {
+		t.Errorf("%d requests to register two files", n)
+	}
+	for range 50 {
+		encode(placed())
+	}
+	if again := g.requests.Load(); again != n {
+		t.Errorf("%d requests to encode 50 messages", again-n)
+	}
+	for _, c := range []struct {
+		m       postrider.Message
+		value   proto.Message
+		indexes string
+	}{
+		{first, placed(), "\x00"},
+		{encode(cancelled()), cancelled(), "\x02\x02"},
+		{encode(refund()), refund(), "\x04\x02\x00"},
+	} {
+		if !bytes.HasPrefix(c.m.Payload[5:], []byte(c.indexes)) {
+			t.Errorf("%T: got %x, want the indexes %x", c.value, c.m.Payload, c.indexes)
+		}
+		got := c.value.ProtoReflect().New().Interface()
+		if err := (schema.Protobuf{}).Decode(t.Context(), &c.m, got); err != nil || !proto.Equal(got, c.value) {
+			t.Errorf("got %v, %v", got, err)
+		}
+	}
+}
+
+func cancelled() *shop.OrderCancelled { return &shop.OrderCancelled{Id: "42", Reason: "no pony"} }
+func refund() *shop.OrderCancelled_Refund {
+	return &shop.OrderCancelled_Refund{Id: "42", Amount: &shop.Money{Currency: "EUR", Cents: 1999}}
+}
+
+// TestManyAtOnce: a consumer that starts with a hundred messages under way asks for their schema once.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	g, cfg := newGate(t)
+	a := newAvro(t, newRegistry(t, cfg), orderV1)
+	var m postrider.Message
+	if err := a.Encode(t.Context(), &m, Order{"42", 700}); err != nil {
+		t.Fatal(err)
+	}
+	g.requests.Store(0)
+	errs := make(chan error)
+	for range 100 {
+		go func() { errs <- a.Decode(context.Background(), &m, new(Order)) }()
+	}
+	for range 100 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := g.requests.Load(); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+}
