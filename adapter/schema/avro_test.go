@@ -10,6 +10,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/adapter/schema"
+	"github.com/postrider/postrider/adapter/schema/internal/shop"
 )
 
 var quiet = log.New(io.Discard, "", 0)
@@ -154,4 +155,26 @@ func TestAvroConfig(t *testing.T) {
 	if _, err := schema.NewAvro(schema.AvroConfig{}); err == nil || !strings.Contains(err.Error(), "Types is empty") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// FuzzDecode holds that no payload makes a codec panic, or take memory that the payload does not pay for.
+func FuzzDecode(f *testing.F) {
+	a := newAvroOf(f, schema.AvroConfig{Types: []schema.AvroType{{Value: Placed{}, Schema: placedSchema}}})
+	var m postrider.Message
+	if err := a.Encode(f.Context(), &m, Placed{"42", Total{"EUR", 1999}, 1763373600, []string{"saddle", "bridle"}}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(m.Payload)
+	if err := (schema.Protobuf{}).Encode(f.Context(), &m, placed()); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(m.Payload)
+	f.Add(append([]byte("\x00\x00\x00\x00\x07\x00"), m.Payload...))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		m := postrider.Message{Payload: payload}
+		var order *Placed
+		var message *shop.OrderPlaced
+		_ = a.Decode(t.Context(), &m, &order)
+		_ = schema.Protobuf{}.Decode(t.Context(), &m, &message)
+	})
 }

@@ -63,7 +63,7 @@ func (c RegistryConfig) withDefaults() (RegistryConfig, *url.URL, error) {
 	complain(c.TLS != nil && c.TLS.InsecureSkipVerify, "TLS: InsecureSkipVerify is set: give RootCAs the registry's authority instead")
 	complain(c.TLS != nil && u.Scheme == "http", "TLS is set and URL is http: want https")
 	complain(c.Timeout < 0, "Timeout is %s: want a positive time", c.Timeout)
-	complain(c.MaxAnswer < 0, "MaxAnswer is %d: want a positive number", c.MaxAnswer)
+	complain(c.MaxAnswer < 0 || c.MaxAnswer > 1<<30, "MaxAnswer is %d: want a positive number, at most 1 GiB", c.MaxAnswer)
 	complain(c.Cache < 0, "Cache is %d: want a positive number", c.Cache)
 	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), strings.TrimRight(u.RawPath, "/")
 	return c, u, errors.Join(errs...)

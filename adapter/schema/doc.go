@@ -15,14 +15,15 @@
 //	Protobuf       the message alone             00, schema ID (4 bytes), message indexes, the message
 //	Avro           single-object encoding        00, schema ID (4 bytes), the value
 //
-// With a registry it is the wire format of Confluent's serializers, which Kafka Connect, ksqlDB and the clients of all languages
-// read. Avro without a registry is what the Avro specification defines for messages: C3 01, the fingerprint of the writer's
-// schema, the value. A bare Avro value does not say what it was written with. Read with another schema it may give wrong
-// values and no error, so this package neither writes nor reads it.
+// With a registry it is the wire format of Confluent's serializers. Avro without a registry is what the Avro specification
+// defines for messages: C3 01, the fingerprint of the writer's schema, the value. A bare Avro value does not say what it
+// was written with. Read with another schema it may give wrong values and no error, so this package neither writes nor
+// reads it.
 //
 // # Files
 //
-// frame.go is the wire format, cache.go what is kept of a registry, registry.go its client, protobuf.go and avro.go the codecs.
+// frame.go is the wire format, cache.go what is kept of a registry, config.go and registry.go its client, protobuf.go and avro.go
+// the codecs.
 package schema
 
 import (

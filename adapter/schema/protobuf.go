@@ -113,7 +113,7 @@ func (r *Registry) protobufDocument(ctx context.Context, file protoreflect.FileD
 	for i := range file.Imports().Len() {
 		imported := file.Imports().Get(i)
 		path := imported.Path()
-		if strings.HasPrefix(path, "google/protobuf/") { // every registry has them
+		if strings.HasPrefix(path, "google/protobuf/") { // registries have them built in
 			continue
 		}
 		if imported.IsPlaceholder() {

@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Registry is a client of a schema registry with Confluent's REST API: Confluent's own, Apicurio, Karapace, Redpanda.
+// Registry is a client of a schema registry with Confluent's REST API, such as Confluent's own or Apicurio.
 //
 // What an ID means never changes, so answers are kept in memory and failures are not. A registry that does not answer, or
 // answers with anything but a decision, gives [postrider.Unavailable]. Its decisions, that a schema is unknown, invalid or not

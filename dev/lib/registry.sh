@@ -4,7 +4,7 @@
 registry_names() { echo registry; }
 registry_port() { echo 25381; }
 
-REGISTRY_VERSION=2.6.13.Final # later ones need Java 21, and the distributions that we know have 17
+REGISTRY_VERSION=2.6.13.Final # the newest that Maven finds for Java 17, which Debian 12 has
 
 registry_program() { echo "$BASE/programs/apicurio-registry-$REGISTRY_VERSION"; }
 
