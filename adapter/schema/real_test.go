@@ -2,7 +2,6 @@ package schema_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
@@ -42,8 +41,8 @@ func under(prefix string) func(*postrider.Message, string) string {
 
 func unique() string { return "test-" + postrider.NewID().String() + "-" }
 
-// ask makes a request that no producer or consumer makes.
-func ask(t testing.TB, method, path, body string) {
+// ask makes a request that no producer or consumer makes, and returns the answer.
+func ask(t testing.TB, method, path, body string) []byte {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, realURL(t)+path, strings.NewReader(body))
 	if err != nil {
@@ -55,9 +54,11 @@ func ask(t testing.TB, method, path, body string) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if text, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s: %s: %s", method, path, res.Status, text)
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: %s: %s, %v", method, path, res.Status, text, err)
 	}
+	return text
 }
 
 // gate is a proxy before the real registry, as most have one: TLS, a password, and outages.
@@ -224,13 +225,8 @@ func TestRealReferences(t *testing.T) {
 	const order = `{"type":"record","name":"Bill","namespace":"shop","fields":[{"name":"id","type":"string"},{"name":"total","type":"shop.Money"}]}`
 	register(prefix+"money", object{"schema": money})
 	register(prefix+"bill", object{"schema": order, "references": []object{{"name": "shop.Money", "subject": prefix + "money", "version": 1}}})
-	res, err := http.Get(realURL(t) + "/subjects/" + prefix + "bill/versions/1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
 	var registered struct{ ID uint32 }
-	if err := json.NewDecoder(res.Body).Decode(&registered); err != nil || registered.ID == 0 {
+	if err := json.Unmarshal(ask(t, http.MethodGet, "/subjects/"+prefix+"bill/versions/1", ""), &registered); err != nil || registered.ID == 0 {
 		t.Fatal(err)
 	}
 
@@ -280,7 +276,7 @@ func TestRealTogether(t *testing.T) {
 		a := newAvro(t, newRegistry(t, schema.RegistryConfig{URL: realURL(t), Subject: under(prefix)}), orderV1)
 		go func() {
 			var m postrider.Message
-			err := a.Encode(context.Background(), &m, Order{"42", 700})
+			err := a.Encode(t.Context(), &m, Order{"42", 700})
 			results <- result{m.SchemaID, err}
 		}()
 	}
@@ -319,6 +315,11 @@ func TestRealProtobuf(t *testing.T) {
 	if again := g.requests.Load(); again != n {
 		t.Errorf("%d requests to encode 50 messages", again-n)
 	}
+	cfg.ReadOnly = true
+	var found postrider.Message
+	if err := (schema.Protobuf{Registry: newRegistry(t, cfg)}).Encode(t.Context(), &found, placed()); err != nil || found.SchemaID != first.SchemaID {
+		t.Errorf("looked up: got ID %s, %v, want %s", found.SchemaID, err, first.SchemaID)
+	}
 	for _, c := range []struct {
 		m       postrider.Message
 		value   proto.Message
@@ -355,7 +356,7 @@ func TestManyAtOnce(t *testing.T) {
 	g.requests.Store(0)
 	errs := make(chan error)
 	for range 100 {
-		go func() { errs <- a.Decode(context.Background(), &m, new(Order)) }()
+		go func() { errs <- a.Decode(t.Context(), &m, new(Order)) }()
 	}
 	for range 100 {
 		if err := <-errs; err != nil {

@@ -165,7 +165,7 @@ func (r *Registry) call(ctx context.Context, method, path string, body, answer a
 	if err != nil {
 		return r.unavailable(method, path, err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }() // it was read as far as it counts
 	text, err := io.ReadAll(io.LimitReader(res.Body, r.cfg.MaxAnswer+1))
 	switch {
 	case err != nil:
