@@ -106,7 +106,7 @@ func (c *Codec) attributesOf(m *postrider.Message, p *Packet, a *attributes) {
 	a[attrCorrelation] = m.CorrelationID
 	a[attrCausation] = m.CausationID
 	a[attrDedupKey] = m.DedupKey
-	a[attrProof] = proofOf(m, c.source, c.mark)
+	a[attrProof] = proofOf(m, c.sum, c.mark)
 }
 
 // isURI reports whether s is an absolute URI, as far as its characters tell.

@@ -64,43 +64,63 @@ func identify(m *postrider.Message, p *Packet, from origin) {
 const placed = "@"
 
 // A relay's message carries a proof where its source or its ID would make it look like another sender's: so that it keeps the
-// ID that it was enqueued with. It is a checksum of the source, for IDs that are UUIDs as they stand; where a route has made
-// another ID, it is the message's own, or where in the other one that stands, and a checksum of source and ID. Whoever copies the attributes of an event into one of
-// another source or ID copies a proof that is none any more.
+// ID that it was enqueued with. It is a checksum of the source, for IDs that are UUIDs as they stand. Where a route has made
+// another ID, it is where the message's own stands in that, or the message's own, and a checksum of source and ID. Whoever copies the
+// attributes of an event into one of another source or ID copies a proof that is none any more.
 
 // textLength is that of an ID.
 const textLength = 36
 
-func checksum(source, id string) string {
-	sum := crc32.ChecksumIEEE([]byte(strconv.Itoa(len(source)) + ":" + source + id))
-	return strconv.FormatUint(uint64(sum), 16)
+// sum is a checksum of texts. It allocates nothing: there may be one for each message.
+type sum uint32
+
+func (s sum) add(text string) sum {
+	for i := range len(text) {
+		s = sum(crc32.IEEETable[byte(s)^text[i]]) ^ s>>8
+	}
+	return s
 }
 
-// proofOf returns the proof that m needs; empty if its ID speaks for itself. The mark is the checksum of the source alone.
-func proofOf(m *postrider.Message, source, mark string) string {
-	switch {
-	case m.ID.IsZero():
+func (s sum) String() string { return strconv.FormatUint(uint64(^s), 16) }
+
+// sumOf is the checksum of a source.
+func sumOf(source string) sum { return (^sum(0)).add(strconv.Itoa(len(source))).add(":").add(source) }
+
+// proofOf returns the proof that m needs; empty if its ID speaks for itself. The mark is the proof of IDs that stand as they are.
+func proofOf(m *postrider.Message, source sum, mark string) string {
+	if m.ID.IsZero() {
 		return ""
-	case m.WireID == "" || m.WireID == m.ID.String():
+	}
+	if m.WireID == "" {
 		return mark
 	}
-	own := m.ID.String()
-	if at := strings.Index(m.WireID, own); at >= 0 {
-		own = strconv.Itoa(at)
+	var proof [textLength + 1 + 8]byte
+	b := proof[:0]
+	at := len(m.WireID) - textLength // where most routes have it
+	if own, err := postrider.ParseID(m.WireID[max(at, 0):]); err != nil || own != m.ID {
+		b = append(b, m.ID.String()...)
+	} else if at == 0 {
+		return mark
+	} else {
+		b = strconv.AppendInt(b, int64(at), 10)
 	}
-	return own + ":" + checksum(source, m.WireID)
+	return string(strconv.AppendUint(append(b, ':'), uint64(^source.add(m.WireID)), 16))
 }
 
 // proven returns the ID that a proof stands for.
 func proven(from origin, id string) (postrider.ID, bool) {
-	text, sum, own := strings.Cut(from.proof, ":")
+	text, check, own := strings.Cut(from.proof, ":")
 	if !own {
-		text, sum = id, from.proof
+		text, check = id, from.proof
 	} else if at, err := strconv.ParseUint(text, 10, 16); err == nil && int(at)+textLength <= len(id) {
 		text = id[at:][:textLength]
 	}
 	if parsed, err := postrider.ParseID(text); err == nil {
-		return parsed, own && sum == checksum(from.source, id) || !own && sum != "" && sum == checksum(from.source, "")
+		want := sumOf(from.source)
+		if own {
+			want = want.add(id)
+		}
+		return parsed, check != "" && check == want.String()
 	}
 	return postrider.ID{}, false
 }

@@ -20,9 +20,12 @@ func (c *Codec) encodeRaw(m *postrider.Message, p *Packet) {
 	})
 }
 
+// native is the checksum of no source.
+var native = sumOf("")
+
 // appendProof adds what a message needs whose route gives it another ID than its own.
 func appendProof(m *postrider.Message, p *Packet) {
-	if text := proofOf(m, "", ""); text != "" {
+	if text := proofOf(m, native, ""); text != "" {
 		p.Headers = append(p.Headers, Header{nativeProof, text})
 	}
 }

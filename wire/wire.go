@@ -109,6 +109,7 @@ type Dialect struct {
 type Codec struct {
 	format  Format
 	source  string
+	sum     sum    // of the source
 	mark    string // proves IDs of the source; empty if they need no proof
 	dialect Dialect
 	names   [attributeCount]string // with the prefix
@@ -134,9 +135,9 @@ func NewCodec(format Format, source string, d Dialect) (*Codec, error) {
 	if _, err := url.Parse(source); err != nil || !isURICharacters(source) {
 		return nil, fmt.Errorf("wire: source is %q: want a URI reference, such as /orders or https://example.com/orders", source)
 	}
-	c := &Codec{format: format, source: source, dialect: d}
+	c := &Codec{format: format, source: source, sum: sumOf(source), dialect: d}
 	if source != defaultSource {
-		c.mark = checksum(source, "")
+		c.mark = sumOf(source).String()
 	}
 	for i, name := range attributeNames {
 		c.names[i] = d.Prefix + name
