@@ -17,6 +17,7 @@ type Part struct {
 	hard   context.Context // for handlers
 	cancel context.CancelFunc
 	run    sync.WaitGroup
+	valid  func() bool // whether something may be begun; nil if always
 
 	// Guarded by the intake's lock.
 	dropped bool
@@ -30,6 +31,19 @@ func (in *Intake) Part() *Part {
 	p.hard, p.cancel = context.WithCancel(in.hard)
 	return p
 }
+
+// PartWhile returns a new part that begins no call of the handler unless valid reports true right before. A message that it has kept
+// from being begun is dropped, and others of its key behind it: once valid has reported false, it must never report true again.
+func (in *Intake) PartWhile(valid func() bool) *Part {
+	p := in.Part()
+	p.valid = valid
+	return p
+}
+
+// may says whether a call of the handler may be begun now.
+func (p *Part) may() bool { return p.ctx.Err() == nil && p.isValid() }
+
+func (p *Part) isValid() bool { return p.valid == nil || p.valid() }
 
 // Accept is [Intake.Accept] for a message of the part. It also reports false when the part was dropped.
 func (p *Part) Accept(d Delivery) bool {
@@ -82,11 +96,15 @@ func (p *Part) queue(key string, d Delivery) (queued, ok bool) {
 // over says whether nothing is to be begun any more. The caller holds the lock.
 func (p *Part) over() bool { return p.dropped || p.in.closed || p.ctx.Err() != nil }
 
-// take waits for a slot.
+// take waits for a slot. It reports false if the part has ended before, or is not valid any more.
 func (p *Part) take() bool {
 	select {
 	case p.in.slots <- struct{}{}:
-		return true
+		if p.isValid() {
+			return true
+		}
+		<-p.in.slots
+		return false
 	case <-p.ctx.Done():
 		return false
 	}
@@ -148,13 +166,13 @@ func (p *Part) deliver(d Delivery) bool {
 	defer state.leave()
 	place := &place{part: p, bytes: len(d.Message.Payload), has: true}
 	ctx := slot.With(p.hard, place)
-	for p.ctx.Err() == nil {
+	for p.may() {
 		err := Call(ctx, in.handle, d.Message)
 		if err == nil {
 			d.Done()
 			return place.has
 		}
-		if p.ctx.Err() != nil { // it was interrupted
+		if !p.may() { // it was interrupted
 			return place.has
 		}
 		pause, exhausted := in.cfg.judge(&state, err)
@@ -205,4 +223,14 @@ func (p *Part) Drop(patience time.Duration) bool {
 	case <-timer.C:
 		return false
 	}
+}
+
+// Wait returns when the part was dropped, or the intake's context has ended, and none of its handlers is at work any more. At the end
+// of the intake's context they have DrainTimeout to finish.
+func (p *Part) Wait() {
+	<-p.ctx.Done()
+	if p.in.ctx.Err() != nil {
+		p.in.Wait()
+	}
+	p.run.Wait()
 }

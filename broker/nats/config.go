@@ -50,7 +50,11 @@ type Config struct {
 	MaxWaiting int           `option:"max_waiting" default:"1000"`
 	Attempts   int           `option:"attempts" default:"10"`
 	DeadLetter string        `option:"dead_letter"`
-	AckWait    time.Duration `option:"ack_wait" default:"30s" doc:"When another gets the messages of a dead consumer."`
+	AckWait    time.Duration `option:"ack_wait" default:"30s" doc:"When another gets the messages of a dead consumer; with ordered it is lease."`
+	// Ordered lets any number of processes of a group run and keeps the order of a key among them: one receives, the others
+	// stand by. All of them must set it.
+	Ordered bool          `option:"ordered" doc:"Keep the order of a key among several processes of a group: one receives, the others stand by."`
+	Lease   time.Duration `option:"lease" default:"10s" doc:"With ordered: after what silence of the process that receives another takes over; at least 1s."`
 }
 
 // prepare sets the defaults and reports all mistakes, those of the caller among them.
@@ -72,6 +76,12 @@ func (c *Config) prepare(mistakes ...error) (*wire.Codec, error) {
 	if strings.ContainsAny(c.Stream+c.Group, notInNames) {
 		errs = append(errs, fmt.Errorf("stream (Stream) %q, group (Group) %q: neither may have any of %q",
 			c.Stream, c.Group, notInNames))
+	}
+	if c.Lease < time.Second {
+		errs = append(errs, fmt.Errorf("lease (Lease) is %v, want at least 1s", c.Lease))
+	}
+	if c.Ordered {
+		c.AckWait = c.Lease
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("nats: %w", err)

@@ -71,7 +71,10 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 		Limit: c.config.InFlight, Waiting: c.config.MaxWaiting, Retry: retry.Policy{Attempts: c.config.Attempts}, DeadLetters: c.dead,
 		Counters: &c.Counters, Logger: c.config.Logger,
 	})
-	r := &receiver{Consumer: c, in: in, held: held{msgs: make(map[position]*holding)}, stop: stop}
+	if c.config.Ordered {
+		return c.consumeOrdered(in, stop)
+	}
+	r := &receiver{Consumer: c, in: in, held: held{msgs: make(map[position]*holding)}, hands: in.Accept, stop: stop}
 	intake.Persist(ctx, c.config.Logger, c.config.Name, r.receive)
 	in.Wait()
 	return r.hopeless
@@ -82,6 +85,7 @@ type receiver struct {
 	*Consumer
 	in       *intake.Intake
 	held     held
+	hands    func(intake.Delivery) bool // to the handler, when there is room
 	stop     func()
 	hopeless error     // why no attempt can ever work
 	shared   sync.Once // said that there are other processes
@@ -197,6 +201,11 @@ func (r *receiver) look(ctx context.Context, durable jetstream.Consumer, g *gate
 
 func (r *receiver) sayShared() {
 	r.shared.Do(func() {
+		if r.config.Ordered {
+			r.config.Logger.Warn("nats: another process of the group receives without the option ordered: nothing is handled here until it has none of the messages",
+				"subject", r.config.Name, "group", r.config.Group)
+			return
+		}
 		r.config.Logger.Warn("nats: another process of the group is at work: the order of a key does not hold among them",
 			"subject", r.config.Name, "group", r.config.Group)
 	})
@@ -209,7 +218,7 @@ func (r *receiver) hand(at position, msg jetstream.Msg) {
 		r.config.Logger.Warn("nats: not a CloudEvent though it says so, handed on as it is",
 			"subject", msg.Subject(), "sequence", at.sequence, "err", err)
 	}
-	r.in.Accept(intake.Delivery{Message: m, Done: func() { r.held.done(at) }})
+	r.hands(intake.Delivery{Message: m, Done: func() { r.held.done(at) }})
 }
 
 // durable finds the durable consumer, or makes it.
@@ -242,6 +251,11 @@ func (r *receiver) durable(ctx context.Context, js jetstream.JetStream) (jetstre
 		r.config.Logger.Warn("nats: the durable consumer's max ack pending is less than in_flight and max_waiting: keys that fail can hold up all others",
 			"group", r.config.Group, "stream", stream, "max_ack_pending", has.MaxAckPending, "want", want)
 	}
+	if waits := leaseOf(has); r.config.Ordered && waits > r.config.Lease {
+		r.config.Logger.Warn("nats: the durable consumer's ack wait is longer than the lease: after a crash nothing is handled for so long",
+			"group", r.config.Group, "stream", stream, "ack_wait", waits, "lease", r.config.Lease,
+			"remedy", fmt.Sprintf("nats consumer edit %s %s --wait=%v", stream, r.config.Group, r.config.Lease))
+	}
 	return durable, r.hopeless
 }
 
@@ -260,6 +274,9 @@ func (c *Config) unfit(stream string, has jetstream.ConsumerConfig) error {
 	refuse(has.HeadersOnly, "headers only", has.HeadersOnly, false, "payloads would be missing")
 	refuse(has.InactiveThreshold > 0, "inactive threshold", has.InactiveThreshold, time.Duration(0),
 		"the server forgets a consumer that is away for so long, and what it has acknowledged")
+	most := max(mostWaiting, c.InFlight+c.MaxWaiting)
+	refuse(c.Ordered && (has.MaxAckPending <= 0 || has.MaxAckPending > most), "max ack pending", has.MaxAckPending, fmt.Sprintf("at most %d", most),
+		"with ordered, as many may wait in memory after a crash")
 	if len(errs) == 0 {
 		return nil
 	}

@@ -20,6 +20,7 @@ const (
 //
 // The server numbers all deliveries. A number that is missing was another process's, or lost on the way.
 type gate struct {
+	strict  bool          // nobody else is alive: it opens only when all that was another's has come
 	lease   time.Duration // the longest of a message
 	next    uint64        // number of the next delivery, unless somebody else gets one
 	until   time.Time     // when the gate opens whatever happens; zero while it is open
@@ -29,10 +30,15 @@ type gate struct {
 	waiting map[position]jetstream.Msg
 }
 
+// leaseOf is the longest lease of a message.
+func leaseOf(durable jetstream.ConsumerConfig) time.Duration {
+	return max(durable.AckWait, slices.Max(append(durable.BackOff, 0)))
+}
+
 // newGate returns a gate for a new connection that has received nothing.
 func newGate(info *jetstream.ConsumerInfo, open int, now time.Time) *gate {
 	g := &gate{
-		lease:   slices.Max(append(info.Config.BackOff, info.Config.AckWait)),
+		lease:   leaseOf(info.Config),
 		next:    info.Delivered.Consumer + 1,
 		waiting: make(map[position]jetstream.Msg),
 	}
@@ -48,7 +54,7 @@ func (g *gate) closed() bool { return !g.until.IsZero() }
 func (g *gate) close(now time.Time) { g.until = now.Add(g.lease + g.lease/2 + time.Second) }
 
 // delivered takes note of a delivery's number. It reports false when others go on receiving: there is no order to keep
-// among living processes.
+// among living processes, unless the gate is strict.
 func (g *gate) delivered(number uint64, now time.Time) bool {
 	missing := number != g.next
 	g.next = number + 1
@@ -60,23 +66,24 @@ func (g *gate) delivered(number uint64, now time.Time) bool {
 	}
 	g.losses++
 	g.lost = now
-	if g.losses > mostLosses {
-		return false
+	alive := g.losses > mostLosses
+	if !alive || g.strict {
+		g.close(now)
 	}
-	g.close(now)
-	return true
+	return !alive
 }
 
 // due says whether it is time to ask the server what is pending.
 func (g *gate) due(now time.Time) bool { return g.closed() && now.Sub(g.looked) >= lookEvery }
 
 // look opens the gate if the server knows of no pending messages but ours, of which that many are open. It reports false
-// when the gate opens though there are others.
+// when it has waited long enough though there are others: the gate opens then, unless it is strict.
 func (g *gate) look(pending, open int, now time.Time) bool {
 	g.looked = now
 	alone := pending <= open
-	if !alone && now.Before(g.until) && len(g.waiting) < mostWaiting {
-		return true
+	patient := now.Before(g.until) && len(g.waiting) < mostWaiting
+	if !alone && (patient || g.strict) {
+		return patient
 	}
 	g.until = time.Time{}
 	return alone

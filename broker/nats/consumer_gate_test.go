@@ -94,3 +94,23 @@ func TestPositionsAreInTheOrderOfTheStream(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// A strict gate waits for the living too: none of them may receive, so what they hold comes again.
+func TestStrictGateWaitsForAll(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	g := gateWith(3, 1, now)
+	g.strict = true
+	if !g.look(3, 1, now.Add(15*time.Second)) || g.look(3, 1, now.Add(time.Hour)) || !g.closed() {
+		t.Error("open, though others hold messages, or they were not reported")
+	}
+	if !g.look(2, 2, now.Add(time.Hour)) || g.closed() {
+		t.Error("still closed")
+	}
+	for number := uint64(9); number < 40; number += 2 {
+		if g.delivered(number, now); !g.closed() {
+			t.Fatal("a delivery to somebody else is not noticed")
+		}
+		g.look(1, 1, now)
+	}
+}

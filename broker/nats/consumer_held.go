@@ -41,6 +41,8 @@ var (
 // held are the messages that were received and are not done, and those whose acknowledgement may be lost. They outlive
 // connections: the server takes an answer over any.
 type held struct {
+	valid func() bool // nil means always
+
 	mu   sync.Mutex
 	conn *client.Conn
 	msgs map[position]*holding
@@ -51,8 +53,13 @@ type holding struct {
 	done  bool
 }
 
-// say answers for a message. If that fails, the connection is gone, and it is said again over the next.
-func (h *held) say(what []byte, m *holding) { _ = h.conn.Publish(m.reply, what) }
+// say answers for a message. If that fails, the connection is gone, and it is said again over the next. A process whose lease is over
+// says nothing: the message is the next one's, whose gate counts what is pending.
+func (h *held) say(what []byte, m *holding) {
+	if h.valid == nil || h.valid() {
+		_ = h.conn.Publish(m.reply, what)
+	}
+}
 
 // use makes everything that follows go over a connection, and says again what may be lost.
 func (h *held) use(conn *client.Conn) {

@@ -50,6 +50,10 @@ type Config struct {
 	DeadLetter string        `option:"dead_letter"`
 	Member     string        `option:"consumer" doc:"The consumer's own name in its group."`
 	ClaimIdle  time.Duration `option:"claim_idle" default:"1m" doc:"After what silence another member's messages are taken over."`
+	// Ordered lets any number of processes of a group run and keeps the order of a key among them: one receives, the others
+	// stand by. All of them must set it.
+	Ordered bool          `option:"ordered" doc:"Keep the order of a key among several processes of a group: one receives, the others stand by."`
+	Lease   time.Duration `option:"lease" default:"10s" doc:"With ordered: after what silence of the process that receives another takes over; at least 1s."`
 }
 
 // prepare sets the defaults and reports all mistakes, those of the caller among them.
@@ -68,6 +72,9 @@ func (c *Config) prepare(mistakes ...error) (*redis.Options, *wire.Codec, error)
 	}
 	if c.ClaimIdle < time.Second {
 		errs = append(errs, fmt.Errorf("claim_idle: is %v, want at least 1s", c.ClaimIdle))
+	}
+	if c.Lease < time.Second {
+		errs = append(errs, fmt.Errorf("lease: is %v, want at least 1s", c.Lease))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, nil, fmt.Errorf("redis: %w", err)

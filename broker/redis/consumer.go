@@ -19,7 +19,7 @@ import (
 var _ postrider.Consumer = (*Consumer)(nil)
 
 // Consumer receives the entries of a stream as a member of a consumer group. Members of one group share the entries:
-// with more than one, the order per key only holds within each.
+// with more than one, the order per key only holds within each, unless [Config.Ordered] is set.
 type Consumer struct {
 	intake.Counters
 
@@ -61,6 +61,9 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 		Limit: c.cfg.InFlight, Waiting: c.cfg.MaxWaiting, Retry: retry.Policy{Attempts: c.cfg.Attempts}, DeadLetters: c.dead,
 		Counters: &c.Counters, Logger: c.cfg.Logger,
 	})
+	if c.cfg.Ordered {
+		return c.consumeOrdered(in, cancel)
+	}
 	held := newHeld(&c.cfg, c.options)
 	var fatal error
 	first := true
@@ -120,7 +123,7 @@ func (c *Consumer) receive(ctx context.Context, in *intake.Intake, held *held, f
 		if err != nil {
 			return err
 		}
-		c.accept(in, held, entries) //nolint:contextcheck // what was handled is acknowledged even when ctx has ended
+		c.accept(in.Accept, held, entries) //nolint:contextcheck // what was handled is acknowledged even when ctx has ended
 	}
 }
 
@@ -141,7 +144,7 @@ func (c *Consumer) read(ctx context.Context, client *redis.Client, from string, 
 
 // accept hands entries to the intake, when there is room, unless they are there already. At the end it only takes note of them, so that they
 // are freed.
-func (c *Consumer) accept(in *intake.Intake, held *held, entries []redis.XMessage) {
+func (c *Consumer) accept(accept func(intake.Delivery) bool, held *held, entries []redis.XMessage) {
 	for _, entry := range entries {
 		if !held.take(entry.ID) {
 			continue
@@ -151,7 +154,7 @@ func (c *Consumer) accept(in *intake.Intake, held *held, entries []redis.XMessag
 			held.done(entry.ID)
 			continue
 		}
-		_ = in.Accept(intake.Delivery{Message: c.message(entry), Done: func() { held.done(entry.ID) }})
+		_ = accept(intake.Delivery{Message: c.message(entry), Done: func() { held.done(entry.ID) }})
 	}
 }
 

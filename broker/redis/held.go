@@ -21,12 +21,13 @@ type held struct {
 
 	mu      sync.Mutex
 	entries map[string]bool
+	unacked map[string]bool // with ordered: done, and the server has not answered the acknowledgement
 	ended   chan struct{}
 	run     sync.WaitGroup
 }
 
 func newHeld(cfg *Config, options *redis.Options) *held {
-	h := &held{cfg: cfg, client: redis.NewClient(options), entries: make(map[string]bool)}
+	h := &held{cfg: cfg, client: redis.NewClient(options), entries: make(map[string]bool), unacked: make(map[string]bool)}
 	h.ended = make(chan struct{})
 	h.run.Go(h.keep)
 	return h
@@ -42,24 +43,58 @@ func (h *held) take(id string) bool {
 }
 
 // done acknowledges an entry. Only then it is let go: before, the server would hand it out again. One that could not be
-// acknowledged comes again later.
+// acknowledged comes again later; with ordered, where nobody claims what is idle, it is acknowledged later.
 func (h *held) done(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_ = h.client.XAck(ctx, h.cfg.Name, h.cfg.Group, id).Err()
+	err := h.client.XAck(ctx, h.cfg.Name, h.cfg.Group, id).Err()
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if err != nil && h.cfg.Ordered {
+		h.unacked[id] = true
+		return
+	}
 	delete(h.entries, id)
 }
 
-// keep keeps entries alive until the end.
+// acknowledge tries again what could not be acknowledged.
+func (h *held) acknowledge() {
+	h.mu.Lock()
+	ids := slices.Collect(maps.Keys(h.unacked))
+	h.mu.Unlock()
+	if len(ids) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if h.client.XAck(ctx, h.cfg.Name, h.cfg.Group, ids...).Err() != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, id := range ids {
+		delete(h.unacked, id)
+		delete(h.entries, id)
+	}
+}
+
+// keep keeps entries alive until the end. With ordered there is nothing to keep alive, and a process whose lease is over must not
+// make entries its own again.
 func (h *held) keep() {
-	beat := time.NewTicker(h.cfg.ClaimIdle / 3)
+	every := h.cfg.ClaimIdle / 3
+	if h.cfg.Ordered {
+		every = time.Second
+	}
+	beat := time.NewTicker(every)
 	defer beat.Stop()
 	for {
 		select {
 		case <-beat.C:
-			h.setIdle(0)
+			if h.cfg.Ordered {
+				h.acknowledge()
+			} else {
+				h.setIdle(0)
+			}
 		case <-h.ended:
 			return
 		}
@@ -94,7 +129,11 @@ return redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])`)
 func (h *held) leave() {
 	close(h.ended)
 	h.run.Wait()
-	h.setIdle(h.cfg.ClaimIdle)
+	if h.cfg.Ordered {
+		h.acknowledge()
+	} else {
+		h.setIdle(h.cfg.ClaimIdle)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	_ = leaving.Run(ctx, h.client, []string{h.cfg.Name}, h.cfg.Group, h.cfg.Member).Err()

@@ -3,6 +3,7 @@ package brokers
 import (
 	"context"
 	"os"
+	"time"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/redis"
@@ -25,4 +26,17 @@ func Redis(ctx context.Context, handle postrider.Handler) error {
 	err = con.Consume(ctx, handle)
 	//docs:end
 	return err
+}
+
+// RedisOrdered hands messages to handle while this process has the lease, until ctx ends.
+func RedisOrdered(ctx context.Context, handle postrider.Handler) error {
+	//docs:begin ordered
+	con, err := redis.NewConsumer(redis.Config{
+		URL: "redis://localhost:6379/0", Name: "order", Group: "billing", Ordered: true, Lease: 5 * time.Second,
+	})
+	//docs:end
+	if err != nil {
+		return err
+	}
+	return con.Consume(ctx, handle)
 }

@@ -1,0 +1,151 @@
+package intake_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/intake"
+	"github.com/postrider/postrider/broker/lease"
+	"github.com/postrider/postrider/retry"
+)
+
+// TestPartWhile begins nothing when a part is not valid any more: not what waits behind another one of its key, not the next attempt of
+// what has failed, and nothing that is new. Nobody has to drop the part for that.
+func TestPartWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var counters intake.Counters
+		var valid atomic.Bool
+		valid.Store(true)
+		var mu sync.Mutex
+		var begun []string
+		in := intake.Open(ctx, func(_ context.Context, m postrider.Message) error {
+			mu.Lock()
+			begun = append(begun, m.Key+string(m.Payload))
+			mu.Unlock()
+			time.Sleep(time.Second)
+			if m.Key == "fails" {
+				return errors.New("no")
+			}
+			return nil
+		}, intake.Config{Limit: 4, Retry: retry.Policy{Pauses: []time.Duration{time.Second}}, Counters: &counters, Logger: quiet})
+		p := in.PartWhile(valid.Load)
+		var done []string
+		for n := range 3 {
+			for _, key := range []string{"works", "fails"} {
+				p.Accept(intake.Delivery{Message: message(key, n), Done: func() { done = append(done, fmt.Sprint(key, n)) }})
+			}
+		}
+		time.Sleep(time.Second / 2)
+		valid.Store(false)
+		time.Sleep(time.Minute)
+		p.Accept(intake.Delivery{Message: message("new", 0), Done: func() { t.Error("done") }})
+		time.Sleep(time.Minute)
+		mu.Lock()
+		slices.Sort(begun)
+		if !slices.Equal(begun, []string{"fails0", "works0"}) || !slices.Equal(done, []string{"works0"}) {
+			t.Errorf("begun are %v, done %v", begun, done)
+		}
+		mu.Unlock()
+		if s := counters.Stats(); s.Waiting != 0 || s.Failing != 0 {
+			t.Errorf("%+v", s)
+		}
+		if free := in.Free(); free != 4 {
+			t.Errorf("%d of 4 slots are free", free)
+		}
+		cancel()
+		in.Wait()
+		p.Wait()
+	})
+}
+
+// granting is a broker that lets one process have the lease as long as it is in the mood.
+type granting struct{ refuses atomic.Bool }
+
+func (g *granting) Look(context.Context) (lease.Sight, error) {
+	return lease.Sight{Free: !g.refuses.Load()}, nil
+}
+func (g *granting) Take(context.Context) (bool, error)  { return !g.refuses.Load(), nil }
+func (g *granting) Renew(context.Context) (bool, error) { return !g.refuses.Load(), nil }
+func (g *granting) Release(context.Context) error       { return nil }
+
+// TestLeased takes the lease away while handlers are at work, and gives it back: nothing is begun in between, handlers are cancelled, and
+// the next term begins when they have returned, with what was not done.
+func TestLeased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var store granting
+		var mu sync.Mutex
+		var terms, cancelled, running, overlaps int
+		done := map[int]int{}
+		in := intake.Open(ctx, func(ctx context.Context, m postrider.Message) error {
+			mu.Lock()
+			if running++; running > 1 {
+				overlaps++
+			}
+			mu.Unlock()
+			defer func() {
+				mu.Lock()
+				defer mu.Unlock()
+				running--
+			}()
+			select {
+			case <-time.After(3 * time.Second):
+				return nil
+			case <-ctx.Done():
+				time.Sleep(20 * time.Second) // to clean up
+				mu.Lock()
+				defer mu.Unlock()
+				cancelled++
+				return ctx.Err()
+			}
+		}, intake.Config{Logger: quiet})
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			in.Leased(&store, lease.Config{Length: 10 * time.Second, Logger: quiet}, func(ctx context.Context, p *intake.Part, _ *lease.Term) {
+				mu.Lock()
+				terms++
+				if running > 0 {
+					t.Error("a term begins while handlers of the last are at work")
+				}
+				var left []int
+				for n := range 10 {
+					if done[n] == 0 {
+						left = append(left, n)
+					}
+				}
+				mu.Unlock()
+				for _, n := range left {
+					p.Accept(intake.Delivery{Message: message("k", n), Done: func() {
+						mu.Lock()
+						defer mu.Unlock()
+						done[n]++
+					}})
+				}
+				<-ctx.Done()
+			})
+			in.Wait()
+		}()
+		time.Sleep(10 * time.Second)
+		store.refuses.Store(true)
+		time.Sleep(10 * time.Second)
+		store.refuses.Store(false)
+		time.Sleep(time.Minute)
+		mu.Lock()
+		if terms != 2 || cancelled != 1 || overlaps != 0 || len(done) != 10 {
+			t.Errorf("%d terms, %d handlers cancelled, %d overlap, done %v", terms, cancelled, overlaps, done)
+		}
+		mu.Unlock()
+		cancel()
+		<-ended
+	})
+}

@@ -1,0 +1,75 @@
+package redis
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/postrider/postrider/broker/lease"
+)
+
+var _ lease.Store = (*leases)(nil)
+
+// leases keeps the lease of a group in a key beside its stream, whose value is the owner. The server ends one that is not renewed.
+type leases struct {
+	client *redis.Client
+	key    string
+	owner  string
+	length time.Duration
+}
+
+// leaseKey begins like the stream, so that a pattern for the stream's keys can allow both.
+func (c *Config) leaseKey() string { return c.Name + ":" + c.Group + ":lease" }
+
+// leases returns the lease of the group, for an owner that nobody else is, not even this process at another time.
+func (c *Consumer) leases() *leases {
+	options := *c.options // of a client of its own: a renewal must not wait behind messages
+	options.PoolSize = 2
+	return &leases{
+		client: redis.NewClient(&options), key: c.cfg.leaseKey(), owner: c.cfg.Member + "/" + rand.Text()[:8], length: c.cfg.Lease,
+	}
+}
+
+// Each of these compares and acts in one step. An answer that was lost does not matter: what is ours already can be taken again.
+var (
+	taking = redis.NewScript(`
+local owner = redis.call('GET', KEYS[1])
+if owner and owner ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1`)
+	renewing = redis.NewScript(`
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])`)
+	releasing = redis.NewScript(`
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])`)
+)
+
+func (l *leases) run(ctx context.Context, s *redis.Script) (bool, error) {
+	n, err := s.Run(ctx, l.client, []string{l.key}, l.owner, l.length.Milliseconds()).Int()
+	return n > 0, err
+}
+
+// Look implements [lease.Store].
+func (l *leases) Look(ctx context.Context) (lease.Sight, error) {
+	owner, err := l.client.Get(ctx, l.key).Result()
+	if errors.Is(err, redis.Nil) {
+		return lease.Sight{Free: true}, nil
+	}
+	return lease.Sight{Free: owner == l.owner}, err
+}
+
+// Take implements [lease.Store].
+func (l *leases) Take(ctx context.Context) (bool, error) { return l.run(ctx, taking) }
+
+// Renew implements [lease.Store].
+func (l *leases) Renew(ctx context.Context) (bool, error) { return l.run(ctx, renewing) }
+
+// Release implements [lease.Store].
+func (l *leases) Release(ctx context.Context) error {
+	_, err := l.run(ctx, releasing)
+	return err
+}

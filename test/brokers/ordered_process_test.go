@@ -1,0 +1,190 @@
+package brokers_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
+)
+
+// leaseTaken is what a consumer tells the log when it begins to receive.
+const leaseTaken = "consumer: lease taken, receiving"
+
+// record is a consumer process that writes down when it takes the lease, and when a call of its handler begins.
+func (o order) record() error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	f, err := os.OpenFile(o.Record, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	write := func(at time.Time, what string) { // in one call: lines of several processes do not mix
+		_, _ = fmt.Fprintf(f, "%d %d %s\n", at.UnixNano(), os.Getpid(), what)
+	}
+	driver, err := broker.Lookup(o.Driver)
+	if err != nil {
+		return err
+	}
+	c, err := driver.Subscribe(&broker.Settings{URL: o.URL, Values: o.Values, Logger: slog.New(taking{write})})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.Consume(ctx, func(ctx context.Context, m postrider.Message) error {
+		at := time.Now()
+		write(at, string(m.Payload))
+		select {
+		case <-time.After(rand.N(4 * time.Millisecond)):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+}
+
+// taking is a logger that writes down when the lease is taken, and shows errors.
+type taking struct{ write func(time.Time, string) }
+
+func (t taking) Enabled(context.Context, slog.Level) bool { return true }
+func (t taking) WithAttrs([]slog.Attr) slog.Handler       { return t }
+func (t taking) WithGroup(string) slog.Handler            { return t }
+func (t taking) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == leaseTaken {
+		t.write(r.Time, "taken")
+	}
+	if r.Level >= slog.LevelError {
+		fmt.Fprintln(os.Stderr, r.Message)
+	}
+	return nil
+}
+
+// begun is a line of the record: a call of the handler, or the taking of the lease.
+type begun struct {
+	at     time.Time
+	by     int // process
+	taken  bool
+	key, n int
+}
+
+// records reads the file that several processes write, from time to time.
+type records struct {
+	path string
+	read int64 // bytes
+	all  []begun
+}
+
+func newRecords(t *testing.T) *records {
+	t.Helper()
+	f, err := os.CreateTemp(t.TempDir(), "record")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	return &records{path: f.Name()}
+}
+
+// update reads what is new.
+func (r *records) update(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(r.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(text[r.read:]) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			return
+		}
+		r.read += int64(len(line))
+		fields := strings.Fields(string(line))
+		if len(fields) != 3 {
+			t.Fatalf("the record has %q", line)
+		}
+		at, err := strconv.ParseInt(fields[0], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := begun{at: time.Unix(0, at), taken: fields[2] == "taken"}
+		if b.by, err = strconv.Atoi(fields[1]); err != nil {
+			t.Fatal(err)
+		}
+		if !b.taken {
+			if _, err := fmt.Sscanf(fields[2], "%d/%d", &b.key, &b.n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.all = append(r.all, b)
+	}
+}
+
+// owner is the process that has begun a call last.
+func (r *records) owner() int {
+	for _, b := range slices.Backward(r.all) {
+		if !b.taken {
+			return b.by
+		}
+	}
+	return 0
+}
+
+// handled is what the record says in the end.
+type handled struct {
+	calls, distinct int
+	disorder        int           // first calls of a message that began after one of a later message of its key
+	intruding       int           // calls that began in a process after another had taken the lease
+	takeovers       int           // of the lease
+	longest         time.Duration // without the beginning of a call
+}
+
+func (h handled) String() string {
+	return fmt.Sprintf("%d calls, %d repetitions, %d out of order, %d without the lease, %d terms of it, longest gap %v",
+		h.calls, h.calls-h.distinct, h.disorder, h.intruding, h.takeovers, h.longest.Round(time.Millisecond))
+}
+
+func (r *records) judge() (h handled) {
+	slices.SortStableFunc(r.all, func(a, b begun) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
+	type message struct{ key, n int }
+	seen := make(map[message]bool)
+	last := make(map[int]int)
+	owner := 0
+	var before time.Time
+	for _, b := range r.all {
+		if b.taken {
+			owner = b.by
+			h.takeovers++
+			continue
+		}
+		h.calls++
+		if b.by != owner && owner != 0 {
+			h.intruding++
+		}
+		if !before.IsZero() {
+			h.longest = max(h.longest, b.at.Sub(before))
+		}
+		before = b.at
+		if m := (message{b.key, b.n}); seen[m] {
+			continue
+		} else {
+			seen[m] = true
+		}
+		if top, ok := last[b.key]; ok && b.n < top {
+			h.disorder++
+		} else {
+			last[b.key] = b.n
+		}
+	}
+	h.distinct = len(seen)
+	return h
+}
