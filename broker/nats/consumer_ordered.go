@@ -2,7 +2,6 @@ package nats
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -41,8 +40,6 @@ type orderly struct {
 	part *intake.Part
 	term *lease.Term
 }
-
-var errTermOver = errors.New("nats: the lease is over")
 
 // receive connects and hands messages over until something goes wrong. At the end it waits for the handlers and gives back what they
 // have not done, the oldest first, unless the lease was lost: it is the next process's then.
@@ -88,7 +85,8 @@ func (r *orderly) fetch(ctx context.Context, l *link, durable jetstream.Consumer
 	}
 	wait := min(r.config.Lease/4, pullMax)
 	if left := r.term.Left(); left == 0 {
-		return errTermOver
+		<-ctx.Done() // it ends with the term
+		return ctx.Err()
 	} else if left < 2*wait { // renewals are late, and may be in time yet
 		return r.rest(ctx, l, durable, g)
 	}

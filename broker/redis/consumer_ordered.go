@@ -92,6 +92,7 @@ func (s *served) fenced(ctx context.Context, client *redis.Client, script *redis
 		append([]any{s.owner, s.cfg.Group, s.cfg.Member}, args...)...).Slice()
 	if errors.Is(err, redis.Nil) {
 		s.term.Lose()
+		<-ctx.Done() // it ends with the term
 		err = errLeaseLost
 	}
 	return answer, err

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -47,7 +48,7 @@ func (o order) record() error {
 		at := time.Now()
 		write(at, string(m.Payload))
 		select {
-		case <-time.After(rand.N(4 * time.Millisecond)):
+		case <-time.After(rand.N(30 * time.Millisecond)):
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -81,8 +82,8 @@ type begun struct {
 
 // records reads the file that several processes write, from time to time.
 type records struct {
-	path string
-	read int64 // bytes
+	file *os.File
+	rest []byte // of a line
 	all  []begun
 }
 
@@ -92,22 +93,24 @@ func newRecords(t *testing.T) *records {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	return &records{path: f.Name()}
+	t.Cleanup(func() { _ = f.Close() })
+	return &records{file: f}
 }
 
 // update reads what is new.
 func (r *records) update(t *testing.T) {
 	t.Helper()
-	text, err := os.ReadFile(r.path)
+	text, err := io.ReadAll(r.file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range bytes.Lines(text[r.read:]) {
+	text = append(r.rest, text...)
+	r.rest = nil
+	for line := range bytes.Lines(text) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
+			r.rest = line
 			return
 		}
-		r.read += int64(len(line))
 		fields := strings.Fields(string(line))
 		if len(fields) != 3 {
 			t.Fatalf("the record has %q", line)
