@@ -10,6 +10,9 @@ type Sight struct {
 	Free bool
 	// Version changes with each renewal. It is empty where the broker itself ends a lease that is not renewed.
 	Version string
+	// Length is that of the owner's lease, with a Version. Processes of a group may be configured differently, as while an update is
+	// under way; the longer one counts.
+	Length time.Duration
 }
 
 // watch is a process that stands by.
@@ -27,7 +30,7 @@ func (w *watch) looked(s Sight, now time.Time) bool {
 	if s != w.seen || w.since.IsZero() {
 		w.seen, w.since = s, now
 	}
-	return s.Free || s.Version != "" && now.Sub(w.since) >= w.length
+	return s.Free || s.Version != "" && now.Sub(w.since) >= max(w.length, s.Length)
 }
 
 // grant is how long a process has the lease.

@@ -15,13 +15,17 @@ func TestWatch(t *testing.T) {
 	}
 	held := func(version string) Sight { return Sight{Version: version} }
 	for name, looks := range map[string][]look{
-		"free":             {{0, Sight{Free: true}, true}},
-		"released":         {{0, held("1"), false}, {1, Sight{Free: true, Version: "2"}, true}},
-		"renewed":          {{0, held("1"), false}, {9, held("2"), false}, {18, held("3"), false}, {27.9, held("3"), false}, {28, held("3"), true}},
-		"silent":           {{0, held("1"), false}, {9.9, held("1"), false}, {10, held("1"), true}},
-		"seen late":        {{0, held("1"), false}, {30, held("2"), false}, {39, held("2"), false}, {40, held("2"), true}},
-		"taken back":       {{0, held("5"), false}, {9, held("3"), false}, {12, held("3"), false}, {19, held("3"), true}},
-		"ended by itself":  {{0, Sight{}, false}, {100, Sight{}, false}, {101, Sight{Free: true}, true}},
+		"free":            {{0, Sight{Free: true}, true}},
+		"released":        {{0, held("1"), false}, {1, Sight{Free: true, Version: "2"}, true}},
+		"renewed":         {{0, held("1"), false}, {9, held("2"), false}, {18, held("3"), false}, {27.9, held("3"), false}, {28, held("3"), true}},
+		"silent":          {{0, held("1"), false}, {9.9, held("1"), false}, {10, held("1"), true}},
+		"seen late":       {{0, held("1"), false}, {30, held("2"), false}, {39, held("2"), false}, {40, held("2"), true}},
+		"taken back":      {{0, held("5"), false}, {9, held("3"), false}, {12, held("3"), false}, {19, held("3"), true}},
+		"ended by itself": {{0, Sight{}, false}, {100, Sight{}, false}, {101, Sight{Free: true}, true}},
+		"a longer lease": {
+			{0, Sight{Version: "1", Length: 20 * time.Second}, false}, {19, Sight{Version: "1", Length: 20 * time.Second}, false},
+			{20, Sight{Version: "1", Length: 20 * time.Second}, true},
+		},
 		"another is first": {{0, held("1"), false}, {10, held("1"), true}, {10.1, held("2"), false}, {20, held("2"), false}, {20.1, held("2"), true}},
 	} {
 		w := watch{length: 10 * time.Second}

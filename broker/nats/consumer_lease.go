@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -15,7 +16,8 @@ import (
 
 var _ lease.Store = (*leases)(nil)
 
-// leaseBucket is the bucket of all leases. Its keys are stream and group, its values the owners; an empty one was released.
+// leaseBucket is the bucket of all leases. Its keys are stream and group, its values the owners and the lengths of their leases; an
+// empty one was released.
 const leaseBucket = "postrider-leases"
 
 // leases keeps the lease of a group. Each renewal is a new revision of its entry, and each change names the revision that it
@@ -130,19 +132,24 @@ func (l *leases) Look(ctx context.Context) (lease.Sight, error) {
 		return lease.Sight{}, err
 	}
 	l.known, l.revision = true, entry.Revision()
-	owner := string(entry.Value())
+	owner, text, _ := strings.Cut(string(entry.Value()), " ")
+	length, _ := time.ParseDuration(text)
 	return lease.Sight{
 		Free: owner == "" || owner == l.owner,
 		// A crash of the server can take revisions back, and others get their numbers.
 		Version: fmt.Sprint(entry.Revision(), " ", entry.Created().UnixNano()),
+		Length:  length,
 	}, nil
 }
+
+// ourValue says that the lease is ours.
+func (l *leases) ourValue() string { return l.owner + " " + l.config.Lease.String() }
 
 // Take implements [lease.Store].
 func (l *leases) Take(ctx context.Context) (bool, error) {
 	err := l.open(ctx)
 	if err == nil {
-		err = l.put(ctx, l.owner)
+		err = l.put(ctx, l.ourValue())
 	}
 	if conflict(err) {
 		return false, nil
@@ -173,7 +180,7 @@ func conflict(err error) bool {
 func (l *leases) Renew(ctx context.Context) (bool, error) {
 	err := l.open(ctx)
 	if err == nil {
-		err = l.put(ctx, l.owner)
+		err = l.put(ctx, l.ourValue())
 	}
 	if !conflict(err) {
 		return err == nil, err
@@ -181,7 +188,7 @@ func (l *leases) Renew(ctx context.Context) (bool, error) {
 	if ours, err := l.ours(ctx); !ours || err != nil {
 		return false, err
 	}
-	err = l.put(ctx, l.owner)
+	err = l.put(ctx, l.ourValue())
 	return err == nil, err // if it is not, the entry that was read was an old one: the next renewal finds out
 }
 

@@ -148,15 +148,24 @@ type handled struct {
 	disorder        int           // first calls of a message that began after one of a later message of its key
 	intruding       int           // calls that began in a process after another had taken the lease
 	takeovers       int           // of the lease
-	longest         time.Duration // without the beginning of a call
+	longest         time.Duration // without the beginning of a call, counted anew from each fault
+	after           fault         // the one before it
+}
+
+// fault is something that happened to a process.
+type fault struct {
+	at   time.Time
+	kind string
+	pid  int
 }
 
 func (h handled) String() string {
-	return fmt.Sprintf("%d calls, %d repetitions, %d out of order, %d without the lease, %d terms of it, longest gap %v",
-		h.calls, h.calls-h.distinct, h.disorder, h.intruding, h.takeovers, h.longest.Round(time.Millisecond))
+	return fmt.Sprintf("%d calls, %d repetitions, %d out of order, %d without the lease, %d terms of it, longest gap %v, after: %s",
+		h.calls, h.calls-h.distinct, h.disorder, h.intruding, h.takeovers, h.longest.Round(time.Millisecond), h.after.kind)
 }
 
-func (r *records) judge() (h handled) {
+// judge says what became of the messages. Faults are in the order of time.
+func (r *records) judge(faults []fault) (h handled) {
 	slices.SortStableFunc(r.all, func(a, b begun) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
 	type message struct{ key, n int }
 	seen := make(map[message]bool)
@@ -173,8 +182,12 @@ func (r *records) judge() (h handled) {
 		if b.by != owner && owner != 0 {
 			h.intruding++
 		}
-		if !before.IsZero() {
-			h.longest = max(h.longest, b.at.Sub(before))
+		since := fault{at: before}
+		for ; len(faults) > 0 && faults[0].at.Before(b.at); faults = faults[1:] {
+			since = faults[0]
+		}
+		if gap := b.at.Sub(since.at); !before.IsZero() && gap > h.longest {
+			h.longest, h.after = gap, since
 		}
 		before = b.at
 		if m := (message{b.key, b.n}); seen[m] {

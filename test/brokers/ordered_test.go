@@ -31,7 +31,7 @@ func TestOrdered(t *testing.T) {
 			f := newFleet(t, driver, map[string]string{"ordered": "true", "lease": orderedLease.String()})
 			f.trouble(time.Duration(pick(9, 300)) * time.Second)
 			h := f.settle()
-			t.Log(f.done, h)
+			t.Log(f.done, h, "longest stall of the test itself", f.stall.Round(time.Millisecond))
 			if lost := f.sent - h.distinct; lost != 0 {
 				t.Errorf("%d of %d messages are lost", lost, f.sent)
 			}
@@ -76,6 +76,8 @@ type fleet struct {
 	running map[int]*process // by process ID
 	paused  map[int]time.Time
 	done    map[string]int // what went wrong, and how often
+	faults  []fault
+	stall   time.Duration // of the test itself: a machine that is too busy
 	pub     postrider.Publisher
 	topic   string
 	sent    int
@@ -117,7 +119,10 @@ func (f *fleet) trouble(length time.Duration) {
 	defer tick.Stop()
 	kinds := []string{"kill", "pause", "stop"}
 	next := time.Now().Add(time.Second)
+	last := time.Now()
 	for end := time.Now().Add(length); time.Now().Before(end); <-tick.C {
+		f.stall = max(f.stall, time.Since(last))
+		last = time.Now()
 		f.records.update(f.t)
 		f.wake(false)
 		if time.Now().Before(next) || len(f.records.all) == 0 {
@@ -125,7 +130,7 @@ func (f *fleet) trouble(length time.Duration) {
 		}
 		if kind := kinds[0]; f.hit(kind) {
 			kinds = append(kinds[1:], kind)
-			next = time.Now().Add(time.Second + rand.N(time.Second))
+			next = time.Now().Add(time.Duration(pick(1, 2))*time.Second + rand.N(time.Duration(pick(1, 2))*time.Second))
 		}
 	}
 }
@@ -144,6 +149,7 @@ func (f *fleet) hit(kind string) bool {
 		pid = owner
 	}
 	f.done[kind]++
+	f.faults = append(f.faults, fault{time.Now(), kind, pid})
 	p := f.running[pid]
 	switch kind {
 	case "pause":
@@ -188,7 +194,7 @@ func (f *fleet) produce(ctx context.Context) {
 			}
 		}
 		f.sent += len(msgs)
-		if n%4 == 3 {
+		if n%3 == 2 {
 			<-tick.C
 		}
 	}
@@ -200,7 +206,7 @@ func (f *fleet) settle() handled {
 	f.wake(true)
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		f.records.update(f.t)
-		if h := f.records.judge(); h.distinct >= f.sent || time.Now().After(deadline) {
+		if h := f.records.judge(f.faults); h.distinct >= f.sent || time.Now().After(deadline) {
 			break
 		}
 	}
@@ -208,5 +214,5 @@ func (f *fleet) settle() handled {
 		p.end(syscall.SIGTERM)
 	}
 	f.records.update(f.t)
-	return f.records.judge()
+	return f.records.judge(f.faults)
 }
