@@ -30,6 +30,7 @@ type leases struct {
 	bucket   jetstream.KeyValue
 	key      string
 	revision uint64 // last seen, or ours; 0 if there was none
+	seen     string // the owner that was last seen
 	known    bool   // an entry was seen
 }
 
@@ -126,7 +127,7 @@ func (l *leases) Look(ctx context.Context) (lease.Sight, error) {
 	entry, err := l.bucket.Get(ctx, l.key)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
-		l.revision = 0
+		l.revision, l.seen = 0, ""
 		return lease.Sight{Free: !l.known, Version: "deleted"}, nil
 	case err != nil:
 		return lease.Sight{}, err
@@ -134,6 +135,7 @@ func (l *leases) Look(ctx context.Context) (lease.Sight, error) {
 	l.known, l.revision = true, entry.Revision()
 	owner, text, _ := strings.Cut(string(entry.Value()), " ")
 	length, _ := time.ParseDuration(text)
+	l.seen = owner
 	return lease.Sight{
 		Free: owner == "" || owner == l.owner,
 		// A crash of the server can take revisions back, and others get their numbers.
@@ -194,8 +196,8 @@ func (l *leases) Renew(ctx context.Context) (bool, error) {
 
 // ours says whether the entry is ours, and takes note of its revision.
 func (l *leases) ours(ctx context.Context) (bool, error) {
-	sight, err := l.Look(ctx)
-	return err == nil && sight.Free && l.revision > 0, err
+	_, err := l.Look(ctx)
+	return err == nil && l.seen == l.owner, err
 }
 
 // Release implements [lease.Store].

@@ -146,7 +146,8 @@ func (r *records) owner() int {
 type handled struct {
 	calls, distinct int
 	disorder        int           // first calls of a message that began after one of a later message of its key
-	intruding       int           // calls that began in a process after another had taken the lease
+	intruding       int           // calls that began in a process after another had taken the lease and begun one
+	intruders       []string      // some of them
 	takeovers       int           // of the lease
 	longest         time.Duration // without the beginning of a call, counted anew from each fault
 	after           fault         // the one before it
@@ -171,16 +172,25 @@ func (r *records) judge(faults []fault) (h handled) {
 	seen := make(map[message]bool)
 	last := make(map[int]int)
 	owner := 0
+	taken := make(map[int]time.Time)
 	var before time.Time
 	for _, b := range r.all {
 		if b.taken {
-			owner = b.by
+			taken[b.by] = b.at
 			h.takeovers++
 			continue
 		}
 		h.calls++
-		if b.by != owner && owner != 0 {
+		switch {
+		case b.by == owner || taken[b.by].IsZero():
+		case taken[b.by].After(taken[owner]): // one that the machine has kept from beginning anything is no owner
+			owner = b.by
+		default:
 			h.intruding++
+			if len(h.intruders) < 20 {
+				h.intruders = append(h.intruders, fmt.Sprintf("%v: %d begins %d/%d; it took the lease %v before, and %d did %v before",
+					b.at.Format("05.000"), b.by, b.key, b.n, b.at.Sub(taken[b.by]), owner, b.at.Sub(taken[owner])))
+			}
 		}
 		since := fault{at: before}
 		for ; len(faults) > 0 && faults[0].at.Before(b.at); faults = faults[1:] {

@@ -40,7 +40,7 @@ func TestOrdered(t *testing.T) {
 			}
 			// A pause can hit a process between the look at its lease and the first statement of its handler.
 			if h.intruding > f.done["pause"] {
-				t.Errorf("%d calls began without the lease, with %d pauses", h.intruding, f.done["pause"])
+				t.Errorf("%d calls began without the lease, with %d pauses: %q; faults %v", h.intruding, f.done["pause"], h.intruders, f.faults)
 			}
 			if h.longest > orderedLease+2*time.Second {
 				t.Errorf("nothing was handled for %v", h.longest)
@@ -204,7 +204,7 @@ func (f *fleet) produce(ctx context.Context) {
 func (f *fleet) settle() handled {
 	f.t.Helper()
 	f.wake(true)
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Duration(pick(30, 60)) * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		f.records.update(f.t)
 		if h := f.records.judge(f.faults); h.distinct >= f.sent || time.Now().After(deadline) {
 			break
