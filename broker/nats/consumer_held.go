@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -54,9 +55,9 @@ type holding struct {
 }
 
 // say answers for a message. If that fails, the connection is gone, and it is said again over the next. A process whose lease is over
-// says nothing: the message is the next one's, whose gate counts what is pending.
+// only gives messages back: the gate of the next one counts what is pending, and waits for what is kept.
 func (h *held) say(what []byte, m *holding) {
-	if h.valid == nil || h.valid() {
+	if h.valid == nil || bytes.Equal(what, sayAgain) || h.valid() {
 		_ = h.conn.Publish(m.reply, what)
 	}
 }

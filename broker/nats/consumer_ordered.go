@@ -42,7 +42,8 @@ type orderly struct {
 }
 
 // receive connects and hands messages over until something goes wrong. At the end it waits for the handlers and gives back what they
-// have not done, the oldest first, unless the lease was lost: it is the next process's then.
+// have not done, the oldest first. It does so also when the lease is lost: a process that was paused may have received messages
+// since, which the next one would otherwise wait for as long as a lease.
 func (r *orderly) receive(ctx context.Context, working func()) error {
 	l, err := r.config.connect(ctx, "postrider consumer "+r.config.Group, nil)
 	if err != nil {

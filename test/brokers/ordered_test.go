@@ -25,6 +25,7 @@ const (
 // receives: no message is lost, the first calls for each key are in order, no process begins a call when another has taken the
 // lease, and nobody waits long.
 func TestOrdered(t *testing.T) {
+	need.Alone(t, "measures how long nobody receives")
 	for _, driver := range []string{"nats", "redis"} {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
