@@ -21,7 +21,7 @@ type lane struct {
 	done    chan struct{}   // closed when the lane has ended
 	ctx     context.Context // for Publish
 	cancel  context.CancelFunc
-	wake    chan struct{} // holds one token: there is mail
+	wake    chan struct{}    // holds one token: there is mail
 	sends   chan *shard.Call // what the sender publishes
 	answers chan func(now time.Time)
 	calls   sync.WaitGroup // of the publisher and the store
@@ -74,7 +74,7 @@ func newLane(s *session, number int, slice *postrider.Slice, start shard.Start) 
 		machine: shard.New(s.machine(number, slice != nil, s.splitter != nil), start),
 		done:    make(chan struct{}),
 		wake:    make(chan struct{}, 1),
-		sends:   make(chan *shard.Call, 1), // as many as there can be
+		sends:   make(chan *shard.Call, 1),     // as many as there can be
 		answers: make(chan func(time.Time), 3), // as many as there can be: who answers never waits
 		trouble: [2]outage{{log: log, what: "publishing"}, {log: log, what: "deferring messages"}},
 	}

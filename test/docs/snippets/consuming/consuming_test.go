@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -41,6 +42,27 @@ func TestDirect(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestByType handles messages of two types, one of them in batches.
+func TestByType(t *testing.T) {
+	pool := scratch.Pool(t, charges, "CREATE TABLE views (order_id text)")
+	store, err := postgres.NewInbox(pool, postgres.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	billing, err := byType(store, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for messageType, payload := range map[string]string{"order.placed": `{"order": "42"}`, "order.viewed": `{"Order": "42"}`} {
+		if err := billing.Receive(t.Context(), postrider.Message{ID: postrider.NewID(), Type: messageType, Payload: []byte(payload)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := scratch.Count(t, pool, "SELECT count(*) FROM charges JOIN views USING (order_id)"); n != 1 {
+		t.Errorf("%d orders were charged and viewed", n)
 	}
 }
 
