@@ -17,7 +17,7 @@ var consumer = []Bug{
 				"  DELETE FROM @schema@.inbox i WHERE i.at < clock_timestamp() - interval '1 second';\n" +
 					"  DELETE FROM @schema@.inbox_strays s WHERE (s.consumer, s.id) IN (\n",
 			},
-			{"inbox/run.go", "const maintainEvery = time.Minute", "const maintainEvery = time.Second"},
+			{"inbox/run.go", "maintainEvery = time.Minute", "maintainEvery = time.Second"},
 		},
 	},
 	{

@@ -21,8 +21,8 @@ var own = []Bug{
 		Tests: []Test{{"relay", "^TestNameDown$"}},
 		Plant: []Change{{
 			"relay/internal/shard/failure.go",
-			"\t\tif e.held || e.others || e.before || e.full {\n\t\t\treturn holds\n",
-			"\t\tif e.held || e.others || e.before || e.full {\n\t\t\treturn counts\n",
+			"\t\tif e.held || e.others || e.full {\n\t\t\treturn holds\n",
+			"\t\tif e.held || e.others || e.full {\n\t\t\treturn counts\n",
 		}},
 	},
 	{

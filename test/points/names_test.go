@@ -48,6 +48,7 @@ var statements = []statement{
 	{"take what is due", "@.take_due(", 3},
 	{"ask when something is due", "@.next_due(", 1},
 	{"conclude by the inbox", "@.conclude_aside(", 2},
+	{"say that the consumer is there", "@.heard(", 1},
 	{"sweep the inbox", "@.sweep_inbox(", 1},
 	{"sweep the inbox of strays", "@.sweep_strays(", 1},
 
