@@ -58,6 +58,7 @@ func testRing(t *testing.T, dsn string) {
 	}
 	writers.Stop()
 	probes.stop()
+	probes.judge()
 	if n := writers.Errors(); n > 0 {
 		t.Errorf("%d transactions failed", n)
 	}
