@@ -70,7 +70,7 @@ func (in *Inbox[Tx]) every(ctx context.Context, interval time.Duration, what str
 	for {
 		call, cancel := context.WithTimeout(ctx, maintainEvery)
 		if err := do(call); err != nil && ctx.Err() == nil {
-			in.cfg.Logger.Warn("inbox: "+what+" failed", "consumer", in.name, "err", err)
+			in.cfg.Logger.Warn("inbox: regular work failed", "consumer", in.name, "what", what, "err", err)
 		}
 		cancel()
 		if !sleep(ctx, interval) {

@@ -178,7 +178,7 @@ func (c Config) validate() error {
 
 // parts returns the errors that were joined in err.
 func parts(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // as it was joined, not what it wraps
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // as it was joined, not what it wraps
 		return joined.Unwrap()
 	}
 	return nil

@@ -98,7 +98,7 @@ func TestLeased(t *testing.T) {
 				running--
 			}()
 			select {
-			case <-time.After(3 * time.Second):
+			case <-time.After(3300 * time.Millisecond): // never at the moment of a renewal
 				return nil
 			case <-ctx.Done():
 				time.Sleep(20 * time.Second) // to clean up
@@ -135,7 +135,7 @@ func TestLeased(t *testing.T) {
 			})
 			in.Wait()
 		}()
-		time.Sleep(10 * time.Second)
+		time.Sleep(10500 * time.Millisecond)
 		store.refuses.Store(true)
 		time.Sleep(10 * time.Second)
 		store.refuses.Store(false)
