@@ -42,7 +42,7 @@ func (in *Inbox[Tx]) judge(d postrider.Deferred, cause error) Setback {
 		// Times of the store alone: its clock and ours may differ.
 		f.Age, f.Waited = d.AvailableAt.Sub(d.DeferredAt), 2*d.AvailableAt.Sub(d.TriedAt)
 	}
-	next := in.routeOf(d.Type).policy(&in.cfg).Decide(f, rand.Float64())
+	next := in.routeOf(d.Type).retry.Decide(f, rand.Float64())
 	s := Setback{
 		Status: postrider.StatusRetry, Blocking: in.cfg.Order == Strict, Attempts: next.Attempts, Delay: next.Pause, Cause: cause.Error(),
 	}

@@ -53,7 +53,7 @@ func New[Tx any](store Store[Tx], name string, cfg Config) (*Inbox[Tx], error) {
 		store:   store,
 		cfg:     cfg,
 		routes:  make(map[string]*route[Tx]),
-		unknown: new(route[Tx]),
+		unknown: &route[Tx]{settings: settings{retry: &cfg.Retry}},
 		wake:    make(chan struct{}, 1),
 		help:    make(chan struct{}, max(cfg.Retriers, 1)),
 	}, err
@@ -157,7 +157,7 @@ func (in *Inbox[Tx]) dispatch(ctx context.Context, tx Tx, r *route[Tx], m postri
 // guard wraps a handler: its panic is an error, its time is bounded, and middleware is around it.
 func (in *Inbox[Tx]) guard(r *route[Tx], handle postrider.Handler) postrider.Handler {
 	return func(ctx context.Context, m postrider.Message) error {
-		err := r.guard(postrider.Wrap(handle, r.middleware...))(context.WithValue(ctx, messageKey{}, m), m)
+		err := postrider.Wrap(handle, r.around...)(context.WithValue(ctx, messageKey{}, m), m)
 		var p *middleware.PanicError
 		if errors.As(err, &p) {
 			in.cfg.Logger.Error("inbox: handler panicked", "consumer", in.name, "", m, "panic", p.Value, "stack", p.Stack)

@@ -16,11 +16,10 @@ const anyType = "*"
 // route is what becomes of the messages of a type.
 type route[Tx any] struct {
 	settings
-	handle     Handler[Tx] // nil if there is none
-	batch      *batcher[Tx]
-	guard      postrider.Middleware
-	middleware []postrider.Middleware
-	room       chan struct{} // of those at work; nil if there is no limit
+	handle Handler[Tx] // nil if there is none
+	batch  *batcher[Tx]
+	around []postrider.Middleware // the handler
+	room   chan struct{}          // of those at work; nil if there is no limit
 }
 
 // Option says how the messages of a type are treated.
@@ -28,7 +27,7 @@ type Option func(*settings)
 
 type settings struct {
 	schema
-	retry       *retry.Policy // nil if it is the inbox's
+	retry       *retry.Policy // nil, before it is registered, if it is the inbox's
 	timeout     time.Duration
 	concurrency int
 	wrap        []postrider.Middleware
@@ -82,7 +81,9 @@ func (in *Inbox[Tx]) register(messageType string, handle Handler[Tx], batch *bat
 	complain(r.concurrency < 0, "has the Concurrency %d: want a positive number", r.concurrency)
 	complain(batch != nil && r.concurrency > 0, "has the Concurrency %d, but batches of a type are handled one after the other", r.concurrency)
 	complain(batch != nil && len(r.wrap) > 0, "has middleware (Use), which is for handlers of single messages, and a handler of batches")
-	if r.retry != nil {
+	if r.retry == nil {
+		r.retry = &in.cfg.Retry
+	} else {
 		if err := r.retry.Validate(); err != nil {
 			complain(true, "has a Retry that is wrong: %w", err)
 		}
@@ -95,13 +96,12 @@ func (in *Inbox[Tx]) register(messageType string, handle Handler[Tx], batch *bat
 	if r.concurrency > 0 {
 		r.room = make(chan struct{}, r.concurrency)
 	}
+	r.around = []postrider.Middleware{middleware.Recover(), middleware.Timeout(r.timeout)}
 	if batch != nil {
 		batch.route = r
 	} else {
-		r.middleware = append(append(r.middleware, in.cfg.Middleware...), r.wrap...)
+		r.around = append(append(r.around, in.cfg.Middleware...), r.wrap...)
 	}
-	recovers, limits := middleware.Recover(), middleware.Timeout(r.timeout)
-	r.guard = func(next postrider.Handler) postrider.Handler { return recovers(limits(next)) }
 	in.routes[messageType] = r
 }
 
@@ -114,14 +114,6 @@ func (in *Inbox[Tx]) routeOf(messageType string) *route[Tx] {
 		return r
 	}
 	return in.unknown
-}
-
-// policy is how often a message is tried.
-func (r *route[Tx]) policy(cfg *Config) *retry.Policy {
-	if r.retry == nil {
-		return &cfg.Retry
-	}
-	return r.retry
 }
 
 // usable reports what is wrong with the handlers.

@@ -65,19 +65,24 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 		return c.consumeOrdered(in, cancel)
 	}
 	held := newHeld(&c.cfg, c.options)
-	var fatal error
 	first := true
-	intake.Persist(ctx, c.cfg.Logger, "redis stream "+c.cfg.Name, func(ctx context.Context, working func()) error {
-		err := c.receive(ctx, in, held, &first, working)
-		if server.HasCode(err, "WRONGTYPE") {
-			fatal = fmt.Errorf("redis: %s is no stream: %w", c.cfg.Name, err)
-			cancel()
-		}
-		return err
-	})
+	fatal := c.persist(ctx, cancel, func(ctx context.Context, working func()) error { return c.receive(ctx, in, held, &first, working) })
 	cancel()
 	in.Wait()
 	held.leave() //nolint:contextcheck // ctx has ended, and the server has to know
+	return fatal
+}
+
+// persist receives until ctx ends. It calls end, and returns why, when no attempt can ever work.
+func (c *Consumer) persist(ctx context.Context, end func(), receive func(ctx context.Context, working func()) error) (fatal error) {
+	intake.Persist(ctx, c.cfg.Logger, "redis stream "+c.cfg.Name, func(ctx context.Context, working func()) error {
+		err := receive(ctx, working)
+		if server.HasCode(err, "WRONGTYPE") {
+			fatal = fmt.Errorf("redis: %s is no stream: %w", c.cfg.Name, err)
+			end()
+		}
+		return err
+	})
 	return fatal
 }
 

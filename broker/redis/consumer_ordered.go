@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -22,14 +21,7 @@ func (c *Consumer) consumeOrdered(in *intake.Intake, end func()) error {
 	in.Leased(leases, lease.Config{Length: c.cfg.Lease, Name: c.cfg.leaseKey(), Logger: c.cfg.Logger},
 		func(ctx context.Context, p *intake.Part, t *lease.Term) {
 			s := &served{Consumer: c, in: in, part: p, term: t, owner: leases.owner, held: newHeld(&c.cfg, c.options)}
-			intake.Persist(ctx, c.cfg.Logger, "redis stream "+c.cfg.Name, func(ctx context.Context, working func()) error {
-				err := s.receive(ctx, working)
-				if server.HasCode(err, "WRONGTYPE") {
-					fatal = fmt.Errorf("redis: %s is no stream: %w", c.cfg.Name, err)
-					end()
-				}
-				return err
-			})
+			fatal = c.persist(ctx, end, s.receive)
 			p.Wait()
 			s.held.leave() //nolint:contextcheck // ctx has ended, and the server has to know
 		})

@@ -8,9 +8,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/route"
 )
@@ -181,15 +183,19 @@ func askOverdue(ctx context.Context, p *patient) ([]Finding, error) {
 func askConsumers(ctx context.Context, p *patient) ([]Finding, error) {
 	type consumer struct {
 		Name, Process string
-		Silent        float64
+		Heard, Now    time.Time
 	}
-	gone, err := rows[consumer](ctx, p, `SELECT c.name, h.process, date_part('epoch', clock_timestamp() - h.at)
-		FROM @schema@.consumer_heard h JOIN @schema@.consumers c ON c.n = h.consumer
-		WHERE h.at BETWEEN clock_timestamp() - interval '7 days' AND clock_timestamp() - interval '1 minute' ORDER BY 1`)
+	all, err := rows[consumer](ctx, p, `SELECT c.name, h.process, h.at, clock_timestamp()
+		FROM @schema@.consumer_heard h JOIN @schema@.consumers c ON c.n = h.consumer ORDER BY 1`)
 	var found []Finding
-	for _, c := range gone {
+	for _, c := range all {
+		standing := desk.ConsumerStanding{Heard: c.Heard}
+		gone := standing.Gone(c.Now)
+		if gone == 0 {
+			continue
+		}
 		found = append(found, Finding{Severity: Warning,
-			Finding: fmt.Sprintf("no process works for the consumer %s; %s was last heard of %s ago", c.Name, c.Process, age(seconds(c.Silent))),
+			Finding: fmt.Sprintf("no process works for the consumer %s; %s was last heard of %s ago", c.Name, c.Process, age(gone)),
 			Why:     "Its messages wait at the broker, which keeps them for so long only; what it has deferred waits too.",
 			Fix:     "start the program, or look at why it ended; if it was given up for good, this is forgotten after a week"})
 	}
