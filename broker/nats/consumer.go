@@ -94,25 +94,16 @@ type receiver struct {
 // receive connects and hands messages over until something goes wrong. At the end of ctx it waits for the handlers and
 // gives back what they have not done, the oldest first: it is delivered again before all that was not delivered yet.
 func (r *receiver) receive(ctx context.Context, working func()) error {
-	l, err := r.config.connect(ctx, "postrider consumer "+r.config.Group, nil)
+	l, durable, g, err := r.open(ctx)
 	if err != nil {
 		return err
 	}
-	var leases sync.WaitGroup
-	defer leases.Wait()
-	defer l.Close()
-	durable, err := r.durable(ctx, l.js)
-	if err != nil {
-		return err
-	}
-	r.held.use(l.conn)
-	g := newGate(durable.CachedInfo(), r.held.open(), time.Now())
+	defer r.keep(l, durable)()
 	messages, err := durable.Messages(jetstream.PullMaxMessages(r.config.InFlight), jetstream.PullHeartbeat(5*time.Second))
 	if err != nil {
 		return err
 	}
 	working()
-	leases.Go(func() { r.held.keep(l, durable.CachedInfo().Config.AckWait, r.config.ConnectTimeout) })
 	for err == nil {
 		err = r.next(ctx, messages, g)
 		if now := time.Now(); err == nil && g.due(now) {
@@ -126,14 +117,45 @@ func (r *receiver) receive(ctx context.Context, working func()) error {
 			left = r.accept(msg, g)
 		}
 	}
-	if ctx.Err() != nil {
-		r.in.Wait()
-		r.held.giveBack()
-		_ = l.conn.FlushTimeout(r.config.ConnectTimeout)
-	} else {
-		r.held.forget(slices.Collect(maps.Keys(g.waiting)))
-	}
+	r.leave(ctx, l, g, r.in.Wait)
 	return err
+}
+
+// open connects, and finds the durable consumer.
+func (r *receiver) open(ctx context.Context) (*link, jetstream.Consumer, *gate, error) {
+	l, err := r.config.connect(ctx, "postrider consumer "+r.config.Group, nil)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	durable, err := r.durable(ctx, l.js)
+	if err != nil {
+		l.Close()
+		return nil, nil, nil, err
+	}
+	r.held.use(l.conn)
+	return l, durable, newGate(durable.CachedInfo(), r.held.open(), time.Now()), nil
+}
+
+// keep renews the leases of messages until the function that it returns is called, which closes the connection.
+func (r *receiver) keep(l *link, durable jetstream.Consumer) (end func()) {
+	var keeping sync.WaitGroup
+	keeping.Go(func() { r.held.keep(l, durable.CachedInfo().Config.AckWait, r.config.ConnectTimeout) })
+	return func() {
+		l.Close()
+		keeping.Wait()
+	}
+}
+
+// leave waits for the handlers at the end of ctx, and gives back what they have not done. Before, only the connection is lost: what
+// waits behind the gate comes again.
+func (r *receiver) leave(ctx context.Context, l *link, g *gate, wait func()) {
+	if ctx.Err() == nil {
+		r.held.forget(slices.Collect(maps.Keys(g.waiting)))
+		return
+	}
+	wait()
+	r.held.giveBack()
+	_ = l.conn.FlushTimeout(r.config.ConnectTimeout)
 }
 
 // next waits for a message, though not long while the gate is closed.

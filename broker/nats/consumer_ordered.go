@@ -1,10 +1,8 @@
 package nats
 
 import (
+	"cmp"
 	"context"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -45,33 +43,18 @@ type orderly struct {
 // have not done, the oldest first. It does so also when the lease is lost: a process that was paused may have received messages
 // since, which the next one would otherwise wait for as long as a lease.
 func (r *orderly) receive(ctx context.Context, working func()) error {
-	l, err := r.config.connect(ctx, "postrider consumer "+r.config.Group, nil)
+	l, durable, g, err := r.open(ctx)
 	if err != nil {
 		return err
 	}
-	var keeping sync.WaitGroup
-	defer keeping.Wait()
-	defer l.Close()
-	durable, err := r.durable(ctx, l.js)
-	if err != nil {
-		return err
-	}
-	r.held.use(l.conn)
-	g := newGate(durable.CachedInfo(), r.held.open(), time.Now())
+	defer r.keep(l, durable)()
 	g.strict = true
 	working()
-	keeping.Go(func() { r.held.keep(l, durable.CachedInfo().Config.AckWait, r.config.ConnectTimeout) })
 	for err == nil && ctx.Err() == nil {
 		err = r.fetch(ctx, l, durable, g)
 	}
-	if ctx.Err() != nil {
-		r.part.Wait()
-		r.held.giveBack()
-		_ = l.conn.FlushTimeout(r.config.ConnectTimeout)
-		return ctx.Err()
-	}
-	r.held.forget(slices.Collect(maps.Keys(g.waiting)))
-	return err
+	r.leave(ctx, l, g, r.part.Wait)
+	return cmp.Or(ctx.Err(), err)
 }
 
 // pullMax is the longest that the server keeps a request for messages.
