@@ -44,6 +44,7 @@ var deskTests = []test{
 	{"DeskPauseFeed", withDesk(testDeskPauseFeed)},
 	{"DeskRewindToTime", withDesk(testDeskRewindToTime)},
 	{"DeskRewindToMessage", withDesk(testDeskRewindToMessage)},
+	{"DeskRewindWithinRead", withDesk(testDeskRewindWithinRead)},
 	{"DeskRewindKeepsPending", withDesk(testDeskRewindKeepsPending)},
 }
 

@@ -231,6 +231,24 @@ func testDeskRewindToMessage(t *testing.T, h Harness) {
 	joinAlone(t, h, "feed", longLease).idle()
 }
 
+// testDeskRewindWithinRead goes back to a message of a read that is settled by half: what was settled before it stays settled.
+func testDeskRewindWithinRead(t *testing.T, h Harness) {
+	r := joinAlone(t, h, "feed", longLease)
+	write(t, h, series("k", 3)...)
+	r.settle(r.next(3, 10)...)
+	r.idle()
+	msgs := series("k", 8)
+	write(t, h, msgs...)
+	b := r.next(8, 10)[0]
+	r.mark(postrider.Mark{Shard: b.Shard, Batch: &b, Done: 5})
+	rewind(t, h, desk.Point{ID: msgs[3].ID}, 2)
+	if f, g := feedOf(t, h, "feed"), standing(t, h, "feed"); f.Pending != 5 || g.Pending.N != 5 {
+		t.Errorf("%d messages are pending, and by the gauges %d; want 5", f.Pending, g.Pending.N)
+	}
+	retake(t, h, r)
+	expect(t, r.next(5, 10), msgs[3:])
+}
+
 // testDeskRewindKeepsPending never goes forward, and leaves what is set aside alone.
 func testDeskRewindKeepsPending(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)

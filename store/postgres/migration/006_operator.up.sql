@@ -459,8 +459,8 @@ BEGIN
         AND m.type <> 'postrider.canary'
         AND @schema@.settled(m.xid, m.seq, was.s1, was.s2, was.last);
     CONTINUE WHEN n = 0;
-    -- One that is in its first window has no other.
-    IF pg_snapshot_xmax(was.s1) > '1' THEN
+    -- A window that is open stays: without it, what was settled in it would be sent again, too. It cannot go forward.
+    IF was.s2 IS NULL THEN
       was.s2 := was.s1;
       was.lo2 := was.lo;
     ELSE
