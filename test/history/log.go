@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/postrider/postrider"
 )
 
 // Log is a publisher that appends each delivery to a file. Several processes may append to one file: each call is one
-// write at its end, so the order of lines is the order of deliveries, and what a killed process has confirmed is there.
+// write at its end, so the order of lines is the order of deliveries, and what a killed process has confirmed is there. The kernel
+// may cut the write of a process that dies in it: so a write begins with a new line, and a line counts only with its end.
 type Log struct {
 	file    *os.File
 	process string
@@ -28,6 +30,8 @@ type Delivery struct {
 	Process string
 }
 
+const lineEnd = " ."
+
 // OpenLog opens a log for appending. The process is noted on each line.
 func OpenLog(path, process string) (*Log, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -36,9 +40,9 @@ func OpenLog(path, process string) (*Log, error) {
 
 // Publish implements [postrider.Publisher].
 func (l *Log) Publish(ctx context.Context, msgs []postrider.Message) []error {
-	var lines bytes.Buffer
+	lines := bytes.NewBufferString("\n")
 	for i := range msgs {
-		fmt.Fprintf(&lines, "%s %s %s\n", msgs[i].ID, msgs[i].Payload, l.process)
+		fmt.Fprintf(lines, "%s %s %s%s\n", msgs[i].ID, msgs[i].Payload, l.process, lineEnd)
 	}
 	var err error
 	if l.Before != nil {
@@ -78,6 +82,9 @@ func ReadLog(path string) ([]Delivery, error) {
 	for lines.Scan() {
 		var d Delivery
 		var id string
+		if !strings.HasSuffix(lines.Text(), lineEnd) {
+			continue
+		}
 		if _, err := fmt.Sscanf(lines.Text(), "%s %s %d %s", &id, &d.Key, &d.N, &d.Process); err != nil {
 			return nil, fmt.Errorf("delivery %q: %w", lines.Text(), err)
 		}
