@@ -12,6 +12,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/test/history"
 )
 
 // commit writes one message for each key, with its fact, in one transaction. The keys must not be the writers' own.
@@ -131,8 +132,13 @@ func (f *follower) read() {
 		if !ok {
 			return
 		}
-		id, _, _ := bytes.Cut(line, []byte(" "))
-		f.seen[string(id)] = true
+		d, whole, err := history.ParseLine(string(line))
+		if err != nil {
+			f.s.t.Fatal(err)
+		}
+		if whole {
+			f.seen[d.ID.String()] = true
+		}
 		f.rest = rest
 	}
 }

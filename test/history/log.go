@@ -80,18 +80,26 @@ func ReadLog(path string) ([]Delivery, error) {
 	var all []Delivery
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
-		var d Delivery
-		var id string
-		if !strings.HasSuffix(lines.Text(), lineEnd) {
-			continue
-		}
-		if _, err := fmt.Sscanf(lines.Text(), "%s %s %d %s", &id, &d.Key, &d.N, &d.Process); err != nil {
-			return nil, fmt.Errorf("delivery %q: %w", lines.Text(), err)
-		}
-		if d.ID, err = postrider.ParseID(id); err != nil {
+		d, ok, err := ParseLine(lines.Text())
+		if err != nil {
 			return nil, err
 		}
-		all = append(all, d)
+		if ok {
+			all = append(all, d)
+		}
 	}
 	return all, lines.Err()
+}
+
+// ParseLine returns the delivery of a line, or false if it is empty or the rest of a write that was cut.
+func ParseLine(line string) (d Delivery, ok bool, err error) {
+	if !strings.HasSuffix(line, lineEnd) {
+		return d, false, nil
+	}
+	var id string
+	if _, err := fmt.Sscanf(line, "%s %s %d %s", &id, &d.Key, &d.N, &d.Process); err != nil {
+		return d, false, fmt.Errorf("delivery %q: %w", line, err)
+	}
+	d.ID, err = postrider.ParseID(id)
+	return d, err == nil, err
 }
