@@ -63,7 +63,7 @@ func (h *house) awaitLockWait() {
 	for {
 		var waits bool
 		err := h.pool.QueryRow(h.t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
-			WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%enqueue_batch%')`, pgx.QueryExecModeExec, h.cfg.Schema).Scan(&waits)
+			WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%claim_keys%')`, pgx.QueryExecModeExec, h.cfg.Schema).Scan(&waits)
 		if err != nil {
 			h.t.Fatal(err)
 		}

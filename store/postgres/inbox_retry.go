@@ -120,6 +120,26 @@ func (s *Inbox[Tx]) next(ctx context.Context, in statements, feed string) (inbox
 	return inbox.Attempt{Next: time.Duration(max(*ms, 10)) * time.Millisecond}, nil
 }
 
+// row is a message as set_aside takes it; its payload goes beside it.
+type row struct {
+	ID            postrider.ID      `json:"id"`
+	Type          string            `json:"type"`
+	AggregateType string            `json:"aggregate_type,omitempty"`
+	AggregateID   string            `json:"aggregate_id,omitempty"`
+	Key           string            `json:"key,omitempty"`
+	Topic         string            `json:"topic,omitempty"`
+	RoutingKey    string            `json:"routing_key,omitempty"`
+	TenantID      string            `json:"tenant_id,omitempty"`
+	ContentType   string            `json:"content_type,omitempty"`
+	SchemaVersion int               `json:"schema_version"`
+	SchemaID      string            `json:"schema_id,omitempty"`
+	DedupKey      string            `json:"dedup_key,omitempty"`
+	OccurredAt    time.Time         `json:"occurred_at,omitzero"`
+	CorrelationID string            `json:"correlation_id,omitempty"`
+	CausationID   string            `json:"causation_id,omitempty"`
+	Headers       map[string]string `json:"headers,omitempty"`
+}
+
 // received is a message as set_aside takes it. What came from a broker may hold anything.
 func received(m postrider.Message) (string, error) {
 	r := row{

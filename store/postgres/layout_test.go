@@ -35,7 +35,7 @@ var waysToWrite = []struct {
 	{"returning", statement("INSERT INTO @.messages (type) VALUES ('t') RETURNING seq, xid")},
 	{"with", statement("WITH m AS (INSERT INTO @.messages (type) VALUES ('t') RETURNING id) SELECT * FROM m")},
 	{"enqueue", statement("SELECT @.enqueue('t', 'order', '1', '{}')")},
-	{"enqueue_batch", func(ctx context.Context, h *house, tx pgx.Tx) error {
+	{"Enqueue", func(ctx context.Context, h *house, tx pgx.Tx) error {
 		msgs, _ := messages(3)
 		return h.outbox.Enqueue(ctx, tx, msgs...)
 	}},

@@ -56,13 +56,6 @@ func TestLimits(t *testing.T) {
 				h.testOtherLimits(t, name, write)
 			})
 		}
-		t.Run("enqueue_batch", func(t *testing.T) {
-			for _, c := range limitedColumns {
-				_, err := h.pool.Exec(t.Context(), h.in(`SELECT @.enqueue_batch(json_build_array(json_build_object('id', gen_random_uuid(), 'type', 't',
-					'schema_version', 1, 'offset', 0, 'length', 0) :: jsonb || jsonb_build_object($1::text, $2::text)), '')`), c, storetest.Noise(postrider.MaxText+1))
-				mustRefuse(t, err, c, fmt.Sprintf("%s has %d bytes, more than %d", c, postrider.MaxText+1, postrider.MaxText))
-			}
-		})
 		t.Run("200 MB", func(t *testing.T) {
 			for _, sql := range []string{
 				"INSERT INTO @.messages (type, payload) VALUES ('t', convert_to(repeat('x', 200000000), 'UTF8'))",

@@ -3,12 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -50,117 +45,77 @@ func NewSQLOutbox(cfg OutboxConfig) (*SQLOutbox, error) {
 // Enqueue implements [postrider.Outbox]. It uses the connection's own query mode: with pgx's default, the first Enqueue on a
 // connection also prepares the statement; behind a pooler that allows no prepared statements, configure pgx accordingly.
 func (o *Outbox) Enqueue(ctx context.Context, tx pgx.Tx, msgs ...postrider.Message) error {
-	_, err := o.Offer(ctx, tx, msgs...)
+	_, err := o.offer(ctx, pgxStatements{tx}, msgs)
 	return err
 }
 
 // Offer implements [postrider.Outbox].
 func (o *Outbox) Offer(ctx context.Context, tx pgx.Tx, msgs ...postrider.Message) (repeats []int, err error) {
-	return o.enqueue(msgs, func(args []any) (repeats *string, err error) {
-		err = tx.QueryRow(ctx, o.statement, args...).Scan(&repeats)
-		return repeats, err
-	})
+	return o.offer(ctx, pgxStatements{tx}, msgs)
+}
+
+// Queue adds to a batch what Enqueue would send, so that messages travel with the caller's own statements, and with COMMIT:
+// a batch of BEGIN, the changes, the messages and COMMIT is one round trip. A message whose dedup key was enqueued before is left
+// out, as by Enqueue.
+func (o *Outbox) Queue(batch *pgx.Batch, msgs ...postrider.Message) error {
+	w, err := o.writing(msgs)
+	if err != nil {
+		return err
+	}
+	for _, s := range w.statements {
+		batch.Queue(s.sql, s.args...)
+	}
+	return nil
 }
 
 // Enqueue implements [postrider.Outbox].
 func (o *SQLOutbox) Enqueue(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) error {
-	_, err := o.Offer(ctx, tx, msgs...)
+	_, err := o.offer(ctx, sqlStatements{tx}, msgs)
 	return err
 }
 
 // Offer implements [postrider.Outbox].
 func (o *SQLOutbox) Offer(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) (repeats []int, err error) {
-	return o.enqueue(msgs, func(args []any) (repeats *string, err error) {
-		err = tx.QueryRowContext(ctx, o.statement, args...).Scan(&repeats)
-		return repeats, err
-	})
+	return o.offer(ctx, sqlStatements{tx}, msgs)
 }
 
 type enqueuer struct {
-	statement string
-	lockKeys  bool
+	lock, one, many, unique string // statements
+	lockKeys                bool
 }
 
 func newEnqueuer(cfg OutboxConfig) (enqueuer, error) {
 	c, err := cfg.withDefaults()
-	// As text, which every driver reads alike.
-	return enqueuer{c.in("SELECT array_to_string(@schema@.enqueue_batch($1, $2, $3, $4), ' ')"), cfg.LockKeys}, err
+	return enqueuer{c.in(lockKeys), c.in(insertOne), c.in(insertMany), c.in(insertUnique), cfg.LockKeys}, err
 }
 
-func (e enqueuer) enqueue(msgs []postrider.Message, send func(args []any) (*string, error)) (repeats []int, err error) {
-	if len(msgs) == 0 {
-		return nil, nil
-	}
-	messages, payloads, err := encode(msgs)
+func (e *enqueuer) offer(ctx context.Context, tx statements, msgs []postrider.Message) (repeats []int, err error) {
+	w, err := e.writing(msgs)
 	if err != nil {
 		return nil, err
 	}
-	unique := slices.ContainsFunc(msgs, func(m postrider.Message) bool { return m.DedupKey != "" })
-	places, err := send([]any{messages, payloads, e.lockKeys, unique})
-	if err != nil {
-		return nil, fmt.Errorf("postgres: enqueue: %w", explain(err))
+	fresh := make(map[string]bool)
+	for _, s := range w.statements {
+		if s.returns {
+			var key string
+			err = tx.rows(ctx, s.sql, s.args, []any{&key}, func() error {
+				fresh[key] = true
+				return nil
+			})
+		} else {
+			_, err = tx.exec(ctx, s.sql, s.args...)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("postgres: enqueue: %w", explain(err))
+		}
 	}
-	if places != nil {
-		for _, place := range strings.Fields(*places) {
-			n, err := strconv.Atoi(place)
-			if err != nil {
-				return nil, fmt.Errorf("postgres: enqueue: %w", err)
+	for i := range msgs {
+		if key := msgs[i].DedupKey; key != "" {
+			if !fresh[key] {
+				repeats = append(repeats, i)
 			}
-			repeats = append(repeats, n-1)
+			delete(fresh, key) // the first message that has it was written
 		}
 	}
 	return repeats, nil
-}
-
-// row is a message as enqueue_batch takes it; its payload lies in a separate block of bytes.
-type row struct {
-	ID            postrider.ID      `json:"id"`
-	Type          string            `json:"type"`
-	AggregateType string            `json:"aggregate_type,omitempty"`
-	AggregateID   string            `json:"aggregate_id,omitempty"`
-	Key           string            `json:"key,omitempty"`
-	Topic         string            `json:"topic,omitempty"`
-	RoutingKey    string            `json:"routing_key,omitempty"`
-	TenantID      string            `json:"tenant_id,omitempty"`
-	ContentType   string            `json:"content_type,omitempty"`
-	SchemaVersion int               `json:"schema_version"`
-	SchemaID      string            `json:"schema_id,omitempty"`
-	DedupKey      string            `json:"dedup_key,omitempty"`
-	OccurredAt    time.Time         `json:"occurred_at,omitzero"`
-	CorrelationID string            `json:"correlation_id,omitempty"`
-	CausationID   string            `json:"causation_id,omitempty"`
-	Headers       map[string]string `json:"headers,omitempty"`
-	Offset        int               `json:"offset"`
-	Length        int               `json:"length"`
-	DeliverAfter  time.Time         `json:"deliver_after,omitzero"`
-	Priority      int               `json:"priority,omitempty"`
-}
-
-func encode(msgs []postrider.Message) (messages string, payloads []byte, err error) {
-	if err := postrider.ValidateAll(msgs); err != nil {
-		return "", nil, err
-	}
-	rows := make([]row, len(msgs))
-	size := 0
-	for i := range msgs {
-		m := &msgs[i]
-		rows[i] = row{
-			m.ID, m.Type, m.AggregateType, m.AggregateID, m.Key, m.Topic, m.RoutingKey, m.TenantID, m.ContentType,
-			max(m.SchemaVersion, 1), m.SchemaID, m.DedupKey, m.OccurredAt.UTC(), m.CorrelationID, m.CausationID, m.Headers,
-			size, len(m.Payload), m.DeliverAfter.UTC(), m.Priority,
-		}
-		if m.ID.IsZero() {
-			rows[i].ID = postrider.NewID()
-		}
-		size += len(m.Payload)
-	}
-	if size > 1<<30-1<<20 {
-		return "", nil, fmt.Errorf("postgres: %w: %d bytes of payload in one Enqueue; split it", postrider.ErrUnsupported, size)
-	}
-	payloads = make([]byte, 0, size)
-	for i := range msgs {
-		payloads = append(payloads, msgs[i].Payload...)
-	}
-	text, err := json.Marshal(rows)
-	return string(text), payloads, err
 }

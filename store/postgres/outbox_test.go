@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"net"
 	"strings"
 	"sync"
@@ -114,7 +115,7 @@ func testOneRoundTrip(t *testing.T, dsn string) {
 			msgs[i].Payload = []byte(strings.Repeat("p", 300)) // 300 kB do not fit any buffer on the way
 		}
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			if err := h.outbox.Enqueue(ctx, tx, msgs[0]); err != nil { // the first time
+			if err := h.outbox.Enqueue(ctx, tx, msgs[:min(size, 2)]...); err != nil { // the first time
 				return err
 			}
 			return wire.mustTurn(t, "Outbox", 1, func() error { return h.outbox.Enqueue(ctx, tx, msgs...) })
@@ -123,7 +124,7 @@ func testOneRoundTrip(t *testing.T, dsn string) {
 			t.Fatal(err)
 		}
 		inTx(t, db, func(tx *sql.Tx) error {
-			if err := sqlOutbox.Enqueue(ctx, tx, msgs[0]); err != nil { // the first time
+			if err := sqlOutbox.Enqueue(ctx, tx, msgs[:min(size, 2)]...); err != nil { // the first time
 				return err
 			}
 			return wire.mustTurn(t, "SQLOutbox", 1, func() error { return sqlOutbox.Enqueue(ctx, tx, msgs...) })
@@ -196,4 +197,59 @@ func (c *wiredConn) Read(b []byte) (int, error) {
 	c.wire.heard = c.wire.heard || n > 0
 	c.wire.mu.Unlock()
 	return n, err
+}
+
+// TestQueue holds that messages travel with the caller's own statements and COMMIT, in one round trip.
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, testQueue)
+	pgtest.EachPooled(t, testQueue)
+}
+
+func testQueue(t *testing.T, dsn string) {
+	ctx := t.Context()
+	h := newHouse(t, dsn, postgres.Layout{})
+	h.exec("CREATE TABLE @.orders (id integer)")
+	locking, err := postgres.NewOutbox(postgres.OutboxConfig{Config: h.cfg, LockKeys: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wire wire
+	pool := h.wired(dsn, &wire)
+	unique := postrider.UniqueEvent("order.placed", "order", "1", nil)
+	send := func(outbox *postgres.Outbox, msgs ...postrider.Message) error {
+		var batch pgx.Batch
+		batch.Queue("BEGIN")
+		batch.Queue(h.in("INSERT INTO @.orders VALUES (1)"))
+		if err := outbox.Queue(&batch, msgs...); err != nil {
+			return err
+		}
+		batch.Queue("COMMIT")
+		return pool.SendBatch(ctx, &batch).Close()
+	}
+	many, _ := messages(10)
+	for i, step := range []struct {
+		outbox *postgres.Outbox
+		msgs   []postrider.Message
+	}{
+		{h.outbox, many[:1]}, {h.outbox, many[1:2]}, {h.outbox, many[2:]}, {h.outbox, nil}, {locking, []postrider.Message{unique}}, {h.outbox, []postrider.Message{unique}},
+	} {
+		run := func() error { return send(step.outbox, step.msgs...) }
+		if i == 1 {
+			err = wire.mustTurn(t, "Queue", 1, run)
+		} else {
+			err = run()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var invalid *postrider.InvalidError
+	if err := h.outbox.Queue(&pgx.Batch{}, postrider.Message{}); !errors.As(err, &invalid) {
+		t.Errorf("a message without a type: %v", err)
+	}
+	got, err := deliver(ctx, h.open("f"))
+	if err != nil || len(got) != 11 {
+		t.Errorf("%d messages arrived, want 11; %v", len(got), err)
+	}
 }

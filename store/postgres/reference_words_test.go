@@ -56,7 +56,7 @@ var columnWords = map[string]map[string]string{
 		"tenant_id":      "Tenant that it belongs to.",
 		"content_type":   "What the payload is, such as `application/json`.",
 		"schema_id":      "Name of the payload's schema, for instance in a registry.",
-		"dedup_key":      "Names the fact. Only `enqueue` and `enqueue_batch` look whether it was there before.",
+		"dedup_key":      "Names the fact. Only `enqueue` looks whether it was there before.",
 		"correlation_id": "Ties together all messages of one business process.",
 		"causation_id":   "ID of the message or request that caused this one.",
 		"headers":        "JSON object, carried to the broker. Its values are text; another is carried as its JSON.",
@@ -109,7 +109,8 @@ var columnWords = map[string]map[string]string{
 // functionWords say what the functions do that users call.
 var functionWords = map[string]string{
 	"enqueue":          "Writes one message. Returns its ID, or null and writes nothing if the dedup key was enqueued before.",
-	"enqueue_batch":    "Writes any number of messages, as the Go library does. Returns the places, from 1, of those left out because of their dedup key;\nnull if there are none.",
+	"lock_keys":        "Makes writers of ordering keys wait for each other until commit, so that their messages are in commit order.",
+	"new_id":           "A new ID, of version 7.",
 	"receive":          "For consumers, as the first statement of a transaction. Returns false if this consumer has handled the message before.",
 	"heard":            "For consumers in other languages: notes that a process works for the consumer, every ten seconds. After a minute of silence it counts as gone.",
 	"message_identity": "ID by which consumers know the message that a source calls id, as `wire.Identity` in Go.",

@@ -27,9 +27,9 @@ var capture = []Bug{
 		Hunt:   Hunt{To: []string{"redis"}, Minutes: 1, Rate: 2000},
 		Tests:  []Test{{"store/postgres", "^TestLockKeys$"}},
 		Plant: []Change{{
-			"store/postgres/migration/002_enqueue.up.sql",
-			"IF lock_keys THEN",
-			"IF false THEN",
+			"store/postgres/outbox_insert.go",
+			"if e.lockKeys {",
+			"if false {",
 		}},
 	},
 	{

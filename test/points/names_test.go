@@ -76,7 +76,7 @@ var statements = []statement{
 	{"act", "@.act_for(", 0},
 
 	// Applications: handlers, steps, producers.
-	{"enqueue", "@.enqueue_batch(", 0},
+	{"enqueue", "INSERT INTO @.messages (", 0},
 	{"count the attempt", "nextval('@.attempt", 2},
 	{"write the effect", "INSERT INTO @.effects", 0},
 	{"pay", "UPDATE @.accounts", 0},

@@ -6,5 +6,6 @@ DROP FUNCTION @schema@.current_generation();
 DROP FUNCTION @schema@.at_home(), @schema@.move_in();
 DROP TABLE @schema@.generation, @schema@.identity, @schema@.members, @schema@.checkpoints, @schema@.feeds, @schema@.messages;
 DROP FUNCTION @schema@.set_shard();
-DROP FUNCTION @schema@.slot_at(timestamptz), @schema@.slot_count(), @schema@.shard_of(text), @schema@.shard_count();
+DROP FUNCTION @schema@.slot_at(timestamptz), @schema@.slot_count(), @schema@.shard_of(text), @schema@.shard_count(),
+  @schema@.new_id();
 DROP SEQUENCE @schema@.message_seq;
