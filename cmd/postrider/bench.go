@@ -16,6 +16,7 @@ type scenario struct {
 	name, short, long string
 	run               func(context.Context, *bench.Lab) (bench.Result, error)
 	defaults          bench.Options
+	silent            bool                                 // nobody writes
 	more              func(*pflag.FlagSet, *bench.Options) // flags of its own
 }
 
@@ -28,10 +29,23 @@ var scenarios = []scenario{
 	{
 		name:  "overhead",
 		short: "what a relay costs the producers",
-		long: "Producers at full load, each transaction with a business row and a message: without any relay, then beside\n" +
-			"one, in turn. The rates are medians, the latencies run from commit to confirmation by the sink.",
+		long: "Producers at full load: each transaction with a business row alone, with a business row and a message, and the same\n" +
+			"beside a relay, in turn. The rates are medians, the latencies run from commit to confirmation by the sink.",
 		run:      measured(bench.Overhead),
 		defaults: bench.Options{Phase: 10 * time.Second, Rounds: 3},
+	},
+	{
+		name:  "enqueue",
+		short: "what a message adds to a transaction",
+		long: "Transactions with a business row alone, with one message in a plain table that has an index of what is not published, with\n" +
+			"1, 10 and 100 messages of one Enqueue, with the SQL function and with a plain INSERT into the log; and some of these in one round trip.\n" +
+			"All variants have short turns, in another order each round: first with one writer, which counts processor time, round trips and\n" +
+			"WAL, then with --writers. Medians count. The server's processor time is left out if the server runs elsewhere.",
+		run:      measured(bench.Enqueue),
+		defaults: bench.Options{Phase: time.Minute, Rounds: 50},
+		more: func(flags *pflag.FlagSet, o *bench.Options) {
+			flags.StringVar(&o.SynchronousCommit, "synchronous-commit", "", "setting of the measured connections; default: the server's")
+		},
 	},
 	{
 		name:  "drain",
@@ -60,9 +74,22 @@ var scenarios = []scenario{
 		name:  "backlog",
 		short: "whether a message costs more while many wait",
 		long: "The cost of reading and settling the first 10,000 messages of a new feed while 10 thousand, 100 thousand,\n" +
-			"1 million and --messages of them wait.",
+			"1 million and --messages of them wait, and then all of them to the end.",
 		run:      measured(bench.Backlog),
 		defaults: bench.Options{Messages: 5_000_000},
+	},
+	{
+		name:  "idle",
+		short: "what relays cost that have nothing to do",
+		long: "Creates --databases databases, each with a log, and runs a relay for each in this process: without relays, then with them. The\n" +
+			"processor time is that of the whole server, so nobody else may use it meanwhile; it is left out if the server runs elsewhere. Relays do\n" +
+			"their housekeeping once a minute: a shorter phase may miss it. The databases are removed at the end, also after Ctrl-C.",
+		run:      measured(bench.Idle),
+		defaults: bench.Options{Phase: time.Minute, Rounds: 1, Databases: 1},
+		silent:   true,
+		more: func(flags *pflag.FlagSet, o *bench.Options) {
+			flags.DurationVar(&o.Canary, "canary", 5*time.Second, "time between two canaries of a relay, as of \"postrider relay\"; 0: none")
+		},
 	},
 	{
 		name:  "telemetry",
@@ -105,6 +132,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Long: "Measures Postrider on your own server, in a schema of its own that is removed at the end, also after Ctrl-C.\n" +
 			"The load is real: do not point it at a database that others depend on.",
 		Example: "  postrider bench overhead --seconds 10\n" +
+			"  postrider bench enqueue\n" +
 			"  postrider bench drain --messages 1000000 --json",
 	})
 	for _, s := range scenarios {
@@ -134,9 +162,12 @@ func (a *app) scenarioCommand(s scenario) *cobra.Command {
 	flags.BoolVar(&keep, "keep", false, "do not remove the schema at the end")
 	if s.defaults.Phase > 0 {
 		flags.IntVar(&seconds, "seconds", int(s.defaults.Phase/time.Second), "length of each phase")
-		flags.IntVar(&o.Writers, "writers", 16, "producers at work at the same time")
 	} else {
 		flags.IntVar(&seconds, "seconds", 0, "measure more rounds until so much time has passed")
+	}
+	if s.defaults.Phase > 0 && !s.silent {
+		flags.IntVar(&o.Writers, "writers", 16, "producers at work at the same time")
+	} else {
 		o.Writers = 1
 	}
 	option := func(target *int, name, usage string) {
@@ -148,6 +179,7 @@ func (a *app) scenarioCommand(s scenario) *cobra.Command {
 	}
 	option(&o.Messages, "messages", "size of the backlog")
 	option(&o.Rate, "rate", "messages a second")
+	option(&o.Databases, "databases", "databases, each with a relay")
 	option(&o.Rounds, "rounds", "how often each side is measured; the median counts")
 	if s.more != nil {
 		s.more(flags, &o)

@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) benchBrokerCommand() *cobra.Command {
-	o := bench.Options{Writers: 1, Rate: 1}
+	o := bench.Options{Writers: 1, Rate: 1, Databases: 1}
 	var to benchTarget
 	var keep bool
 	cmd := &cobra.Command{

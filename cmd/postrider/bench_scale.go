@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) benchScaleCommand() *cobra.Command {
-	o := bench.Options{Rate: 1, Payload: 1024, Shards: 8}
+	o := bench.Options{Rate: 1, Databases: 1, Payload: 1024, Shards: 8}
 	plan := bench.ScalePlan{Build: currentBuild().Version}
 	var seconds int
 	var brokers []string

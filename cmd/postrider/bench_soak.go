@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) benchSoakCommand() *cobra.Command {
-	o := bench.Options{Rate: 1, Rounds: 1, Messages: 1}
+	o := bench.Options{Rate: 1, Databases: 1, Rounds: 1, Messages: 1}
 	plan := bench.SoakPlan{For: time.Hour, Load: 0.7, Build: currentBuild().Version}
 	var to benchTarget
 	var svg string

@@ -23,7 +23,9 @@ type BacklogPoint struct {
 // BacklogResult is how the cost of a message depends on the backlog.
 type BacklogResult struct {
 	Points     []BacklogPoint `json:"points"`
-	SlopeRatio float64        `json:"slope_ratio"` // largest cost ÷ smallest
+	SlopeRatio float64        `json:"slope_ratio"`          // largest cost ÷ smallest
+	DrainSlope float64        `json:"drain_slope"`          // of all of it: rate of the first tenth ÷ rate of the last
+	Longest    float64        `json:"longest_statement_ms"` // of all reads, seen from the client
 }
 
 const (
@@ -33,7 +35,7 @@ const (
 )
 
 // Backlog measures what it costs to read and settle the first messages of a new feed while more and more wait behind
-// them. It works the store's feed directly: a relay reads far ahead, on which the start of its lanes would weigh more than
+// them, and then all of them to the end. It works the store's feed directly: a relay reads far ahead, on which the start of its lanes would weigh more than
 // what is to be measured.
 func Backlog(ctx context.Context, l *Lab) (BacklogResult, error) {
 	pool, err := l.pool(ctx, relayConnections)
@@ -48,17 +50,27 @@ func Backlog(ctx context.Context, l *Lab) (BacklogResult, error) {
 			return BacklogResult{}, err
 		}
 		filled = waiting
-		cost, err := l.backlogCost(ctx, pool, waiting)
+		cost, longest, err := l.backlogCost(ctx, pool, waiting)
 		if err != nil {
 			return BacklogResult{}, err
 		}
+		result.Longest = max(result.Longest, milliseconds(int64(longest)))
 		result.Points = append(result.Points, BacklogPoint{waiting, rounded(cost, 3)})
 	}
 	byCost := func(a, b BacklogPoint) int { return int(a.Cost*1000) - int(b.Cost*1000) }
 	result.SlopeRatio = rounded(quotient(
 		slices.MaxFunc(result.Points, byCost).Cost, slices.MinFunc(result.Points, byCost).Cost), 3)
+	track, err := l.walk(ctx, pool, "backlog-drain", filled, drainPage(filled))
+	if err != nil {
+		return BacklogResult{}, err
+	}
+	result.DrainSlope = rounded(track.slope(), 3)
+	result.Longest = max(result.Longest, milliseconds(int64(track.longest)))
 	return result, nil
 }
+
+// drainPage is how many messages one read of a drain asks for: with a short backlog less, so that a tenth of it is several reads.
+func drainPage(size int64) int { return int(min(max(size/50, 1), samplePage)) }
 
 // backlogSizes are the sizes to measure, in ascending order.
 func backlogSizes(largest int64) []int64 {
@@ -71,74 +83,125 @@ func backlogSizes(largest int64) []int64 {
 	return append(sizes, largest)
 }
 
-// backlogCost is the median cost of a message in microseconds. The first sample finds cold pages, and does not count.
-func (l *Lab) backlogCost(ctx context.Context, pool *pgxpool.Pool, waiting int64) (float64, error) {
+// backlogCost is the median cost of a message in microseconds, and the longest read of all samples. The first sample finds cold
+// pages, and does not count as a cost.
+func (l *Lab) backlogCost(ctx context.Context, pool *pgxpool.Pool, waiting int64) (cost float64, longest time.Duration, err error) {
 	var costs []float64
 	start := time.Now()
 	for n := 0; n <= minSamples || time.Since(start) < l.Phase; n++ {
 		l.progressf("%d waiting: sample %d", waiting, n)
-		cost, err := l.sample(ctx, pool, fmt.Sprintf("backlog-%d-%d", waiting, n), min(sampleSize, waiting))
+		track, err := l.walk(ctx, pool, fmt.Sprintf("backlog-%d-%d", waiting, n), min(sampleSize, waiting), samplePage)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if n > 0 {
-			costs = append(costs, cost)
+			costs = append(costs, track.cost())
 		}
+		longest = max(longest, track.longest)
 	}
-	return median(costs), nil
+	return median(costs), longest, nil
 }
 
-// sample reads and settles the first size messages of a new feed and returns the microseconds a message.
-func (l *Lab) sample(ctx context.Context, pool *pgxpool.Pool, name string, size int64) (cost float64, err error) {
+// track is how a feed has come along.
+type track struct {
+	steps   []step
+	longest time.Duration // of one read
+}
+
+// step is how many messages were settled after some time.
+type step struct {
+	done int64
+	at   time.Duration
+}
+
+// cost is that of a message in microseconds.
+func (t track) cost() float64 {
+	last := t.steps[len(t.steps)-1]
+	return quotient(last.at.Seconds()*1e6, float64(last.done))
+}
+
+// slope is the rate of the first tenth of all messages ÷ the rate of the last tenth: above 1 if it becomes slower.
+func (t track) slope() float64 {
+	last := t.steps[len(t.steps)-1]
+	reach := func(done int64) step {
+		i := slices.IndexFunc(t.steps, func(s step) bool { return s.done >= done })
+		return t.steps[i]
+	}
+	first, from := reach((last.done+9)/10), reach(last.done-last.done/10)
+	return quotient(perSecond(first.done, first.at), perSecond(last.done-from.done, last.at-from.at))
+}
+
+// walk reads and settles the first size messages of a new feed.
+func (l *Lab) walk(ctx context.Context, pool *pgxpool.Pool, name string, size int64, page int) (t track, err error) {
 	store, err := postgres.New(pool, l.storeConfig())
 	if err != nil {
-		return 0, err
+		return t, err
 	}
 	feed, err := store.Open(ctx, name, postrider.Member{Name: "bench", Lease: time.Minute, Create: true})
 	if err != nil {
-		return 0, err
+		return t, err
 	}
 	defer func() { err = errors.Join(err, feed.Close(context.WithoutCancel(ctx))) }()
 	share, err := feed.Balance(ctx)
 	if err != nil {
-		return 0, err
+		return t, err
 	}
-	var want []postrider.Demand
-	for _, shard := range share.Shards {
-		want = append(want, postrider.Demand{Shard: shard, Limit: max(1, samplePage/len(share.Shards))})
-	}
+	progress := l.delivering(name)
 	start := time.Now()
 	var done int64
-	for done < size {
-		batches, err := feed.Read(ctx, want)
+	for shards := share.Shards; done < size; {
+		asked := time.Now()
+		batches, err := feed.Read(ctx, demands(shards, page))
 		if err != nil {
-			return 0, err
+			return t, err
 		}
+		t.longest = max(t.longest, time.Since(asked))
 		if len(batches) == 0 {
-			return 0, fmt.Errorf("bench: only %d of %d messages could be read", done, size)
+			if len(shards) == len(share.Shards) {
+				return t, fmt.Errorf("bench: only %d of %d messages could be read", done, size)
+			}
+			shards = share.Shards
+			continue
 		}
+		// Shards end at different times. The others get the room, or the last messages would be read in small pages.
+		shards = nil
 		var marks []postrider.Mark
 		for i := range batches {
 			b := &batches[i]
 			done += int64(len(b.Messages))
 			marks = append(marks, postrider.Mark{Shard: b.Shard, Batch: b, Done: len(b.Messages)})
+			shards = append(shards, b.Shard)
 		}
 		lost, err := feed.Settle(ctx, marks)
 		if err != nil {
-			return 0, err
+			return t, err
 		}
 		if len(lost) > 0 {
-			return 0, fmt.Errorf("bench: %d shards were lost while settling", len(lost))
+			return t, fmt.Errorf("bench: %d shards were lost while settling", len(lost))
 		}
+		t.steps = append(t.steps, step{done, time.Since(start)})
+		progress(done, size)
 	}
-	return time.Since(start).Seconds() * 1e6 / float64(done), nil
+	return t, nil
+}
+
+// demands asks for a page of all shards together.
+func demands(shards []int, page int) []postrider.Demand {
+	want := make([]postrider.Demand, len(shards))
+	for i, shard := range shards {
+		want[i] = postrider.Demand{Shard: shard, Limit: max(1, page/len(shards))}
+	}
+	return want
 }
 
 // Table implements [Result].
 func (r BacklogResult) Table() [][]string {
-	rows := make([][]string, 0, len(r.Points)+1)
+	rows := make([][]string, 0, len(r.Points)+3)
 	for _, p := range r.Points {
 		rows = append(rows, []string{count(p.Waiting) + " waiting", strconv.FormatFloat(p.Cost, 'f', 2, 64), "µs a message"})
 	}
-	return append(rows, []string{"largest ÷ smallest", fraction(r.SlopeRatio), ""})
+	return append(rows,
+		[]string{"largest ÷ smallest", fraction(r.SlopeRatio), ""},
+		[]string{"all of it: rate of the first tenth ÷ of the last", fraction(r.DrainSlope), ""},
+		[]string{"longest read", millis(r.Longest), "ms"})
 }

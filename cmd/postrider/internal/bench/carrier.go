@@ -23,11 +23,16 @@ const relayConnections = 4
 
 // carry starts a relay for the feed and waits until it holds all shards. The caller stops it with halt.
 func (l *Lab) carry(ctx context.Context, feed string, to postrider.Publisher) (*carrier, error) {
+	return l.carryWith(ctx, relay.Config{Feed: feed, Create: true, Logger: l.Logger}, to) // each round has a feed of its own
+}
+
+// carryWith is carry with settings.
+func (l *Lab) carryWith(ctx context.Context, config relay.Config, to postrider.Publisher) (*carrier, error) {
 	store, closeStore, err := l.engine.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r, err := relay.New(store, to, relay.Config{Feed: feed, Create: true, Logger: l.Logger}) // each round has a feed of its own
+	r, err := relay.New(store, to, config)
 	if err != nil {
 		closeStore()
 		return nil, err

@@ -32,6 +32,10 @@ type Options struct {
 	Program  string        // that relays are, where they are processes of their own
 	Ring     Ring          // how long the log and the inbox keep what they have
 
+	Databases         int           // that relays have nothing to do in
+	Canary            time.Duration // between two canaries of such a relay; 0 means none
+	SynchronousCommit string        // of the measured connections; empty leaves it to the server
+
 	Progress func(text string) // told what is being done, and how far it is
 	Logger   *slog.Logger      // for the relay
 }
@@ -56,6 +60,7 @@ func (o *Options) Validate() error {
 		{"rounds", o.Rounds, 1},
 		{"messages", o.Messages, 1},
 		{"rate", o.Rate, 1},
+		{"databases", o.Databases, 1},
 		{"seconds", int(o.Phase / time.Second), 0},
 	} {
 		if f.value < f.least {

@@ -38,7 +38,7 @@ type scaleRun struct {
 	lab       *Lab // base layout; its own schema holds the backlog of the drain
 	meter     *meter
 	set       scale.Set
-	databases []*Lab // one for each further database, laid out when it is first needed
+	databases databases // laid out when they are first needed
 	schemas   int
 	filled    bool
 }
@@ -51,7 +51,10 @@ func Scale(ctx context.Context, l *Lab, plan ScalePlan) (_ ScaleResult, err erro
 		return ScaleResult{}, err
 	}
 	s := &scaleRun{ScalePlan: plan, lab: l, meter: m}
-	defer func() { err = errors.Join(err, s.dropDatabases(ctx)) }()
+	s.databases = databases{lab: l, open: func(ctx context.Context, config *pgxpool.Config) (*Lab, error) {
+		return s.open(ctx, config, l.Payload, l.Shards)
+	}}
+	defer func() { err = errors.Join(err, s.databases.drop(ctx)) }()
 	if err := s.describe(ctx); err != nil {
 		return ScaleResult{}, err
 	}

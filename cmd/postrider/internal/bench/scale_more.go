@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/cmd/postrider/internal/scale"
 )
@@ -19,38 +15,24 @@ import (
 // acrossDatabases measures a cell with as many databases of the same server.
 func (s *scaleRun) acrossDatabases(ctx context.Context, c *scale.Cell, what string) error {
 	need := perDatabase*c.Databases + s.producerConnections(c.Databases) + spare
-	if have, err := s.freeConnections(ctx); err != nil {
+	if have, err := s.databases.free(ctx); err != nil {
 		return err
 	} else if need > have {
 		s.leave(*c, "they need %d connections, and the server has %d to give", need, have)
 		return nil
 	}
-	if err := s.addDatabases(ctx, c.Databases); err != nil {
-		var refused *pgconn.PgError
-		if errors.As(err, &refused) && refused.Code == "42501" { // insufficient_privilege
+	if err := s.databases.grow(ctx, c.Databases); err != nil {
+		if mayNot(err) {
 			s.leave(*c, "the user may not create databases")
 			return nil
 		}
 		return err
 	}
-	return s.inLabs(ctx, c, s.databases[:c.Databases], what)
+	return s.inLabs(ctx, c, s.databases.labs[:c.Databases], what)
 }
-
-const (
-	perDatabase = 2  // connections that a relay needs at least
-	spare       = 10 // connections that are left to others
-)
 
 func (s *scaleRun) producerConnections(databases int) int {
 	return databases * (s.lab.Writers/databases + 2)
-}
-
-// freeConnections is how many the server would give us.
-func (s *scaleRun) freeConnections(ctx context.Context) (n int, err error) {
-	err = s.lab.admin.QueryRow(ctx, `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-		- (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name NOT LIKE 'postrider-bench%')
-		- $1::int`, len(s.databases)+2).Scan(&n)
-	return n, err
 }
 
 // relayConnections is what one relay process gets for so many feeds: four each, or less if the server has no more.
@@ -59,7 +41,7 @@ func (s *scaleRun) relayConnections(feeds int) int {
 	if err != nil || feeds < 2 {
 		return 0
 	}
-	free := limit - s.producerConnections(feeds) - len(s.databases) - 2 - spare
+	free := limit - s.producerConnections(feeds) - len(s.databases.labs) - 2 - spare
 	if free >= relayConnections*feeds {
 		return 0
 	}
@@ -69,45 +51,6 @@ func (s *scaleRun) relayConnections(feeds int) int {
 // leave notes that a cell is not measured.
 func (s *scaleRun) leave(c scale.Cell, format string, args ...any) {
 	s.set.LeftOut = append(s.set.LeftOut, label(c)+": "+fmt.Sprintf(format, args...))
-}
-
-// addDatabases makes sure that there are so many, each with the base layout.
-func (s *scaleRun) addDatabases(ctx context.Context, count int) error {
-	for n := len(s.databases); n < count; n++ {
-		name := fmt.Sprintf("postrider_bench_%d_%d", os.Getpid(), n+1)
-		s.lab.progressf("creating database %d of %d", n+1, count)
-		if _, err := s.lab.admin.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()); err != nil {
-			return err
-		}
-		config := s.lab.config.Copy()
-		config.ConnConfig.Database = name
-		lab, err := s.open(ctx, config, s.lab.Payload, s.lab.Shards)
-		if err != nil {
-			return errors.Join(err, s.dropDatabase(ctx, name))
-		}
-		s.databases = append(s.databases, lab)
-	}
-	return nil
-}
-
-// dropDatabases removes them, also when ctx has ended.
-func (s *scaleRun) dropDatabases(ctx context.Context) error {
-	var errs []error
-	for i, lab := range s.databases {
-		s.lab.progressf("removing database %d of %d", i+1, len(s.databases))
-		lab.Leave()
-		errs = append(errs, s.dropDatabase(ctx, lab.config.ConnConfig.Database))
-	}
-	return errors.Join(errs...)
-}
-
-func (s *scaleRun) dropDatabase(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-	defer cancel()
-	if _, err := s.lab.admin.Exec(ctx, "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"); err != nil {
-		return fmt.Errorf("bench: database %s was not removed: %w", name, err)
-	}
-	return nil
 }
 
 // destination is where the relays of a cell send to. A broker gets a new name each time.

@@ -38,6 +38,9 @@ func quotient(a, b float64) float64 {
 	return a / b
 }
 
+// added is what one variant costs above a base, as a multiple of what another one costs above the same base.
+func added(variant, other, base float64) float64 { return quotient(variant-base, other-base) }
+
 // perSecond is a rate; without elapsed time there is none.
 func perSecond(count int64, elapsed time.Duration) float64 {
 	return quotient(float64(count), elapsed.Seconds())

@@ -54,3 +54,12 @@ func TestBacklogSizes(t *testing.T) {
 		}
 	}
 }
+
+func TestAdded(t *testing.T) {
+	if got := added(120, 140, 100); got != 0.5 {
+		t.Errorf("half of what the other adds: %v", got)
+	}
+	if got := added(120, 100, 100); got != 0 {
+		t.Errorf("beside one that adds nothing: %v", got)
+	}
+}

@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// notSeen says why the server's processor time is missing from a result.
+const notSeen = "the server's processes cannot be seen from here: its processor time is left out"
+
+// processorTime is what a process with one thread has used until now. The scheduler counts nanoseconds; the ticks in
+// /proc/PID/stat are too long for a slice of a tenth of a second.
+func processorTime(pid int) (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+	if err != nil {
+		return 0, err
+	}
+	return parseSchedstat(string(text))
+}
+
+func parseSchedstat(text string) (time.Duration, error) {
+	fields := strings.Fields(text)
+	if len(fields) != 3 {
+		return 0, fmt.Errorf("bench: /proc has a schedstat with %d fields", len(fields))
+	}
+	n, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("bench: /proc: %w", err)
+	}
+	return time.Duration(n), nil
+}
+
+// backendOf returns the process that serves a connection, and 0 if it cannot be seen from here. The number alone proves nothing:
+// on another machine, or behind a pooler, it may be that of a stranger. So the server is made to work for a moment.
+func backendOf(ctx context.Context, conn *pgx.Conn) (pid int, err error) {
+	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+		return 0, err
+	}
+	p, err := readProcess(pid)
+	if err != nil || p.name != "postgres" {
+		return 0, nil
+	}
+	before, err := processorTime(pid)
+	if err != nil {
+		return 0, nil //nolint:nilerr // a kernel without this file: nothing is seen
+	}
+	if _, err := conn.Exec(ctx, "SELECT count(*) FROM generate_series(1, 20000)"); err != nil {
+		return 0, err
+	}
+	after, err := processorTime(pid)
+	if err != nil || after-before < 100*time.Microsecond {
+		return 0, nil //nolint:nilerr // gone, or another's
+	}
+	return pid, nil
+}
+
+// timeOf is what several processes have used until now, together.
+func timeOf(pids []int) (sum time.Duration, err error) {
+	for _, pid := range pids {
+		used, err := processorTime(pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += used
+	}
+	return sum, nil
+}
+
+// familyUsed is what a process and its children have used until now, with those that have ended.
+func familyUsed(parent int) (time.Duration, error) {
+	head, err := readProcess(parent)
+	if err != nil {
+		return 0, err
+	}
+	_, each, err := familyTime(parent)
+	if err != nil {
+		return 0, err
+	}
+	sum, err := processorTime(parent)
+	if err != nil {
+		return 0, err
+	}
+	for pid := range each {
+		if used, err := processorTime(pid); err == nil { // it may have ended meanwhile
+			sum += used
+		}
+	}
+	return sum + time.Duration(head.reaped)*time.Second/ticksPerSecond, nil
+}

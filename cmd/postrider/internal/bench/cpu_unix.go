@@ -1,0 +1,17 @@
+//go:build unix
+
+package bench
+
+import (
+	"syscall"
+	"time"
+)
+
+// ownTime is the processor time of this process until now.
+func ownTime() (time.Duration, bool) {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0, false
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), true
+}

@@ -1,0 +1,311 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/discard"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// IdleResult is what relays cost that have nothing to do, all of them together. Pointers are nil where the processor time cannot
+// be seen.
+type IdleResult struct {
+	Databases  int      `json:"databases"`
+	Server     *float64 `json:"server_ms_per_second,omitempty"`   // processor time of the whole server, above that without relays
+	Sessions   *float64 `json:"sessions_ms_per_second,omitempty"` // that of the relays' sessions alone
+	Relay      *float64 `json:"relay_ms_per_second,omitempty"`    // that of this process
+	Statements float64  `json:"statements_per_second"`
+	CountedBy  string   `json:"statements_counted_by"`
+	RoundTrips float64  `json:"round_trips_per_second"` // of the relays' connections
+	LeftOut    string   `json:"left_out,omitempty"`
+}
+
+// How the server counts statements.
+const (
+	byStatements   = "pg_stat_statements"
+	byTransactions = "transactions in pg_stat_database"
+)
+
+// idleUse is what is used in a second.
+type idleUse struct {
+	server, sessions, own float64 // milliseconds of processor time
+	statements, trips     float64
+}
+
+// idleRun is one run of the scenario.
+type idleRun struct {
+	lab        *Lab
+	databases  databases
+	trips      trips
+	postmaster int // 0 if it cannot be seen
+	countedBy  string
+}
+
+// Idle measures relays that have nothing to do, one for each of some databases, against the same server without them.
+func Idle(ctx context.Context, l *Lab) (_ IdleResult, err error) {
+	r := &idleRun{lab: l}
+	r.databases = databases{lab: l, open: r.open}
+	defer func() { err = errors.Join(err, r.databases.drop(ctx)) }()
+	if err := r.prepare(ctx); err != nil {
+		return IdleResult{}, err
+	}
+	var without, beside []idleUse
+	for round := 1; round <= l.Rounds; round++ {
+		what := fmt.Sprintf("round %d of %d", round, l.Rounds)
+		use, err := r.phase(ctx, what+", without relays")
+		if err != nil {
+			return IdleResult{}, err
+		}
+		without = append(without, use)
+		if use, err = r.relayed(ctx, what); err != nil {
+			return IdleResult{}, err
+		}
+		beside = append(beside, use)
+	}
+	_, ownSeen := ownTime()
+	return idleFigures(without, beside, IdleResult{Databases: l.Databases, CountedBy: r.countedBy}, r.postmaster != 0, ownSeen), nil
+}
+
+// prepare creates the databases and finds out what can be measured.
+func (r *idleRun) prepare(ctx context.Context) error {
+	conn, err := r.lab.admin.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	pid, err := backendOf(ctx, conn.Conn())
+	conn.Release()
+	if err != nil {
+		return err
+	}
+	if pid != 0 {
+		backend, err := readProcess(pid)
+		if err != nil {
+			return err
+		}
+		r.postmaster = backend.parent
+	}
+	free, err := r.databases.free(ctx)
+	if err != nil {
+		return err
+	}
+	each := min(relayConnections, (free-spare)/r.lab.Databases)
+	if each < perDatabase {
+		return fmt.Errorf("bench: %d databases need %d connections, and the server has %d to give", r.lab.Databases,
+			perDatabase*r.lab.Databases+spare, free)
+	}
+	if err := r.databases.grow(ctx, r.lab.Databases); err != nil {
+		if mayNot(err) {
+			return fmt.Errorf("bench: the scenario creates databases, and the user may not: %w", err)
+		}
+		return err
+	}
+	for _, lab := range r.databases.labs {
+		lab.engine = idleEngine{logEngine{lab}, each, &r.trips}
+	}
+	r.countedBy = byStatements
+	if _, err := r.statements(ctx); err != nil {
+		r.countedBy = byTransactions // the extension is not there, or not loaded
+	}
+	return ctx.Err()
+}
+
+// open lays out a log in a new database, and keeps no connection to it.
+func (r *idleRun) open(ctx context.Context, config *pgxpool.Config) (*Lab, error) {
+	o := r.lab.Options
+	o.Progress = nil
+	lab, err := openNamed(ctx, config, o, r.lab.schema)
+	if err == nil {
+		lab.Leave()
+	}
+	return lab, err
+}
+
+// idleEngine is the log as "postrider relay" opens it, with connections that count their round trips.
+type idleEngine struct {
+	logEngine
+	connections int
+	trips       *trips
+}
+
+func (e idleEngine) open(ctx context.Context) (postrider.Store, func(), error) {
+	config := e.lab.config.Copy()
+	config.MaxConns = int32(e.connections) //nolint:gosec // at most relayConnections
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	config.ConnConfig.RuntimeParams["application_name"] = relayName
+	e.trips.watch(config.ConnConfig)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := postgres.New(pool, e.lab.storeConfig())
+	return store, pool.Close, err
+}
+
+// settled is how long a relay is left alone after its start: it has then looked at everything once, and polls at its slowest.
+const settled = 3 * time.Second
+
+// relayed measures a phase with a relay for each database.
+func (r *idleRun) relayed(ctx context.Context, what string) (use idleUse, err error) {
+	var relays []*carrier
+	defer func() {
+		for _, c := range relays {
+			c.stop()
+		}
+		for _, c := range relays {
+			if halted := c.halt(); err == nil {
+				err = halted
+			}
+		}
+	}()
+	for i, lab := range r.databases.labs {
+		r.lab.progressf("%s, starting relay %d of %d", what, i+1, len(r.databases.labs))
+		c, err := lab.carryWith(ctx, relay.Config{Feed: defaultFeed, Create: true, Canary: r.lab.Canary, Logger: r.lab.Logger}, discard.New())
+		if err != nil {
+			return use, err
+		}
+		relays = append(relays, c)
+	}
+	r.lab.Progress(what + ", letting the relays settle")
+	if !pause(ctx, min(settled, r.lab.Phase)) {
+		return use, ctx.Err()
+	}
+	return r.phase(ctx, what+", with relays")
+}
+
+// phase measures what is used while nobody writes.
+func (r *idleRun) phase(ctx context.Context, what string) (idleUse, error) {
+	defer r.lab.counting(what, r.lab.Phase)()
+	statements, err := r.statements(ctx)
+	if err != nil {
+		return idleUse{}, err
+	}
+	sessions, err := r.sessions(ctx)
+	if err != nil {
+		return idleUse{}, err
+	}
+	var server, serverAfter time.Duration
+	if r.postmaster != 0 {
+		if server, err = familyUsed(r.postmaster); err != nil {
+			return idleUse{}, err
+		}
+	}
+	trips, start := r.trips.Load(), time.Now()
+	own, _ := ownTime()
+	if !pause(ctx, r.lab.Phase) {
+		return idleUse{}, ctx.Err()
+	}
+	ownAfter, _ := ownTime()
+	seconds, tripsAfter := time.Since(start).Seconds(), r.trips.Load()
+	if r.postmaster != 0 {
+		if serverAfter, err = familyUsed(r.postmaster); err != nil {
+			return idleUse{}, err
+		}
+	}
+	sessionsAfter, err := r.sessions(ctx)
+	if err != nil {
+		return idleUse{}, err
+	}
+	statementsAfter, err := r.statements(ctx)
+	milli := func(d time.Duration) float64 { return d.Seconds() * 1e3 / seconds }
+	use := idleUse{
+		server: milli(serverAfter - server), own: milli(ownAfter - own),
+		statements: float64(statementsAfter-statements) / seconds, trips: float64(tripsAfter-trips) / seconds,
+	}
+	for pid, used := range sessionsAfter {
+		use.sessions += milli(used - sessions[pid])
+	}
+	return use, err
+}
+
+// names are those of the databases.
+func (r *idleRun) names() (names []string) {
+	for _, lab := range r.databases.labs {
+		names = append(names, lab.config.ConnConfig.Database)
+	}
+	return names
+}
+
+// statements is how many the server has counted in the databases until now. The statistics arrive up to a second late.
+func (r *idleRun) statements(ctx context.Context) (n int64, err error) {
+	query := "SELECT coalesce(sum(xact_commit + xact_rollback), 0)::bigint FROM pg_stat_database WHERE datname = ANY ($1::text[])"
+	if r.countedBy == byStatements {
+		query = `SELECT coalesce(sum(s.calls), 0)::bigint FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
+			WHERE d.datname = ANY ($1::text[])`
+	}
+	err = r.lab.admin.QueryRow(ctx, query, r.names()).Scan(&n)
+	return n, err
+}
+
+// sessions is what each session of a relay has used until now.
+func (r *idleRun) sessions(ctx context.Context) (map[int]time.Duration, error) {
+	used := make(map[int]time.Duration)
+	if r.postmaster == 0 {
+		return used, nil
+	}
+	rows, err := r.lab.admin.Query(ctx, "SELECT pid FROM pg_stat_activity WHERE application_name = $1 AND datname = ANY ($2::text[])",
+		relayName, r.names())
+	if err != nil {
+		return nil, err
+	}
+	var pid int
+	_, err = pgx.ForEachRow(rows, []any{&pid}, func() error {
+		if t, err := processorTime(pid); err == nil { // it may have ended meanwhile
+			used[pid] = t
+		}
+		return nil
+	})
+	return used, err
+}
+
+// idleFigures takes the medians of what is used with relays above what is used without, in the same round.
+func idleFigures(without, beside []idleUse, result IdleResult, serverSeen, ownSeen bool) IdleResult {
+	above := func(what func(idleUse) float64) float64 {
+		values := make([]float64, len(beside))
+		for i := range beside {
+			values[i] = what(beside[i]) - what(without[i])
+		}
+		return median(values)
+	}
+	result.Server = known(serverSeen, above(func(u idleUse) float64 { return u.server }), 3)
+	result.Sessions = known(serverSeen, above(func(u idleUse) float64 { return u.sessions }), 3)
+	result.Relay = known(ownSeen, above(func(u idleUse) float64 { return u.own }), 3)
+	result.Statements = rounded(above(func(u idleUse) float64 { return u.statements }), 1)
+	result.RoundTrips = rounded(above(func(u idleUse) float64 { return u.trips }), 1)
+	if !serverSeen {
+		result.LeftOut = notSeen
+	}
+	return result
+}
+
+// Table implements [Result].
+func (r IdleResult) Table() [][]string {
+	rows := [][]string{{"databases, each with a relay", strconv.Itoa(r.Databases), ""}}
+	for _, f := range []struct {
+		what  string
+		value *float64
+	}{
+		{"server, above that without relays", r.Server},
+		{"of that, the relays' sessions", r.Sessions},
+		{"relays", r.Relay},
+	} {
+		if f.value != nil {
+			rows = append(rows, []string{f.what, fraction(*f.value), "ms/s of processor time"})
+		}
+	}
+	rows = append(rows,
+		[]string{"statements, by " + r.CountedBy, millis(r.Statements), "/s"},
+		[]string{"round trips", millis(r.RoundTrips), "/s"})
+	if r.LeftOut != "" {
+		rows = append(rows, []string{}, []string{r.LeftOut})
+	}
+	return rows
+}

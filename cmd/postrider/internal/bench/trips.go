@@ -1,0 +1,43 @@
+package bench
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// trips counts how often the client waited for an answer of the server.
+type trips struct{ atomic.Int64 }
+
+// watch makes connections with this configuration count.
+func (t *trips) watch(config *pgx.ConnConfig) {
+	config.AfterNetConnect = func(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error) {
+		return &countedConn{Conn: conn, trips: t}, nil
+	}
+}
+
+// countedConn counts a round trip when the first bytes arrive after something was written: however many writes and reads a
+// question and its answer take, they are one. What the server sends unasked is none.
+type countedConn struct {
+	net.Conn
+	trips *trips
+	asked atomic.Bool
+}
+
+// Write implements [net.Conn].
+func (c *countedConn) Write(b []byte) (int, error) {
+	c.asked.Store(true)
+	return c.Conn.Write(b)
+}
+
+// Read implements [net.Conn].
+func (c *countedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.asked.Swap(false) {
+		c.trips.Add(1)
+	}
+	return n, err
+}
