@@ -55,7 +55,8 @@ type enqueueRun struct {
 }
 
 // Enqueue measures what a message adds to a transaction, beside a plain table as people write it themselves. All variants have
-// short turns, in another order each round, so that whatever else the machine does meets all of them; medians count.
+// short turns, in another order each round, so that whatever else the machine does meets all of them. Of the costs the least third of
+// the turns counts, of the rates the median.
 func Enqueue(ctx context.Context, l *Lab) (_ EnqueueResult, err error) {
 	r := &enqueueRun{lab: l, variants: enqueueVariants()}
 	defer func() { err = errors.Join(err, r.dismiss(ctx)) }()
@@ -124,8 +125,8 @@ func (r *enqueueRun) phase(ctx context.Context, writers int) ([][]turn, error) {
 	length := r.lab.Phase / time.Duration(r.lab.Rounds*len(r.variants))
 	turns := make([][]turn, len(r.variants))
 	for round := 1; round <= r.lab.Rounds; round++ {
+		r.lab.progressf("writers: %d, round %d of %d", writers, round, r.lab.Rounds)
 		for _, i := range rand.Perm(len(r.variants)) {
-			r.lab.progressf("writers: %d, round %d of %d, %s", writers, round, r.lab.Rounds, r.variants[i].name)
 			t, err := r.turn(ctx, r.variants[i], writers, length)
 			if err != nil {
 				return nil, fmt.Errorf("bench: %s: %w", r.variants[i].name, err)
@@ -240,13 +241,13 @@ func known(seen bool, v float64, digits int) *float64 {
 	return &v
 }
 
-// perTransaction is the median of what a transaction takes, over turns.
+// perTransaction is what a transaction takes, in the least third of the turns.
 func perTransaction(turns []turn, what func(turn) float64) float64 {
 	values := make([]float64, len(turns))
 	for i, t := range turns {
 		values[i] = quotient(what(t), float64(t.transactions))
 	}
-	return median(values)
+	return leastThird(values)
 }
 
 // turnRate is the median of transactions a second.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,6 +67,9 @@ func (o *Options) Validate() error {
 		if f.value < f.least {
 			errs = append(errs, fmt.Errorf("bench: %s is %d: want at least %d", f.name, f.value, f.least))
 		}
+	}
+	if commits := []string{"", "on", "off", "local", "remote_write", "remote_apply"}; !slices.Contains(commits, o.SynchronousCommit) {
+		errs = append(errs, fmt.Errorf("bench: synchronous-commit is %q: want one of %s", o.SynchronousCommit, strings.Join(commits[1:], ", ")))
 	}
 	return errors.Join(errs...)
 }

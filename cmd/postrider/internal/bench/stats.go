@@ -30,6 +30,21 @@ func median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
+// leastThird is the mean of the smallest third of the values, at least of one: what something costs while nothing disturbs it.
+// Other work on the machine makes costs higher, never lower.
+func leastThird(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	least := sorted[:max(1, len(sorted)/3)]
+	var sum float64
+	for _, v := range least {
+		sum += v
+	}
+	return sum / float64(len(least))
+}
+
 // quotient is 0 where there is nothing to divide by: JSON has no infinity.
 func quotient(a, b float64) float64 {
 	if b == 0 {

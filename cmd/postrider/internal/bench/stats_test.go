@@ -34,6 +34,17 @@ func TestMedian(t *testing.T) {
 	}
 }
 
+func TestLeastThird(t *testing.T) {
+	for _, test := range []struct {
+		values []float64
+		want   float64
+	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{9, 1}, 1}, {[]float64{100, 4, 50, 2, 90, 70}, 3}} {
+		if got := leastThird(test.values); got != test.want {
+			t.Errorf("least third of %v is %v, want %v", test.values, got, test.want)
+		}
+	}
+}
+
 func TestRates(t *testing.T) {
 	if got := perSecond(500, 2*time.Second); got != 250 {
 		t.Errorf("perSecond: %v", got)
