@@ -44,7 +44,7 @@ var scenarios = []scenario{
 			"WAL, then with --writers. Of these costs the least third of the turns counts, because others' work only adds to them; of the rates the\n" +
 			"median. The server's processor time is left out if the server runs elsewhere. Others' writes are in the WAL: a busy server shows too much.",
 		run:      measured(bench.Enqueue),
-		defaults: bench.Options{Phase: time.Minute, Rounds: 500},
+		defaults: bench.Options{Phase: time.Minute, Rounds: 1000},
 		turns:    true,
 		more: func(flags *pflag.FlagSet, o *bench.Options) {
 			flags.StringVar(&o.SynchronousCommit, "synchronous-commit", "", "setting of the measured connections; default: the server's")
