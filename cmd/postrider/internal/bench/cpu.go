@@ -71,25 +71,3 @@ func timeOf(pids []int) (sum time.Duration, err error) {
 	}
 	return sum, nil
 }
-
-// familyUsed is what a process and its children have used until now, with those that have ended.
-func familyUsed(parent int) (time.Duration, error) {
-	head, err := readProcess(parent)
-	if err != nil {
-		return 0, err
-	}
-	_, each, err := familyTime(parent)
-	if err != nil {
-		return 0, err
-	}
-	sum, err := processorTime(parent)
-	if err != nil {
-		return 0, err
-	}
-	for pid := range each {
-		if used, err := processorTime(pid); err == nil { // it may have ended meanwhile
-			sum += used
-		}
-	}
-	return sum + time.Duration(head.reaped)*time.Second/ticksPerSecond, nil
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,20 +21,13 @@ import (
 // be seen.
 type IdleResult struct {
 	Databases  int      `json:"databases"`
-	Server     *float64 `json:"server_ms_per_second,omitempty"`   // processor time of the whole server, above that without relays
+	Server     *float64 `json:"server_ms_per_second,omitempty"`   // processor time of the server, above that without relays
 	Sessions   *float64 `json:"sessions_ms_per_second,omitempty"` // that of the relays' sessions alone
 	Relay      *float64 `json:"relay_ms_per_second,omitempty"`    // that of this process
 	Statements float64  `json:"statements_per_second"`
-	CountedBy  string   `json:"statements_counted_by"`
-	RoundTrips float64  `json:"round_trips_per_second"` // of the relays' connections
+	RoundTrips float64  `json:"round_trips_per_second"`
 	LeftOut    string   `json:"left_out,omitempty"`
 }
-
-// How the server counts statements.
-const (
-	byStatements   = "pg_stat_statements"
-	byTransactions = "transactions in pg_stat_database"
-)
 
 // idleUse is what is used in a second.
 type idleUse struct {
@@ -46,11 +40,12 @@ type idleRun struct {
 	lab        *Lab
 	databases  databases
 	trips      trips
-	postmaster int // 0 if it cannot be seen
-	countedBy  string
+	statements statements
+	seen       bool // the server's processes
 }
 
-// Idle measures relays that have nothing to do, one for each of some databases, against the same server without them.
+// Idle measures relays that have nothing to do, one for each of some databases, against the same server without them, before and
+// after.
 func Idle(ctx context.Context, l *Lab) (_ IdleResult, err error) {
 	r := &idleRun{lab: l}
 	r.databases = databases{lab: l, open: r.open}
@@ -59,20 +54,31 @@ func Idle(ctx context.Context, l *Lab) (_ IdleResult, err error) {
 		return IdleResult{}, err
 	}
 	var without, beside []idleUse
+	quiet := func(what string) error {
+		use, err := r.phase(ctx, what)
+		without = append(without, use)
+		return err
+	}
+	l.Progress("letting the server settle")
+	if !pause(ctx, min(settled, l.Phase)) {
+		return IdleResult{}, ctx.Err()
+	}
+	if err := quiet("before all rounds, without relays"); err != nil {
+		return IdleResult{}, err
+	}
 	for round := 1; round <= l.Rounds; round++ {
 		what := fmt.Sprintf("round %d of %d", round, l.Rounds)
-		use, err := r.phase(ctx, what+", without relays")
+		use, err := r.relayed(ctx, what)
 		if err != nil {
 			return IdleResult{}, err
 		}
-		without = append(without, use)
-		if use, err = r.relayed(ctx, what); err != nil {
+		beside = append(beside, use)
+		if err := quiet(what + ", without relays"); err != nil {
 			return IdleResult{}, err
 		}
-		beside = append(beside, use)
 	}
 	_, ownSeen := ownTime()
-	return idleFigures(without, beside, IdleResult{Databases: l.Databases, CountedBy: r.countedBy}, r.postmaster != 0, ownSeen), nil
+	return idleFigures(without, beside, IdleResult{Databases: l.Databases}, r.seen, ownSeen), nil
 }
 
 // prepare creates the databases and finds out what can be measured.
@@ -86,13 +92,7 @@ func (r *idleRun) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if pid != 0 {
-		backend, err := readProcess(pid)
-		if err != nil {
-			return err
-		}
-		r.postmaster = backend.parent
-	}
+	r.seen = pid != 0
 	free, err := r.databases.free(ctx)
 	if err != nil {
 		return err
@@ -109,13 +109,9 @@ func (r *idleRun) prepare(ctx context.Context) error {
 		return err
 	}
 	for _, lab := range r.databases.labs {
-		lab.engine = idleEngine{logEngine{lab}, each, &r.trips}
+		lab.engine = idleEngine{logEngine{lab}, each, r}
 	}
-	r.countedBy = byStatements
-	if _, err := r.statements(ctx); err != nil {
-		r.countedBy = byTransactions // the extension is not there, or not loaded
-	}
-	return ctx.Err()
+	return nil
 }
 
 // open lays out a log in a new database, and keeps no connection to it.
@@ -129,11 +125,11 @@ func (r *idleRun) open(ctx context.Context, config *pgxpool.Config) (*Lab, error
 	return lab, err
 }
 
-// idleEngine is the log as "postrider relay" opens it, with connections that count their round trips.
+// idleEngine is the log as "postrider relay" opens it, with connections that count what they are used for.
 type idleEngine struct {
 	logEngine
 	connections int
-	trips       *trips
+	run         *idleRun
 }
 
 func (e idleEngine) open(ctx context.Context) (postrider.Store, func(), error) {
@@ -141,7 +137,8 @@ func (e idleEngine) open(ctx context.Context) (postrider.Store, func(), error) {
 	config.MaxConns = int32(e.connections) //nolint:gosec // at most relayConnections
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.ConnConfig.RuntimeParams["application_name"] = relayName
-	e.trips.watch(config.ConnConfig)
+	config.ConnConfig.Tracer = &e.run.statements
+	e.run.trips.watch(config.ConnConfig)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, nil, err
@@ -150,7 +147,8 @@ func (e idleEngine) open(ctx context.Context) (postrider.Store, func(), error) {
 	return store, pool.Close, err
 }
 
-// settled is how long a relay is left alone after its start: it has then looked at everything once, and polls at its slowest.
+// settled is how long a relay is left alone after its start, if a phase is not shorter: it has then looked at everything once, and
+// polls at its slowest.
 const settled = 3 * time.Second
 
 // relayed measures a phase with a relay for each database.
@@ -182,98 +180,79 @@ func (r *idleRun) relayed(ctx context.Context, what string) (use idleUse, err er
 }
 
 // phase measures what is used while nobody writes.
-func (r *idleRun) phase(ctx context.Context, what string) (idleUse, error) {
+func (r *idleRun) phase(ctx context.Context, what string) (use idleUse, err error) {
 	defer r.lab.counting(what, r.lab.Phase)()
-	statements, err := r.statements(ctx)
+	before, err := r.processes(ctx)
 	if err != nil {
-		return idleUse{}, err
+		return use, err
 	}
-	sessions, err := r.sessions(ctx)
-	if err != nil {
-		return idleUse{}, err
-	}
-	var server, serverAfter time.Duration
-	if r.postmaster != 0 {
-		if server, err = familyUsed(r.postmaster); err != nil {
-			return idleUse{}, err
-		}
-	}
-	trips, start := r.trips.Load(), time.Now()
+	trips, statements, start := r.trips.Load(), r.statements.Load(), time.Now()
 	own, _ := ownTime()
 	if !pause(ctx, r.lab.Phase) {
-		return idleUse{}, ctx.Err()
+		return use, ctx.Err()
 	}
 	ownAfter, _ := ownTime()
-	seconds, tripsAfter := time.Since(start).Seconds(), r.trips.Load()
-	if r.postmaster != 0 {
-		if serverAfter, err = familyUsed(r.postmaster); err != nil {
-			return idleUse{}, err
-		}
-	}
-	sessionsAfter, err := r.sessions(ctx)
-	if err != nil {
-		return idleUse{}, err
-	}
-	statementsAfter, err := r.statements(ctx)
+	seconds := time.Since(start).Seconds()
 	milli := func(d time.Duration) float64 { return d.Seconds() * 1e3 / seconds }
-	use := idleUse{
-		server: milli(serverAfter - server), own: milli(ownAfter - own),
-		statements: float64(statementsAfter-statements) / seconds, trips: float64(tripsAfter-trips) / seconds,
-	}
-	for pid, used := range sessionsAfter {
-		use.sessions += milli(used - sessions[pid])
+	use.own = milli(ownAfter - own)
+	use.trips = float64(r.trips.Load()-trips) / seconds
+	use.statements = float64(r.statements.Load()-statements) / seconds
+	after, err := r.processes(ctx)
+	for pid, p := range after {
+		used := milli(p.used - before[pid].used)
+		use.server += used
+		if p.relay {
+			use.sessions += used
+		}
 	}
 	return use, err
 }
 
-// names are those of the databases.
-func (r *idleRun) names() (names []string) {
+// serverProcess is one of those that count.
+type serverProcess struct {
+	relay bool // a session of a relay
+	used  time.Duration
+}
+
+// processes are the relays' sessions and what the server runs for everybody, such as the checkpointer. Other clients' sessions, and
+// autovacuum at work for whoever has written, have nothing to do with the relays.
+func (r *idleRun) processes(ctx context.Context) (map[int]serverProcess, error) {
+	found := make(map[int]serverProcess)
+	if !r.seen {
+		return found, nil
+	}
+	var names []string
 	for _, lab := range r.databases.labs {
 		names = append(names, lab.config.ConnConfig.Database)
 	}
-	return names
-}
-
-// statements is how many the server has counted in the databases until now. The statistics arrive up to a second late.
-func (r *idleRun) statements(ctx context.Context) (n int64, err error) {
-	query := "SELECT coalesce(sum(xact_commit + xact_rollback), 0)::bigint FROM pg_stat_database WHERE datname = ANY ($1::text[])"
-	if r.countedBy == byStatements {
-		query = `SELECT coalesce(sum(s.calls), 0)::bigint FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
-			WHERE d.datname = ANY ($1::text[])`
-	}
-	err = r.lab.admin.QueryRow(ctx, query, r.names()).Scan(&n)
-	return n, err
-}
-
-// sessions is what each session of a relay has used until now.
-func (r *idleRun) sessions(ctx context.Context) (map[int]time.Duration, error) {
-	used := make(map[int]time.Duration)
-	if r.postmaster == 0 {
-		return used, nil
-	}
-	rows, err := r.lab.admin.Query(ctx, "SELECT pid FROM pg_stat_activity WHERE application_name = $1 AND datname = ANY ($2::text[])",
-		relayName, r.names())
+	rows, err := r.lab.admin.Query(ctx, `SELECT pid, coalesce(backend_type = 'client backend', false) FROM pg_stat_activity
+		WHERE application_name = $1 AND datname = ANY ($2::text[])
+		OR backend_type NOT IN ('client backend', 'parallel worker', 'autovacuum worker')`, relayName, names)
 	if err != nil {
 		return nil, err
 	}
 	var pid int
-	_, err = pgx.ForEachRow(rows, []any{&pid}, func() error {
-		if t, err := processorTime(pid); err == nil { // it may have ended meanwhile
-			used[pid] = t
+	var relay bool
+	_, err = pgx.ForEachRow(rows, []any{&pid, &relay}, func() error {
+		if used, err := processorTime(pid); err == nil { // it may have ended meanwhile
+			found[pid] = serverProcess{relay, used}
 		}
 		return nil
 	})
-	return used, err
+	return found, err
 }
 
-// idleFigures takes the medians of what is used with relays above what is used without, in the same round.
+// idleFigures takes the medians of what is used with relays above the least that is used without: after databases were created,
+// the server has work of its own for a while.
 func idleFigures(without, beside []idleUse, result IdleResult, serverSeen, ownSeen bool) IdleResult {
-	above := func(what func(idleUse) float64) float64 {
-		values := make([]float64, len(beside))
-		for i := range beside {
-			values[i] = what(beside[i]) - what(without[i])
+	all := func(phases []idleUse, what func(idleUse) float64) (values []float64) {
+		for _, use := range phases {
+			values = append(values, what(use))
 		}
-		return median(values)
+		return values
+	}
+	above := func(what func(idleUse) float64) float64 {
+		return median(all(beside, what)) - slices.Min(all(without, what))
 	}
 	result.Server = known(serverSeen, above(func(u idleUse) float64 { return u.server }), 3)
 	result.Sessions = known(serverSeen, above(func(u idleUse) float64 { return u.sessions }), 3)
@@ -294,7 +273,7 @@ func (r IdleResult) Table() [][]string {
 		value *float64
 	}{
 		{"server, above that without relays", r.Server},
-		{"of that, the relays' sessions", r.Sessions},
+		{"the relays' sessions alone", r.Sessions},
 		{"relays", r.Relay},
 	} {
 		if f.value != nil {
@@ -302,7 +281,7 @@ func (r IdleResult) Table() [][]string {
 		}
 	}
 	rows = append(rows,
-		[]string{"statements, by " + r.CountedBy, millis(r.Statements), "/s"},
+		[]string{"statements", millis(r.Statements), "/s"},
 		[]string{"round trips", millis(r.RoundTrips), "/s"})
 	if r.LeftOut != "" {
 		rows = append(rows, []string{}, []string{r.LeftOut})
