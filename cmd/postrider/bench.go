@@ -86,8 +86,9 @@ var scenarios = []scenario{
 		short: "what relays cost that have nothing to do",
 		long: "Creates --databases databases, each with a log, and runs a relay for each in this process: without relays, with them, and without. The\n" +
 			"processor time of the server is that of the relays' sessions, and what its own processes, such as the checkpointer, use above a phase\n" +
-			"without relays; it is left out if the server runs elsewhere. Statements and round trips are counted at the relays' connections. Relays\n" +
-			"do their housekeeping once a minute: a shorter phase may miss it. The databases are removed at the end, also after Ctrl-C.",
+			"without relays; it is left out if the server runs elsewhere. Statements are those of pg_stat_statements, or\n" +
+			"transactions where that extension is missing; round trips are counted at the relays' connections. Relays do their housekeeping once a\n" +
+			"minute: a shorter phase may miss it. The databases are removed at the end, also after Ctrl-C.",
 		run:      measured(bench.Idle),
 		defaults: bench.Options{Phase: time.Minute, Rounds: 1, Databases: 1},
 		silent:   true,

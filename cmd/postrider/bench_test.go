@@ -28,7 +28,7 @@ func TestBench(t *testing.T) {
 			"overhead --seconds 1 --rounds 1 --writers 4": "bare_per_second business_per_second business_ratio p50_ms p99_ms ratio " +
 				"relayed_per_second undelivered",
 			"idle --seconds 1": "databases relay_ms_per_second round_trips_per_second server_ms_per_second " +
-				"sessions_ms_per_second statements_per_second",
+				"sessions_ms_per_second statements_counted_by statements_per_second",
 			"drain --messages 20000 --rounds 1": "bare_select_per_second per_second ratio undelivered",
 			"held-xmin --seconds 1 --writers 4": "baseline_per_second dead_tuples held_per_second p99_baseline_ms " +
 				"p99_held_ms ratio",

@@ -25,9 +25,16 @@ type IdleResult struct {
 	Sessions   *float64 `json:"sessions_ms_per_second,omitempty"` // that of the relays' sessions alone
 	Relay      *float64 `json:"relay_ms_per_second,omitempty"`    // that of this process
 	Statements float64  `json:"statements_per_second"`
-	RoundTrips float64  `json:"round_trips_per_second"`
+	CountedBy  string   `json:"statements_counted_by"`
+	RoundTrips float64  `json:"round_trips_per_second"` // counted at the relays' connections
 	LeftOut    string   `json:"left_out,omitempty"`
 }
+
+// How the server counts statements.
+const (
+	byStatements   = "pg_stat_statements"
+	byTransactions = "transactions in pg_stat_database" // a relay's statements are nearly all transactions of their own
+)
 
 // idleUse is what is used in a second.
 type idleUse struct {
@@ -37,11 +44,11 @@ type idleUse struct {
 
 // idleRun is one run of the scenario.
 type idleRun struct {
-	lab        *Lab
-	databases  databases
-	trips      trips
-	statements statements
-	seen       bool // the server's processes
+	lab       *Lab
+	databases databases
+	trips     trips
+	seen      bool // the server's processes
+	countedBy string
 }
 
 // Idle measures relays that have nothing to do, one for each of some databases, against the same server without them, before and
@@ -78,7 +85,7 @@ func Idle(ctx context.Context, l *Lab) (_ IdleResult, err error) {
 		}
 	}
 	_, ownSeen := ownTime()
-	return idleFigures(without, beside, IdleResult{Databases: l.Databases}, r.seen, ownSeen), nil
+	return idleFigures(without, beside, IdleResult{Databases: l.Databases, CountedBy: r.countedBy}, r.seen, ownSeen), nil
 }
 
 // prepare creates the databases and finds out what can be measured.
@@ -109,9 +116,13 @@ func (r *idleRun) prepare(ctx context.Context) error {
 		return err
 	}
 	for _, lab := range r.databases.labs {
-		lab.engine = idleEngine{logEngine{lab}, each, r}
+		lab.engine = idleEngine{logEngine{lab}, each, &r.trips}
 	}
-	return nil
+	r.countedBy = byStatements
+	if _, err := r.statements(ctx); err != nil {
+		r.countedBy = byTransactions // the extension is not there, or not loaded
+	}
+	return ctx.Err()
 }
 
 // open lays out a log in a new database, and keeps no connection to it.
@@ -125,11 +136,11 @@ func (r *idleRun) open(ctx context.Context, config *pgxpool.Config) (*Lab, error
 	return lab, err
 }
 
-// idleEngine is the log as "postrider relay" opens it, with connections that count what they are used for.
+// idleEngine is the log as "postrider relay" opens it, with connections that count their round trips.
 type idleEngine struct {
 	logEngine
 	connections int
-	run         *idleRun
+	trips       *trips
 }
 
 func (e idleEngine) open(ctx context.Context) (postrider.Store, func(), error) {
@@ -137,8 +148,7 @@ func (e idleEngine) open(ctx context.Context) (postrider.Store, func(), error) {
 	config.MaxConns = int32(e.connections) //nolint:gosec // at most relayConnections
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.ConnConfig.RuntimeParams["application_name"] = relayName
-	config.ConnConfig.Tracer = &e.run.statements
-	e.run.trips.watch(config.ConnConfig)
+	e.trips.watch(config.ConnConfig)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, nil, err
@@ -182,11 +192,15 @@ func (r *idleRun) relayed(ctx context.Context, what string) (use idleUse, err er
 // phase measures what is used while nobody writes.
 func (r *idleRun) phase(ctx context.Context, what string) (use idleUse, err error) {
 	defer r.lab.counting(what, r.lab.Phase)()
+	statements, err := r.statements(ctx)
+	if err != nil {
+		return use, err
+	}
 	before, err := r.processes(ctx)
 	if err != nil {
 		return use, err
 	}
-	trips, statements, start := r.trips.Load(), r.statements.Load(), time.Now()
+	trips, start := r.trips.Load(), time.Now()
 	own, _ := ownTime()
 	if !pause(ctx, r.lab.Phase) {
 		return use, ctx.Err()
@@ -196,8 +210,10 @@ func (r *idleRun) phase(ctx context.Context, what string) (use idleUse, err erro
 	milli := func(d time.Duration) float64 { return d.Seconds() * 1e3 / seconds }
 	use.own = milli(ownAfter - own)
 	use.trips = float64(r.trips.Load()-trips) / seconds
-	use.statements = float64(r.statements.Load()-statements) / seconds
 	after, err := r.processes(ctx)
+	if err != nil {
+		return use, err
+	}
 	for pid, p := range after {
 		used := milli(p.used - before[pid].used)
 		use.server += used
@@ -205,7 +221,28 @@ func (r *idleRun) phase(ctx context.Context, what string) (use idleUse, err erro
 			use.sessions += used
 		}
 	}
+	statementsAfter, err := r.statements(ctx)
+	use.statements = float64(statementsAfter-statements) / seconds
 	return use, err
+}
+
+// names are those of the databases.
+func (r *idleRun) names() (names []string) {
+	for _, lab := range r.databases.labs {
+		names = append(names, lab.config.ConnConfig.Database)
+	}
+	return names
+}
+
+// statements is how many the server has counted in the databases until now. Transactions are told at least a second late.
+func (r *idleRun) statements(ctx context.Context) (n int64, err error) {
+	query := "SELECT coalesce(sum(xact_commit + xact_rollback), 0)::bigint FROM pg_stat_database WHERE datname = ANY ($1::text[])"
+	if r.countedBy == byStatements {
+		query = `SELECT coalesce(sum(s.calls), 0)::bigint FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
+			WHERE d.datname = ANY ($1::text[])`
+	}
+	err = r.lab.admin.QueryRow(ctx, query, r.names()).Scan(&n)
+	return n, err
 }
 
 // serverProcess is one of those that count.
@@ -221,13 +258,9 @@ func (r *idleRun) processes(ctx context.Context) (map[int]serverProcess, error) 
 	if !r.seen {
 		return found, nil
 	}
-	var names []string
-	for _, lab := range r.databases.labs {
-		names = append(names, lab.config.ConnConfig.Database)
-	}
 	rows, err := r.lab.admin.Query(ctx, `SELECT pid, coalesce(backend_type = 'client backend', false) FROM pg_stat_activity
 		WHERE application_name = $1 AND datname = ANY ($2::text[])
-		OR backend_type NOT IN ('client backend', 'parallel worker', 'autovacuum worker')`, relayName, names)
+		OR backend_type NOT IN ('client backend', 'parallel worker', 'autovacuum worker')`, relayName, r.names())
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +314,7 @@ func (r IdleResult) Table() [][]string {
 		}
 	}
 	rows = append(rows,
-		[]string{"statements", millis(r.Statements), "/s"},
+		[]string{"statements, by " + r.CountedBy, millis(r.Statements), "/s"},
 		[]string{"round trips", millis(r.RoundTrips), "/s"})
 	if r.LeftOut != "" {
 		rows = append(rows, []string{}, []string{r.LeftOut})

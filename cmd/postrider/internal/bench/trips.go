@@ -41,31 +41,3 @@ func (c *countedConn) Read(b []byte) (int, error) {
 	}
 	return n, err
 }
-
-// statements counts what is asked of a server, as a tracer of connections.
-type statements struct{ atomic.Int64 }
-
-var (
-	_ pgx.QueryTracer = (*statements)(nil)
-	_ pgx.BatchTracer = (*statements)(nil)
-)
-
-// TraceQueryStart implements [pgx.QueryTracer].
-func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	s.Add(1)
-	return ctx
-}
-
-// TraceQueryEnd implements [pgx.QueryTracer].
-func (*statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-// TraceBatchStart implements [pgx.BatchTracer].
-func (*statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	return ctx
-}
-
-// TraceBatchQuery implements [pgx.BatchTracer].
-func (s *statements) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) { s.Add(1) }
-
-// TraceBatchEnd implements [pgx.BatchTracer].
-func (*statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
