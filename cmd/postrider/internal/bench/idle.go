@@ -67,7 +67,7 @@ func Idle(ctx context.Context, l *Lab) (_ IdleResult, err error) {
 		return err
 	}
 	l.Progress("letting the server settle")
-	if !pause(ctx, min(settled, l.Phase)) {
+	if !pause(ctx, min(settled, l.Phase/2)) {
 		return IdleResult{}, ctx.Err()
 	}
 	if err := quiet("before all rounds, without relays"); err != nil {
@@ -157,7 +157,7 @@ func (e idleEngine) open(ctx context.Context) (postrider.Store, func(), error) {
 	return store, pool.Close, err
 }
 
-// settled is how long a relay is left alone after its start, if a phase is not shorter: it has then looked at everything once, and
+// settled is how long a relay is left alone after its start, at most half a phase: it has then looked at everything once, and
 // polls at its slowest.
 const settled = 3 * time.Second
 
@@ -183,7 +183,7 @@ func (r *idleRun) relayed(ctx context.Context, what string) (use idleUse, err er
 		relays = append(relays, c)
 	}
 	r.lab.Progress(what + ", letting the relays settle")
-	if !pause(ctx, min(settled, r.lab.Phase)) {
+	if !pause(ctx, min(settled, r.lab.Phase/2)) {
 		return use, ctx.Err()
 	}
 	return r.phase(ctx, what+", with relays")
