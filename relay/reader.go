@@ -109,14 +109,20 @@ func (rd *reader) collect() bool {
 	rd.want = rd.want[:0]
 	clear(rd.asked)
 	free := cfg.Memory
-	var roomy []*lane
+	var roomy, fair []*lane
 	lanes := rd.lanes()
 	for _, l := range lanes {
 		f, ok := l.offer(cfg)
 		free -= f.Bytes
-		if ok {
+		switch {
+		case ok:
 			roomy = append(roomy, l)
+		case cfg.ReadAhead-f.Buffered >= (cfg.ReadAhead+3)/4 && !l.ending():
+			fair = append(fair, l)
 		}
+	}
+	if len(roomy) > 0 { // what stores read for one lane costs little more for those that stand beside it
+		roomy = append(roomy, fair...)
 	}
 	share := free / max(len(roomy), 1)
 	tight := share < cfg.Memory/(4*max(len(lanes), 1)) // pages must not get tiny

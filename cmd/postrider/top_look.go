@@ -64,10 +64,8 @@ func (a *app) lookAtEnd(ctx context.Context, pool *pgxpool.Pool, d operator) (at
 		}
 		return standing.At, standing.Enqueued, nil
 	}
-	// The sequence itself is not for operators to read. Each shard's newest message is the end of an index.
-	err = pool.QueryRow(ctx, a.db.in(`SELECT clock_timestamp(), coalesce(max(m.seq), 0)
-		FROM generate_series(0, @schema@.shard_count() - 1) s
-		LEFT JOIN LATERAL (SELECT m.seq FROM @schema@.messages m WHERE m.shard = s::smallint ORDER BY m.seq DESC LIMIT 1) m ON true`)).
+	// The sequence itself is not for operators to read. The newest message is the end of an index.
+	err = pool.QueryRow(ctx, a.db.in(`SELECT clock_timestamp(), coalesce((SELECT m.seq FROM @schema@.messages m ORDER BY m.seq DESC LIMIT 1), 0)`)).
 		Scan(&at, &last)
 	if err != nil {
 		err = fmt.Errorf("postgres: the end of the log: %w", err)

@@ -54,10 +54,3 @@ func (a *array) String() string {
 	}
 	return string(a.text) + "}"
 }
-
-func (c cursor) appendTo(s1, lo, s2, last *array) {
-	s1.snapshot(c.s1)
-	lo.int(c.lo)
-	s2.snapshot(c.s2)
-	last.int(c.last)
-}

@@ -1,45 +1,102 @@
 package postgres
 
-// cursor is a place in one shard of the log.
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// point is where a cursor stands between two windows: everything that the snapshot sees has been passed.
 //
-// With s2 empty it stands between two windows: everything visible in s1 has been passed. With s2 set it stands inside the
-// window from s1 to s2: of what s2 sees and s1 does not, everything up to sequence number last has been passed.
-//
-// lo is the floor of s1: every message at or below it is visible in s1 or belongs to a transaction that s1 lists as in
-// flight. lo2 is the floor of s2.
-type cursor struct {
-	s1, s2        string
-	lo, lo2, last int64
+// lo is the snapshot's floor: every message at or below it is seen by the snapshot, or belongs to a transaction that the snapshot
+// lists as in flight. That is true of the snapshot, whoever found it.
+type point struct {
+	snapshot string
+	lo       int64
+	inFlight []uint64 // transactions that the snapshot lists, in order
+	starts   []int64  // for each of them, a number that all its messages lie above
 }
 
-// opened is the cursor inside the window that the snapshot ends, with nothing of it passed yet.
-func (c cursor) opened(snapshot string, floor int64) cursor {
-	if c.s2 != "" {
-		return c
+// newPoint returns that of a snapshot with a floor, from what is known of older ones.
+func newPoint(snapshot string, floor int64, older []point) point {
+	p := point{snapshot: snapshot, lo: floor, inFlight: inFlight(snapshot)}
+	for _, o := range older {
+		p.lo = max(p.lo, o.lo) // a floor stays one for every later snapshot
 	}
-	// A floor stays one for every later snapshot, so the old floor counts too.
-	return cursor{s1: c.s1, lo: c.lo, s2: snapshot, lo2: max(c.lo, floor)}
+	p.starts = make([]int64, len(p.inFlight))
+	for i, xid := range p.inFlight {
+		for _, o := range older {
+			// What an older snapshot does not list began after it: its messages lie above that one's floor.
+			start := o.lo
+			if j, ok := slices.BinarySearch(o.inFlight, xid); ok {
+				start = o.starts[j]
+			}
+			p.starts[i] = max(p.starts[i], start)
+		}
+	}
+	return p
 }
 
-// at is the cursor inside an open window after the message with the given sequence number.
-func (c cursor) at(seq int64) cursor {
-	c.last = seq
-	return c
+// storedPoint is one that the ledger has.
+func storedPoint(snapshot string, lo int64, starts []int64) point {
+	p := point{snapshot: snapshot, lo: lo, inFlight: inFlight(snapshot)}
+	p.starts = make([]int64, len(p.inFlight))
+	copy(p.starts, starts)
+	return p
+}
+
+// inFlight returns the transactions that a snapshot lists. Its text is xmin:xmax:xid,xid,…
+func inFlight(snapshot string) []uint64 {
+	list := snapshot[strings.LastIndexByte(snapshot, ':')+1:]
+	if list == "" {
+		return nil
+	}
+	xids := make([]uint64, 0, strings.Count(list, ",")+1)
+	for text := range strings.SplitSeq(list, ",") {
+		xid, _ := strconv.ParseUint(text, 10, 64)
+		xids = append(xids, xid)
+	}
+	return xids
+}
+
+// cursor is a place in one shard of the log. Without to it stands between two windows, at from. With it, it stands inside
+// the window between the two: of what to sees and from does not, everything up to sequence number last has been passed, and nothing
+// lies above hi.
+type cursor struct {
+	from, to point
+	last, hi int64
+}
+
+func (c *cursor) inside() bool { return c.to.snapshot != "" }
+
+// opened is the cursor inside the window that ends at a point. Nothing of it lies in front of began, or above hi.
+func (c *cursor) opened(to point, began, hi int64) cursor {
+	if c.inside() {
+		return *c
+	}
+	return cursor{from: c.from, to: to, last: began, hi: hi}
+}
+
+// at is the cursor inside an open window after everything up to the given sequence number.
+func (c *cursor) at(seq int64) cursor {
+	moved := *c
+	moved.last = seq
+	return moved
 }
 
 // closed is the cursor after all of an open window.
-func (c cursor) closed() cursor { return cursor{s1: c.s2, lo: c.lo2} }
+func (c *cursor) closed() cursor { return cursor{from: c.to} }
 
 // floor finds the sequence number that is safe as the floor of a snapshot.
 //
 // A snapshot lists only those in-flight transactions whose ID is below its xmax. So a number f is a floor for it only if,
 // after f was known to be drawn, a transaction of our own took an ID and completed, and the snapshot was taken only then:
 // whoever drew a number up to f has an older ID than ours, which is below that xmax. The reads themselves are those
-// transactions: when there is a higher number to gain, a read takes an ID. Numbers come from messages read, never from
-// the sequence, whose last_value can be ahead of what was drawn.
+// transactions: when there is a higher number to gain, a read takes an ID. Numbers come from pg_sequence_last_value, never from
+// the sequence's last_value, which can be ahead of what was drawn.
 type floor struct {
 	safe int64 // floor for every snapshot taken from now on
-	seen int64 // highest number in any message read
+	seen int64 // highest number known to be drawn
 }
 
 // beforeRead says whether the read should take a transaction ID, and which number becomes safe when it has completed.

@@ -54,7 +54,14 @@ func (d *Desk) feeds(ctx context.Context, tx pgx.Tx) ([]desk.Feed, error) {
 
 // AddFeed implements [desk.Feeds].
 func (d *Desk) AddFeed(ctx context.Context, by desk.By, name string, oldest bool) error {
-	done, err := d.ask(ctx, "feed add", "SELECT @schema@.add_feed($1, $2, $3, $4)", by.Who, by.Why, name, oldest)
+	var floor, low *int64
+	if !oldest {
+		var err error
+		if floor, low, err = findFloor(ctx, d.pool, d.cfg); err != nil {
+			return fmt.Errorf("postgres: feed add: %w", explain(err))
+		}
+	}
+	done, err := d.ask(ctx, "feed add", "SELECT @schema@.add_feed($1, $2, $3, $4, $5, $6)", by.Who, by.Why, name, oldest, floor, low)
 	if err == nil && !done {
 		return &desk.RefusedError{Reason: fmt.Sprintf("the feed %s exists", name), Remedy: "to send its messages again, rewind it"}
 	}

@@ -76,11 +76,10 @@ func (d *Desk) findInLog(ctx context.Context, tx pgx.Tx, j *desk.Journey) error 
 // readLog adds the message of the log with a number.
 func (d *Desk) readLog(ctx context.Context, tx pgx.Tx, seq int64, j *desk.Journey) error {
 	var r deferredRow
-	err := tx.QueryRow(ctx, d.cfg.in(`SELECT m.seq, m.shard, m.created_at, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic,
+	err := tx.QueryRow(ctx, d.cfg.in(`SELECT m.seq, @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id), m.created_at, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic,
 		  m.routing_key, m.tenant_id, m.content_type, m.schema_version, m.schema_id, m.dedup_key, m.correlation_id, m.causation_id,
 		  coalesce(m.occurred_at, m.created_at), m.deliver_after, coalesce(m.priority, 0), m.headers, m.payload
-		FROM generate_series(0, @schema@.shard_count() - 1) s(shard)
-		JOIN @schema@.messages m ON m.shard = s.shard AND m.seq = $1 LIMIT 1`), pgx.QueryExecModeExec, seq).Scan(
+		FROM @schema@.messages m WHERE m.seq = $1 LIMIT 1`), pgx.QueryExecModeExec, seq).Scan(
 		&r.seq, &r.shard, &r.createdAt, &r.id, &r.typ, &r.aggregateType, &r.aggregateID, &r.key, &r.topic, &r.routingKey,
 		&r.tenant, &r.contentType, &r.version, &r.schemaID, &r.dedup, &r.correlation, &r.causationKey, &r.occurredAt,
 		&r.deliverAfter, &r.priority, &r.headers, &r.payload)
@@ -98,11 +97,11 @@ func (d *Desk) findLegs(ctx context.Context, tx pgx.Tx, j *desk.Journey) error {
 	rows, err := tx.Query(ctx, d.cfg.in(`SELECT c.feed, @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last), k.at,
 		  EXISTS (SELECT FROM @schema@.excluded x WHERE x.feed = c.feed AND x.seq = m.seq)
 		FROM @schema@.cursors c
-		JOIN @schema@.messages m ON m.shard = c.base AND @schema@.covers(c.tenant, c.others, m.tenant_id)
+		JOIN @schema@.messages m ON @schema@.covers(c.tenant, c.others, m.tenant_id)
 		LEFT JOIN LATERAL (
 		  SELECT k.at FROM @schema@.checkpoints k
 		  WHERE k.feed = c.feed AND k.shard = c.shard AND @schema@.settled(m.xid, m.seq, k.s1, k.s2, k.last) ORDER BY k.n LIMIT 1) k ON true
-		WHERE m.shard = $1 AND m.seq = $2`), pgx.QueryExecModeExec, j.Shard, j.Seq)
+		WHERE c.base = $1 AND m.seq = $2`), pgx.QueryExecModeExec, j.Shard, j.Seq)
 	if err != nil {
 		return err
 	}

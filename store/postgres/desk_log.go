@@ -53,28 +53,25 @@ func (d *Desk) logged(ctx context.Context, tx pgx.Tx, feed string, filter desk.F
 	}
 	w.add("d.seq >= %s AND d.seq < %s", from, to)
 	name := w.arg(feed)
-	const columns = `SELECT d.seq, d.shard, d.created_at, d.id, d.type, d.aggregate_type, d.aggregate_id, d.key, d.topic, d.routing_key,
+	const columns = `SELECT d.seq, d.created_at, d.id, d.type, d.aggregate_type, d.aggregate_id, d.key, d.topic, d.routing_key,
 		  d.tenant_id, d.content_type, d.schema_version, d.schema_id, d.dedup_key, d.correlation_id, d.causation_id, d.occurred_at,
 		  d.deliver_after, d.priority, d.headers, d.payload, a.attempts, a.available_at, a.last_error, `
 	var parts, one string
 	if aside { // few, and the index has them in order, each status apart. OFFSET keeps the planner from beginning with the log
 		parts = "unnest(" + w.arg(statuses) + "::text[]) s(status)"
-		one = columns + "a.status AS now FROM @schema@.deferred a CROSS JOIN LATERAL (SELECT * FROM @schema@.messages d" + w.String() +
-			" AND d.shard = a.shard AND d.seq = a.seq OFFSET 0) d WHERE a.feed = " + name + " AND a.status = s.status AND a.seq >= " +
+		one = columns + "a.shard, a.status AS now FROM @schema@.deferred a CROSS JOIN LATERAL (SELECT * FROM @schema@.messages d" + w.String() +
+			" AND d.seq = a.seq OFFSET 0) d WHERE a.feed = " + name + " AND a.status = s.status AND a.seq >= " +
 			w.arg(from) + " AND a.seq < " + w.arg(to) + " ORDER BY a.seq DESC"
-	} else { // every shard brings its newest: the index has them in order
-		parts = "generate_series(0, @schema@.shard_count() - 1) s(shard)"
+	} else {
+		parts = "(SELECT) s"
 		const status = "coalesce(a.status, CASE WHEN @schema@.settled(d.xid, d.seq, c.s1, c.s2, c.last) THEN 'published' ELSE 'pending' END)"
-		one = columns + status + ` AS now FROM @schema@.messages d
-			JOIN lanes c ON c.base = d.shard AND @schema@.covers(c.tenant, c.others, d.tenant_id)
-			LEFT JOIN @schema@.deferred a ON a.feed = c.feed AND a.seq = d.seq` + w.String() + " AND d.shard = s.shard"
+		one = columns + `c.base AS shard, ` + status + ` AS now FROM @schema@.messages d
+			JOIN lanes c ON c.base = @schema@.shard_of(d.key, d.aggregate_type, d.aggregate_id, d.id) AND @schema@.covers(c.tenant, c.others, d.tenant_id)
+			LEFT JOIN @schema@.deferred a ON a.feed = c.feed AND a.seq = d.seq` + w.String()
 		if len(statuses) > 0 {
 			one += " AND " + status + " = ANY (" + w.arg(statuses) + ")"
 		}
 		one += " ORDER BY d.seq DESC"
-		if filter.Key != "" {
-			parts = "(SELECT @schema@.shard_of(" + w.arg(filter.Key) + ")) s(shard)"
-		}
 	}
 	most := w.arg(limit)
 	sql := `WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed = ` + name + `)

@@ -78,17 +78,9 @@ func (d *Desk) newSearch(ctx context.Context, tx pgx.Tx, feed string, filter *de
 	return s, nil
 }
 
-// pending returns a number below which the feed has settled everything: that of the first message behind one of its cursors, or
-// of a transaction that was in flight.
+// pending returns a number below which the feed has settled everything.
 func (s *search) pending(ctx context.Context, feed string) (first int64, err error) {
-	err = s.tx.QueryRow(ctx, s.cfg.in(`WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed = $1)
-		SELECT coalesce(min(f.seq), $2) FROM (
-		  SELECT m.seq FROM lanes c CROSS JOIN LATERAL (
-		    SELECT m.seq FROM @schema@.messages m WHERE m.shard = c.base AND m.seq > greatest(c.lo, c.last) ORDER BY m.seq LIMIT 1) m
-		  UNION ALL
-		  SELECT m.seq FROM (
-		    SELECT DISTINCT x.xid FROM lanes c CROSS JOIN LATERAL (SELECT pg_snapshot_xip(c.s1) UNION ALL SELECT pg_snapshot_xip(c.s2)) x(xid)) x
-		  CROSS JOIN LATERAL (SELECT m.seq FROM @schema@.messages m WHERE m.xid = x.xid ORDER BY m.seq LIMIT 1) m) f`),
+	err = s.tx.QueryRow(ctx, s.cfg.in("SELECT coalesce(min(c.passed) + 1, $2) FROM @schema@.cursors c WHERE c.feed = $1"),
 		pgx.QueryExecModeExec, feed, s.end).Scan(&first)
 	return first, err
 }
@@ -103,9 +95,7 @@ func (s *search) place(ctx context.Context, at time.Time) (low, high int64, err 
 // time returns when the first message from a number on was enqueued.
 func (s *search) time(ctx context.Context, from int64) (time.Time, error) {
 	var at time.Time
-	err := s.tx.QueryRow(ctx, s.cfg.in(`SELECT m.created_at FROM generate_series(0, @schema@.shard_count() - 1) s(shard)
-		CROSS JOIN LATERAL (SELECT m.seq, m.created_at FROM @schema@.messages m WHERE m.shard = s.shard AND m.seq >= $1 ORDER BY m.seq LIMIT 1) m
-		ORDER BY m.seq LIMIT 1`), pgx.QueryExecModeExec, from).Scan(&at)
+	err := s.tx.QueryRow(ctx, s.cfg.in(`SELECT m.created_at FROM @schema@.messages m WHERE m.seq >= $1 ORDER BY m.seq LIMIT 1`), pgx.QueryExecModeExec, from).Scan(&at)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = nil
 	}
@@ -137,7 +127,7 @@ func (s *search) run(look func(from, to int64) (done bool, err error)) error {
 // locate returns the number of a message, or 0 if it must be searched for. It is quick for those that are set aside, and for IDs
 // that tell when they were made: messages are mostly enqueued soon after that.
 func (s *search) locate(ctx context.Context, id postrider.ID) (seq int64, err error) {
-	err = s.tx.QueryRow(ctx, s.cfg.in(`SELECT m.seq FROM @schema@.deferred d JOIN @schema@.messages m ON m.shard = d.shard AND m.seq = d.seq
+	err = s.tx.QueryRow(ctx, s.cfg.in(`SELECT m.seq FROM @schema@.deferred d JOIN @schema@.messages m ON m.seq = d.seq
 		WHERE d.id = $1 AND m.id = $1 LIMIT 1`), pgx.QueryExecModeExec, id.String()).Scan(&seq)
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return seq, err
@@ -171,9 +161,7 @@ func (s *search) locate(ctx context.Context, id postrider.ID) (seq int64, err er
 
 // byID returns the number of a message that lies in a part of the log, or 0.
 func (s *search) byID(ctx context.Context, id postrider.ID, from, to int64) (seq int64, err error) {
-	err = s.tx.QueryRow(ctx, s.cfg.in(`SELECT m.seq FROM generate_series(0, @schema@.shard_count() - 1) s(shard)
-		CROSS JOIN LATERAL (SELECT m.seq FROM @schema@.messages m
-		  WHERE m.shard = s.shard AND m.seq >= $1 AND m.seq < $2 AND m.id = $3 ORDER BY m.seq LIMIT 1) m LIMIT 1`),
+	err = s.tx.QueryRow(ctx, s.cfg.in(`SELECT m.seq FROM @schema@.messages m WHERE m.seq >= $1 AND m.seq < $2 AND m.id = $3 ORDER BY m.seq LIMIT 1`),
 		pgx.QueryExecModeExec, from, to, id.String()).Scan(&seq)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = nil

@@ -24,7 +24,6 @@ type archive struct {
 func newArchive(t *testing.T, dsn string, size, dead int) *archive {
 	t.Helper()
 	a := &archive{newHouse(t, dsn, postgres.Layout{Period: still.Period}), size, dead, 0}
-	a.exec("ALTER TABLE @.messages DISABLE TRIGGER set_shard") // one by one would take ten times as long
 	for _, feed := range []string{"f", "behind", "new"} {
 		a.open(feed).Close(t.Context())
 	}
@@ -34,24 +33,25 @@ func newArchive(t *testing.T, dsn string, size, dead int) *archive {
 // grow adds messages. One of them, in the first tenth, is unlike the others.
 func (a *archive) grow(size int) {
 	a.t.Helper()
-	a.exec(fmt.Sprintf(`INSERT INTO @.messages (id, type, key, topic, tenant_id, payload, created_at, slot, shard)
+	a.exec(fmt.Sprintf(`INSERT INTO @.messages (id, type, key, topic, tenant_id, payload, created_at, slot)
 		SELECT m.id, 't' || CASE WHEN g = %[1]d / 10 THEN '-rare' ELSE '' END, m.key, CASE WHEN g = %[1]d / 10 THEN 'rare' END,
 		       CASE WHEN g = %[1]d / 10 THEN 'rare' ELSE 'tenant' || g %% 50 END, repeat('x', 100)::bytea, m.at,
-		       (@.slot_at(now()) + 2 + g * 6 / %[1]d) %% 8, @.shard_of(m.key)
+		       (@.slot_at(now()) + 2 + g * 6 / %[1]d) %% 8
 		FROM generate_series(%[2]d, %[3]d) g CROSS JOIN LATERAL (
 		  SELECT at, 'k' || g %% 100000, (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7000800' || lpad(to_hex(g), 13, '0'))::uuid
 		  FROM (SELECT now() - interval '6 days' + interval '6 days' / %[1]d * g) t(at)) m(at, key, id)`, a.size, a.now+1, size))
 	a.exec(fmt.Sprintf(`INSERT INTO @.deferred (feed, seq, shard, status, blocking, available_at, order_key, priority, id, type,
 		  schema_version, created_at, occurred_at, payload, last_error)
-		SELECT 'f', m.seq, m.shard, 'dead', m.seq %% 100 = 0, 'infinity', m.key, 0, m.id, m.type, 1, m.created_at, m.created_at, m.payload,
+		SELECT 'f', m.seq, @.shard_of(m.key), 'dead', m.seq %% 100 = 0, 'infinity', m.key, 0, m.id, m.type, 1, m.created_at, m.created_at, m.payload,
 		  'HTTP 500 of ' || m.seq
 		FROM @.messages m WHERE m.seq > %d AND m.seq %% %d = 0`, a.now, a.dead))
 	for _, table := range []string{"messages", "deferred"} { // for which no transaction may be open around it
 		a.exec("VACUUM ANALYZE @." + table)
 	}
-	for feed, floor := range map[string]string{"f": "(SELECT max(seq) FROM @.messages)", "new": "0"} {
-		a.exec(`INSERT INTO @.checkpoints (feed, shard, n, released, until, lo, s1)
-			SELECT c.feed, c.shard, c.n + 1, true, now(), ` + floor + `, pg_current_snapshot() FROM @.cursors c WHERE c.feed = '` + feed + "'")
+	for _, feed := range []string{"f", "new"} {
+		const floor = "(SELECT max(seq) FROM @.messages)"
+		a.exec(`INSERT INTO @.checkpoints (feed, shard, n, released, until, lo, starts, s1)
+			SELECT c.feed, c.shard, c.n + 1, true, now(), ` + floor + `, ARRAY(SELECT ` + floor + ` FROM pg_snapshot_xip(pg_current_snapshot())), pg_current_snapshot() FROM @.cursors c WHERE c.feed = '` + feed + "'")
 	}
 	a.now = size
 }
@@ -184,20 +184,25 @@ func (a *archive) costs(t *testing.T, dsn string, things map[string]func(*postgr
 	}
 	costs := make(map[string]int)
 	for what, do := range things {
-		for range 2 {
+		// The least counts: others change the catalogue, and the server looks it up again.
+		for n := range 4 {
 			plans.clear()
 			if err := do(d); err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
-		}
-		for _, root := range plans.all {
-			costs[what] += root.Hit + root.Read
-			root.walk(func(n plan) {
-				of := strings.HasPrefix(n.Relation, "messages_") || n.Relation == "deferred"
-				if of && n.Node == "Seq Scan" && (what != "vitals" || n.Hit+n.Read > 10) { // which ask whether a slot is empty
-					t.Errorf("%s: %s on %s", what, n.Node, n.Relation)
-				}
-			})
+			sum := 0
+			for _, root := range plans.all {
+				sum += root.Hit + root.Read
+				root.walk(func(n plan) {
+					of := strings.HasPrefix(n.Relation, "messages_") || n.Relation == "deferred"
+					if of && n.Node == "Seq Scan" && (what != "vitals" || n.Hit+n.Read > 10) { // which ask whether a slot is empty
+						t.Errorf("%s: %s on %s", what, n.Node, n.Relation)
+					}
+				})
+			}
+			if n == 0 || sum < costs[what] {
+				costs[what] = sum
+			}
 		}
 		for _, text := range plans.compiled {
 			t.Errorf("%s: compiled: %s", what, text)

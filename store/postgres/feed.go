@@ -2,11 +2,13 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
@@ -27,6 +29,8 @@ type feed struct {
 	lanes      map[int]*lane
 	floor      floor
 	generation string // the server's, when the lanes were loaded; empty: load them first
+	shards     int    // of the log
+	idleAt     string // the snapshot at which all lanes stand after a read that found nothing; empty: another read is due
 	unsure     bool   // a write to the ledger may or may not have happened
 }
 
@@ -56,7 +60,17 @@ func (f *feed) Balance(ctx context.Context) (postrider.Share, error) {
 }
 
 func (f *feed) balance(ctx context.Context) (postrider.Share, error) {
-	share, held, generation, err := f.askBalance(ctx)
+	f.mu.Lock()
+	joins := f.generation == ""
+	f.mu.Unlock()
+	var first drawn
+	if joins { // with a floor, the second window need not begin where the first did
+		var err error
+		if first, err = askDrawn(ctx, f.pool, f.cfg); err != nil {
+			return postrider.Share{}, fmt.Errorf("postgres: balance: %w", f.noteReset(err))
+		}
+	}
+	share, held, generation, shards, err := f.askBalance(ctx)
 	if err != nil {
 		return postrider.Share{}, fmt.Errorf("postgres: balance: %w", f.noteReset(err))
 	}
@@ -79,7 +93,11 @@ func (f *feed) balance(ctx context.Context) (postrider.Share, error) {
 			}
 		}
 	}
-	f.generation, f.unsure = generation, false
+	if joins && first.generation == generation {
+		f.floor.saw(first.seq)
+		f.floor.afterRead(true, first.seq)
+	}
+	f.generation, f.shards, f.unsure, f.idleAt = generation, shards, false, ""
 	for shard, row := range held {
 		if f.lanes[shard] == nil {
 			f.lanes[shard] = &lane{n: row.n, read: row.at, settled: row.at, caughtUp: true, crashes: row.crashes, slice: row.slice}
@@ -101,79 +119,111 @@ func (f *feed) balance(ctx context.Context) (postrider.Share, error) {
 	return share, nil
 }
 
-// Read implements [postrider.Feed]. All shards are read in one statement, except that shards far behind are shared out
-// between two, so that the server prepares one answer while the other is taken in.
+// Read implements [postrider.Feed]. All shards are read in one statement, and those that stand at the same place in one scan.
 func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.Batch, error) {
 	f.reading.Lock()
 	defer f.reading.Unlock()
+	for range mostEmpty {
+		batches, more, err := f.read(ctx, want)
+		if err != nil || !more || len(batches) > 0 {
+			return batches, err
+		}
+	}
+	return nil, nil
+}
 
+// mostEmpty is how often a read goes on that has looked at messages, but found none for the shards that want some.
+const mostEmpty = 20
+
+// read asks once. It reports more when it has not come to the end of what its snapshot sees.
+func (f *feed) read(ctx context.Context, want []postrider.Demand) (batches []postrider.Batch, more bool, err error) {
 	f.mu.Lock()
 	takeID, candidate := f.floor.beforeRead()
-	safe, generation := f.floor.safe, f.generation
-	requests := f.requests(want, takeID)
+	safe, generation, idle := f.floor.safe, f.generation, f.idleAt
+	request := newReadRequest(planScans(want, f.lanes, f.shards), takeID)
 	f.mu.Unlock()
-	if len(requests) == 0 {
-		return nil, nil
+	if len(request.scans) == 0 {
+		return nil, false, nil
+	}
+	if idle != "" && !takeID {
+		if same, err := f.nothingHappened(ctx, idle, generation); err != nil || same {
+			return nil, false, err
+		}
 	}
 
-	results, err := askAll(ctx, f.pool, f.cfg, requests)
+	result, err := request.ask(ctx, f.pool, f.cfg)
 	if err != nil {
-		return nil, fmt.Errorf("postgres: read: %w", f.noteReset(err))
+		return nil, false, fmt.Errorf("postgres: read: %w", f.noteReset(err))
 	}
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.generation != generation {
-		return nil, fmt.Errorf("postgres: read: %w", postrider.ErrReset)
+		return nil, false, fmt.Errorf("postgres: read: %w", postrider.ErrReset)
 	}
-	for _, result := range results {
-		if result.generation != generation {
-			f.reset()
-			return nil, fmt.Errorf("postgres: read: the server has recovered from a crash: %w", postrider.ErrReset)
-		}
+	if result.generation != generation {
+		f.reset()
+		return nil, false, fmt.Errorf("postgres: read: the server has recovered from a crash: %w", postrider.ErrReset)
 	}
 	f.floor.afterRead(takeID, candidate)
-	var batches []postrider.Batch
-	for i, result := range results {
-		f.floor.saw(result.highest)
-		for j, d := range requests[i].demands {
-			l := requests[i].lanes[j]
-			if f.lanes[d.Shard] != l {
-				continue // lost while we read
-			}
-			batch := l.take(d.Shard, &result.shards[j], l.read.opened(result.snapshot, safe))
-			if len(batch.Messages) > 0 {
-				batches = append(batches, batch)
-			}
-		}
-	}
-	return batches, nil
+	batches, more = f.accept(request, result, safe)
+	return batches, more, nil
 }
 
-// requests turns the demands into one statement, or two when several shards are inside a window. The caller holds mu.
-func (f *feed) requests(want []postrider.Demand, takeID bool) []*readRequest {
-	behind := 0
-	for _, d := range want {
-		if l, ok := f.lanes[d.Shard]; ok && l.read.s2 != "" {
-			behind++
+// accept moves the lanes behind what was read, whose snapshot has the floor safe. It reports more when it has not come to the end of
+// what the snapshot sees. The caller holds mu.
+func (f *feed) accept(request *readRequest, result *readResult, safe int64) (batches []postrider.Batch, more bool) {
+	f.floor.saw(result.drawn)
+	to := newPoint(result.snapshot, safe, points(request.scans))
+	for i, s := range request.scans {
+		got := &result.scans[i]
+		window := s.at.opened(to, got.began, result.hi)
+		for j, l := range s.lanes {
+			if shard := s.demands[j].Shard; f.lanes[shard] == l { // otherwise it was lost while we read
+				batch := l.take(shard, &got.lanes[j], window)
+				more = more || batch.More
+				if len(batch.Messages) > 0 {
+					batches = append(batches, batch)
+				}
+			}
 		}
 	}
-	requests := []*readRequest{newReadRequest(len(want), takeID)}
-	if behind > 1 {
-		requests = append(requests, newReadRequest(len(want), takeID))
+	f.idleAt = ""
+	if len(batches) == 0 && !more && f.allAt(result.snapshot) {
+		f.idleAt = result.snapshot
 	}
-	n := 0
-	for _, d := range want {
-		if l, ok := f.lanes[d.Shard]; ok && d.Limit > 0 {
-			requests[n%len(requests)].add(d, l)
-			n++
+	return batches, more
+}
+
+// allAt says whether all lanes have passed everything that a snapshot sees. The caller holds mu.
+func (f *feed) allAt(snapshot string) bool {
+	for _, l := range f.lanes {
+		if l.read.inside() || l.read.from.snapshot != snapshot {
+			return false
 		}
 	}
-	return requests[:min(n, len(requests))]
+	return true
+}
+
+// nothingHappened says whether the server's snapshot is still the same: no transaction that could have written has ended since,
+// and there is nothing to read. It costs a fraction of a read.
+func (f *feed) nothingHappened(ctx context.Context, snapshot, generation string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	var now, in string
+	err := f.pool.QueryRow(ctx, f.cfg.in(`SELECT pg_current_snapshot()::text, g.id::text || ' ' || pg_postmaster_start_time()::text
+		FROM @schema@.generation g`), pgx.QueryExecModeExec).Scan(&now, &in)
+	if errors.Is(err, pgx.ErrNoRows) { // the read says what that means
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("postgres: read: %w", f.noteReset(err))
+	}
+	return now == snapshot && in == generation, nil
 }
 
 // take turns what was read of a shard into a batch and moves the lane's cursor behind it.
-func (l *lane) take(shard int, got *shardRows, window cursor) postrider.Batch {
+func (l *lane) take(shard int, got *laneRows, window cursor) postrider.Batch {
 	p := &page{lane: l, start: window, end: window.closed(), seqs: got.seqs}
 	batch := postrider.Batch{Shard: shard, Messages: got.messages, Cursor: p}
 	if got.bound != noCut {
@@ -286,6 +336,7 @@ func (f *feed) reset() {
 	f.lanes = map[int]*lane{}
 	f.floor = floor{}
 	f.generation = ""
+	f.idleAt = ""
 	f.unsure = false
 }
 

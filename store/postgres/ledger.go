@@ -26,26 +26,28 @@ type slice struct {
 }
 
 // askBalance announces the member and returns what it holds, and the server's generation.
-func (f *feed) askBalance(ctx context.Context) (share postrider.Share, held map[int]ledgerRow, generation string, err error) {
+func (f *feed) askBalance(ctx context.Context) (share postrider.Share, held map[int]ledgerRow, generation string, shards int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT * FROM @schema@.balance($1, $2, $3, $4)"), pgx.QueryExecModeExec,
 		f.name, f.id.String(), f.member.Name, leaseText(f.member.Lease))
 	if err != nil {
-		return share, nil, "", err
+		return share, nil, "", 0, err
 	}
 	held = map[int]ledgerRow{}
 	var (
 		shard             *int
-		n, lo, lo2, last  *int64
+		n, lo, lo2        *int64
+		starts, starts2   []int64
+		last, hi          *int64
 		s1, s2            *string
 		quota, memberSize int
 		crashes, base     *int
 		tenant, others    *string
 		excluded          []pgtype.UUID
 	)
-	_, err = pgx.ForEachRow(rows, []any{&shard, &n, &s1, &lo, &s2, &lo2, &last, &quota, &memberSize, &generation,
-		&crashes, &share.Deferred, &share.Paused, &base, &tenant, &others, &excluded}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&shard, &n, &s1, &lo, &starts, &s2, &lo2, &starts2, &last, &hi, &quota, &memberSize, &generation,
+		&crashes, &share.Deferred, &share.Paused, &base, &tenant, &others, &excluded, &shards}, func() error {
 		share.Quota, share.Members = quota, memberSize
 		for _, id := range excluded {
 			share.Excluded = append(share.Excluded, postrider.ID(id.Bytes))
@@ -53,14 +55,14 @@ func (f *feed) askBalance(ctx context.Context) (share postrider.Share, held map[
 		if shard == nil {
 			return nil
 		}
-		row := ledgerRow{*n, cursor{s1: *s1, lo: *lo, lo2: *lo2, last: *last}, *crashes, slice{*base, value(tenant), value(others)}}
+		row := ledgerRow{*n, cursor{from: storedPoint(*s1, *lo, starts)}, *crashes, slice{*base, value(tenant), value(others)}}
 		if s2 != nil {
-			row.at.s2 = *s2
+			row.at.to, row.at.last, row.at.hi = storedPoint(*s2, *lo2, starts2), *last, *hi
 		}
 		held[*shard] = row
 		return nil
 	})
-	return share, held, generation, err
+	return share, held, generation, shards, err
 }
 
 // ledgerEntry is one row a shard, to be appended.
@@ -84,17 +86,24 @@ func (e *ledgerEntry) add(shard int, l *lane, at cursor) {
 func (f *feed) askSettle(ctx context.Context, e *ledgerEntry) (map[int]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	var shards, n, s1, lo, s2, lo2, last, crashes array
+	var shards, n, s1, lo, starts, s2, lo2, starts2, last, hi, crashes array
 	for i, c := range e.at {
 		shards.int(int64(e.shards[i]))
 		n.int(e.n[i])
-		c.appendTo(&s1, &lo, &s2, &last)
-		lo2.int(c.lo2)
+		s1.snapshot(c.from.snapshot)
+		lo.int(c.from.lo)
+		starts.string(c.from.startsText())
+		s2.snapshot(c.to.snapshot)
+		lo2.int(c.to.lo)
+		starts2.string(c.to.startsText())
+		last.int(c.last)
+		hi.int(c.hi)
 		crashes.int(int64(e.lanes[i].crashes))
 	}
-	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT @schema@.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"),
+	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT @schema@.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"),
 		pgx.QueryExecModeExec, f.name, f.id.String(), leaseText(f.member.Lease), e.generation, e.release,
-		shards.String(), n.String(), s1.String(), lo.String(), s2.String(), lo2.String(), last.String(), crashes.String())
+		shards.String(), n.String(), s1.String(), lo.String(), starts.String(), s2.String(), lo2.String(), starts2.String(), last.String(),
+		hi.String(), crashes.String())
 	if err != nil {
 		return nil, err
 	}

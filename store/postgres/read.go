@@ -3,12 +3,9 @@ package postgres
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"sort"
 	"strconv"
-	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,71 +13,53 @@ import (
 	"github.com/postrider/postrider"
 )
 
-const (
-	// inflightLimit bounds how much of one transaction that was in flight a single read returns.
-	inflightLimit = 2000
-	// smallPayload is what a payload may always have to come with its row, whatever the budget.
-	smallPayload = 1 << 10
-)
+// smallPayload is what a payload may always have to come with its row, whatever the budget.
+const smallPayload = 1 << 10
 
-// noCut is the cut of a read that left nothing out.
+// noCut is the bound of a lane of which a read left nothing out.
 const noCut = math.MaxInt64
 
-// readRequest asks for the next page of several shards, in one statement.
+// readRequest asks for the next pages of several scans, in one statement.
 type readRequest struct {
-	demands []postrider.Demand
-	lanes   []*lane
-	index   map[int]int // from shard to its place in the slices above
-	takeID  bool
-	small   int // larger payloads are asked for when it is known which of them fit
-
-	shards, bases, tenants, others, limits, s1, lo, s2, last array
+	scans  []*scan
+	takeID bool
+	small  int // larger payloads are asked for when it is known which of them fit
 }
 
 // readResult is what one snapshot had to offer.
 type readResult struct {
 	snapshot   string
 	generation string
-	highest    int64       // sequence number
-	cut        int64       // up to here nothing was left out by inflightLimit
-	shards     []shardRows // in the order of the request
+	drawn      int64 // a sequence number that was
+	hi         int64 // nothing that the snapshot sees lies above
+	scans      []scanned
 }
 
-// shardRows are the rows of one shard, of which large payloads may not be there yet. Those of transactions that were in flight come first and all lie at or below the
-// floor, the others above it.
-type shardRows struct {
+// scanned is what a scan has found.
+type scanned struct {
+	began   int64      // nothing in front of it
+	reached int64      // the last number that was looked at, if there may be more: otherwise 0
+	lanes   []laneRows // in the order of the scan
+}
+
+// laneRows are the rows of one lane in order, of which large payloads may not be there yet.
+type laneRows struct {
 	seqs     []int64
 	messages []postrider.Message
-	above    int           // how many of them lie above the floor
 	missing  map[int64]int // by seq: the bytes of payloads that are not there yet
 	bound    int64         // up to here nothing was left out
 }
 
-// Len, Less and Swap order the rows of transactions that were in flight.
-func (s *shardRows) Len() int           { return len(s.seqs) - s.above }
-func (s *shardRows) Less(i, j int) bool { return s.seqs[i] < s.seqs[j] }
-func (s *shardRows) Swap(i, j int) {
-	s.seqs[i], s.seqs[j] = s.seqs[j], s.seqs[i]
-	s.messages[i], s.messages[j] = s.messages[j], s.messages[i]
-}
-
-func newReadRequest(size int, takeID bool) *readRequest {
-	return &readRequest{index: make(map[int]int, size), takeID: takeID, small: math.MaxInt32}
-}
-
-func (r *readRequest) add(d postrider.Demand, l *lane) {
-	r.index[d.Shard] = len(r.lanes)
-	r.demands = append(r.demands, d)
-	r.lanes = append(r.lanes, l)
-	r.shards.int(int64(d.Shard))
-	r.bases.int(int64(l.base))
-	r.tenants.string(l.tenant)
-	r.others.string(l.others)
-	r.limits.int(int64(d.Limit))
-	if d.Bytes > 0 {
-		r.small = min(r.small, max(d.Bytes/d.Limit, smallPayload))
+func newReadRequest(scans []*scan, takeID bool) *readRequest {
+	r := &readRequest{scans: scans, takeID: takeID, small: math.MaxInt32}
+	for _, s := range scans {
+		for _, d := range s.demands {
+			if d.Bytes > 0 {
+				r.small = min(r.small, max(d.Bytes/d.Limit, smallPayload))
+			}
+		}
 	}
-	l.read.appendTo(&r.s1, &r.lo, &r.s2, &r.last)
+	return r
 }
 
 // ask speaks to the server below the driver's row scanning, which would cost more than all the rest of a read.
@@ -93,35 +72,18 @@ func (r *readRequest) ask(ctx context.Context, pool *pgxpool.Pool, cfg Config) (
 	}
 	defer conn.Release()
 
-	binary := []int16{1}
+	var args scanArguments
+	result := &readResult{scans: make([]scanned, len(r.scans))}
+	for i, s := range r.scans {
+		s.appendTo(&args)
+		result.scans[i].lanes = make([]laneRows, len(s.lanes))
+	}
 	reader := conn.Conn().PgConn().ExecParams(ctx,
 		cfg.in("SELECT * FROM @schema@.read_log($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"),
-		[][]byte{
-			strconv.AppendBool(nil, r.takeID), strconv.AppendInt(nil, inflightLimit, 10), strconv.AppendInt(nil, int64(r.small), 10),
-			[]byte(r.shards.String()), []byte(r.bases.String()), []byte(r.tenants.String()), []byte(r.others.String()),
-			[]byte(r.limits.String()), []byte(r.s1.String()), []byte(r.lo.String()),
-			[]byte(r.s2.String()), []byte(r.last.String()),
-		}, nil, nil, binary)
-	result := &readResult{shards: make([]shardRows, len(r.lanes)), cut: noCut}
+		append([][]byte{strconv.AppendBool(nil, r.takeID), strconv.AppendInt(nil, int64(r.small), 10)}, args.values()...), nil, nil, []int16{1})
 	var dec decoder
-	var xid, run int64 // rows of one in-flight transaction come together
 	for reader.NextRow() {
-		row := reader.Values()
-		switch branch := dec.int16(row[0]); branch {
-		case 0:
-			result.snapshot, result.generation = string(row[5]), string(row[6])
-			continue
-		case 2:
-			if x := dec.int64(row[2]); x != xid {
-				xid, run = x, 0
-			}
-			if run++; run == inflightLimit {
-				result.cut = min(result.cut, dec.int64(row[3]))
-			}
-			r.collect(result, &dec, row, false)
-		default:
-			r.collect(result, &dec, row, true)
-		}
+		r.collect(result, &dec, reader.Values())
 	}
 	if _, err := reader.Close(); err != nil {
 		return nil, err
@@ -129,41 +91,107 @@ func (r *readRequest) ask(ctx context.Context, pool *pgxpool.Pool, cfg Config) (
 	if dec.err != nil {
 		return nil, dec.err
 	}
-	for i := range result.shards {
-		result.shards[i].cutAt(r.demands[i], r.cutOf(i, result.cut))
-	}
+	r.cut(result)
 	return result, r.complete(ctx, conn.Conn().PgConn(), cfg, result)
 }
 
-// cutOf returns where rows of transactions that were in flight were cut, for one shard. One that has passed all of these has
-// asked for none, and one that has come further than the cut does not go back.
-func (r *readRequest) cutOf(i int, cut int64) int64 {
-	at := &r.lanes[i].read
-	if at.last >= at.lo {
-		return noCut
+// cut leaves what was asked for, and notes for each lane up to where nothing was left out.
+func (r *readRequest) cut(result *readResult) {
+	for i, s := range r.scans {
+		got := &result.scans[i]
+		end := int64(noCut)
+		switch {
+		case got.reached > 0:
+			end = got.reached
+		case s.at.inside() && s.upto < s.at.hi:
+			end = s.upto
+		}
+		for j := range got.lanes {
+			got.lanes[j].cutAt(s.demands[j], end)
+		}
 	}
-	return max(cut, at.last)
+}
+
+// The columns of read_log.
+const (
+	columnScan = iota
+	columnSnapshot
+	columnGeneration
+	columnDrawn
+	columnHi
+	columnBegan
+	columnReached
+	columnShard
+	columnSeq
+	columnMessage                      // the first of the message,
+	columnBytes   = columnMessage + 19 // and what comes behind the last
+)
+
+func (r *readRequest) collect(result *readResult, dec *decoder, row [][]byte) {
+	i := int(dec.int32(row[columnScan])) - 1
+	s, got := r.scans[i], &result.scans[i]
+	if row[columnSeq] == nil {
+		result.snapshot, result.generation = string(row[columnSnapshot]), string(row[columnGeneration])
+		result.drawn, result.hi = dec.int64(row[columnDrawn]), dec.int64(row[columnHi])
+		got.began = dec.int64(row[columnBegan])
+		if row[columnReached] != nil {
+			got.reached = dec.int64(row[columnReached])
+		}
+		return
+	}
+	seq := dec.int64(row[columnSeq])
+	j := s.byBase[int(dec.int16(row[columnShard]))]
+	rows := &got.lanes[j]
+	if rows.seqs == nil {
+		// As many as last time, for a shard far behind is read in full pages.
+		size := min(max(s.lanes[j].lastPage, 8), s.demands[j].Limit)
+		rows.seqs, rows.messages = make([]int64, 0, size), make([]postrider.Message, 0, size)
+	}
+	rows.seqs = append(rows.seqs, seq)
+	rows.messages = append(rows.messages, postrider.Message{})
+	dec.message(row[columnMessage:], &rows.messages[len(rows.messages)-1])
+	if row[columnBytes] != nil {
+		if rows.missing == nil {
+			rows.missing = make(map[int64]int)
+		}
+		rows.missing[seq] = int(dec.int32(row[columnBytes]))
+	}
+}
+
+// cutAt leaves only the rows that were asked for and fit into the budget. It notes up to where nothing was left out: noCut when
+// these are all rows of the window.
+func (s *laneRows) cutAt(d postrider.Demand, end int64) {
+	s.bound = end
+	sum, keep := 0, len(s.seqs)
+	for i, seq := range s.seqs {
+		sum += len(s.messages[i].Payload) + s.missing[seq]
+		if i >= d.Limit || d.Bytes > 0 && sum > d.Bytes && i > 0 {
+			s.bound, keep = s.seqs[i-1], i
+			break
+		}
+	}
+	s.seqs, s.messages = s.seqs[:keep], s.messages[:keep]
 }
 
 // complete asks for the payloads that were too large to come with their rows.
 func (r *readRequest) complete(ctx context.Context, conn *pgconn.PgConn, cfg Config, result *readResult) error {
-	var bases, seqs array
+	var seqs array
 	wanted := make(map[int64]*[]byte)
-	for i := range result.shards {
-		got := &result.shards[i]
-		for j, seq := range got.seqs {
-			if _, ok := got.missing[seq]; ok {
-				bases.int(int64(r.lanes[i].base))
-				seqs.int(seq)
-				wanted[seq] = &got.messages[j].Payload
+	for i := range result.scans {
+		for j := range result.scans[i].lanes {
+			got := &result.scans[i].lanes[j]
+			for k, seq := range got.seqs {
+				if _, ok := got.missing[seq]; ok {
+					seqs.int(seq)
+					wanted[seq] = &got.messages[k].Payload
+				}
 			}
 		}
 	}
 	if len(wanted) == 0 {
 		return nil
 	}
-	reader := conn.ExecParams(ctx, cfg.in("SELECT * FROM @schema@.read_payloads($1, $2)"),
-		[][]byte{[]byte(bases.String()), []byte(seqs.String())}, nil, nil, []int16{1})
+	reader := conn.ExecParams(ctx, cfg.in("SELECT * FROM @schema@.read_payloads($1)"), [][]byte{[]byte(seqs.String())}, nil, nil, []int16{1})
 	var dec decoder
 	for reader.NextRow() {
 		row := reader.Values()
@@ -180,66 +208,4 @@ func (r *readRequest) complete(ctx context.Context, conn *pgconn.PgConn, cfg Con
 		return fmt.Errorf("%d payloads are not in the log any more", len(wanted))
 	}
 	return dec.err
-}
-
-func (r *readRequest) collect(result *readResult, dec *decoder, row [][]byte, above bool) {
-	i := r.index[int(dec.int16(row[1]))]
-	got := &result.shards[i]
-	if got.seqs == nil {
-		// As many as last time, for a shard far behind is read in full pages.
-		size := min(max(r.lanes[i].lastPage, 8), r.demands[i].Limit)
-		got.seqs, got.messages = make([]int64, 0, size), make([]postrider.Message, 0, size)
-	}
-	seq := dec.int64(row[3])
-	got.seqs = append(got.seqs, seq)
-	got.messages = append(got.messages, postrider.Message{})
-	dec.message(row[4:], &got.messages[len(got.messages)-1])
-	if row[23] != nil {
-		if got.missing == nil {
-			got.missing = make(map[int64]int)
-		}
-		got.missing[seq] = int(dec.int32(row[23]))
-	}
-	result.highest = max(result.highest, seq)
-	if above {
-		got.above++
-	}
-}
-
-// cutAt leaves only the rows up to which nothing was left out in between, in delivery order, and that fit into the budget. It
-// notes where that ends: noCut when these are all rows of the window.
-func (s *shardRows) cutAt(d postrider.Demand, cut int64) {
-	if s.Len() > 1 {
-		sort.Sort(s)
-	}
-	s.bound = cut
-	if s.above >= d.Limit {
-		s.bound = min(s.bound, s.seqs[len(s.seqs)-1])
-	}
-	sum := 0
-	for i, seq := range s.seqs {
-		if sum += len(s.messages[i].Payload) + s.missing[seq]; d.Bytes > 0 && sum > d.Bytes && i > 0 {
-			s.bound = min(s.bound, s.seqs[i-1])
-			break
-		}
-	}
-	// What lies behind the bound is read again, together with what was left out there.
-	end := len(s.seqs)
-	for end > 0 && s.seqs[end-1] > s.bound {
-		end--
-	}
-	s.seqs, s.messages = s.seqs[:end], s.messages[:end]
-}
-
-// askAll asks for all requests at once.
-func askAll(ctx context.Context, pool *pgxpool.Pool, cfg Config, requests []*readRequest) ([]*readResult, error) {
-	results := make([]*readResult, len(requests))
-	errs := make([]error, len(requests))
-	var others sync.WaitGroup
-	for i, r := range requests[1:] {
-		others.Go(func() { results[i+1], errs[i+1] = r.ask(ctx, pool, cfg) })
-	}
-	results[0], errs[0] = requests[0].ask(ctx, pool, cfg)
-	others.Wait()
-	return results, errors.Join(errs...)
 }

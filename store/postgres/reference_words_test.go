@@ -46,7 +46,6 @@ var columnWords = map[string]map[string]string{
 		"id":             "ID of the message, the same up to the consumer. A UUID of version 7 is best for inboxes.",
 		"schema_version": "Version of the payload's schema.",
 		"slot":           "Partition that it is in. Never set it.",
-		"shard":          "Follows from the ordering key; a trigger sets it.",
 		"type":           "What happened, such as `order.placed`. Required.",
 		"aggregate_type": "Kind of business object, such as `order`.",
 		"aggregate_id":   "Which one, such as `42`.",
@@ -117,5 +116,5 @@ var functionWords = map[string]string{
 	"dedup_window":     "How long dedup keys are remembered.",
 	"inbox_window":     "How long consumers remember what they have received, at least.",
 	"shard_count":      "Number of shards.",
-	"shard_of":         "Shard of an ordering key.",
+	"shard_of":         "Shard of an ordering key, or of a message.",
 }

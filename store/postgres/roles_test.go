@@ -54,7 +54,7 @@ func TestProducerRole(t *testing.T) {
 			"SELECT @.balance('f', gen_random_uuid(), 'x', '1 s')",
 			"SELECT @.leave_feed('f', gen_random_uuid())",
 			"DELETE FROM @.checkpoints",
-			"INSERT INTO @.checkpoints (feed, shard, n, until, lo, s1) VALUES ('f', 0, 9, now(), 0, '1:1:')",
+			"INSERT INTO @.checkpoints (feed, shard, n, until, lo, starts, s1) VALUES ('f', 0, 9, now(), 0, '{}', '1:1:')",
 			"UPDATE @.identity SET system_identifier = 1",
 			"SELECT @.reclaim()",
 			"SELECT @.sweep()",

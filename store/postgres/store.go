@@ -46,9 +46,16 @@ func (s *Store) Open(ctx context.Context, name string, member postrider.Member) 
 	if err := checkVersion(ctx, s.pool, s.cfg); err != nil {
 		return nil, err
 	}
+	var floor, low *int64
+	if member.From.Now {
+		var err error
+		if floor, low, err = findFloor(ctx, s.pool, s.cfg); err != nil {
+			return nil, fmt.Errorf("postgres: open feed %q: %w", name, explain(err))
+		}
+	}
 	var answer []byte
-	err := s.pool.QueryRow(ctx, s.cfg.in("SELECT @schema@.open_feed($1, $2, $3, $4, $5, $6, $7, $8)"), pgx.QueryExecModeExec, name,
-		member.Name, member.Create, member.From.Now, nullTime(member.From.Time), member.Destination, member.Force, member.Beside).Scan(&answer)
+	err := s.pool.QueryRow(ctx, s.cfg.in("SELECT @schema@.open_feed($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"), pgx.QueryExecModeExec, name,
+		member.Name, member.Create, member.From.Now, nullTime(member.From.Time), member.Destination, member.Force, member.Beside, floor, low).Scan(&answer)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: open feed %q: %w", name, explain(err))
 	}

@@ -24,23 +24,22 @@ import (
 // fill makes a log of six days, of which every tenth message is a dead letter of the feed "default". That feed has settled all,
 // and "behind" nothing.
 const fill = `
-ALTER TABLE postrider.messages DISABLE TRIGGER set_shard;
-INSERT INTO postrider.messages (id, type, key, topic, tenant_id, payload, content_type, headers, created_at, slot, shard)
+INSERT INTO postrider.messages (id, type, key, topic, tenant_id, payload, content_type, headers, created_at, slot)
   SELECT m.id, (ARRAY['order.placed', 'order.paid', 'order.shipped', 'customer.changed'])[1 + g % 4] || CASE WHEN g = @n@ / 10 THEN '.rare' ELSE '' END,
          m.key, 'orders', 'tenant' || g % 50, convert_to('{"order": ' || g || ', "amount": "' || g % 977 || '.50"}', 'UTF8'), 'application/json',
-         '{"source": "shop"}'::jsonb, m.at, (postrider.slot_at(now()) + 2 + g * 6 / @n@) % 8, postrider.shard_of(m.key)
+         '{"source": "shop"}'::jsonb, m.at, (postrider.slot_at(now()) + 2 + g * 6 / @n@) % 8
   FROM generate_series(1, @n@) g CROSS JOIN LATERAL (
     SELECT at, 'order/' || g % 100000, (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7000800' || lpad(to_hex(g), 13, '0'))::uuid
     FROM (SELECT now() - interval '6 days' + interval '6 days' / @n@ * g) t(at)) m(at, key, id);
 INSERT INTO postrider.deferred (feed, seq, shard, status, blocking, available_at, order_key, priority, id, type, key, topic, tenant_id, content_type,
     attempts, schema_version, created_at, occurred_at, payload, last_error)
-  SELECT 'default', m.seq, m.shard, 'dead', m.seq % 1000 = 0, 'infinity', m.key, 0, m.id, m.type, m.key, m.topic, m.tenant_id, m.content_type, 5, 1,
+  SELECT 'default', m.seq, postrider.shard_of(m.key), 'dead', m.seq % 1000 = 0, 'infinity', m.key, 0, m.id, m.type, m.key, m.topic, m.tenant_id, m.content_type, 5, 1,
          m.created_at, m.created_at, m.payload, (ARRAY['HTTP 422: amount ' || m.seq || ' is negative', 'HTTP 500 of order ' || m.seq,
            'schema 3 of ' || m.type || ' is unknown', 'nats: maximum payload exceeded', 'customer ' || m.seq || ' is not known here'])[1 + m.seq % 5]
   FROM postrider.messages m WHERE m.seq % 10 = 0;
-ALTER TABLE postrider.messages ENABLE TRIGGER set_shard;
-INSERT INTO postrider.checkpoints (feed, shard, n, released, until, lo, s1)
-  SELECT c.feed, c.shard, c.n + 1, true, now(), (SELECT max(seq) FROM postrider.messages), pg_current_snapshot()
+INSERT INTO postrider.checkpoints (feed, shard, n, released, until, lo, starts, s1)
+  SELECT c.feed, c.shard, c.n + 1, true, now(), (SELECT max(seq) FROM postrider.messages),
+         ARRAY(SELECT (SELECT max(seq) FROM postrider.messages) FROM pg_snapshot_xip(pg_current_snapshot())), pg_current_snapshot()
   FROM postrider.cursors c WHERE c.feed = 'default'`
 
 // lists are the questions that pages ask.

@@ -13,8 +13,8 @@ var capture = []Bug{
 		Tests:  []Test{{"test/e2e", "^TestHistory$"}},
 		Plant: []Change{{
 			"store/postgres/migration/003_relay.up.sql",
-			"IF inflight IS NOT NULL THEN",
-			"IF false THEN",
+			"least(min(coalesce(first[x.nth], 0)), lo[i])",
+			"coalesce(min(lo[i]), lo[i])",
 		}},
 	},
 	{
@@ -43,8 +43,8 @@ var capture = []Bug{
 		Tests:  []Test{{"test/e2e", "^TestHistory$"}},
 		Plant: []Change{{
 			"store/postgres/migration/001_log.up.sql",
-			"@schema@.shard_of(coalesce(NEW.key, NEW.aggregate_type || '/' || NEW.aggregate_id, NEW.id::text))",
-			"@schema@.shard_of(NEW.id::text)",
+			"RETURN @schema@.shard_of(coalesce(@schema@.order_key(key, aggregate_type, aggregate_id), id::text));",
+			"RETURN @schema@.shard_of(id::text);",
 		}},
 	},
 	{

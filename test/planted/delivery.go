@@ -97,8 +97,8 @@ var delivery = []Bug{
 			},
 			{
 				"store/postgres/migration/003_relay.up.sql",
-				"lo2 bigint[], last bigint[], crashes smallint[])",
-				"lo2 bigint[], last bigint[], crashes smallint[], process_clock timestamptz)",
+				"  crashes smallint[])",
+				"  crashes smallint[], process_clock timestamptz)",
 			},
 			{
 				"store/postgres/migration/003_relay.up.sql",
@@ -107,8 +107,8 @@ var delivery = []Bug{
 			},
 			{"store/postgres/ledger.go", "@schema@.balance($1, $2, $3, $4)", "@schema@.balance($1, $2, $3, $4, $5)"},
 			{"store/postgres/ledger.go", "f.member.Name, leaseText(f.member.Lease))", "f.member.Name, leaseText(f.member.Lease), time.Now())"},
-			{"store/postgres/ledger.go", "$12, $13)", "$12, $13, $14)"},
-			{"store/postgres/ledger.go", "last.String(), crashes.String())", "last.String(), crashes.String(), time.Now())"},
+			{"store/postgres/ledger.go", "$15, $16)", "$15, $16, $17)"},
+			{"store/postgres/ledger.go", "hi.String(), crashes.String())", "hi.String(), crashes.String(), time.Now())"},
 			{"store/postgres/ledger.go", "\t\"errors\"\n", "\t\"errors\"\n\t\"time\"\n"},
 			{
 				"store/postgres/migration/003_relay.down.sql",

@@ -1,11 +1,13 @@
 DROP FUNCTION @schema@.settled(xid8, bigint, pg_snapshot, pg_snapshot, bigint);
 DROP FUNCTION @schema@.covers(text, text[], text);
 DROP VIEW @schema@.cursors;
+DROP FUNCTION @schema@.low(bigint, bigint[]), @schema@.in_flight(pg_snapshot);
 DROP TABLE @schema@.slices;
 DROP FUNCTION @schema@.current_generation();
 DROP FUNCTION @schema@.at_home(), @schema@.move_in();
 DROP TABLE @schema@.generation, @schema@.identity, @schema@.members, @schema@.checkpoints, @schema@.feeds, @schema@.messages;
-DROP FUNCTION @schema@.set_shard();
-DROP FUNCTION @schema@.slot_at(timestamptz), @schema@.slot_count(), @schema@.shard_of(text), @schema@.shard_count(),
+DROP FUNCTION @schema@.check_message();
+DROP FUNCTION @schema@.slot_at(timestamptz), @schema@.slot_count(),
+  @schema@.shard_of(text, text, text, uuid), @schema@.order_key(text, text, text), @schema@.shard_of(text), @schema@.shard_count(),
   @schema@.new_id();
 DROP SEQUENCE @schema@.message_seq;

@@ -10,6 +10,17 @@ CREATE FUNCTION @schema@.shard_of(key text) RETURNS smallint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN ((hashtextextended(key COLLATE "C", 0) & 9223372036854775807) % @shards@)::smallint;
 
+-- The ordering key of a message: null if it has none. An empty text is none.
+CREATE FUNCTION @schema@.order_key(key text, aggregate_type text, aggregate_id text) RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN CASE WHEN key <> '' THEN key
+              WHEN aggregate_type <> '' OR aggregate_id <> '' THEN coalesce(aggregate_type, '') || '/' || coalesce(aggregate_id, '') END;
+
+-- The shard of a message is not kept, but found when it is read: producers do not pay for it.
+CREATE FUNCTION @schema@.shard_of(key text, aggregate_type text, aggregate_id text, id uuid) RETURNS smallint
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN @schema@.shard_of(coalesce(@schema@.order_key(key, aggregate_type, aggregate_id), id::text));
+
 CREATE FUNCTION @schema@.slot_count() RETURNS smallint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN @slots@::smallint;
@@ -24,8 +35,8 @@ CREATE FUNCTION @schema@.new_id() RETURNS uuid
   RETURN encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
     PLACING substring(int8send((date_part('epoch', clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid;
 
--- xid MUST stand before seq: defaults are evaluated in column order, and the cursor relies on a row's transaction ID
--- having been assigned before its sequence number was drawn.
+-- A plain row with one index. xid MUST stand before seq: defaults are evaluated in column order,
+-- and the cursor relies on a row's transaction ID having been assigned before its sequence number was drawn.
 CREATE TABLE @schema@.messages (
   xid            xid8        NOT NULL DEFAULT pg_current_xact_id(),
   seq            bigint      NOT NULL DEFAULT nextval('@schema@.message_seq'),
@@ -34,121 +45,74 @@ CREATE TABLE @schema@.messages (
   id             uuid        NOT NULL DEFAULT @schema@.new_id(),
   schema_version integer     NOT NULL DEFAULT 1,
   slot           smallint    NOT NULL DEFAULT @schema@.slot_at(now()),
-  shard          smallint    NOT NULL,
-  type           text        NOT NULL,
-  aggregate_type text,
-  aggregate_id   text,
-  key            text,
-  topic          text,
-  routing_key    text,
-  tenant_id      text,
-  content_type   text,
-  schema_id      text,
-  dedup_key      text,
-  correlation_id text,
-  causation_id   text,
+  type           varchar(@max_text@) NOT NULL,
+  aggregate_type varchar(@max_text@),
+  aggregate_id   varchar(@max_text@),
+  key            varchar(@max_text@),
+  topic          varchar(@max_text@),
+  routing_key    varchar(@max_text@),
+  tenant_id      varchar(@max_text@),
+  content_type   varchar(@max_text@),
+  schema_id      varchar(@max_text@),
+  dedup_key      varchar(@max_text@),
+  correlation_id varchar(@max_text@),
+  causation_id   varchar(@max_text@),
   headers        jsonb,
   payload        bytea       NOT NULL DEFAULT '',
   deliver_after  timestamptz,
   priority       integer
 ) PARTITION BY LIST (slot);
 
--- Whatever way a message is written, its shard follows from its key, an empty text is none, and nothing is larger than the core
--- allows. A trigger, because the server would read and compile the expressions of generated columns and constraints anew for
--- every statement, and a constraint would show the row that it refuses.
-CREATE FUNCTION @schema@.set_shard() RETURNS trigger
+-- Whatever way a message is written, nothing is larger than the core allows, but that texts are counted in characters: the server
+-- checks their type for nothing. The rest is checked by a trigger of one expression. It would read and compile constraints anew
+-- for every statement, and show the row that they refuse; and with domains, replication could not be filtered by a column.
+CREATE FUNCTION @schema@.check_message() RETURNS trigger
   LANGUAGE plpgsql
 AS $$
 DECLARE
-  -- All texts: no function call for each, because every transaction would prepare all of them anew. Two separators in a row are
-  -- an empty text.
-  texts text := concat_ws(E'\x01', '', NEW.type, NEW.aggregate_type, NEW.aggregate_id, NEW.key, NEW.topic, NEW.routing_key,
-    NEW.tenant_id, NEW.content_type, NEW.schema_id, NEW.dedup_key, NEW.correlation_id, NEW.causation_id, '');
-  wrong record;
+  size bigint;
 BEGIN
-  -- One test, which nearly every message passes. The empty object makes the server unpack headers that are compressed.
-  IF octet_length(texts) > @max_text@ OR strpos(texts, E'\x01\x01') > 0 OR octet_length(NEW.payload) > @max_payload@
-     OR num_nulls(NEW.type, NEW.payload, NEW.id, NEW.schema_version) > 0 OR NEW.schema_version < 0
-     OR num_nulls(NEW.aggregate_type, NEW.aggregate_id) = 1
-     OR jsonb_typeof(NEW.headers) <> 'object' OR NEW.headers ? '' OR pg_column_size(NEW.headers || '{}') > @max_headers@
+  IF octet_length(NEW.payload) <= @max_payload@ AND NEW.type <> '' AND NEW.id IS NOT NULL AND NEW.schema_version >= 0
+     AND (NEW.headers IS NULL OR jsonb_typeof(NEW.headers) = 'object' AND NOT NEW.headers ? '' AND pg_column_size(NEW.headers || '{}') <= @max_headers@)
   THEN
-    IF strpos(texts, E'\x01\x01') > 0 THEN
-      NEW.aggregate_type := nullif(NEW.aggregate_type, '');
-      NEW.aggregate_id := nullif(NEW.aggregate_id, '');
-      NEW.key := nullif(NEW.key, '');
-      NEW.topic := nullif(NEW.topic, '');
-      NEW.routing_key := nullif(NEW.routing_key, '');
-      NEW.tenant_id := nullif(NEW.tenant_id, '');
-      NEW.content_type := nullif(NEW.content_type, '');
-      NEW.schema_id := nullif(NEW.schema_id, '');
-      NEW.dedup_key := nullif(NEW.dedup_key, '');
-      NEW.correlation_id := nullif(NEW.correlation_id, '');
-      NEW.causation_id := nullif(NEW.causation_id, '');
-    END IF;
-    IF octet_length(texts) > @max_text@ THEN
-      SELECT t.name, t.size INTO wrong FROM (
-        VALUES ('type', octet_length(NEW.type)),
-               ('aggregate_type', octet_length(NEW.aggregate_type)),
-               ('aggregate_id', octet_length(NEW.aggregate_id)),
-               ('key', octet_length(NEW.key)),
-               ('topic', octet_length(NEW.topic)),
-               ('routing_key', octet_length(NEW.routing_key)),
-               ('tenant_id', octet_length(NEW.tenant_id)),
-               ('content_type', octet_length(NEW.content_type)),
-               ('schema_id', octet_length(NEW.schema_id)),
-               ('dedup_key', octet_length(NEW.dedup_key)),
-               ('correlation_id', octet_length(NEW.correlation_id)),
-               ('causation_id', octet_length(NEW.causation_id))) t(name, size)
-        WHERE t.size > @max_text@ LIMIT 1;
-      IF FOUND THEN
-        RAISE EXCEPTION 'invalid message: % has % bytes, more than @max_text@', wrong.name, wrong.size
-          USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = wrong.name;
-      END IF;
-    END IF;
-    IF octet_length(NEW.payload) > @max_payload@ THEN
-      RAISE EXCEPTION 'invalid message: payload has % bytes, more than @max_payload@', octet_length(NEW.payload)
-        USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = 'payload';
-    END IF;
-    IF NEW.type = '' OR NEW.type IS NULL OR NEW.payload IS NULL OR NEW.id IS NULL OR NEW.schema_version IS NULL THEN
-      texts := CASE WHEN NEW.payload IS NULL THEN 'payload' WHEN NEW.id IS NULL THEN 'id'
-                    WHEN NEW.schema_version IS NULL THEN 'schema_version' ELSE 'type' END;
-      RAISE EXCEPTION 'invalid message: % is empty', texts
-        USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = texts;
-    END IF;
-    IF NEW.schema_version < 0 THEN
-      RAISE EXCEPTION 'invalid message: schema_version is below 0'
-        USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = 'schema_version';
-    END IF;
-    IF jsonb_typeof(NEW.headers) <> 'object' THEN
-      RAISE EXCEPTION 'invalid message: headers must be a JSON object'
+    RETURN NEW;
+  END IF;
+  IF NEW.type = '' OR num_nulls(NEW.type, NEW.payload, NEW.id, NEW.schema_version) > 0 THEN
+    RAISE EXCEPTION 'invalid message: % is empty', CASE WHEN NEW.payload IS NULL THEN 'payload' WHEN NEW.id IS NULL THEN 'id'
+                                                         WHEN NEW.schema_version IS NULL THEN 'schema_version' ELSE 'type' END
+      USING ERRCODE = 'check_violation', TABLE = 'messages';
+  END IF;
+  IF octet_length(NEW.payload) > @max_payload@ THEN
+    RAISE EXCEPTION 'invalid message: payload has % bytes, more than @max_payload@', octet_length(NEW.payload)
+      USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = 'payload';
+  END IF;
+  IF NEW.schema_version < 0 THEN
+    RAISE EXCEPTION 'invalid message: schema_version is below 0'
+      USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = 'schema_version';
+  END IF;
+  IF jsonb_typeof(NEW.headers) <> 'object' THEN
+    RAISE EXCEPTION 'invalid message: headers must be a JSON object'
+      USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = 'headers';
+  END IF;
+  IF NEW.headers ? '' THEN
+    RAISE EXCEPTION 'invalid message: headers has an empty name'
+      USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = 'headers';
+  END IF;
+  -- What is small as a whole need not be taken apart. The empty object makes the server unpack headers that are compressed.
+  IF pg_column_size(NEW.headers || '{}') > @max_headers@ THEN
+    SELECT sum(octet_length(h.key) + coalesce(octet_length(h.value), 0)) INTO size FROM jsonb_each_text(NEW.headers) h;
+    IF size > @max_headers@ THEN
+      RAISE EXCEPTION 'invalid message: headers has % bytes, more than @max_headers@', size
         USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = 'headers';
-    END IF;
-    IF NEW.headers ? '' THEN
-      RAISE EXCEPTION 'invalid message: headers has an empty name'
-        USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = 'headers';
-    END IF;
-    -- What is small as a whole need not be taken apart.
-    IF pg_column_size(NEW.headers || '{}') > @max_headers@ THEN
-      SELECT sum(octet_length(h.key) + coalesce(octet_length(h.value), 0)) AS size INTO wrong FROM jsonb_each_text(NEW.headers) h;
-      IF wrong.size > @max_headers@ THEN
-        RAISE EXCEPTION 'invalid message: headers has % bytes, more than @max_headers@', wrong.size
-          USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = 'headers';
-      END IF;
-    END IF;
-    -- Half of a name is a key too.
-    IF NEW.key IS NULL AND (NEW.aggregate_type IS NULL) <> (NEW.aggregate_id IS NULL) THEN
-      NEW.key := concat(NEW.aggregate_type, '/', NEW.aggregate_id);
     END IF;
   END IF;
-  NEW.shard := @schema@.shard_of(coalesce(NEW.key, NEW.aggregate_type || '/' || NEW.aggregate_id, NEW.id::text));
   RETURN NEW;
 END
 $$;
-CREATE TRIGGER set_shard BEFORE INSERT ON @schema@.messages FOR EACH ROW EXECUTE FUNCTION @schema@.set_shard();
+CREATE TRIGGER check_message BEFORE INSERT ON @schema@.messages FOR EACH ROW EXECUTE FUNCTION @schema@.check_message();
 
--- Every index is paid by the producers. (xid, seq) finds what was in flight at a snapshot, (shard, seq) all the rest.
-CREATE INDEX messages_shard_seq ON @schema@.messages (shard, seq);
-CREATE INDEX messages_xid_seq ON @schema@.messages (xid, seq);
+-- The only index, because every index is paid by the producers.
+CREATE INDEX messages_seq ON @schema@.messages (seq);
 
 -- A ring of permanent partitions: no producer can ever fail for lack of one.
 DO $$
@@ -179,11 +143,17 @@ CREATE TABLE @schema@.checkpoints (
   released boolean     NOT NULL DEFAULT false,
   at       timestamptz NOT NULL DEFAULT clock_timestamp(),
   until    timestamptz NOT NULL,
-  lo       bigint      NOT NULL,
-  lo2      bigint      NOT NULL DEFAULT 0,
-  last     bigint      NOT NULL DEFAULT 0,
+  -- Between two windows: everything that s1 sees was passed. A message at or below lo is seen by s1, or belongs to a transaction
+  -- that s1 lists as in flight; starts has, for each of these, a number that all its messages lie above.
   s1       pg_snapshot NOT NULL,
+  lo       bigint      NOT NULL,
+  starts   bigint[]    NOT NULL,
+  -- Inside a window: of what s2 sees and s1 does not, what lies up to last was passed, and nothing lies above hi.
   s2       pg_snapshot,
+  lo2      bigint      NOT NULL DEFAULT 0,
+  starts2  bigint[]    NOT NULL DEFAULT '{}',
+  last     bigint      NOT NULL DEFAULT 0,
+  hi       bigint      NOT NULL DEFAULT 0,
   crashes  smallint    NOT NULL DEFAULT 0,  -- holders in a row that were not heard from again, without any progress
   PRIMARY KEY (feed, shard, n)
 );
@@ -251,10 +221,20 @@ CREATE TABLE @schema@.slices (
   UNIQUE (feed, base, tenant)
 );
 
+CREATE FUNCTION @schema@.in_flight(s pg_snapshot) RETURNS integer
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN (SELECT count(*)::integer FROM pg_snapshot_xip(s));
+
+-- A snapshot sees all messages up to here, if this is its floor, and these are where the transactions begin that it lists.
+CREATE FUNCTION @schema@.low(lo bigint, starts bigint[]) RETURNS bigint
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN (SELECT least(lo, min(s)) FROM unnest(starts) s);
+
 -- Feed and shard are not those of the checkpoint, though they are the same: who asks for one feed looks at no other's.
 CREATE VIEW @schema@.cursors AS
-  SELECT f.name AS feed, s.shard, c.n, c.member, c.released, c.at, c.until, c.lo, c.lo2, c.last, c.s1, c.s2, c.crashes,
-         s.base, s.tenant, s.others
+  SELECT f.name AS feed, s.shard, c.n, c.member, c.released, c.at, c.until, c.s1, c.lo, c.starts, c.s2, c.lo2, c.starts2, c.last, c.hi, c.crashes,
+         s.base, s.tenant, s.others,
+         greatest(@schema@.low(c.lo, c.starts), CASE WHEN c.s2 IS NOT NULL THEN least(c.last, @schema@.low(c.lo2, c.starts2)) END) AS passed  -- nothing up to here is left to deliver
   FROM @schema@.feeds f
   CROSS JOIN LATERAL (
     SELECT b::smallint AS shard, b::smallint AS base, NULL AS tenant,

@@ -1,23 +1,30 @@
 -- What relays call. Plans live in functions so that they are made once per server session, with settings that keep them
 -- on the indexes whatever the statistics say, and also behind a pooler that allows no prepared statements.
 
--- Reads the next page of several shards in one snapshot. The elements of the arrays belong together, one a shard:
--- the window from s1 (exclusive) to s2 (inclusive; null: this statement's snapshot), its floor lo, and the last sequence
--- number read inside the window (0: none). A slice has the base that it is a part of, and its tenant; what it is a part of
--- has the tenants of its slices in others.
+-- Reads the next pages of the log, all in one snapshot. The elements of the arrays belong together, one for each scan. A scan
+-- is the window from s1 (exclusive) to s2 (inclusive; null: this statement's snapshot) for the shards in bases, which stand at
+-- the same place: behind the message last, or at the beginning of the window. A slice has its tenant; what it is a part of has the
+-- tenants of its slices in others, by shard.
 --
--- The first row has branch 0: type is the snapshot, aggregate_type the generation. Rows of branch 1 lie above the floor,
--- at most limits[i] a shard, in order. Rows of branch 2 lie at or below it and belong to transactions that were in flight
--- at s1, at most inflight_limit a transaction, in order within each. STABLE makes all of it one snapshot.
+-- A scan looks at the next looks[i] numbers, whatever comes of them, and not behind upto: what bounds it is what it looks at,
+-- because a window in which little is left would otherwise be searched to its end in every read.
+--
+-- The first row of a scan, which is no message, says what the statement has seen: its snapshot, the generation, a sequence number
+-- that was drawn, hi, which no message of the snapshot lies above, the place where the scan began, and the one that it has
+-- reached, null if that is the end of it. Then come its messages, in order. STABLE makes all of it one snapshot.
+--
+-- A window that opens begins at its floor lo. If a transaction that was in flight at s1 has ended since, it begins where that one's
+-- messages can begin: starts has that for each transaction that s1 lists.
 --
 -- A payload of more than max_bytes is left out; bytes is its size then, which the server knows without reading it. The relay
 -- asks for as many of these as it has room for.
 CREATE FUNCTION @schema@.read_log(
-  take_xid boolean, inflight_limit integer, max_bytes integer,
-  shards smallint[], bases smallint[], tenants text[], others jsonb[], limits integer[], s1 text[], lo bigint[], s2 text[],
-  last bigint[])
+  take_xid boolean, max_bytes integer,
+  bases text[], tenants text[], others jsonb[], looks integer[], s1 text[], lo bigint[], starts text[], s2 text[],
+  last bigint[], upto bigint[])
   RETURNS TABLE (
-    branch smallint, shard smallint, xid xid8, seq bigint, id uuid, type text, aggregate_type text, aggregate_id text,
+    scan integer, snapshot text, generation text, drawn bigint, hi bigint, began bigint, reached bigint,
+    shard smallint, seq bigint, id uuid, type text, aggregate_type text, aggregate_id text,
     key text, topic text, routing_key text, tenant_id text, content_type text, schema_version integer, schema_id text,
     dedup_key text, correlation_id text, causation_id text, occurred_at timestamptz, headers jsonb, payload bytea,
     deliver_after timestamptz, priority integer, bytes integer)
@@ -25,8 +32,6 @@ CREATE FUNCTION @schema@.read_log(
   SET enable_seqscan = off
   SET enable_bitmapscan = off
   SET enable_sort = off
-  SET enable_hashjoin = off
-  SET enable_mergejoin = off
   SET jit = off  -- here and wherever plans are disabled: their made-up price would have the others compiled, for seconds
   SET plan_cache_mode = force_generic_plan
   SET work_mem = '64MB'
@@ -34,8 +39,11 @@ AS $$
 #variable_conflict use_column
 DECLARE
   now_snapshot pg_snapshot := pg_current_snapshot();
-  inflight     xid8[];
-  lowest       bigint;
+  from_s       pg_snapshot;
+  to_s         pg_snapshot;
+  of_bases     smallint[];
+  first        bigint[];
+  top          bigint;
 BEGIN
   IF pg_is_in_recovery() THEN
     RAISE EXCEPTION 'this server is a standby: its snapshots do not list what is in flight' USING ERRCODE = 'PR003';
@@ -43,64 +51,54 @@ BEGIN
   IF take_xid THEN
     PERFORM pg_current_xact_id();
   END IF;
-  branch := 0;
-  type := now_snapshot::text;
-  -- What current_generation returns; calling it would cost as much as reading a shard.
-  SELECT g.id::text || ' ' || pg_postmaster_start_time()::text INTO aggregate_type FROM @schema@.generation g;
-  RETURN NEXT;
+  -- After the snapshot was taken: what it sees was drawn before. It may be too high, never too low.
+  SELECT q.last_value INTO hi FROM @schema@.message_seq q;
+  -- Never last_value: that can be ahead of what was drawn.
+  drawn := coalesce(pg_sequence_last_value('@schema@.message_seq'), 0);
+  -- What current_generation returns; calling it would cost as much as reading.
+  SELECT g.id::text || ' ' || pg_postmaster_start_time()::text INTO generation FROM @schema@.generation g;
+  snapshot := now_snapshot::text;
 
-  -- A transaction that is still in flight has nothing to show: asking the index for it would be wasted.
-  SELECT array_agg(DISTINCT x), min(c.last) INTO inflight, lowest
-  FROM unnest(s1::pg_snapshot[], lo, last) AS c(s1, lo, last), pg_snapshot_xip(c.s1) x
-  WHERE c.last < c.lo AND pg_visible_in_snapshot(x, now_snapshot);
-
-  IF inflight IS NOT NULL THEN
+  FOR i IN 1 .. cardinality(looks) LOOP
+    from_s := s1[i]::pg_snapshot;
+    to_s := coalesce(s2[i]::pg_snapshot, now_snapshot);
+    of_bases := bases[i]::smallint[];
+    scan := i;
+    began := last[i];
+    top := upto[i];
+    IF s2[i] IS NULL THEN
+      first := starts[i]::bigint[];
+      SELECT least(min(coalesce(first[x.nth], 0)), lo[i]) INTO began
+        FROM pg_snapshot_xip(from_s) WITH ORDINALITY AS x(xid, nth) WHERE pg_visible_in_snapshot(x.xid, now_snapshot);
+      top := hi;
+    END IF;
+    reached := NULL;
+    IF began + looks[i] < top THEN
+      reached := began + looks[i];
+      top := reached;
+    END IF;
+    RETURN NEXT;
     RETURN QUERY
-    SELECT 2::smallint, r.*
-    FROM unnest(inflight) AS i(xid)
-    CROSS JOIN LATERAL (
-      SELECT c.shard, m.xid, m.seq, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic, m.routing_key,
-             m.tenant_id, m.content_type, m.schema_version, m.schema_id, m.dedup_key, m.correlation_id, m.causation_id,
-             coalesce(m.occurred_at, m.created_at), m.headers,
-             CASE WHEN octet_length(m.payload) <= max_bytes THEN m.payload END, m.deliver_after, m.priority,
+      SELECT i, NULL, NULL, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, m.shard, m.seq,
+             m.id::uuid, m.type::text, m.aggregate_type::text, m.aggregate_id::text, m.key::text, m.topic::text, m.routing_key::text,
+             m.tenant_id::text, m.content_type::text, m.schema_version::integer, m.schema_id::text, m.dedup_key::text, m.correlation_id::text,
+             m.causation_id::text, coalesce(m.occurred_at, m.created_at), m.headers::jsonb,
+             CASE WHEN octet_length(m.payload) <= max_bytes THEN m.payload::bytea END, m.deliver_after, m.priority,
              CASE WHEN octet_length(m.payload) > max_bytes THEN octet_length(m.payload) END
-      FROM @schema@.messages m
-      JOIN unnest(shards, bases, tenants, others, s1::pg_snapshot[], lo, s2::pg_snapshot[], last)
-             AS c(shard, base, tenant, others, s1, lo, s2, last)
-        ON m.shard + 0 = c.base  -- "+ 0" keeps the planner off the other index
-       AND (c.tenant IS NULL OR m.tenant_id = c.tenant)
-       AND (c.others IS NULL OR m.tenant_id IS NULL OR NOT c.others ? m.tenant_id)
-       AND m.seq + 0 <= c.lo AND m.seq + 0 > c.last
-       AND NOT pg_visible_in_snapshot(m.xid, c.s1)
-       AND (c.s2 IS NULL OR pg_visible_in_snapshot(m.xid, c.s2))
-      WHERE m.xid = i.xid AND m.seq > lowest
-      ORDER BY m.seq
-      LIMIT inflight_limit) r;
-  END IF;
-
-  RETURN QUERY
-  SELECT 1::smallint, r.*
-  FROM unnest(shards, bases, tenants, others, limits, s1::pg_snapshot[], lo, s2::pg_snapshot[], last)
-         AS c(shard, base, tenant, others, max, s1, lo, s2, last)
-  CROSS JOIN LATERAL (
-    SELECT c.shard, m.xid, m.seq, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic, m.routing_key,
-           m.tenant_id, m.content_type, m.schema_version, m.schema_id, m.dedup_key, m.correlation_id, m.causation_id,
-           coalesce(m.occurred_at, m.created_at), m.headers,
-             CASE WHEN octet_length(m.payload) <= max_bytes THEN m.payload END, m.deliver_after, m.priority,
-             CASE WHEN octet_length(m.payload) > max_bytes THEN octet_length(m.payload) END
-    FROM @schema@.messages m
-    WHERE m.shard = c.base AND m.seq > greatest(c.lo, c.last)
-      AND (c.tenant IS NULL OR m.tenant_id = c.tenant)
-      AND (c.others IS NULL OR m.tenant_id IS NULL OR NOT c.others ? m.tenant_id)
-      AND NOT pg_visible_in_snapshot(m.xid, c.s1)
-      AND (c.s2 IS NULL OR pg_visible_in_snapshot(m.xid, c.s2))
-    ORDER BY m.seq
-    LIMIT c.max) r;
+      FROM (
+        SELECT m.*, @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AS shard
+        FROM @schema@.messages m
+        WHERE m.seq > began AND m.seq <= top AND NOT pg_visible_in_snapshot(m.xid, from_s) AND pg_visible_in_snapshot(m.xid, to_s)
+          AND (tenants[i] IS NULL OR m.tenant_id IS NOT DISTINCT FROM tenants[i])
+        ORDER BY m.seq OFFSET 0) m  -- OFFSET: so that the shard is computed once
+      WHERE m.shard = ANY (of_bases)
+        AND (others[i] IS NULL OR m.tenant_id IS NULL OR NOT coalesce(others[i] -> m.shard::text ? m.tenant_id, false));
+  END LOOP;
 END
 $$;
 
--- The payloads that read_log has left out, of messages of these shards with these numbers.
-CREATE FUNCTION @schema@.read_payloads(shards smallint[], seqs bigint[]) RETURNS TABLE (seq bigint, payload bytea)
+-- The payloads that read_log has left out, of messages with these numbers.
+CREATE FUNCTION @schema@.read_payloads(seqs bigint[]) RETURNS TABLE (seq bigint, payload bytea)
   LANGUAGE plpgsql STABLE
   SET enable_seqscan = off
   SET enable_bitmapscan = off
@@ -111,8 +109,7 @@ CREATE FUNCTION @schema@.read_payloads(shards smallint[], seqs bigint[]) RETURNS
 AS $$
 BEGIN
   RETURN QUERY
-    SELECT m.seq, m.payload FROM unnest(shards, seqs) AS w(shard, seq)
-    JOIN @schema@.messages m ON m.shard = w.shard AND m.seq = w.seq;
+    SELECT m.seq, m.payload::bytea FROM unnest(seqs) AS w(seq) JOIN @schema@.messages m ON m.seq = w.seq;
 END
 $$;
 
@@ -131,9 +128,9 @@ $$;
 -- that is nothing. Losing any of these writes in a crash costs a take-over, so none of them waits for the disk.
 CREATE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name text, lease interval)
   RETURNS TABLE (
-    shard smallint, n bigint, s1 text, lo bigint, s2 text, lo2 bigint, last bigint,
+    shard smallint, n bigint, s1 text, lo bigint, starts bigint[], s2 text, lo2 bigint, starts2 bigint[], last bigint, hi bigint,
     quota integer, members integer, generation text, crashes smallint, deferred boolean, paused boolean,
-    base smallint, tenant text, others text, excluded uuid[])
+    base smallint, tenant text, others text, excluded uuid[], shards integer)
   LANGUAGE plpgsql
   SET enable_seqscan = off  -- a plan made while the ledger was small must not read all of it later
   SET enable_bitmapscan = off
@@ -188,8 +185,8 @@ BEGIN
       END IF;
       CONTINUE WHEN heard IS NULL OR heard > clock_timestamp() - (c.until - c.at) / 4;
     END IF;
-    INSERT INTO @schema@.checkpoints (feed, shard, n, member, until, lo, lo2, last, s1, s2, crashes)
-      VALUES (feed_name, c.shard, c.n + 1, member_id, clock_timestamp() + lease, c.lo, c.lo2, c.last, c.s1, c.s2,
+    INSERT INTO @schema@.checkpoints (feed, shard, n, member, until, s1, lo, starts, s2, lo2, starts2, last, hi, crashes)
+      VALUES (feed_name, c.shard, c.n + 1, member_id, clock_timestamp() + lease, c.s1, c.lo, c.starts, c.s2, c.lo2, c.starts2, c.last, c.hi,
               CASE WHEN c.released THEN 0 ELSE least(c.crashes, 999) + 1 END)
       ON CONFLICT DO NOTHING;
     IF FOUND AND c.tenant IS NULL THEN
@@ -200,11 +197,12 @@ BEGIN
   WHERE c.feed = feed_name AND c.member = member_id AND NOT c.released;
 
   RETURN QUERY
-    SELECT c.shard, c.n, c.s1::text, c.lo, c.s2::text, c.lo2, c.last, fair, alive, @schema@.current_generation(),
+    SELECT c.shard, c.n, c.s1::text, c.lo, c.starts, c.s2::text, c.lo2, c.starts2, c.last, c.hi, fair, alive, @schema@.current_generation(),
            c.crashes, EXISTS (SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.available_at < 'infinity')
            OR EXISTS (SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.name_digest IS NOT NULL), stop,
            c.base, c.tenant, to_jsonb(c.others)::text,
-           CASE WHEN row_number() OVER () = 1 THEN ARRAY(SELECT x.id FROM @schema@.excluded x WHERE x.feed = feed_name ORDER BY x.seq) END
+           CASE WHEN row_number() OVER () = 1 THEN ARRAY(SELECT x.id FROM @schema@.excluded x WHERE x.feed = feed_name ORDER BY x.seq) END,
+           @schema@.shard_count()::integer
     FROM (SELECT) one LEFT JOIN @schema@.cursors c ON c.feed = feed_name AND c.member = member_id AND NOT c.released;
 END
 $$;
@@ -213,7 +211,8 @@ $$;
 -- positions count only in the generation in which they were read.
 CREATE FUNCTION @schema@.settle(
   feed_name text, member_id uuid, lease interval, in_generation text, releasing boolean,
-  shards smallint[], n bigint[], s1 text[], lo bigint[], s2 text[], lo2 bigint[], last bigint[], crashes smallint[])
+  shards smallint[], n bigint[], s1 text[], lo bigint[], starts text[], s2 text[], lo2 bigint[], starts2 text[], last bigint[], hi bigint[],
+  crashes smallint[])
   RETURNS SETOF smallint
   LANGUAGE plpgsql
 AS $$
@@ -224,10 +223,10 @@ BEGIN
     RAISE EXCEPTION 'the server has recovered from a crash since these positions were read' USING ERRCODE = 'PR002';
   END IF;
   RETURN QUERY
-    INSERT INTO @schema@.checkpoints (feed, shard, n, member, released, until, lo, lo2, last, s1, s2, crashes)
-    SELECT feed_name, c.shard, c.n, member_id, releasing, clock_timestamp() + lease, c.lo, c.lo2, c.last,
-           c.s1::pg_snapshot, c.s2::pg_snapshot, c.crashes
-    FROM unnest(shards, n, s1, lo, s2, lo2, last, crashes) AS c(shard, n, s1, lo, s2, lo2, last, crashes)
+    INSERT INTO @schema@.checkpoints (feed, shard, n, member, released, until, s1, lo, starts, s2, lo2, starts2, last, hi, crashes)
+    SELECT feed_name, c.shard, c.n, member_id, releasing, clock_timestamp() + lease, c.s1::pg_snapshot, c.lo, c.starts::bigint[],
+           c.s2::pg_snapshot, c.lo2, c.starts2::bigint[], c.last, c.hi, c.crashes
+    FROM unnest(shards, n, s1, lo, starts, s2, lo2, starts2, last, hi, crashes) AS c(shard, n, s1, lo, starts, s2, lo2, starts2, last, hi, crashes)
     ORDER BY c.shard
     ON CONFLICT DO NOTHING
     RETURNING shard;

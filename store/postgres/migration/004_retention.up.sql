@@ -1,8 +1,8 @@
 -- Retention is TRUNCATE of a ring slot; what follows a change of database is a rebase.
 
--- Whether every feed has delivered everything in a slot: nothing in it is newer than a cursor's snapshot, and nothing
--- belongs to a transaction that such a snapshot lists as in flight. However old those are and however much the slot
--- holds, that is an index lookup or two for each. Nor may it hold the only content of a dead letter.
+-- Whether every feed has delivered everything in a slot, if nobody is writing to it: nothing in it lies above the floor of a cursor,
+-- and no transaction that has ended since the cursor's snapshot can have messages in it. One that is still in flight has none:
+-- it would hold a lock. However much the slot holds, that is one step in an index. Nor may it hold the only content of a dead letter.
 CREATE FUNCTION @schema@.slot_passed(slot integer) RETURNS boolean
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp
@@ -11,28 +11,22 @@ CREATE FUNCTION @schema@.slot_passed(slot integer) RETURNS boolean
   SET jit = off
 AS $$
 DECLARE
-  horizon xid8;
-  newest  xid8;
+  newest  bigint;
   waiting boolean;
 BEGIN
-  SELECT pg_snapshot_xmax(c.s1) INTO horizon FROM @schema@.cursors c ORDER BY 1 LIMIT 1;
-  IF horizon IS NULL THEN
+  EXECUTE format('SELECT seq FROM @schema@.%I ORDER BY seq DESC LIMIT 1', 'messages_' || slot) INTO newest;
+  newest := coalesce(newest, 0);
+  SELECT bool_or(newest > c.lo OR EXISTS (
+      SELECT FROM pg_snapshot_xip(c.s1) WITH ORDINALITY AS x(xid, nth)
+      WHERE newest > coalesce(c.starts[x.nth], 0) AND pg_visible_in_snapshot(x.xid, pg_current_snapshot())))
+    INTO waiting FROM @schema@.cursors c;
+  IF waiting IS NULL THEN
     RETURN false;  -- no feed at all: everything is still to be delivered to the first one
   END IF;
-  EXECUTE format('SELECT xid FROM @schema@.%I ORDER BY xid DESC LIMIT 1', 'messages_' || slot) INTO newest;
-  IF newest >= horizon THEN
-    RETURN false;
-  END IF;
-  EXECUTE format('SELECT EXISTS (
-      SELECT FROM @schema@.cursors c CROSS JOIN LATERAL pg_snapshot_xip(c.s1) i(xid)
-      -- "LIMIT 1" and "+ 0" keep it at one lookup for each, by the index on xid.
-      CROSS JOIN LATERAL (SELECT FROM @schema@.%I m WHERE m.xid = i.xid AND m.shard + 0 = c.base LIMIT 1) m)',
-      'messages_' || slot)
-    INTO waiting;
   IF NOT waiting THEN
     EXECUTE format('SELECT EXISTS (
         SELECT FROM @schema@.deferred d CROSS JOIN LATERAL (
-          SELECT FROM @schema@.%I m WHERE m.shard = d.shard AND m.seq = d.seq LIMIT 1) m WHERE d.bare)', 'messages_' || slot)
+          SELECT FROM @schema@.%I m WHERE m.seq = d.seq LIMIT 1) m WHERE d.bare)', 'messages_' || slot)
       INTO waiting;
   END IF;
   RETURN NOT waiting;
@@ -147,7 +141,7 @@ DECLARE
   arrival  xid8;     -- that of the transaction which brought the ledger here
   same     boolean;  -- transaction IDs mean here what they meant where the ledger was written
   sets     integer;
-  kept     bigint;
+  lowest   bigint;
   highest  bigint := 0;
   snapshot pg_snapshot;
 BEGIN
@@ -179,7 +173,7 @@ BEGIN
       SELECT NOT coalesce(same, false) AND m.xid > arrival AND m.xid <= @schema@.full_xid(m.xmin, latest)) h(here)
     CROSS JOIN LATERAL (
       SELECT coalesce(array_agg(c.feed ORDER BY c.feed), '{}') FROM postrider_cursors c
-      WHERE c.base = m.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id)
+      WHERE c.base = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AND @schema@.covers(c.tenant, c.others, m.tenant_id)
         AND (here OR NOT coalesce(same, false) AND m.created_at > c.at
              OR NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
              OR EXISTS (SELECT FROM @schema@.deferred d WHERE d.bare AND d.feed = c.feed AND d.seq = m.seq))
@@ -212,15 +206,12 @@ BEGIN
     aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type, schema_id, dedup_key, correlation_id,
     causation_id, headers, payload, deliver_after, priority
   FROM (SELECT * FROM postrider_kept JOIN postrider_sets USING (feeds) ORDER BY here, seq) k;
-  GET DIAGNOSTICS kept = ROW_COUNT;
-  IF kept > 0 THEN
-    highest := currval('@schema@.message_seq');
-  END IF;
+  SELECT coalesce(min(m.seq), 1) - 1, coalesce(max(m.seq), 0) INTO lowest, highest FROM @schema@.messages m;
 
   -- Nobody else has written: up to the highest number, all is visible in these snapshots or listed in them.
   snapshot := pg_current_snapshot();
-  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, s1)
-    SELECT c.feed, c.shard, c.n + 1, true, clock_timestamp(), highest,
+  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, starts, s1)
+    SELECT c.feed, c.shard, c.n + 1, true, clock_timestamp(), highest, array_fill(lowest, ARRAY[cardinality(i.xids)]),
            (least(i.xids[1], pg_snapshot_xmin(snapshot))::text || ':' || pg_snapshot_xmax(snapshot)::text || ':'
             || coalesce(array_to_string(i.xids, ','), ''))::pg_snapshot
     FROM postrider_cursors c

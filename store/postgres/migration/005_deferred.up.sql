@@ -78,8 +78,8 @@ CREATE FUNCTION @schema@.forget_excluded() RETURNS void
 AS $$
   WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed IN (SELECT x.feed FROM @schema@.excluded x))
   DELETE FROM @schema@.excluded x WHERE NOT EXISTS (
-    SELECT FROM @schema@.messages m JOIN lanes c ON c.base = m.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id)
-    WHERE m.shard = x.shard AND m.seq = x.seq AND c.feed = x.feed AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last))
+    SELECT FROM @schema@.messages m JOIN lanes c ON c.base = x.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id)
+    WHERE m.seq = x.seq AND c.feed = x.feed AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last))
 $$;
 
 -- Every change of what is set aside of a shard waits for its turn: whether a key is blocked must not change between a look
@@ -133,7 +133,7 @@ BEGIN
       feed, seq, shard, status, blocking, attempts, available_at, tried_at, last_error, order_key, priority, id, type,
       aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type, schema_version, schema_id, dedup_key,
       correlation_id, causation_id, created_at, occurred_at, deliver_after, headers, payload, name, bare)
-    SELECT feed_name, m.seq, m.shard, CASE WHEN head THEN 'retry' ELSE m.want END, m.blocks, m.tries,
+    SELECT feed_name, m.seq, m.of_shard, CASE WHEN head THEN 'retry' ELSE m.want END, m.blocks, m.tries,
            CASE WHEN head THEN clock_timestamp()
                 WHEN m.want = 'retry' THEN clock_timestamp() + make_interval(secs => m.delay)
                 WHEN m.want = 'scheduled' THEN coalesce(m.deliver_after, clock_timestamp())
@@ -149,18 +149,18 @@ BEGIN
            m.created_at, coalesce(m.occurred_at, m.created_at), m.deliver_after,
            CASE WHEN NOT m.bare THEN m.headers END, CASE WHEN m.bare THEN '' ELSE m.payload END,
            CASE WHEN m.want = 'held' THEN coalesce(m.name, '') END, m.bare
-    FROM (SELECT m.*, k.order_key, d.status AS want, d.blocking AS blocks, d.attempts AS tries, d.delay, d.cause, d.name, d.bare,
-                 row_number() OVER (PARTITION BY m.shard, k.order_key ORDER BY m.seq) AS nth
+    FROM (SELECT m.*, d.shard AS of_shard, k.order_key, d.status AS want, d.blocking AS blocks, d.attempts AS tries, d.delay, d.cause, d.name, d.bare,
+                 row_number() OVER (PARTITION BY d.shard, k.order_key ORDER BY m.seq) AS nth
           FROM unnest(shards, seqs, statuses, block, tried, delays, causes, names, bares)
                  AS d(shard, seq, status, blocking, attempts, delay, cause, name, bare)
-          CROSS JOIN LATERAL (SELECT * FROM @schema@.messages m WHERE m.shard = d.shard AND m.seq = d.seq LIMIT 1) m
-          CROSS JOIN LATERAL (SELECT CASE WHEN NOT d.bare THEN coalesce(m.key, m.aggregate_type || '/' || m.aggregate_id) END) k(order_key)
+          CROSS JOIN LATERAL (SELECT * FROM @schema@.messages m WHERE m.seq = d.seq LIMIT 1) m
+          CROSS JOIN LATERAL (SELECT CASE WHEN NOT d.bare THEN @schema@.order_key(m.key, m.aggregate_type, m.aggregate_id) END) k(order_key)
           WHERE (d.status = 'waiting') = (step = 2)
             AND NOT EXISTS (SELECT FROM @schema@.excluded x WHERE x.feed = feed_name AND x.seq = d.seq)) m
     CROSS JOIN LATERAL (
       SELECT m.want = 'waiting' AND m.nth = 1
              AND NOT EXISTS (SELECT FROM @schema@.deferred b
-                             WHERE b.feed = feed_name AND b.shard = m.shard AND b.order_key = m.order_key AND b.blocking
+                             WHERE b.feed = feed_name AND b.shard = m.of_shard AND b.order_key = m.order_key AND b.blocking
                                AND hashtextextended(b.order_key, 0) = hashtextextended(m.order_key, 0)
                                AND b.seq < m.seq)) h(head)
     ON CONFLICT DO NOTHING;
@@ -473,10 +473,10 @@ CREATE TABLE @schema@.job_results (
 -- Every message that is known, for each feed, in the words that people use for outboxes.
 CREATE VIEW @schema@.message_status AS
   SELECT f.feed, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic, m.tenant_id, m.dedup_key,
-         m.shard, m.seq, m.created_at, m.occurred_at, w.status, w.state, coalesce(d.attempts, 0) AS attempts,
+         f.base AS shard, m.seq, m.created_at, m.occurred_at, w.status, w.state, coalesce(d.attempts, 0) AS attempts,
          nullif(d.available_at, 'infinity') AS available_at, d.last_error, coalesce(d.status, w.status) AS detail
   FROM @schema@.messages m
-  JOIN @schema@.cursors f ON f.base = m.shard AND @schema@.covers(f.tenant, f.others, m.tenant_id)
+  JOIN @schema@.cursors f ON f.base = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AND @schema@.covers(f.tenant, f.others, m.tenant_id)
   LEFT JOIN @schema@.deferred d ON d.feed = f.feed AND d.seq = m.seq
   CROSS JOIN LATERAL (
     SELECT CASE WHEN d.status = 'dead' THEN 'failed' WHEN d.status IS NOT NULL THEN 'pending'
@@ -489,4 +489,4 @@ CREATE VIEW @schema@.message_status AS
          CASE WHEN d.status = 'dead' THEN 'DEAD' WHEN d.attempts > 0 THEN 'FAILED' ELSE 'NEW' END, d.attempts,
          nullif(d.available_at, 'infinity'), d.last_error, d.status
   FROM @schema@.deferred d
-  WHERE NOT EXISTS (SELECT FROM @schema@.messages m WHERE m.shard = d.shard AND m.seq = d.seq);
+  WHERE NOT EXISTS (SELECT FROM @schema@.messages m WHERE m.seq = d.seq);

@@ -117,10 +117,10 @@ CREATE FUNCTION @schema@.pass_over(feed_name text, of_shard smallint, of_seq big
   SET enable_bitmapscan = off
 AS $$
 DECLARE
-  m     @schema@.messages;
+  m     record;
   ahead boolean;
 BEGIN
-  SELECT * INTO m FROM @schema@.messages l WHERE l.shard = of_shard AND l.seq = of_seq AND l.type <> 'postrider.canary';
+  SELECT * INTO m FROM @schema@.messages l WHERE l.seq = of_seq AND l.type <> 'postrider.canary';
   IF m.seq IS NULL THEN
     RETURN 'gone';
   END IF;
@@ -135,7 +135,7 @@ BEGIN
       RETURN 'many';
     END IF;
   END IF;
-  INSERT INTO @schema@.excluded (feed, seq, shard, id) VALUES (feed_name, m.seq, m.shard, m.id) ON CONFLICT DO NOTHING;
+  INSERT INTO @schema@.excluded (feed, seq, shard, id) VALUES (feed_name, m.seq, of_shard, m.id) ON CONFLICT DO NOTHING;
   RETURN CASE WHEN NOT FOUND THEN 'known' END;
 END
 $$;
@@ -179,7 +179,7 @@ CREATE FUNCTION @schema@.exclude(who text, why text, what text, feed_name text, 
   SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  m      @schema@.messages;
+  m      record;
   was    @schema@.deferred;
   refuse text;
 BEGIN
@@ -199,12 +199,12 @@ BEGIN
   IF refuse IS NOT NULL THEN
     RETURN nullif(refuse, 'known');  -- who has got no answer asks again
   END IF;
-  SELECT * INTO m FROM @schema@.messages l WHERE l.shard = of_shard AND l.seq = of_seq;
+  SELECT * INTO m FROM @schema@.messages l WHERE l.seq = of_seq;
   was.id := m.id;
   was.seq := m.seq;
   was.type := m.type;
   was.topic := m.topic;
-  was.order_key := coalesce(m.key, m.aggregate_type || '/' || m.aggregate_id);
+  was.order_key := @schema@.order_key(m.key, m.aggregate_type, m.aggregate_id);
   was.routing_key := m.routing_key;
   was.content_type := m.content_type;
   was.headers := m.headers;
@@ -257,15 +257,16 @@ END
 $$;
 
 -- Creates a feed, unless there is one of that name. It begins with what is enqueued from now on, with the first message of a time,
--- or else with the oldest that the log holds. A floor that is safe for an older snapshot is safe for a newer one, so that of a feed
--- that is there already saves reading all of the log. One that begins at a time stands in the middle of a window, as after rewind.
+-- or else with the oldest that the log holds. floor is one for this transaction's snapshot, which sees everything up to low, or null
+-- if none is known; those of feeds that are there already are safe for a newer snapshot, too. They save reading all of the log. One that begins at a time stands in the middle of a window, as after rewind.
 CREATE FUNCTION @schema@.create_feed(
-  who text, why text, feed_name text, from_now boolean, from_time timestamptz, to_destination text) RETURNS boolean
+  who text, why text, feed_name text, from_now boolean, from_time timestamptz, to_destination text, floor bigint, low bigint) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   most  CONSTANT bigint := 100000;
+  known record;
   place bigint;
   n     bigint;
 BEGIN
@@ -276,14 +277,20 @@ BEGIN
   IF from_time IS NOT NULL THEN
     SELECT p.low INTO place FROM @schema@.place_at(from_time) p;
   END IF;
-  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, s1, s2, lo2, last)
-    SELECT feed_name, f.shard, 0, true, clock_timestamp(), CASE WHEN from_now THEN f.floor ELSE 0 END,
-           CASE WHEN from_now THEN pg_current_snapshot() ELSE '1:1:' END,
-           CASE WHEN place > 1 THEN pg_current_snapshot() END, CASE WHEN place > 1 THEN f.floor ELSE 0 END,
-           CASE WHEN place > 1 THEN place - 1 ELSE 0 END
-    FROM (SELECT s AS shard, coalesce(max(c.lo) FILTER (WHERE pg_snapshot_xmax(c.s1) > '1'), 0) AS floor
-          FROM generate_series(0, @schema@.shard_count() - 1) s LEFT JOIN @schema@.cursors c ON c.shard = s
-          GROUP BY s) f;
+  SELECT greatest(max(c.lo), floor, 0) AS lo, array_fill(greatest(max(c.passed), low, 0), ARRAY[@schema@.in_flight(pg_current_snapshot())]) AS starts
+    INTO known FROM @schema@.cursors c WHERE pg_snapshot_xmax(c.s1) > '1';
+  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts, s2, lo2, starts2, last, hi)
+    SELECT feed_name, s, 0, true, clock_timestamp(), f.s1, f.lo, f.starts, f.s2, f.lo2, f.starts2, f.last, f.hi
+    FROM generate_series(0, @schema@.shard_count() - 1) s
+    CROSS JOIN (
+      SELECT pg_current_snapshot() AS s1, known.lo AS lo, known.starts AS starts, NULL::pg_snapshot AS s2, 0 AS lo2, '{}'::bigint[] AS starts2,
+             0 AS last, 0 AS hi
+        WHERE from_now
+      UNION ALL
+      SELECT '1:1:', 0, '{}', pg_current_snapshot(), known.lo, known.starts, place - 1, q.last_value FROM @schema@.message_seq q
+        WHERE NOT from_now AND place > 1
+      UNION ALL
+      SELECT '1:1:', 0, '{}', NULL, 0, '{}', 0, 0 WHERE NOT from_now AND (place > 1) IS NOT TRUE) f;
   SELECT p.pending INTO n FROM @schema@.pending(feed_name, most) p;
   PERFORM @schema@.record(who, why, 'feed add', feed_name, n, jsonb_strip_nulls(jsonb_build_object(
     'from', CASE WHEN from_now THEN 'now' ELSE coalesce(from_time::text, 'oldest') END,
@@ -292,13 +299,14 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.add_feed(who text, why text, feed_name text, oldest boolean) RETURNS boolean
+CREATE FUNCTION @schema@.add_feed(
+  who text, why text, feed_name text, oldest boolean, floor bigint DEFAULT NULL, low bigint DEFAULT NULL) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   PERFORM @schema@.check_identity();
-  RETURN @schema@.create_feed(who, why, feed_name, NOT oldest, NULL, NULL);
+  RETURN @schema@.create_feed(who, why, feed_name, NOT oldest, NULL, NULL, floor, low);
 END
 $$;
 
@@ -308,7 +316,7 @@ $$;
 CREATE FUNCTION @schema@.open_feed(
   feed_name text, who text DEFAULT '', may_create boolean DEFAULT false, from_now boolean DEFAULT false,
   from_time timestamptz DEFAULT NULL, to_destination text DEFAULT NULL, force boolean DEFAULT false,
-  beside text[] DEFAULT NULL) RETURNS jsonb
+  beside text[] DEFAULT NULL, floor bigint DEFAULT NULL, low bigint DEFAULT NULL) RETURNS jsonb
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -325,9 +333,9 @@ BEGIN
         RETURN jsonb_build_object('feeds', others);
       END IF;
       IF others IS NULL THEN
-        PERFORM @schema@.create_feed(who, '', b.name, from_now, from_time, NULL) FROM unnest(beside) AS b(name) WHERE b.name <> feed_name;
+        PERFORM @schema@.create_feed(who, '', b.name, from_now, from_time, NULL, floor, low) FROM unnest(beside) AS b(name) WHERE b.name <> feed_name;
       END IF;
-      IF @schema@.create_feed(who, '', feed_name, from_now, from_time, to_destination) THEN
+      IF @schema@.create_feed(who, '', feed_name, from_now, from_time, to_destination, floor, low) THEN
         RETURN NULL;
       END IF;
     END IF;
@@ -364,17 +372,14 @@ CREATE FUNCTION @schema@.pending(feed_name text, max_rows bigint) RETURNS TABLE 
   SET enable_bitmapscan = off
   SET jit = off
 AS $$
+  WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed = feed_name)
   SELECT count(*), min(m.created_at) FROM (
-    SELECT m.created_at FROM @schema@.cursors c
+    SELECT m.created_at FROM (SELECT min(c.passed) AS passed FROM lanes c) f
     CROSS JOIN LATERAL (
-      SELECT m.created_at FROM @schema@.messages m
-      WHERE m.shard = c.base AND m.seq > c.lo AND m.type <> 'postrider.canary' AND @schema@.covers(c.tenant, c.others, m.tenant_id) AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
-      UNION ALL
-      SELECT m.created_at FROM pg_snapshot_xip(c.s1) i(xid) CROSS JOIN LATERAL (
-        SELECT m.created_at FROM @schema@.messages m
-        WHERE m.xid = i.xid AND m.shard + 0 = c.base AND m.seq + 0 <= c.lo AND m.type <> 'postrider.canary' AND @schema@.covers(c.tenant, c.others, m.tenant_id)
-          AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)) m) m
-    WHERE c.feed = feed_name
+      SELECT m.xid, m.seq, m.created_at, m.type, m.tenant_id, @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AS shard
+      FROM @schema@.messages m WHERE m.seq > f.passed) m
+    JOIN lanes c ON c.base = m.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id)
+    WHERE m.type <> 'postrider.canary' AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
     LIMIT max_rows) m
 $$;
 
@@ -437,7 +442,7 @@ DECLARE
   target     bigint;
   place      bigint;
   again      bigint := 0;
-  n          bigint;
+  settled    jsonb;
   found_feed boolean := false;
 BEGIN
   PERFORM @schema@.check_isolation();
@@ -447,28 +452,35 @@ BEGIN
     IF target IS NULL THEN
       RAISE EXCEPTION 'the log does not hold the message (any more)' USING ERRCODE = 'PR006';
     END IF;
+  ELSE
+    -- Numbers and times grow together, but for what was written at nearly the same time.
+    SELECT m.seq INTO target FROM @schema@.place_at(to_time - interval '1 minute') p, @schema@.messages m
+      WHERE m.seq >= coalesce(p.low, 0) AND m.created_at >= to_time ORDER BY m.seq LIMIT 1;
   END IF;
-  FOR was IN SELECT * FROM @schema@.cursors c WHERE c.feed = feed_name ORDER BY c.shard LOOP
+  WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed = feed_name)
+  SELECT jsonb_object_agg(c.shard, c.n) INTO settled FROM (
+    SELECT c.shard, count(*) AS n FROM (
+      SELECT m.xid, m.seq, m.tenant_id, @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AS shard
+      FROM @schema@.messages m WHERE m.seq >= target AND m.type <> 'postrider.canary') m
+    JOIN lanes c ON c.base = m.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id) AND @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
+    GROUP BY 1) c;
+  -- Counting may have taken long, and relays have settled meanwhile: the cursors are read once more.
+  FOR was IN SELECT c.*, (settled ->> c.shard::text)::bigint AS messages FROM @schema@.cursors c WHERE c.feed = feed_name ORDER BY c.shard LOOP
     found_feed := true;
+    CONTINUE WHEN was.messages IS NULL;
     place := target;
-    IF place IS NULL THEN
-      SELECT min(m.seq) INTO place FROM @schema@.messages m WHERE m.shard = was.base AND m.created_at >= to_time;
-    END IF;
-    SELECT count(*) INTO n FROM @schema@.messages m
-      WHERE m.shard = was.base AND m.seq >= place AND @schema@.covers(was.tenant, was.others, m.tenant_id)
-        AND m.type <> 'postrider.canary'
-        AND @schema@.settled(m.xid, m.seq, was.s1, was.s2, was.last);
-    CONTINUE WHEN n = 0;
     -- A window that is open stays: without it, what was settled in it would be sent again, too. It cannot go forward.
     IF was.s2 IS NULL THEN
       was.s2 := was.s1;
       was.lo2 := was.lo;
+      was.starts2 := was.starts;
     ELSE
       place := least(place, was.last + 1);
     END IF;
-    INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, s1, s2, lo2, last)
-      VALUES (feed_name, was.shard, was.n + 1, true, clock_timestamp(), 0, '1:1:', was.s2, was.lo2, place - 1);
-    again := again + n;
+    INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts, s2, lo2, starts2, last, hi)
+      SELECT feed_name, was.shard, was.n + 1, true, clock_timestamp(), '1:1:', 0, '{}', was.s2, was.lo2, was.starts2, place - 1, q.last_value
+      FROM @schema@.message_seq q;
+    again := again + was.messages;
   END LOOP;
   IF NOT found_feed THEN
     RETURN NULL;
@@ -494,18 +506,17 @@ DECLARE
   done bigint;
 BEGIN
   DELETE FROM @schema@.deferred d WHERE d.feed = feed_name AND d.seq = ANY (seqs) AND d.bare
-    AND EXISTS (SELECT FROM @schema@.messages m WHERE m.shard = d.shard AND m.seq = d.seq);
+    AND EXISTS (SELECT FROM @schema@.messages m WHERE m.seq = d.seq);
   INSERT INTO @schema@.deferred (
     feed, seq, shard, status, blocking, available_at, job, order_key, priority, id, type, aggregate_type, aggregate_id, key,
     topic, routing_key, tenant_id, content_type, schema_version, schema_id, dedup_key, correlation_id, causation_id,
     created_at, occurred_at, headers, payload)
-  SELECT feed_name, m.seq, m.shard, 'retry', false, clock_timestamp(), for_job,
-         coalesce(m.key, m.aggregate_type || '/' || m.aggregate_id), coalesce(m.priority, 0), m.id, m.type, m.aggregate_type,
+  SELECT feed_name, m.seq, @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id), 'retry', false, clock_timestamp(), for_job,
+         @schema@.order_key(m.key, m.aggregate_type, m.aggregate_id), coalesce(m.priority, 0), m.id, m.type, m.aggregate_type,
          m.aggregate_id, m.key, m.topic, m.routing_key, m.tenant_id, m.content_type, m.schema_version, m.schema_id,
          m.dedup_key, m.correlation_id, m.causation_id, m.created_at, coalesce(m.occurred_at, m.created_at), m.headers,
          m.payload
-  FROM unnest(seqs) s(seq) CROSS JOIN generate_series(0, @schema@.shard_count() - 1) h(shard)
-  JOIN @schema@.messages m ON m.shard = h.shard AND m.seq = s.seq
+  FROM unnest(seqs) s(seq) JOIN @schema@.messages m ON m.seq = s.seq
   ON CONFLICT DO NOTHING;
   GET DIAGNOSTICS done = ROW_COUNT;
   RETURN done;
@@ -580,9 +591,9 @@ REVOKE ALL ON FUNCTION
   @schema@.record(text, text, text, text, bigint, jsonb, jsonb, jsonb), @schema@.act(text, text[], bigint[], bigint),
   @schema@.act_for(text, text, text, jsonb, text[], bigint[]), @schema@.pass_over(text, smallint, bigint),
   @schema@.exclude(text, text, text, text, smallint, bigint),
-  @schema@.edit(text, text, text, uuid, text, text, text, text, jsonb, bytea), @schema@.add_feed(text, text, text, boolean),
-  @schema@.create_feed(text, text, text, boolean, timestamptz, text),
-  @schema@.open_feed(text, text, boolean, boolean, timestamptz, text, boolean, text[]),
+  @schema@.edit(text, text, text, uuid, text, text, text, text, jsonb, bytea), @schema@.add_feed(text, text, text, boolean, bigint, bigint),
+  @schema@.create_feed(text, text, text, boolean, timestamptz, text, bigint, bigint),
+  @schema@.open_feed(text, text, boolean, boolean, timestamptz, text, boolean, text[], bigint, bigint),
   @schema@.remove_feed(text, text, text), @schema@.pause_feed(text, text, text, boolean),
   @schema@.rewind(text, text, text, timestamptz, uuid), @schema@.resend(text, bigint[], bigint),
   @schema@.start_replay(text, text, boolean, jsonb, integer, bigint, bigint), @schema@.set_replay(text, text, bigint, text),

@@ -22,11 +22,17 @@ BEGIN
     RETURN false;
   END IF;
   -- The new row of the shard keeps out whoever has it by the old one, and does not know of the slice.
-  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, lo2, last, s1, s2)
-    VALUES (feed_name, of_shard, was.n + 1, true, clock_timestamp(), was.lo, was.lo2, was.last, was.s1, was.s2);
-  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, lo2, last, s1, s2)
-    SELECT feed_name, number, coalesce(max(c.n) + 1, 0), true, clock_timestamp(), was.lo, was.lo2, was.last, was.s1, was.s2
+  was.released := true;
+  was.member := NULL;
+  was.at := clock_timestamp();
+  was.until := was.at;
+  was.crashes := 0;
+  was.n := was.n + 1;
+  INSERT INTO @schema@.checkpoints SELECT was.*;
+  was.shard := number;
+  SELECT coalesce(max(c.n) + 1, 0) INTO was.n
     FROM @schema@.checkpoints c WHERE c.feed = feed_name AND c.shard = number;
+  INSERT INTO @schema@.checkpoints SELECT was.*;
   RETURN true;
 EXCEPTION WHEN unique_violation THEN
   RETURN false;
@@ -49,8 +55,8 @@ BEGIN
                   AND part.s2 IS NULL AND whole.s2 IS NULL, false) THEN
     RETURN false;
   END IF;
-  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, s1)
-    VALUES (feed_name, whole.shard, whole.n + 1, true, clock_timestamp(), greatest(part.lo, whole.lo), whole.s1);
+  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts)
+    VALUES (feed_name, whole.shard, whole.n + 1, true, clock_timestamp(), whole.s1, greatest(part.lo, whole.lo), whole.starts);
   DELETE FROM @schema@.checkpoints c WHERE c.feed = feed_name AND c.shard = slice;
   DELETE FROM @schema@.slices s WHERE s.feed = feed_name AND s.shard = slice;
   RETURN true;
@@ -86,7 +92,7 @@ BEGIN
         SELECT DISTINCT ON (@schema@.shard_of(key)) key
         FROM (SELECT 'postrider.canary/' || i FROM generate_series(1, 40 * @schema@.shard_count()) i) k(key)
         ORDER BY @schema@.shard_of(key), key) k
-      RETURNING shard, created_at, seq, xid)
+      RETURNING @schema@.shard_of(key), created_at, seq, xid)
   INSERT INTO @schema@.canaries (shard, at, seq, xid) SELECT * FROM sent;
 END
 $$;

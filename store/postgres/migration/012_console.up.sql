@@ -47,7 +47,7 @@ $$;
 CREATE TRIGGER count_canary AFTER INSERT ON @schema@.canaries FOR EACH ROW EXECUTE FUNCTION @schema@.count_canary();
 
 -- How each lane stands: a shard of a feed, or a slice of one. What is not settled lies behind the cursor's place, or belongs to
--- a transaction that was in flight at one of its snapshots; see settled. Behind the place up to most messages are looked at,
+-- a transaction that was in flight at one of its snapshots; see settled. Behind each place up to most messages are looked at,
 -- and from these the rest is guessed. pending is without canaries.
 CREATE FUNCTION @schema@.gauge_lanes(
   OUT feed text, OUT shard smallint, OUT base smallint, OUT tenant text, OUT member uuid, OUT until timestamptz, OUT at timestamptz,
@@ -68,51 +68,41 @@ DECLARE
   most integer;
   top  bigint;
 BEGIN
-  SELECT least(1000, greatest(50, 8000 / greatest(f.n * @schema@.shard_count() + s.n, 1))) INTO most
-    FROM (SELECT count(*) AS n FROM @schema@.feeds) f, (SELECT count(*) AS n FROM @schema@.slices) s;
-  SELECT s.last_value INTO top FROM @schema@.message_seq s;
+  SELECT least(8000, greatest(400, 64000 / greatest(count(DISTINCT (c.s1::text, c.s2::text, c.last)), 1))) INTO most FROM @schema@.cursors c;
+  SELECT q.last_value INTO top FROM @schema@.message_seq q;
   RETURN QUERY
     WITH lanes AS MATERIALIZED (
-      SELECT c.*, greatest(c.lo, c.last) AS place FROM @schema@.cursors c),
-    flown AS MATERIALIZED (  -- transactions that have landed since: those that are still in flight have nothing to show
-      SELECT DISTINCT x.xid FROM lanes c CROSS JOIN LATERAL (
-        SELECT pg_snapshot_xip(c.s1) AS xid UNION ALL SELECT pg_snapshot_xip(c.s2)) x
-      WHERE pg_visible_in_snapshot(x.xid, pg_current_snapshot()) LIMIT 100),
-    late AS MATERIALIZED (
-      SELECT m.* FROM flown x CROSS JOIN LATERAL (
-        SELECT m.xid, m.seq, m.shard, m.tenant_id, m.created_at FROM @schema@.messages m
-        WHERE m.xid = x.xid AND m.type <> 'postrider.canary' ORDER BY m.seq LIMIT 1000) m
-      LIMIT 2000)
+      SELECT c.*, greatest(c.lo, c.last) AS place,
+             EXISTS (SELECT FROM (SELECT pg_snapshot_xip(c.s1) UNION ALL SELECT pg_snapshot_xip(c.s2)) x(xid)
+                     WHERE pg_visible_in_snapshot(x.xid, pg_current_snapshot())) AS flown
+      FROM @schema@.cursors c),
+    scans AS MATERIALIZED (SELECT DISTINCT c.place FROM lanes c),
+    seen AS MATERIALIZED (
+      SELECT s.place, m.seq, m.xid, m.tenant_id, m.created_at, m.counts, m.shard
+      FROM scans s CROSS JOIN LATERAL (
+        SELECT m.seq, m.xid, m.tenant_id, m.created_at, m.type <> 'postrider.canary' AS counts,
+               @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AS shard
+        FROM @schema@.messages m WHERE m.seq > s.place ORDER BY m.seq LIMIT most) m),
+    reached AS MATERIALIZED (SELECT s.place, count(*) AS n, max(s.seq) AS seq FROM seen s GROUP BY s.place),
+    late AS MATERIALIZED (  -- transactions that have landed since: those that are still in flight have nothing to show
+      SELECT m.* FROM (SELECT min(c.passed) AS first, max(c.place) AS last FROM lanes c WHERE c.flown) f
+      CROSS JOIN LATERAL (
+        SELECT m.seq, m.xid, m.tenant_id, m.created_at, m.type <> 'postrider.canary' AS counts,
+               @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AS shard
+        FROM @schema@.messages m WHERE m.seq > f.first AND m.seq <= f.last ORDER BY m.seq LIMIT 8000) m)
     SELECT c.feed, c.shard, c.base, c.tenant, CASE WHEN NOT c.released AND c.until > clock_timestamp() THEN c.member END, c.until, c.at,
            CASE WHEN c.member IS NOT NULL THEN c.at END, c.place, c.crashes,
-           coalesce(l.n, 0) + CASE
-             WHEN w.seen < most THEN w.n
-             WHEN w.n = w.seen OR c.s2 IS NOT NULL THEN w.n * (top - c.place) / greatest(w.reached - c.place, 1)
-             WHEN x.seen < most THEN x.n
-             ELSE x.n * (top - x.began) / greatest(x.reached - x.began, 1) END,
-           (w.seen < most OR w.n < w.seen AND c.s2 IS NULL AND x.seen < most) AND (SELECT count(*) FROM flown) < 100 AND (SELECT count(*) FROM late) < 2000,
-           least(l.oldest, CASE WHEN w.oldest IS NULL THEN x.oldest ELSE w.oldest END)
-    FROM lanes c
+           l.n + CASE WHEN coalesce(r.n, 0) < most THEN w.n ELSE w.n * (top - c.place) / greatest(r.seq - c.place, 1) END,
+           coalesce(r.n, 0) < most AND (NOT c.flown OR (SELECT count(*) FROM late) < 8000),
+           least(l.oldest, w.oldest)
+    FROM lanes c LEFT JOIN reached r ON r.place = c.place
     CROSS JOIN LATERAL (
-      SELECT count(*) FILTER (WHERE m.counts) AS n, count(*) AS seen, max(m.seq) AS reached, min(m.created_at) FILTER (WHERE m.counts) AS oldest
-      FROM (
-        SELECT m.seq, m.created_at, m.type <> 'postrider.canary' AND NOT pg_visible_in_snapshot(m.xid, c.s1)
-                                    AND @schema@.covers(c.tenant, c.others, m.tenant_id) AS counts
-        FROM @schema@.messages m WHERE m.shard = c.base AND m.seq > c.place ORDER BY m.seq LIMIT most) m) w
-    -- A feed that began with a snapshot has a place far behind it, until a relay has read once. What is new to it has later
-    -- transactions.
-    CROSS JOIN LATERAL (
-      SELECT count(*) FILTER (WHERE m.counts) AS n, count(*) AS seen, min(m.seq) AS began, max(m.seq) AS reached,
-             min(m.created_at) FILTER (WHERE m.counts) AS oldest
-      FROM (
-        SELECT m.seq, m.created_at, m.type <> 'postrider.canary' AND m.shard + 0 = c.base
-                                    AND @schema@.covers(c.tenant, c.others, m.tenant_id) AS counts
-        FROM @schema@.messages m
-        WHERE w.seen = most AND w.n < w.seen AND c.s2 IS NULL AND m.xid >= pg_snapshot_xmax(c.s1) ORDER BY m.xid LIMIT most) m) x
+      SELECT count(*) AS n, min(m.created_at) AS oldest FROM seen m
+      WHERE m.place = c.place AND m.counts AND m.shard = c.base AND NOT pg_visible_in_snapshot(m.xid, c.s1)
+        AND @schema@.covers(c.tenant, c.others, m.tenant_id)) w
     CROSS JOIN LATERAL (
       SELECT count(*) AS n, min(m.created_at) AS oldest FROM late m
-      WHERE m.shard = c.base AND (m.seq <= c.place OR w.seen = most AND w.n < w.seen AND c.s2 IS NULL)
-        AND @schema@.covers(c.tenant, c.others, m.tenant_id)
+      WHERE c.flown AND m.seq <= c.place AND m.counts AND m.shard = c.base AND @schema@.covers(c.tenant, c.others, m.tenant_id)
         AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)) l;
 END
 $$;
@@ -155,7 +145,7 @@ $$;
 
 -- Two numbers of the log: messages in front of low were enqueued before the moment, and those from high on at the moment or
 -- later, but for what was written at nearly the same time. Null if that is not known. Numbers and times grow together, so that
--- they are found by halves; a few shards are asked for all.
+-- they are found by halves.
 CREATE FUNCTION @schema@.place_at(moment timestamptz, OUT low bigint, OUT high bigint)
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp
@@ -165,28 +155,23 @@ CREATE FUNCTION @schema@.place_at(moment timestamptz, OUT low bigint, OUT high b
   SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-  shards smallint[] := ARRAY(SELECT DISTINCT (i * @schema@.shard_count() / 4)::smallint FROM generate_series(0, 3) i);
   first  bigint;
   middle bigint;
   probe  record;
 BEGIN
-  SELECT min(l.seq), max(h.seq) + 1 INTO first, high FROM unnest(shards) s(shard)
-    CROSS JOIN LATERAL (SELECT m.seq FROM @schema@.messages m WHERE m.shard = s.shard ORDER BY m.seq LIMIT 1) l
-    CROSS JOIN LATERAL (SELECT m.seq FROM @schema@.messages m WHERE m.shard = s.shard ORDER BY m.seq DESC LIMIT 1) h;
+  SELECT m.seq INTO first FROM @schema@.messages m ORDER BY m.seq LIMIT 1;
+  SELECT m.seq + 1 INTO high FROM @schema@.messages m ORDER BY m.seq DESC LIMIT 1;
   WHILE first < high LOOP
     middle := (first + high) / 2;
-    SELECT m.seq, m.created_at INTO probe FROM unnest(shards) s(shard) CROSS JOIN LATERAL (
-      SELECT m.seq, m.created_at FROM @schema@.messages m WHERE m.shard = s.shard AND m.seq >= middle ORDER BY m.seq LIMIT 1) m
-      ORDER BY m.seq LIMIT 1;
+    SELECT m.seq, m.created_at INTO probe FROM @schema@.messages m WHERE m.seq >= middle ORDER BY m.seq LIMIT 1;
     IF probe.seq IS NULL OR probe.created_at >= moment THEN
       high := middle;
     ELSE
-      low := probe.seq + 1; -- and null as long as none is: in front of the first of these shards may be messages of others
+      low := probe.seq + 1;  -- and null as long as none is
       first := low;
     END IF;
   END LOOP;
-  SELECT min(m.seq) INTO high FROM unnest(shards) s(shard) CROSS JOIN LATERAL (
-    SELECT m.seq FROM @schema@.messages m WHERE m.shard = s.shard AND m.seq >= first ORDER BY m.seq LIMIT 1) m;
+  SELECT m.seq INTO high FROM @schema@.messages m WHERE m.seq >= first ORDER BY m.seq LIMIT 1;
 END
 $$;
 

@@ -78,7 +78,7 @@ func (l *Lab) drainBacklog(ctx context.Context, feed string, to postrider.Publis
 }
 
 // selectMessages asks for what a relay needs of a message, in whatever order is the fastest.
-const selectMessages = `SELECT shard, seq, id, type, aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type,
+const selectMessages = `SELECT seq, id, type, aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type,
   schema_version, schema_id, dedup_key, correlation_id, causation_id, coalesce(occurred_at, created_at), headers, payload
 FROM @schema@.messages`
 

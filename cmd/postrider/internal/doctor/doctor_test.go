@@ -16,8 +16,8 @@ import (
 const (
 	// old is a message that was enqueued some time ago, deliver what a relay records when it has sent everything.
 	old     = "INSERT INTO @schema@.messages (type, key, created_at) VALUES ('old', '1', now() - interval '%')"
-	deliver = `INSERT INTO @schema@.checkpoints (feed, shard, n, member, until, lo, s1)
-		SELECT feed, shard, n + 1, member, until, 1000, pg_current_snapshot() FROM @schema@.cursors`
+	deliver = `INSERT INTO @schema@.checkpoints (feed, shard, n, member, until, lo, starts, s1)
+		SELECT feed, shard, n + 1, member, until, 1000, ARRAY(SELECT 1000 FROM pg_snapshot_xip(pg_current_snapshot())), pg_current_snapshot() FROM @schema@.cursors`
 	plain = "TEMPLATE template1"
 )
 
@@ -45,7 +45,6 @@ var faults = []struct {
 	{name: "everybody writes a column", check: "public", severity: Problem, says: "UPDATE", sql: "GRANT UPDATE (payload) ON @schema@.messages_1 TO PUBLIC"},
 	{name: "everybody empties slots", check: "public", severity: Problem, says: "EXECUTE", sql: "GRANT EXECUTE ON FUNCTION @schema@.reclaim() TO PUBLIC"},
 	{name: "cached sequence", check: "definitions", severity: Problem, says: "CACHE 1", sql: "ALTER SEQUENCE @schema@.message_seq CACHE 50"},
-	{name: "trigger disabled", check: "definitions", severity: Problem, says: "set_shard", sql: "ALTER TABLE @schema@.messages DISABLE TRIGGER set_shard"},
 	{name: "slot unlogged", check: "definitions", severity: Problem, says: "messages_2", sql: "ALTER TABLE @schema@.messages_2 SET UNLOGGED"},
 	{name: "generation logged", check: "definitions", severity: Problem, says: "SET UNLOGGED", sql: "ALTER TABLE @schema@.generation SET LOGGED"},
 	{name: "settings of a function", check: "plans", severity: Warning, says: "SET enable_seqscan=off", sql: function("read_log", "RESET ALL")},
@@ -55,9 +54,9 @@ var faults = []struct {
 	{name: "vacuum of slots", check: "autovacuum", severity: Warning, says: "messages_0",
 		sql: "ALTER TABLE @schema@.messages_0 RESET (autovacuum_vacuum_insert_threshold)"},
 	{name: "partition missing", check: "partitions", severity: Problem, says: "PARTITION OF", sql: "DROP TABLE @schema@.messages_1"},
-	{name: "index missing", check: "indexes", severity: Problem, says: "CREATE INDEX messages_shard_seq", sql: "DROP INDEX @schema@.messages_shard_seq"},
+	{name: "index missing", check: "indexes", severity: Problem, says: "CREATE INDEX messages_seq", sql: "DROP INDEX @schema@.messages_seq"},
 	{name: "index invalid", check: "indexes", severity: Problem, says: "REINDEX", sql: `SET allow_system_table_mods = on;
-		UPDATE pg_index SET indisvalid = false WHERE indexrelid = '@schema@.messages_1_xid_seq_idx'::regclass; RESET allow_system_table_mods`},
+		UPDATE pg_index SET indisvalid = false WHERE indexrelid = '@schema@.messages_1_seq_idx'::regclass; RESET allow_system_table_mods`},
 	{name: "no fence", check: "indexes", severity: Problem, says: "PRIMARY KEY", sql: "ALTER TABLE @schema@.checkpoints DROP CONSTRAINT checkpoints_pkey"},
 	{name: "slot not emptied", check: "ring", severity: Warning, says: "the feed default", plant: func(h *house) {
 		h.exec(strings.Replace(old, "%", "4 days", 1))

@@ -81,14 +81,9 @@ func askLag(ctx context.Context, p *patient) ([]Finding, error) {
 		Name   string
 		Oldest float64
 	}
-	// What was in flight when the floor was set is left out: it is at most as old as the oldest transaction.
-	feeds, err := rows[feed](ctx, p, `SELECT c.feed, max(date_part('epoch', clock_timestamp() - m.created_at))
-		FROM @schema@.cursors c
-		CROSS JOIN LATERAL (
-		  SELECT created_at FROM @schema@.messages m
-		  WHERE m.shard = c.shard AND m.seq > greatest(c.lo, c.last) AND NOT pg_visible_in_snapshot(m.xid, c.s1)
-		  ORDER BY m.seq LIMIT 1) m
-		GROUP BY 1 HAVING max(clock_timestamp() - m.created_at) > make_interval(secs => $1) ORDER BY 1`, whole.Seconds()/2)
+	feeds, err := rows[feed](ctx, p, `SELECT l.feed, max(date_part('epoch', clock_timestamp() - l.oldest))
+		FROM @schema@.gauge_lanes() l
+		GROUP BY 1 HAVING max(clock_timestamp() - l.oldest) > make_interval(secs => $1) ORDER BY 1`, whole.Seconds()/2)
 	var found []Finding
 	for _, f := range feeds {
 		severity := Warning
@@ -202,12 +197,10 @@ func askConsumers(ctx context.Context, p *patient) ([]Finding, error) {
 	return found, err
 }
 
-// newest is where a question looks that a sample answers: at the newest messages of each shard that meet a condition, about 10,000.
+// newest is where a question looks that a sample answers: at the newest messages, and those of them that meet a condition.
 func newest(condition string) string {
-	return ` FROM generate_series(0, @schema@.shard_count() - 1) s
-		CROSS JOIN LATERAL (SELECT key, aggregate_type, aggregate_id, type, topic, tenant_id FROM @schema@.messages m
-		                    WHERE m.shard = s AND m.type <> 'postrider.canary' AND ` + condition + `
-		                    ORDER BY m.seq DESC LIMIT greatest(10, 10000 / @schema@.shard_count())) m `
+	return ` FROM (SELECT key, aggregate_type, aggregate_id, type, topic, tenant_id FROM @schema@.messages m
+		      ORDER BY m.seq DESC LIMIT 10000) m WHERE m.type <> 'postrider.canary' AND ` + condition + " "
 }
 
 // filterOf returns a table of one rule, which has a route for what passes the filter of a feed.

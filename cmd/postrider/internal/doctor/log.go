@@ -38,8 +38,7 @@ func askIndexes(ctx context.Context, p *patient) ([]Finding, error) {
 	// Of each table that needs one: the best index on these columns, which may be none.
 	missing, err := rows[index](ctx, p, `
 		SELECT t.oid::regclass::text, w.columns, coalesce(i.name, ''), w.fix, w.uniq
-		FROM (VALUES ('messages', 'shard, seq', 'CREATE INDEX messages_shard_seq ON @schema@.messages (shard, seq)', false),
-		             ('messages', 'xid, seq', 'CREATE INDEX messages_xid_seq ON @schema@.messages (xid, seq)', false),
+		FROM (VALUES ('messages', 'seq', 'CREATE INDEX messages_seq ON @schema@.messages (seq)', false),
 		             ('checkpoints', 'feed, shard, n', 'ALTER TABLE @schema@.checkpoints ADD PRIMARY KEY (feed, shard, n)', true),
 		             ('members', 'feed, until', 'CREATE INDEX members_feed_until ON @schema@.members (feed, until)', false)
 		     ) w(name, columns, fix, uniq)

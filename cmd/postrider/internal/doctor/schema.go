@@ -58,11 +58,6 @@ func askDefinitions(ctx context.Context, p *patient) ([]Finding, error) {
 		       'ALTER SEQUENCE @schema@.message_seq CACHE 1'
 		FROM pg_sequence s WHERE s.seqrelid = to_regclass('@schema@.message_seq') AND s.seqcache <> 1
 		UNION ALL
-		SELECT 'the trigger set_shard on ' || t.tgrelid::regclass || ' does not fire', 'Messages cannot be enqueued.',
-		       'ALTER TABLE ' || t.tgrelid::regclass || ' ENABLE TRIGGER set_shard'
-		FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
-		WHERE c.relnamespace = to_regnamespace('@schema@') AND t.tgname = 'set_shard' AND t.tgenabled IN ('D', 'R')
-		UNION ALL
 		SELECT 'the column xid stands behind seq in messages', 'The cursor relies on the order in which a row gets these: messages can be lost.',
 		       'create the log anew: postrider migrate up, in another schema'
 		FROM pg_attribute x JOIN pg_attribute s USING (attrelid)
@@ -85,7 +80,7 @@ func askDefinitions(ctx context.Context, p *patient) ([]Finding, error) {
 
 // planSettings are those without which a function's plans read whole tables.
 var planSettings = map[string]string{
-	"read_log": "enable_seqscan=off enable_bitmapscan=off enable_sort=off enable_hashjoin=off enable_mergejoin=off jit=off " +
+	"read_log": "enable_seqscan=off enable_bitmapscan=off enable_sort=off jit=off " +
 		"plan_cache_mode=force_generic_plan",
 	"balance":     "enable_seqscan=off enable_bitmapscan=off jit=off",
 	"slot_passed": "enable_seqscan=off enable_bitmapscan=off jit=off",

@@ -1,0 +1,144 @@
+package postgres
+
+import (
+	"strconv"
+
+	"github.com/postrider/postrider"
+)
+
+// mostLooked bounds how many numbers of the log one scan looks at.
+const mostLooked = 20_000
+
+// scan is one walk through the log, for lanes that stand at the same place. Most of the time, all lanes do.
+type scan struct {
+	at      cursor
+	upto    int64 // inside a window: it goes no further
+	look    int   // at so many numbers
+	lanes   []*lane
+	demands []postrider.Demand
+	byBase  map[int]int // from shard to its place in the slices above
+}
+
+// stand is what lanes of one scan have in common. A slice has a scan of its own.
+type stand struct {
+	s1, s2       string
+	lo, last, hi int64
+	tenant       string
+	base         int  // of a slice
+	few          bool // it wants few messages
+}
+
+func (l *lane) stand() stand {
+	c := &l.read
+	s := stand{s1: c.from.snapshot, s2: c.to.snapshot, lo: c.from.lo, last: c.last, hi: c.hi, tenant: l.tenant}
+	if l.tenant != "" {
+		s.base = l.base
+	}
+	return s
+}
+
+// planScans divides demands into scans, in the order of the demands. A lane that wants much less than others has a scan of its
+// own: it would hold them up, or be cut at a place of its own. A scan that is behind lanes of the same window stops where they stand,
+// so that one scan serves them all from there on.
+func planScans(want []postrider.Demand, lanes map[int]*lane, shards int) []*scan {
+	byStand := make(map[stand]*scan)
+	var scans []*scan
+	most := 0
+	for _, d := range want {
+		most = max(most, d.Limit)
+	}
+	for _, d := range want {
+		l := lanes[d.Shard]
+		if l == nil || d.Limit <= 0 {
+			continue
+		}
+		where := l.stand()
+		where.few = d.Limit < most/4
+		s := byStand[where]
+		if s == nil {
+			s = &scan{at: l.read, upto: l.read.hi, look: d.Limit, byBase: make(map[int]int)}
+			byStand[where] = s
+			scans = append(scans, s)
+		}
+		s.byBase[l.base] = len(s.lanes)
+		s.lanes = append(s.lanes, l)
+		s.demands = append(s.demands, d)
+		s.look = min(s.look, d.Limit)
+	}
+	for _, s := range scans {
+		// Of the messages, each lane has its share only, and some have more than others.
+		s.look = min(max(s.look*shards*7/8, 1), mostLooked)
+		if !s.at.inside() {
+			continue
+		}
+		for _, l := range lanes {
+			if c := &l.read; c.from.snapshot == s.at.from.snapshot && c.to.snapshot == s.at.to.snapshot && c.last > s.at.last {
+				s.upto = min(s.upto, c.last)
+			}
+		}
+	}
+	return scans
+}
+
+// points returns what lanes know of snapshots, each once.
+func points(scans []*scan) []point {
+	var known []point
+	for _, s := range scans {
+		known = append(known, s.at.from)
+		if s.at.inside() {
+			known = append(known, s.at.to)
+		}
+	}
+	return known
+}
+
+// appendTo adds the scan to the arguments of read_log.
+func (s *scan) appendTo(a *scanArguments) {
+	var bases array
+	others := ""
+	for _, l := range s.lanes {
+		bases.int(int64(l.base))
+		if l.others != "" {
+			if others != "" {
+				others += ","
+			}
+			others += `"` + strconv.Itoa(l.base) + `":` + l.others
+		}
+	}
+	if others != "" {
+		others = "{" + others + "}"
+	}
+	a.bases.string(bases.String())
+	a.tenants.string(s.lanes[0].tenant)
+	a.others.string(others)
+	a.looks.int(int64(s.look))
+	from := &s.at.from
+	a.s1.snapshot(from.snapshot)
+	a.lo.int(from.lo)
+	a.starts.string(from.startsText())
+	a.s2.snapshot(s.at.to.snapshot)
+	a.last.int(s.at.last)
+	a.upto.int(s.upto)
+}
+
+type scanArguments struct {
+	bases, tenants, others, looks, s1, lo, starts, s2, last, upto array
+}
+
+func (a *scanArguments) values() [][]byte {
+	all := []*array{&a.bases, &a.tenants, &a.others, &a.looks, &a.s1, &a.lo, &a.starts, &a.s2, &a.last, &a.upto}
+	values := make([][]byte, len(all))
+	for i, one := range all {
+		values[i] = []byte(one.String())
+	}
+	return values
+}
+
+// startsText is the text of an array.
+func (p *point) startsText() string {
+	var starts array
+	for _, seq := range p.starts {
+		starts.int(seq)
+	}
+	return starts.String()
+}
