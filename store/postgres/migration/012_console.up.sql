@@ -58,7 +58,6 @@ CREATE FUNCTION @schema@.gauge_lanes(
   SET enable_seqscan = off
   SET enable_bitmapscan = off
   SET enable_sort = off
-  SET enable_hashjoin = off
   SET enable_mergejoin = off
   SET jit = off
   SET plan_cache_mode = force_generic_plan
@@ -68,7 +67,7 @@ DECLARE
   most integer;
   top  bigint;
 BEGIN
-  SELECT least(8000, greatest(400, 64000 / greatest(count(DISTINCT (c.s1::text, c.s2::text, c.last)), 1))) INTO most FROM @schema@.cursors c;
+  SELECT least(8000, greatest(50, 64000 / greatest(count(DISTINCT greatest(c.lo, c.last)), 1))) INTO most FROM @schema@.cursors c;
   SELECT q.last_value INTO top FROM @schema@.message_seq q;
   RETURN QUERY
     WITH lanes AS MATERIALIZED (
@@ -89,21 +88,26 @@ BEGIN
       CROSS JOIN LATERAL (
         SELECT m.seq, m.xid, m.tenant_id, m.created_at, m.type <> 'postrider.canary' AS counts,
                @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AS shard
-        FROM @schema@.messages m WHERE m.seq > f.first AND m.seq <= f.last ORDER BY m.seq LIMIT 8000) m)
+        FROM @schema@.messages m WHERE m.seq > f.first AND m.seq <= f.last ORDER BY m.seq LIMIT 8000) m),
+    fresh AS MATERIALIZED (
+      SELECT c.feed, c.shard, count(*) AS n, min(m.created_at) AS oldest
+      FROM lanes c JOIN seen m ON m.place = c.place AND m.shard = c.base
+      WHERE m.counts AND NOT pg_visible_in_snapshot(m.xid, c.s1) AND @schema@.covers(c.tenant, c.others, m.tenant_id) GROUP BY 1, 2),
+    landed AS MATERIALIZED (
+      SELECT c.feed, c.shard, count(*) AS n, min(m.created_at) AS oldest
+      FROM lanes c JOIN late m ON m.shard = c.base
+      WHERE c.flown AND m.seq <= c.place AND m.counts AND @schema@.covers(c.tenant, c.others, m.tenant_id)
+        AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last) GROUP BY 1, 2)
     SELECT c.feed, c.shard, c.base, c.tenant, CASE WHEN NOT c.released AND c.until > clock_timestamp() THEN c.member END, c.until, c.at,
            CASE WHEN c.member IS NOT NULL THEN c.at END, c.place, c.crashes,
-           l.n + CASE WHEN coalesce(r.n, 0) < most THEN w.n ELSE w.n * (top - c.place) / greatest(r.seq - c.place, 1) END,
+           coalesce(l.n, 0) + CASE WHEN coalesce(r.n, 0) < most THEN coalesce(w.n, 0)
+                                   ELSE coalesce(w.n, 0) * (top - c.place) / greatest(r.seq - c.place, 1) END,
            coalesce(r.n, 0) < most AND (NOT c.flown OR (SELECT count(*) FROM late) < 8000),
            least(l.oldest, w.oldest)
-    FROM lanes c LEFT JOIN reached r ON r.place = c.place
-    CROSS JOIN LATERAL (
-      SELECT count(*) AS n, min(m.created_at) AS oldest FROM seen m
-      WHERE m.place = c.place AND m.counts AND m.shard = c.base AND NOT pg_visible_in_snapshot(m.xid, c.s1)
-        AND @schema@.covers(c.tenant, c.others, m.tenant_id)) w
-    CROSS JOIN LATERAL (
-      SELECT count(*) AS n, min(m.created_at) AS oldest FROM late m
-      WHERE c.flown AND m.seq <= c.place AND m.counts AND m.shard = c.base AND @schema@.covers(c.tenant, c.others, m.tenant_id)
-        AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)) l;
+    FROM lanes c
+    LEFT JOIN reached r ON r.place = c.place
+    LEFT JOIN fresh w ON w.feed = c.feed AND w.shard = c.shard
+    LEFT JOIN landed l ON l.feed = c.feed AND l.shard = c.shard;
 END
 $$;
 
