@@ -99,7 +99,7 @@ func (h *house) testTexts(t *testing.T, way string, write func(context.Context, 
 		}
 		err := write(t.Context(), columns, append(slices.Clone(values), ""))
 		if c == "type" {
-			mustRefuse(t, err, "", "type is empty")
+			mustRefuse(t, err, "type", "type is empty")
 			continue
 		}
 		if err != nil {
@@ -129,10 +129,10 @@ func (h *house) testOtherLimits(t *testing.T, way string, write func(context.Con
 		t.Errorf("the largest payload: %v", err)
 	}
 	mustRefuse(t, write(t.Context(), columns[:2], []any{"t", make([]byte, postrider.MaxPayload+1)}), "payload", "payload has 16777217 bytes, more than 16777216")
-	mustRefuse(t, write(t.Context(), []string{"type", "payload"}, []any{nil, []byte("secret")}), "", "type is empty")
+	mustRefuse(t, write(t.Context(), []string{"type", "payload"}, []any{nil, []byte("secret")}), "type", "type is empty")
 	mustRefuse(t, write(t.Context(), []string{"type", "payload", "schema_version"}, []any{"t", []byte("secret"), -1}), "schema_version", "schema_version is below 0")
 	if way != "enqueue" { // which has two of them
-		mustRefuse(t, write(t.Context(), []string{"type", "payload"}, []any{"t", nil}), "", "payload is empty")
+		mustRefuse(t, write(t.Context(), []string{"type", "payload"}, []any{"t", nil}), "payload", "payload is empty")
 	}
 }
 

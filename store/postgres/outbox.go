@@ -58,11 +58,11 @@ func (o *Outbox) Offer(ctx context.Context, tx pgx.Tx, msgs ...postrider.Message
 // a batch of BEGIN, the changes, the messages and COMMIT is one round trip. A message whose dedup key was enqueued before is left
 // out, as by Enqueue.
 func (o *Outbox) Queue(batch *pgx.Batch, msgs ...postrider.Message) error {
-	w, err := o.writing(msgs)
+	all, err := o.writing(msgs)
 	if err != nil {
 		return err
 	}
-	for _, s := range w.statements {
+	for _, s := range all {
 		batch.Queue(s.sql, s.args...)
 	}
 	return nil
@@ -90,12 +90,12 @@ func newEnqueuer(cfg OutboxConfig) (enqueuer, error) {
 }
 
 func (e *enqueuer) offer(ctx context.Context, tx statements, msgs []postrider.Message) (repeats []int, err error) {
-	w, err := e.writing(msgs)
+	all, err := e.writing(msgs)
 	if err != nil {
 		return nil, err
 	}
 	fresh := make(map[string]bool)
-	for _, s := range w.statements {
+	for _, s := range all {
 		if s.returns {
 			var key string
 			err = tx.rows(ctx, s.sql, s.args, []any{&key}, func() error {

@@ -35,9 +35,7 @@ const (
 	lockKeys = `SELECT @schema@.lock_keys(VARIADIC $1::text[])`
 )
 
-// writing is what has to be sent for messages.
-type writing struct{ statements []sending }
-
+// sending is a statement that has to be sent for messages.
 type sending struct {
 	sql     string
 	args    []any
@@ -45,12 +43,12 @@ type sending struct {
 }
 
 // writing validates the messages and returns what writes them. Of those with the same dedup key, only the first is written.
-func (e *enqueuer) writing(msgs []postrider.Message) (w writing, err error) {
+func (e *enqueuer) writing(msgs []postrider.Message) (all []sending, err error) {
 	if len(msgs) == 0 {
-		return w, nil
+		return nil, nil
 	}
 	if err := postrider.ValidateAll(msgs); err != nil {
-		return w, err
+		return nil, err
 	}
 	if e.lockKeys {
 		var keys array
@@ -60,21 +58,19 @@ func (e *enqueuer) writing(msgs []postrider.Message) (w writing, err error) {
 			}
 		}
 		if len(keys.text) > 0 {
-			w.statements = append(w.statements, sending{sql: e.lock, args: []any{keys.String()}})
+			all = append(all, sending{sql: e.lock, args: []any{keys.String()}})
 		}
 	}
 	if len(msgs) == 1 && msgs[0].DedupKey == "" {
 		args, err := oneRow(&msgs[0])
-		w.statements = append(w.statements, sending{sql: e.one, args: args})
-		return w, err
+		return append(all, sending{sql: e.one, args: args}), err
 	}
 	args, unique, err := manyRows(msgs)
 	s := sending{sql: e.many, args: args}
 	if len(unique.text) > 0 {
 		s = sending{sql: e.unique, args: append(args, unique.String()), returns: true}
 	}
-	w.statements = append(w.statements, s)
-	return w, err
+	return append(all, s), err
 }
 
 // oneRow returns the arguments of insertOne. An empty text is none.

@@ -80,7 +80,7 @@ func planScans(want []postrider.Demand, lanes map[int]*lane, shards int) []*scan
 	return scans
 }
 
-// points returns what lanes know of snapshots, each once.
+// points returns what scans know of snapshots.
 func points(scans []*scan) []point {
 	var known []point
 	for _, s := range scans {

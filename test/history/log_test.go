@@ -41,7 +41,9 @@ func TestLogCut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file.Write(whole[one : one+cut])
+		if _, err := file.Write(whole[one : one+cut]); err != nil {
+			t.Fatal(err)
+		}
 		file.Close()
 		send(1)
 		got, err := history.ReadLog(path)

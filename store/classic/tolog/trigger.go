@@ -28,7 +28,8 @@ AS $postrider$
   PERFORM setval(` + literal(t.beside()) + `, extract(epoch FROM clock_timestamp())::bigint);  -- when the table was last written to
   ` + read + `BEGIN
     ` + insert + `
-  EXCEPTION WHEN check_violation OR not_null_violation OR string_data_right_truncation THEN  -- beyond the limits of the log: the row stays where it is, and its writer goes on
+  EXCEPTION WHEN check_violation OR string_data_right_truncation THEN
+    -- Beyond the limits of the log: the row stays where it is, and its writer goes on.
     RAISE WARNING '%', SQLERRM || '; the row stays in its table';
     RETURN NULL;
   END;

@@ -1,7 +1,7 @@
 DROP FUNCTION @schema@.settled(xid8, bigint, pg_snapshot, pg_snapshot, bigint);
 DROP FUNCTION @schema@.covers(text, text[], text);
 DROP VIEW @schema@.cursors;
-DROP FUNCTION @schema@.low(bigint, bigint[]), @schema@.in_flight(pg_snapshot);
+DROP FUNCTION @schema@.low(bigint, bigint[]);
 DROP TABLE @schema@.slices;
 DROP FUNCTION @schema@.current_generation();
 DROP FUNCTION @schema@.at_home(), @schema@.move_in();

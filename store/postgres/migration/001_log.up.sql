@@ -70,7 +70,8 @@ CREATE FUNCTION @schema@.check_message() RETURNS trigger
   LANGUAGE plpgsql
 AS $$
 DECLARE
-  size bigint;
+  size  bigint;
+  empty text;
 BEGIN
   IF octet_length(NEW.payload) <= @max_payload@ AND NEW.type <> '' AND NEW.id IS NOT NULL AND NEW.schema_version >= 0
      AND (NEW.headers IS NULL OR jsonb_typeof(NEW.headers) = 'object' AND NOT NEW.headers ? '' AND pg_column_size(NEW.headers || '{}') <= @max_headers@)
@@ -78,9 +79,10 @@ BEGIN
     RETURN NEW;
   END IF;
   IF NEW.type = '' OR num_nulls(NEW.type, NEW.payload, NEW.id, NEW.schema_version) > 0 THEN
-    RAISE EXCEPTION 'invalid message: % is empty', CASE WHEN NEW.payload IS NULL THEN 'payload' WHEN NEW.id IS NULL THEN 'id'
-                                                         WHEN NEW.schema_version IS NULL THEN 'schema_version' ELSE 'type' END
-      USING ERRCODE = 'check_violation', TABLE = 'messages';
+    empty := CASE WHEN NEW.payload IS NULL THEN 'payload' WHEN NEW.id IS NULL THEN 'id'
+                  WHEN NEW.schema_version IS NULL THEN 'schema_version' ELSE 'type' END;
+    RAISE EXCEPTION 'invalid message: % is empty', empty
+      USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = empty;
   END IF;
   IF octet_length(NEW.payload) > @max_payload@ THEN
     RAISE EXCEPTION 'invalid message: payload has % bytes, more than @max_payload@', octet_length(NEW.payload)
@@ -220,10 +222,6 @@ CREATE TABLE @schema@.slices (
   PRIMARY KEY (feed, shard),
   UNIQUE (feed, base, tenant)
 );
-
-CREATE FUNCTION @schema@.in_flight(s pg_snapshot) RETURNS integer
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN (SELECT count(*)::integer FROM pg_snapshot_xip(s));
 
 -- A snapshot sees all messages up to here, if this is its floor, and these are where the transactions begin that it lists.
 CREATE FUNCTION @schema@.low(lo bigint, starts bigint[]) RETURNS bigint

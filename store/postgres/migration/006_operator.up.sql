@@ -277,7 +277,7 @@ BEGIN
   IF from_time IS NOT NULL THEN
     SELECT p.low INTO place FROM @schema@.place_at(from_time) p;
   END IF;
-  SELECT greatest(max(c.lo), floor, 0) AS lo, array_fill(greatest(max(c.passed), low, 0), ARRAY[@schema@.in_flight(pg_current_snapshot())]) AS starts
+  SELECT greatest(max(c.lo), floor, 0) AS lo, ARRAY(SELECT greatest(max(c.passed), low, 0) FROM pg_snapshot_xip(pg_current_snapshot())) AS starts
     INTO known FROM @schema@.cursors c WHERE pg_snapshot_xmax(c.s1) > '1';
   INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts, s2, lo2, starts2, last, hi)
     SELECT feed_name, s, 0, true, clock_timestamp(), f.s1, f.lo, f.starts, f.s2, f.lo2, f.starts2, f.last, f.hi
