@@ -125,6 +125,11 @@ type Share struct {
 	// Excluded are the messages of the log that an operator has decided about before the feed has passed them, of any shard:
 	// the member does not send them, and counts them as done. They are few, and named until the feed has passed them.
 	Excluded []ID
+	// Moving is set while the number of the feed's shards is about to change: the member asks again soon.
+	Moving bool
+	// Stopped are shards, of those held, of which nothing more can be read before all have come to the same place: the member
+	// releases them when what it has read of them is settled.
+	Stopped []int
 	// Slices are those of Shards that are a part of another one; see [Splitter]. They are held together with it.
 	Slices []Slice
 }

@@ -140,6 +140,14 @@ type Feeds interface {
 	Rewind(ctx context.Context, by By, name string, to Point) (int, error)
 }
 
+// Sharder is implemented by a store whose feeds can have another number of shards while relays serve them.
+type Sharder interface {
+	// ChangeShards asks for another number of shards, and reports whether the feed has it. The feed's relays carry it out: who waits for
+	// it calls this again, which also takes the next step if there is no relay. Messages stay in order, and none is sent twice for it.
+	// It is a [RefusedError] while another change is under way, or a tenant is read apart.
+	ChangeShards(ctx context.Context, by By, feed string, shards int) (done bool, err error)
+}
+
 // Point is a place in the log: a message or, if ID is zero, a time.
 type Point struct {
 	Time time.Time
@@ -153,11 +161,13 @@ type Feed struct {
 	Paused  bool      `json:"paused"`
 	// Destination is where its relays send to, if one of them has said so.
 	Destination string    `json:"destination,omitempty"`
-	Members     int       `json:"members"`          // relays that serve it
-	Pending     int       `json:"pending"`          // messages not delivered; the store may stop counting at 1,000,000
-	Oldest      time.Time `json:"oldest,omitzero"`  // when the oldest of these was enqueued
-	Settled     time.Time `json:"settled,omitzero"` // when a relay last recorded anything
-	Deferred    int       `json:"deferred"`         // scheduled, held, waiting or to be tried again
+	Shards      int       `json:"shards"`              // into which its keys are divided
+	ShardsTo    int       `json:"shards_to,omitempty"` // how many it is about to have
+	Members     int       `json:"members"`             // relays that serve it
+	Pending     int       `json:"pending"`             // messages not delivered; the store may stop counting at 1,000,000
+	Oldest      time.Time `json:"oldest,omitzero"`     // when the oldest of these was enqueued
+	Settled     time.Time `json:"settled,omitzero"`    // when a relay last recorded anything
+	Deferred    int       `json:"deferred"`            // scheduled, held, waiting or to be tried again
 	Dead        int       `json:"dead"`
 	Parked      int       `json:"parked"`
 	Blocked     int       `json:"blocked"` // keys

@@ -47,7 +47,6 @@ type Journey struct {
 	Message    postrider.Message
 	InLog      bool // false: the log has dropped it; the message may lack its payload
 	Seq        int64
-	Shard      int
 	EnqueuedAt time.Time
 	// Searched is how far back the log was searched for the message, if it was not found there and could lie further back. Where
 	// its ID tells when it was made, the log was searched at that time too.

@@ -19,6 +19,9 @@ func (t *tenure) keep(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := t.cfg.BalanceInterval
 		if err := t.balance(); err == nil { //nolint:contextcheck // what has begun lasts as long as the tenure
+			if t.moving {
+				wait = min(wait, moveInterval)
+			}
 			trouble.ok()
 			pause.reset()
 			t.join()
@@ -51,6 +54,9 @@ func (t *tenure) keep(ctx context.Context) {
 	}
 }
 
+// moveInterval is the time between two turns of balancing while the number of shards changes: keys wait for it.
+const moveInterval = 50 * time.Millisecond
+
 func (t *tenure) balance() error {
 	call, cancel := context.WithTimeout(t.ctx, t.cfg.Lease)
 	defer cancel()
@@ -63,6 +69,7 @@ func (t *tenure) balance() error {
 	t.count.quota.Store(int64(share.Quota))
 	t.count.members.Store(int64(share.Members))
 	t.setPausedFeed(share.Paused)
+	t.moving, t.moved = share.Moving, t.moved || share.Moving
 	t.adopt(share)
 	if share.Deferred {
 		t.lookForDue() // now that there are lanes to hand them to
@@ -100,6 +107,9 @@ func (t *tenure) adopt(share postrider.Share) {
 	}
 	t.remembered = nil // what is gained later may have been sent by others meanwhile, or is to be sent again
 	t.yield(len(share.Shards) - share.Quota)
+	for _, shard := range share.Stopped {
+		t.held[shard].drain()
+	}
 	for _, l := range t.held { // a slice goes where its shard goes
 		if l.slice != nil && (t.held[l.slice.Base] == nil || t.held[l.slice.Base].draining()) {
 			l.drain()
@@ -131,10 +141,12 @@ func (t *tenure) start(number int, share postrider.Share) {
 		t.log.Warn("relay: the relays that had the shard died without any progress; sending one message at a time", "shard", number)
 	}
 	l := newLane(t.session, number, slice, start)
-	if old := t.gone[number]; old != nil {
-		l.after = old.done
-		delete(t.gone, number)
+	for of, old := range t.gone {
+		if of == number || t.moved {
+			l.after = append(l.after, old)
+		}
 	}
+	delete(t.gone, number)
 	if t.holed[number] {
 		delete(t.holed, number)
 		l.drain()

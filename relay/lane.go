@@ -17,7 +17,7 @@ type lane struct {
 	shard   int
 	slice   *postrider.Slice // what the lane is about, if that is a part of a shard
 	machine *shard.Machine
-	after   <-chan struct{} // closed when the lane that had the shard before has ended; nil if there was none
+	after   []*lane         // those that had its keys before, and may still publish
 	done    chan struct{}   // closed when the lane has ended
 	ctx     context.Context // for Publish
 	cancel  context.CancelFunc
@@ -129,8 +129,8 @@ func (l *lane) run() {
 	defer close(l.done)
 	defer l.calls.Wait() // the next lane of the shard must not send while this one does
 	defer l.cancel()
-	if l.after != nil {
-		<-l.after
+	for _, old := range l.after {
+		<-old.done
 	}
 	if !l.load() {
 		return

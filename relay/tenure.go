@@ -22,6 +22,8 @@ type tenure struct {
 	held     map[int]*lane  // by shard
 	excluded []postrider.ID // as the last Balance has said
 	gone     map[int]*lane  // by shard: the last lane that was dropped; its Publish may still be under way
+	moving   bool           // as the last Balance has said
+	moved    bool           // keys may have gone from one shard to another
 	holed    map[int]bool   // by shard: something was read of it for a lane that is gone, so the next one has to give it up
 	list     atomic.Pointer[[]*lane]
 	run      sync.WaitGroup // the lanes

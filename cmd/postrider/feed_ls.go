@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -20,7 +21,7 @@ func (a *app) feedsCommand() *cobra.Command {
 			"  postrider feeds pause orders --reason 'broker maintenance'",
 	})
 	cmd.AddCommand(a.feedsListCommand(), a.feedsPauseCommand(true), a.feedsPauseCommand(false), a.feedsRewindCommand(),
-		a.feedsAddCommand(), a.feedsRemoveCommand())
+		a.feedsShardsCommand(), a.feedsAddCommand(), a.feedsRemoveCommand())
 	return cmd
 }
 
@@ -30,8 +31,8 @@ func (a *app) feedsListCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List feeds, and how much they have to deliver",
 		Long: "Lists all feeds by name.\n\n" +
-			"--json prints an array of objects with: name, created, paused, members, pending, oldest, settled, deferred, dead,\n" +
-			"parked, blocked, next_retry.",
+			"--json prints an array of objects with: name, created, paused, shards, shards_to (while that changes), members, pending, oldest,\n" +
+			"settled, deferred, dead, parked, blocked, next_retry.",
 		Example: "  postrider feeds ls --json | jq '.[] | select(.pending > 1000) | .name'",
 		Args:    noArguments,
 		RunE: a.onDesk(func(ctx context.Context, d operator, _ []string) error {
@@ -62,6 +63,8 @@ func (a *app) listFeeds(feeds []desk.Feed, wide bool) error {
 			state = "paused"
 		case f.Members == 0:
 			state = "no relay"
+		case f.ShardsTo > 0:
+			state = fmt.Sprintf("to %d shards", f.ShardsTo)
 		}
 		due := "-"
 		if !f.NextRetry.IsZero() {

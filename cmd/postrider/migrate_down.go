@@ -81,7 +81,7 @@ func (a *app) migrateDown(ctx context.Context, pool *pgxpool.Pool, m *postgres.M
 func (a *app) countMessages(ctx context.Context, pool *pgxpool.Pool) (all, undelivered int64, err error) {
 	err = pool.QueryRow(ctx, a.db.in(`WITH c AS MATERIALIZED (SELECT * FROM @schema@.cursors)
 		SELECT count(*), count(*) FILTER (WHERE NOT EXISTS (SELECT FROM c) OR EXISTS (
-		  SELECT FROM c WHERE c.base = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)))
+		  SELECT FROM c WHERE c.base = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, c.shards) AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)))
 		FROM @schema@.messages m`)).Scan(&all, &undelivered)
 	return all, undelivered, a.db.explain(err)
 }

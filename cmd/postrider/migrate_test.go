@@ -37,7 +37,7 @@ func TestMigrateRoundTrip(t *testing.T) {
 			t.Errorf("after up: %+v", up)
 		}
 		again := c.run("migrate", "up", "--shards", "5")
-		if again.code != exitOK || !strings.Contains(again.err, "with 3 shards and 8 slots; it stays like that") {
+		if again.code != exitOK || !strings.Contains(again.err, "with 3 shards for a new feed and 8 slots; it stays like that") {
 			t.Errorf("up again: %+v", again)
 		}
 		if status := c.must("migrate", "status"); strings.Count(status, "\n") != 1+postgres.SchemaVersion() ||

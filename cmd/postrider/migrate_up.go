@@ -70,12 +70,15 @@ func (a *app) migrateUpCommand() *cobra.Command {
 // compareLayout says so when the user asked for another layout than the one that was fixed some time before.
 func (a *app) compareLayout(ctx context.Context, pool *pgxpool.Pool, flags *pflag.FlagSet, asked postgres.Layout) error {
 	var shards, slots int
-	err := pool.QueryRow(ctx, a.db.in("SELECT @schema@.shard_count(), @schema@.slot_count()")).Scan(&shards, &slots)
+	err := pool.QueryRow(ctx, a.db.in(`SELECT pg_get_expr(d.adbin, d.adrelid)::integer, @schema@.slot_count()
+		FROM pg_attribute t JOIN pg_attrdef d ON d.adrelid = t.attrelid AND d.adnum = t.attnum
+		WHERE t.attrelid = '@schema@.feeds'::regclass AND t.attname = 'shards'`)).Scan(&shards, &slots)
 	if err != nil {
 		return a.db.explain(err)
 	}
 	if flags.Changed("shards") && shards != asked.Shards || flags.Changed("slots") && slots != asked.Slots {
-		a.notef("the log was laid out before, with %d shards and %d slots; it stays like that", shards, slots)
+		a.notef("the log was laid out before, with %d shards for a new feed and %d slots; it stays like that; to change a feed: %s",
+			shards, slots, a.next("feeds shards"))
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func plantTop(t *testing.T, c *cli) {
 	c.exec(`INSERT INTO @schema@.members (feed, member, name, until) VALUES ('billing', gen_random_uuid(), 'relay', now() + interval '1 hour')`)
 	c.exec(`INSERT INTO @schema@.deferred (feed, seq, shard, status, blocking, attempts, available_at, deferred_at, last_error, order_key,
 		  priority, id, type, key, schema_version, created_at, occurred_at, payload)
-		SELECT 'billing', 1000 + n, @schema@.shard_of(k), status, blocking, attempts, due, now() - n * interval '3 hours 30 minutes', cause, k, 0,
+		SELECT 'billing', 1000 + n, @schema@.shard_of(k, 8), status, blocking, attempts, due, now() - n * interval '3 hours 30 minutes', cause, k, 0,
 		  ('01980000-0000-7000-8000-00000000000' || n)::uuid, 'order.placed', k, 1, now(), now(), ''
 		FROM (VALUES
 		  (4, 'order/17', 'retry', true, 3, now() + interval '5 hours 30 minutes', 'webhook: POST https://example.com/hook: 503 Service Unavailable'),

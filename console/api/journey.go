@@ -13,7 +13,6 @@ type Journey struct {
 	Message    Message      `json:"message"`
 	InLog      bool         `json:"in_log"`
 	Seq        int64        `json:"seq"`
-	Shard      int          `json:"shard"`
 	EnqueuedAt time.Time    `json:"enqueued_at,omitzero"`
 	Feeds      []Leg        `json:"feeds"`
 	Receipts   []Receipt    `json:"receipts"`
@@ -86,7 +85,7 @@ func (s *Server) message(ctx context.Context, d *database, in *MessageID) (*Jour
 		return nil, err
 	}
 	out := &Journey{
-		Message: s.messageOf(ctx, &j.Message), InLog: j.InLog, Seq: j.Seq, Shard: j.Shard, EnqueuedAt: j.EnqueuedAt.UTC(),
+		Message: s.messageOf(ctx, &j.Message), InLog: j.InLog, Seq: j.Seq, EnqueuedAt: j.EnqueuedAt.UTC(),
 		Feeds: make([]Leg, len(j.Feeds)), Receipts: make([]Receipt, len(j.Receipts)), Records: make([]AuditEntry, len(j.Records)),
 		TraceID: traceOf(j.Message.Headers), Command: d.command("messages show", id.String()),
 	}

@@ -19,7 +19,7 @@ func (d *Desk) Feeds(ctx context.Context) (feeds []desk.Feed, err error) {
 		if err != nil || f.name == "" {
 			return err
 		}
-		feed := desk.Feed{Name: f.name, Created: f.created, Paused: f.paused, Settled: f.settled, Destination: f.destination}
+		feed := desk.Feed{Name: f.name, Created: f.created, Paused: f.paused, Settled: f.settled, Destination: f.destination, Shards: d.cfg.Shards}
 		members, err := d.members(ctx, tx, f)
 		if err != nil {
 			return err

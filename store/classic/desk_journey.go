@@ -56,7 +56,7 @@ func (d *Desk) follow(ctx context.Context, q querier, f *served, j *desk.Journey
 		return err
 	}
 	m := &found[0]
-	j.Message, j.InLog, j.Seq, j.Shard, j.EnqueuedAt = m.Message, true, m.Seq, m.Shard, m.EnqueuedAt
+	j.Message, j.InLog, j.Seq, j.EnqueuedAt = m.Message, true, m.Seq, m.EnqueuedAt
 	if f.name == "" {
 		return nil
 	}

@@ -19,7 +19,7 @@ func (s *Store) Feeds(ctx context.Context) ([]desk.Feed, error) {
 	err := s.locked(ctx, func(now time.Time) error {
 		for _, name := range slices.Sorted(maps.Keys(s.ledgers)) {
 			l := s.ledgers[name]
-			f := desk.Feed{Name: name, Created: l.created, Paused: l.paused, Destination: l.destination, Members: l.alive(now), Settled: l.settled}
+			f := desk.Feed{Name: name, Created: l.created, Paused: l.paused, Destination: l.destination, Shards: len(s.shards), Members: l.alive(now), Settled: l.settled}
 			for i := range s.shards {
 				sh := &s.shards[i]
 				f.Pending += sh.end() - l.leases[i].settled

@@ -72,7 +72,7 @@ func (s *Store) Journey(ctx context.Context, id postrider.ID) (*desk.Journey, er
 			j.Feeds = slices.DeleteFunc(j.Feeds, func(l desk.Leg) bool { return l.Feed == d.Feed })
 			j.Feeds = append(j.Feeds, legOf(d))
 			if !j.InLog {
-				j.Message, j.Seq, j.Shard, j.EnqueuedAt = clone(d.Message), d.Seq, d.Shard, d.EnqueuedAt
+				j.Message, j.Seq, j.EnqueuedAt = clone(d.Message), d.Seq, d.EnqueuedAt
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.inboxes)) {
@@ -106,7 +106,7 @@ func (s *Store) followLog(j *desk.Journey) {
 			if e.ID != j.Message.ID {
 				continue
 			}
-			j.Message, j.InLog, j.Seq, j.Shard, j.EnqueuedAt = clone(e.Message), true, e.seq, i, e.at
+			j.Message, j.InLog, j.Seq, j.EnqueuedAt = clone(e.Message), true, e.seq, e.at
 			for name, l := range s.ledgers {
 				d := l.stand(name, i, s.shards[i].base+k, e)
 				leg := legOf(&d)

@@ -69,6 +69,17 @@ type cursor struct {
 
 func (c *cursor) inside() bool { return c.to.snapshot != "" }
 
+// began is the number in front of everything that a later point sees and p does not.
+func (p *point) began(to *point) int64 {
+	began := p.lo
+	for i, xid := range p.inFlight {
+		if _, ok := slices.BinarySearch(to.inFlight, xid); !ok {
+			began = min(began, p.starts[i])
+		}
+	}
+	return began
+}
+
 // opened is the cursor inside the window that ends at a point. Nothing of it lies in front of began, or above hi.
 func (c *cursor) opened(to point, began, hi int64) cursor {
 	if c.inside() {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -12,7 +13,7 @@ import (
 )
 
 // TestCursor plays a server with transactions that take their ID early, draw numbers, and commit late or not at all, and readers
-// that stop and begin anew. Every committed message must be read once, and those of a key in their order.
+// that stop, begin anew and change the number of shards. Every committed message must be read once, and those of a key in their order.
 func TestCursor(t *testing.T) {
 	t.Parallel()
 	for n := range 400 {
@@ -23,7 +24,7 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-const playedShards = 4
+const mostPlayedShards = 6
 
 // played is a server as far as a cursor sees it.
 type played struct {
@@ -112,9 +113,7 @@ func (p *played) snapshot() string {
 }
 
 func sees(snapshot string, xid uint64) bool {
-	var xmin, xmax uint64
-	_, _ = fmt.Sscanf(snapshot, "%d:%d:", &xmin, &xmax)
-	return xid < xmax && !slices.Contains(inFlight(snapshot), xid)
+	return xid < xmaxOf(snapshot) && !slices.Contains(inFlight(snapshot), xid)
 }
 
 // ask is what read_log does.
@@ -136,7 +135,7 @@ func (p *played) ask(r *readRequest) *readResult {
 			top = got.reached
 		}
 		for _, row := range p.rows {
-			j, ok := s.byBase[playedShard(row.key)]
+			j, ok := s.byBase[playedShard(row.key, r.shards)]
 			if row.seq > got.began && row.seq <= top && !sees(from.snapshot, row.xid) && sees(to, row.xid) && ok {
 				l := &got.lanes[j]
 				l.seqs = append(l.seqs, row.seq)
@@ -152,18 +151,54 @@ func (p *played) ask(r *readRequest) *readResult {
 	return result
 }
 
-func playedShard(key int) int {
+func playedShard(key, shards int) int {
 	h := fnv.New32()
 	fmt.Fprint(h, key)
-	return int(h.Sum32() % playedShards)
+	return int(h.Sum32()) % shards
+}
+
+// move does what advance_move does: lanes stop at the latest point that one of them has come to, and begin there with another number.
+func (p *played) move(f *feed) {
+	if f.stop == nil {
+		if p.IntN(30) > 0 {
+			return
+		}
+		var at []point
+		for _, l := range f.lanes {
+			at = append(at, l.read.from)
+			if l.read.inside() {
+				at[len(at)-1] = l.read.to
+			}
+		}
+		latest := slices.MaxFunc(at, func(a, b point) int {
+			return cmp.Or(cmp.Compare(xmaxOf(a.snapshot), xmaxOf(b.snapshot)), cmp.Compare(len(b.inFlight), len(a.inFlight)))
+		})
+		f.stop = &stop{storedPoint(latest.snapshot, latest.lo, latest.starts), p.seq}
+	}
+	for _, l := range f.lanes {
+		if !l.hasStopped(f.stop) {
+			return
+		}
+	}
+	f.begin(1+p.IntN(mostPlayedShards), f.stop.point)
+}
+
+func (f *feed) begin(shards int, at point) {
+	f.lanes, f.shards, f.stop = map[int]*lane{}, shards, nil
+	for shard := range shards {
+		f.lanes[shard] = &lane{read: cursor{from: at}, slice: slice{base: shard}}
+	}
+}
+
+func xmaxOf(snapshot string) (xmax uint64) {
+	_, _ = fmt.Sscanf(snapshot, "%d:%d:", new(uint64), &xmax)
+	return xmax
 }
 
 func playCursor(seed uint64) error {
 	p := &played{Rand: rand.New(rand.NewPCG(seed, 0)), xid: 10, completed: 10, locked: map[int]bool{}, want: map[int64]bool{}}
-	f := &feed{lanes: map[int]*lane{}, shards: playedShards}
-	for shard := range playedShards {
-		f.lanes[shard] = &lane{read: cursor{from: storedPoint("1:1:", 0, nil)}, slice: slice{base: shard}}
-	}
+	f := &feed{}
+	f.begin(4, storedPoint("1:1:", 0, nil))
 	got := map[int64]bool{}
 	last := map[string]int64{}
 	for step, empty := 0, 0; empty < 12; step++ {
@@ -186,7 +221,8 @@ func playCursor(seed uint64) error {
 			}
 		}
 		var want []postrider.Demand
-		for shard := range playedShards {
+		p.move(f)
+		for shard := range f.shards {
 			if !writing || p.IntN(4) > 0 {
 				want = append(want, postrider.Demand{Shard: shard, Limit: 1 + p.IntN(20), Bytes: p.IntN(2) * (1 + p.IntN(20))})
 			}
@@ -194,7 +230,7 @@ func playCursor(seed uint64) error {
 		takeID, candidate := f.floor.beforeRead()
 		takeID = takeID && p.IntN(3) > 0
 		safe := f.floor.safe
-		request := newReadRequest(planScans(want, f.lanes, f.shards), takeID)
+		request := newReadRequest(planScans(want, f.lanes, f.shards, f.stop), f.shards, takeID)
 		if len(request.scans) == 0 {
 			continue
 		}
@@ -218,7 +254,7 @@ func playCursor(seed uint64) error {
 				got[seq], last[key] = true, seq
 			}
 		}
-		if empty++; len(batches) > 0 || more || writing || len(p.open) > 0 {
+		if empty++; len(batches) > 0 || more || f.stop != nil || writing || len(p.open) > 0 {
 			empty = 0
 		}
 		if step > 5000 {

@@ -219,6 +219,15 @@ func state(err error) string {
 	return ""
 }
 
+// serverMessage is what the server says of an error.
+func serverMessage(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Message
+	}
+	return err.Error()
+}
+
 func nullTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

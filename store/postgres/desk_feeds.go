@@ -27,7 +27,8 @@ func (d *Desk) Feeds(ctx context.Context) (feeds []desk.Feed, err error) {
 
 func (d *Desk) feeds(ctx context.Context, tx pgx.Tx) ([]desk.Feed, error) {
 	rows, err := tx.Query(ctx, d.cfg.in(`SELECT f.name, f.created_at, f.paused, @schema@.live_members(f.name), p.pending, p.oldest, c.settled,
-		  a.deferred, a.dead, a.parked, a.blocked, a.next, @schema@.canary_of(f.name), coalesce(f.destination, '')
+		  a.deferred, a.dead, a.parked, a.blocked, a.next, @schema@.canary_of(f.name), coalesce(f.destination, ''),
+		  f.shards, coalesce((SELECT v.shards FROM @schema@.moves v WHERE v.feed = f.name), 0)
 		FROM @schema@.feeds f
 		CROSS JOIN LATERAL (SELECT max(c.at) FILTER (WHERE c.member IS NOT NULL) AS settled FROM @schema@.cursors c WHERE c.feed = f.name) c
 		CROSS JOIN LATERAL @schema@.pending(f.name, $1) p
@@ -45,7 +46,7 @@ func (d *Desk) feeds(ctx context.Context, tx pgx.Tx) ([]desk.Feed, error) {
 		var f desk.Feed
 		var oldest, settled, next, canary *time.Time
 		err := row.Scan(&f.Name, &f.Created, &f.Paused, &f.Members, &f.Pending, &oldest, &settled,
-			&f.Deferred, &f.Dead, &f.Parked, &f.Blocked, &next, &canary, &f.Destination)
+			&f.Deferred, &f.Dead, &f.Parked, &f.Blocked, &next, &canary, &f.Destination, &f.Shards, &f.ShardsTo)
 		f.Created, f.Oldest, f.Settled, f.NextRetry = f.Created.UTC(), value(oldest).UTC(), value(settled).UTC(), value(next).UTC()
 		f.Canary = value(canary).UTC()
 		return f, err
@@ -81,6 +82,25 @@ func (d *Desk) RemoveFeed(ctx context.Context, by desk.By, name string) error {
 func (d *Desk) PauseFeed(ctx context.Context, by desk.By, name string, paused bool) error {
 	done, err := d.ask(ctx, "feed pause", "SELECT @schema@.pause_feed($1, $2, $3, $4)", by.Who, by.Why, name, paused)
 	return noFeed(name, done, err)
+}
+
+// ChangeShards implements [desk.Sharder].
+func (d *Desk) ChangeShards(ctx context.Context, by desk.By, name string, shards int) (done bool, err error) {
+	found, err := d.ask(ctx, "feed shards", "SELECT @schema@.change_shards($1, $2, $3, $4)", by.Who, by.Why, name, shards)
+	if state(err) == stateMoving {
+		return false, &desk.RefusedError{Reason: serverMessage(err), Remedy: "wait until that is over"}
+	}
+	if err := noFeed(name, found, err); err != nil {
+		return false, err
+	}
+	err = pgx.BeginTxFunc(ctx, d.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, d.cfg.in(`SELECT NOT EXISTS (SELECT FROM @schema@.moves v WHERE v.feed = $1)
+			FROM (SELECT @schema@.advance_move($1) OFFSET 0) step`), pgx.QueryExecModeExec, name).Scan(&done)
+	})
+	if err != nil {
+		return false, fmt.Errorf("postgres: feed shards: %w", explain(err))
+	}
+	return done, nil
 }
 
 // rewindPatience is how long a rewind tries to come between the records of relays.

@@ -60,7 +60,7 @@ func TestGaugesOfSlices(t *testing.T) {
 		}
 		h.exec("SELECT @.canary('1 s')")
 		h.exec(`INSERT INTO @.messages (type, key, tenant_id) SELECT 't', k, t FROM (
-			  SELECT 'k' || i FROM generate_series(1, 100) i WHERE @.shard_of('k' || i) = 1 LIMIT 10) k(k), unnest('{loud,quiet}'::text[]) t`)
+			  SELECT 'k' || i FROM generate_series(1, 100) i WHERE @.shard_of('k' || i, 2) = 1 LIMIT 10) k(k), unnest('{loud,quiet}'::text[]) t`)
 		s, err := h.desk().Gauges(t.Context())
 		if err != nil {
 			t.Fatal(err)

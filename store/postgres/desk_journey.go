@@ -76,18 +76,18 @@ func (d *Desk) findInLog(ctx context.Context, tx pgx.Tx, j *desk.Journey) error 
 // readLog adds the message of the log with a number.
 func (d *Desk) readLog(ctx context.Context, tx pgx.Tx, seq int64, j *desk.Journey) error {
 	var r deferredRow
-	err := tx.QueryRow(ctx, d.cfg.in(`SELECT m.seq, @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id), m.created_at, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic,
+	err := tx.QueryRow(ctx, d.cfg.in(`SELECT m.seq, m.created_at, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic,
 		  m.routing_key, m.tenant_id, m.content_type, m.schema_version, m.schema_id, m.dedup_key, m.correlation_id, m.causation_id,
 		  coalesce(m.occurred_at, m.created_at), m.deliver_after, coalesce(m.priority, 0), m.headers, m.payload
 		FROM @schema@.messages m WHERE m.seq = $1 LIMIT 1`), pgx.QueryExecModeExec, seq).Scan(
-		&r.seq, &r.shard, &r.createdAt, &r.id, &r.typ, &r.aggregateType, &r.aggregateID, &r.key, &r.topic, &r.routingKey,
+		&r.seq, &r.createdAt, &r.id, &r.typ, &r.aggregateType, &r.aggregateID, &r.key, &r.topic, &r.routingKey,
 		&r.tenant, &r.contentType, &r.version, &r.schemaID, &r.dedup, &r.correlation, &r.causationKey, &r.occurredAt,
 		&r.deliverAfter, &r.priority, &r.headers, &r.payload)
 	if err != nil {
 		return err
 	}
 	m := r.deferred()
-	j.Message, j.InLog, j.Seq, j.Shard, j.EnqueuedAt = m.Message, true, m.Seq, m.Shard, m.EnqueuedAt
+	j.Message, j.InLog, j.Seq, j.EnqueuedAt = m.Message, true, m.Seq, m.EnqueuedAt
 	return nil
 }
 
@@ -101,7 +101,7 @@ func (d *Desk) findLegs(ctx context.Context, tx pgx.Tx, j *desk.Journey) error {
 		LEFT JOIN LATERAL (
 		  SELECT k.at FROM @schema@.checkpoints k
 		  WHERE k.feed = c.feed AND k.shard = c.shard AND @schema@.settled(m.xid, m.seq, k.s1, k.s2, k.last) ORDER BY k.n LIMIT 1) k ON true
-		WHERE c.base = $1 AND m.seq = $2`), pgx.QueryExecModeExec, j.Shard, j.Seq)
+		WHERE m.seq = $1 AND c.base = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, c.shards)`), pgx.QueryExecModeExec, j.Seq)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (d *Desk) findAside(ctx context.Context, tx pgx.Tx, j *desk.Journey) error 
 		if !j.InLog { // a consumer's own numbers and times are not those of the log
 			j.Message = m.Message
 			if !strings.HasPrefix(m.Feed, inbox.Feed("")) {
-				j.Seq, j.Shard, j.EnqueuedAt = m.Seq, m.Shard, m.EnqueuedAt
+				j.Seq, j.EnqueuedAt = m.Seq, m.EnqueuedAt
 			}
 		}
 		l := desk.Leg{

@@ -66,7 +66,7 @@ func (d *Desk) logged(ctx context.Context, tx pgx.Tx, feed string, filter desk.F
 		parts = "(SELECT) s"
 		const status = "coalesce(a.status, CASE WHEN @schema@.settled(d.xid, d.seq, c.s1, c.s2, c.last) THEN 'published' ELSE 'pending' END)"
 		one = columns + `c.base AS shard, ` + status + ` AS now FROM @schema@.messages d
-			JOIN lanes c ON c.base = @schema@.shard_of(d.key, d.aggregate_type, d.aggregate_id, d.id) AND @schema@.covers(c.tenant, c.others, d.tenant_id)
+			JOIN lanes c ON c.base = @schema@.shard_of(d.key, d.aggregate_type, d.aggregate_id, d.id, c.shards) AND @schema@.covers(c.tenant, c.others, d.tenant_id)
 			LEFT JOIN @schema@.deferred a ON a.feed = c.feed AND a.seq = d.seq` + w.String()
 		if len(statuses) > 0 {
 			one += " AND " + status + " = ANY (" + w.arg(statuses) + ")"

@@ -59,7 +59,7 @@ func (d *Desk) replaySource(r *desk.Replay) (*where, string) {
 	}
 	w := logWhere(&r.Filter)
 	w.add("d.type <> %s", postrider.CanaryType) // what was set aside is published
-	w.add(`EXISTS (SELECT FROM @schema@.cursors c WHERE c.feed = %s AND c.base = @schema@.shard_of(d.key, d.aggregate_type, d.aggregate_id, d.id)
+	w.add(`EXISTS (SELECT FROM @schema@.cursors c WHERE c.feed = %s AND c.base = @schema@.shard_of(d.key, d.aggregate_type, d.aggregate_id, d.id, c.shards)
 		AND @schema@.covers(c.tenant, c.others, d.tenant_id) AND @schema@.settled(d.xid, d.seq, c.s1, c.s2, c.last))`, r.Filter.Feed)
 	return w, "@schema@.messages"
 }

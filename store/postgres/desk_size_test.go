@@ -42,7 +42,7 @@ func (a *archive) grow(size int) {
 		  FROM (SELECT now() - interval '6 days' + interval '6 days' / %[1]d * g) t(at)) m(at, key, id)`, a.size, a.now+1, size))
 	a.exec(fmt.Sprintf(`INSERT INTO @.deferred (feed, seq, shard, status, blocking, available_at, order_key, priority, id, type,
 		  schema_version, created_at, occurred_at, payload, last_error)
-		SELECT 'f', m.seq, @.shard_of(m.key), 'dead', m.seq %% 100 = 0, 'infinity', m.key, 0, m.id, m.type, 1, m.created_at, m.created_at, m.payload,
+		SELECT 'f', m.seq, @.shard_of(m.key, 8), 'dead', m.seq %% 100 = 0, 'infinity', m.key, 0, m.id, m.type, 1, m.created_at, m.created_at, m.payload,
 		  'HTTP 500 of ' || m.seq
 		FROM @.messages m WHERE m.seq > %d AND m.seq %% %d = 0`, a.now, a.dead))
 	for _, table := range []string{"messages", "deferred"} { // for which no transaction may be open around it

@@ -18,6 +18,7 @@ const (
 	stateServed  = "PR005" // relays serve the feed
 	stateGone    = "PR006" // the log does not hold it
 	stateBare    = "PR007" // a dead letter without its content
+	stateMoving  = "PR008" // the number of shards cannot be changed now
 )
 
 // explain gives an error of the server the class that callers ask for.

@@ -29,7 +29,8 @@ type feed struct {
 	lanes      map[int]*lane
 	floor      floor
 	generation string // the server's, when the lanes were loaded; empty: load them first
-	shards     int    // of the log
+	shards     int    // of the feed
+	stop       *stop  // shards are read up to here and no further; nil: there is no such place
 	idleAt     string // the snapshot at which all lanes stand after a read that found nothing; empty: another read is due
 	unsure     bool   // a write to the ledger may or may not have happened
 }
@@ -70,18 +71,18 @@ func (f *feed) balance(ctx context.Context) (postrider.Share, error) {
 			return postrider.Share{}, fmt.Errorf("postgres: balance: %w", f.noteReset(err))
 		}
 	}
-	share, held, generation, shards, err := f.askBalance(ctx)
+	share, state, err := f.askBalance(ctx)
 	if err != nil {
 		return postrider.Share{}, fmt.Errorf("postgres: balance: %w", f.noteReset(err))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.generation != "" && f.generation != generation {
+	if f.generation != "" && f.generation != state.generation {
 		f.reset()
 		return postrider.Share{}, fmt.Errorf("postgres: balance: the server has recovered from a crash: %w", postrider.ErrReset)
 	}
 	for shard, l := range f.lanes {
-		row, ok := held[shard]
+		row, ok := state.held[shard]
 		switch {
 		case ok && row.n == l.n:
 		case ok && row.n == l.n+1 && f.unsure: // added by a settle whose answer was lost
@@ -89,20 +90,23 @@ func (f *feed) balance(ctx context.Context) (postrider.Share, error) {
 		default: // somebody else has had it since, even if it is ours again: what we know of it is out of date
 			delete(f.lanes, shard)
 			if ok {
-				delete(held, shard)
+				delete(state.held, shard)
 			}
 		}
 	}
-	if joins && first.generation == generation {
+	if joins && first.generation == state.generation {
 		f.floor.saw(first.seq)
 		f.floor.afterRead(true, first.seq)
 	}
-	f.generation, f.shards, f.unsure, f.idleAt = generation, shards, false, ""
-	for shard, row := range held {
+	f.generation, f.shards, f.stop, f.unsure, f.idleAt = state.generation, state.shards, state.stop, false, ""
+	for shard, row := range state.held {
 		if f.lanes[shard] == nil {
 			f.lanes[shard] = &lane{n: row.n, read: row.at, settled: row.at, caughtUp: true, crashes: row.crashes, slice: row.slice}
 		}
 		share.Shards = append(share.Shards, shard)
+		if f.lanes[shard].hasStopped(f.stop) {
+			share.Stopped = append(share.Stopped, shard)
+		}
 		if row.tenant != "" {
 			share.Slices = append(share.Slices, postrider.Slice{Shard: shard, Base: row.base, Tenant: row.tenant})
 		}
@@ -140,7 +144,7 @@ func (f *feed) read(ctx context.Context, want []postrider.Demand) (batches []pos
 	f.mu.Lock()
 	takeID, candidate := f.floor.beforeRead()
 	safe, generation, idle := f.floor.safe, f.generation, f.idleAt
-	request := newReadRequest(planScans(want, f.lanes, f.shards), takeID)
+	request := newReadRequest(planScans(want, f.lanes, f.shards, f.stop), f.shards, takeID)
 	f.mu.Unlock()
 	if len(request.scans) == 0 {
 		return nil, false, nil
@@ -220,6 +224,18 @@ func (f *feed) nothingHappened(ctx context.Context, snapshot, generation string)
 		return false, fmt.Errorf("postgres: read: %w", f.noteReset(err))
 	}
 	return now == snapshot && in == generation, nil
+}
+
+// hasStopped says whether everything in front of a stop was handed out.
+func (l *lane) hasStopped(at *stop) bool {
+	return at != nil && !l.read.inside() && l.read.from.snapshot == at.snapshot
+}
+
+// approach opens the window that ends at a stop, if the lane stands between two.
+func (l *lane) approach(at *stop) {
+	if at != nil && !l.read.inside() {
+		l.read = l.read.opened(at.point, l.read.from.began(&at.point), at.hi)
+	}
 }
 
 // take turns what was read of a shard into a batch and moves the lane's cursor behind it.
@@ -337,6 +353,7 @@ func (f *feed) reset() {
 	f.floor = floor{}
 	f.generation = ""
 	f.idleAt = ""
+	f.stop = nil
 	f.unsure = false
 }
 

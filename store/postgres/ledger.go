@@ -25,16 +25,30 @@ type slice struct {
 	others string // JSON array of tenants that are read apart, if it is not empty
 }
 
-// askBalance announces the member and returns what it holds, and the server's generation.
-func (f *feed) askBalance(ctx context.Context) (share postrider.Share, held map[int]ledgerRow, generation string, shards int, err error) {
+// ledgerState is what the ledger says about a feed.
+type ledgerState struct {
+	held       map[int]ledgerRow // by this member
+	generation string
+	shards     int
+	stop       *stop
+}
+
+// stop is the place where all shards of a feed wait for each other, before their number changes.
+type stop struct {
+	point
+	hi int64 // nothing that it sees lies above
+}
+
+// askBalance announces the member and returns its share, and what the ledger says.
+func (f *feed) askBalance(ctx context.Context) (share postrider.Share, state ledgerState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT * FROM @schema@.balance($1, $2, $3, $4)"), pgx.QueryExecModeExec,
 		f.name, f.id.String(), f.member.Name, leaseText(f.member.Lease))
 	if err != nil {
-		return share, nil, "", 0, err
+		return share, state, err
 	}
-	held = map[int]ledgerRow{}
+	state.held = map[int]ledgerRow{}
 	var (
 		shard             *int
 		n, lo, lo2        *int64
@@ -45,10 +59,17 @@ func (f *feed) askBalance(ctx context.Context) (share postrider.Share, held map[
 		crashes, base     *int
 		tenant, others    *string
 		excluded          []pgtype.UUID
+		stopS             *string
+		stopLo, stopHi    *int64
+		stopStarts        []int64
 	)
-	_, err = pgx.ForEachRow(rows, []any{&shard, &n, &s1, &lo, &starts, &s2, &lo2, &starts2, &last, &hi, &quota, &memberSize, &generation,
-		&crashes, &share.Deferred, &share.Paused, &base, &tenant, &others, &excluded, &shards}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&shard, &n, &s1, &lo, &starts, &s2, &lo2, &starts2, &last, &hi, &quota, &memberSize, &state.generation,
+		&crashes, &share.Deferred, &share.Paused, &base, &tenant, &others, &excluded, &state.shards,
+		&share.Moving, &stopS, &stopLo, &stopStarts, &stopHi}, func() error {
 		share.Quota, share.Members = quota, memberSize
+		if stopS != nil {
+			state.stop = &stop{storedPoint(*stopS, *stopLo, stopStarts), *stopHi}
+		}
 		for _, id := range excluded {
 			share.Excluded = append(share.Excluded, postrider.ID(id.Bytes))
 		}
@@ -59,10 +80,10 @@ func (f *feed) askBalance(ctx context.Context) (share postrider.Share, held map[
 		if s2 != nil {
 			row.at.to, row.at.last, row.at.hi = storedPoint(*s2, *lo2, starts2), *last, *hi
 		}
-		held[*shard] = row
+		state.held[*shard] = row
 		return nil
 	})
-	return share, held, generation, shards, err
+	return share, state, err
 }
 
 // ledgerEntry is one row a shard, to be appended.

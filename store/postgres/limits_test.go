@@ -158,7 +158,7 @@ func TestEmptyKeyIsNone(t *testing.T) {
 			INSERT INTO @.messages (type, key, aggregate_type, aggregate_id) VALUES ('t', '', 'order', ''), ('t', NULL, NULL, '7'), ('t', '', '', '')`)
 		rows, err := h.pool.Query(t.Context(), h.in(`SELECT coalesce(key, ''), coalesce(aggregate_type, ''), coalesce(aggregate_id, ''),
 			coalesce(@.order_key(key, aggregate_type, aggregate_id), ''),
-			@.shard_of(key, aggregate_type, aggregate_id, id) = @.shard_of(coalesce(@.order_key(key, aggregate_type, aggregate_id), id::text))
+			@.shard_of(key, aggregate_type, aggregate_id, id, 8) = @.shard_of(coalesce(@.order_key(key, aggregate_type, aggregate_id), id::text), 8)
 			FROM @.messages`))
 		if err != nil {
 			t.Fatal(err)

@@ -22,6 +22,7 @@ const noCut = math.MaxInt64
 // readRequest asks for the next pages of several scans, in one statement.
 type readRequest struct {
 	scans  []*scan
+	shards int // of the feed
 	takeID bool
 	small  int // larger payloads are asked for when it is known which of them fit
 }
@@ -50,8 +51,8 @@ type laneRows struct {
 	bound    int64         // up to here nothing was left out
 }
 
-func newReadRequest(scans []*scan, takeID bool) *readRequest {
-	r := &readRequest{scans: scans, takeID: takeID, small: math.MaxInt32}
+func newReadRequest(scans []*scan, shards int, takeID bool) *readRequest {
+	r := &readRequest{scans: scans, shards: shards, takeID: takeID, small: math.MaxInt32}
 	for _, s := range scans {
 		for _, d := range s.demands {
 			if d.Bytes > 0 {
@@ -79,8 +80,8 @@ func (r *readRequest) ask(ctx context.Context, pool *pgxpool.Pool, cfg Config) (
 		result.scans[i].lanes = make([]laneRows, len(s.lanes))
 	}
 	reader := conn.Conn().PgConn().ExecParams(ctx,
-		cfg.in("SELECT * FROM @schema@.read_log($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"),
-		append([][]byte{strconv.AppendBool(nil, r.takeID), strconv.AppendInt(nil, int64(r.small), 10)}, args.values()...), nil, nil, []int16{1})
+		cfg.in("SELECT * FROM @schema@.read_log($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"),
+		append([][]byte{strconv.AppendBool(nil, r.takeID), strconv.AppendInt(nil, int64(r.small), 10), strconv.AppendInt(nil, int64(r.shards), 10)}, args.values()...), nil, nil, []int16{1})
 	var dec decoder
 	for reader.NextRow() {
 		r.collect(result, &dec, reader.Values())

@@ -32,6 +32,7 @@ var tableWords = map[string]string{
 	"saga_steps":       "Their steps.",
 	"saga_signals":     "Their signals.",
 	"slices":           "Tenants that are read apart from their shard.",
+	"moves":            "Feeds whose number of shards is about to change.",
 	"problems":         "What is wrong with destinations and names of them, as relays report it.",
 	"suspects":         "Messages that may be what kills relays.",
 }
@@ -84,6 +85,7 @@ var columnWords = map[string]map[string]string{
 		"created_at":  "When it was created.",
 		"paused":      "Whether an operator has paused it.",
 		"destination": "Scheme and host that its messages go to, as its relays have said.",
+		"shards":      "Number of parts that its keys are divided into.",
 	},
 	"audit": {
 		"n":      "Number of the record.",
@@ -115,6 +117,5 @@ var functionWords = map[string]string{
 	"message_identity": "ID by which consumers know the message that a source calls id, as `wire.Identity` in Go.",
 	"dedup_window":     "How long dedup keys are remembered.",
 	"inbox_window":     "How long consumers remember what they have received, at least.",
-	"shard_count":      "Number of shards.",
 	"shard_of":         "Shard of an ordering key, or of a message.",
 }

@@ -144,7 +144,7 @@ func TestExcludeIsBounded(t *testing.T) {
 		ids := h.enqueue(desk.MaxExcluded + 1)
 		f := h.open("f")
 		defer f.Close(ctx)
-		h.exec("INSERT INTO @.excluded SELECT 'f', seq, @.shard_of(key, aggregate_type, aggregate_id, id), id FROM @.messages ORDER BY seq LIMIT 1000")
+		h.exec("INSERT INTO @.excluded SELECT 'f', seq, @.shard_of(key, aggregate_type, aggregate_id, id, 1), id FROM @.messages ORDER BY seq LIMIT 1000")
 		share, err := f.Balance(ctx)
 		if err != nil || len(share.Excluded) != desk.MaxExcluded {
 			t.Fatalf("%d are excluded, %v, want %d", len(share.Excluded), err, desk.MaxExcluded)

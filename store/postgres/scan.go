@@ -39,8 +39,8 @@ func (l *lane) stand() stand {
 
 // planScans divides demands into scans, in the order of the demands. A lane that wants much less than others has a scan of its
 // own: it would hold them up, or be cut at a place of its own. A scan that is behind lanes of the same window stops where they stand,
-// so that one scan serves them all from there on.
-func planScans(want []postrider.Demand, lanes map[int]*lane, shards int) []*scan {
+// so that one scan serves them all from there on. Nobody goes behind a stop.
+func planScans(want []postrider.Demand, lanes map[int]*lane, shards int, at *stop) []*scan {
 	byStand := make(map[stand]*scan)
 	var scans []*scan
 	most := 0
@@ -49,9 +49,10 @@ func planScans(want []postrider.Demand, lanes map[int]*lane, shards int) []*scan
 	}
 	for _, d := range want {
 		l := lanes[d.Shard]
-		if l == nil || d.Limit <= 0 {
+		if l == nil || d.Limit <= 0 || l.hasStopped(at) {
 			continue
 		}
+		l.approach(at)
 		where := l.stand()
 		where.few = d.Limit < most/4
 		s := byStand[where]

@@ -33,7 +33,7 @@ INSERT INTO postrider.messages (id, type, key, topic, tenant_id, payload, conten
     FROM (SELECT now() - interval '6 days' + interval '6 days' / @n@ * g) t(at)) m(at, key, id);
 INSERT INTO postrider.deferred (feed, seq, shard, status, blocking, available_at, order_key, priority, id, type, key, topic, tenant_id, content_type,
     attempts, schema_version, created_at, occurred_at, payload, last_error)
-  SELECT 'default', m.seq, postrider.shard_of(m.key), 'dead', m.seq % 1000 = 0, 'infinity', m.key, 0, m.id, m.type, m.key, m.topic, m.tenant_id, m.content_type, 5, 1,
+  SELECT 'default', m.seq, postrider.shard_of(m.key, 8), 'dead', m.seq % 1000 = 0, 'infinity', m.key, 0, m.id, m.type, m.key, m.topic, m.tenant_id, m.content_type, 5, 1,
          m.created_at, m.created_at, m.payload, (ARRAY['HTTP 422: amount ' || m.seq || ' is negative', 'HTTP 500 of order ' || m.seq,
            'schema 3 of ' || m.type || ' is unknown', 'nats: maximum payload exceeded', 'customer ' || m.seq || ' is not known here'])[1 + m.seq % 5]
   FROM postrider.messages m WHERE m.seq % 10 = 0;

@@ -48,7 +48,7 @@ func (s *scene) enqueue(tx pgx.Tx, keys ...string) (ids []postrider.ID, err erro
 // keyOfEachShard returns one key that lies in each shard.
 func (s *scene) keyOfEachShard() []string {
 	s.t.Helper()
-	rows, err := s.pool.Query(s.t.Context(), "SELECT DISTINCT ON ("+s.cfg.Schema+".shard_of(key)) key "+
+	rows, err := s.pool.Query(s.t.Context(), "SELECT DISTINCT ON ("+s.cfg.Schema+".shard_of(key, 8)) key "+
 		"FROM (SELECT 'm' || i FROM generate_series(1, 1000) i) k (key)", pgx.QueryExecModeExec)
 	if err != nil {
 		s.t.Fatal(err)

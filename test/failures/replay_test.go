@@ -28,7 +28,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 	s.exec(`INSERT INTO %[1]s.deferred (feed, seq, shard, status, blocking, attempts, available_at, last_error, order_key, priority, id, type,
 		  key, topic, tenant_id, schema_version, created_at, occurred_at, payload)
-		SELECT 'default', i, %[1]s.shard_of('k' || i), 'dead', false, 5, 'infinity', 'the broker says: error ' || i %% 1000 || ' of message ' || i,
+		SELECT 'default', i, %[1]s.shard_of('k' || i, 8), 'dead', false, 5, 'infinity', 'the broker says: error ' || i %% 1000 || ' of message ' || i,
 		  'k' || i, 0, gen_random_uuid(), 'type.' || i %% 50, 'k' || i, 'topic-' || i %% 20, 'tenant-' || i %% 1000, 1,
 		  clock_timestamp() - (1000000 - i) * interval '1 ms', clock_timestamp(), '{}'
 		FROM generate_series(1, $1::int) i`, dead)

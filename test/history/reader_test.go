@@ -39,7 +39,8 @@ type variant struct {
 var right = variant{name: "right"}
 
 const (
-	shards = 4
+	shards     = 4
+	shardsText = "4"
 	page   = 9
 )
 
@@ -96,20 +97,20 @@ const (
 	WITH s AS MATERIALIZED (SELECT pg_current_snapshot() AS now, $2::text::pg_snapshot AS s1)
 	SELECT now::text, m.seq, m.id, m.text FROM s LEFT JOIN LATERAL (
 	  (SELECT ` + columns + `, m.xid FROM @.messages m
-	   WHERE @.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) = $1 AND m.seq > $3 AND NOT pg_visible_in_snapshot(m.xid, s.s1) ORDER BY m.# LIMIT $4)
+	   WHERE @.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, ` + shardsText + `) = $1 AND m.seq > $3 AND NOT pg_visible_in_snapshot(m.xid, s.s1) ORDER BY m.# LIMIT $4)
 	  UNION ALL
 	  (SELECT ` + columns + `, m.xid FROM @.messages m
-	   WHERE m.xid = ANY (ARRAY(SELECT pg_snapshot_xip(s.s1))) AND @.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) = $1 AND m.seq <= $3)
+	   WHERE m.xid = ANY (ARRAY(SELECT pg_snapshot_xip(s.s1))) AND @.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, ` + shardsText + `) = $1 AND m.seq <= $3)
 	  ORDER BY # LIMIT $4) m ON true`
 	nextPage = `
 	SELECT $5::text, m.seq, m.id, m.text FROM (
 	  SELECT ` + columns + `, m.xid FROM @.messages m
-	  WHERE @.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) = $1 AND m.seq > $6 AND (m.seq > $3 OR m.xid = ANY (ARRAY(SELECT pg_snapshot_xip($2::text::pg_snapshot))))
+	  WHERE @.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, ` + shardsText + `) = $1 AND m.seq > $6 AND (m.seq > $3 OR m.xid = ANY (ARRAY(SELECT pg_snapshot_xip($2::text::pg_snapshot))))
 	    AND NOT pg_visible_in_snapshot(m.xid, $2::text::pg_snapshot) AND pg_visible_in_snapshot(m.xid, $5::text::pg_snapshot)
 	  ORDER BY m.seq LIMIT $4) m`
 	positionalPage = `
 	SELECT ''::text, m.seq, m.id, m.text FROM (
-	  SELECT ` + columns + `, m.xid FROM @.messages m WHERE @.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) = $1 AND m.seq > $2 ORDER BY m.seq LIMIT $3) m`
+	  SELECT ` + columns + `, m.xid FROM @.messages m WHERE @.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, ` + shardsText + `) = $1 AND m.seq > $2 ORDER BY m.seq LIMIT $3) m`
 )
 
 // run reads until idle says that nothing more is to come and the shard has been empty for a while.

@@ -43,8 +43,8 @@ var capture = []Bug{
 		Tests:  []Test{{"test/e2e", "^TestHistory$"}},
 		Plant: []Change{{
 			"store/postgres/migration/001_log.up.sql",
-			"RETURN @schema@.shard_of(coalesce(@schema@.order_key(key, aggregate_type, aggregate_id), id::text));",
-			"RETURN @schema@.shard_of(id::text);",
+			"RETURN @schema@.shard_of(coalesce(@schema@.order_key(key, aggregate_type, aggregate_id), id::text), shards);",
+			"RETURN @schema@.shard_of(id::text, shards);",
 		}},
 	},
 	{

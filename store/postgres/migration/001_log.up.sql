@@ -2,13 +2,10 @@
 
 CREATE SEQUENCE @schema@.message_seq AS bigint CACHE 1;
 
-CREATE FUNCTION @schema@.shard_count() RETURNS smallint
+-- The shard of a key, of so many. How many there are is the feed's business.
+CREATE FUNCTION @schema@.shard_of(key text, shards integer) RETURNS smallint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN @shards@::smallint;
-
-CREATE FUNCTION @schema@.shard_of(key text) RETURNS smallint
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN ((hashtextextended(key COLLATE "C", 0) & 9223372036854775807) % @shards@)::smallint;
+  RETURN ((hashtextextended(key COLLATE "C", 0) & 9223372036854775807) % shards)::smallint;
 
 -- The ordering key of a message: null if it has none. An empty text is none.
 CREATE FUNCTION @schema@.order_key(key text, aggregate_type text, aggregate_id text) RETURNS text
@@ -17,9 +14,9 @@ CREATE FUNCTION @schema@.order_key(key text, aggregate_type text, aggregate_id t
               WHEN aggregate_type <> '' OR aggregate_id <> '' THEN coalesce(aggregate_type, '') || '/' || coalesce(aggregate_id, '') END;
 
 -- The shard of a message is not kept, but found when it is read: producers do not pay for it.
-CREATE FUNCTION @schema@.shard_of(key text, aggregate_type text, aggregate_id text, id uuid) RETURNS smallint
+CREATE FUNCTION @schema@.shard_of(key text, aggregate_type text, aggregate_id text, id uuid, shards integer) RETURNS smallint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN @schema@.shard_of(coalesce(@schema@.order_key(key, aggregate_type, aggregate_id), id::text));
+  RETURN @schema@.shard_of(coalesce(@schema@.order_key(key, aggregate_type, aggregate_id), id::text), shards);
 
 CREATE FUNCTION @schema@.slot_count() RETURNS smallint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -132,7 +129,21 @@ CREATE TABLE @schema@.feeds (
   name        text        PRIMARY KEY CHECK (name NOT LIKE 'inbox/%'),  -- under that name consumers set messages aside
   created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
   paused      boolean     NOT NULL DEFAULT false,
-  destination text                                                      -- where its relays send to; null: none of them has said
+  destination text,                                                     -- where its relays send to; null: none of them has said
+  shards      smallint    NOT NULL DEFAULT @shards@ CHECK (shards BETWEEN 1 AND 1024)
+);
+
+-- Feeds that are about to have another number of shards. First their relays release all cursors; then each cursor is read up to the
+-- same place, s; then what is set aside goes to its new shard, up to moved so far.
+CREATE TABLE @schema@.moves (
+  feed   text        PRIMARY KEY,
+  shards smallint    NOT NULL CHECK (shards BETWEEN 1 AND 1024),
+  at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+  s      pg_snapshot,
+  lo     bigint,
+  starts bigint[],
+  hi     bigint,
+  moved  bigint
 );
 
 -- The ledger: cursor, lease and fence. The newest row of a shard is its state; two members that both believe to hold a
@@ -231,13 +242,13 @@ CREATE FUNCTION @schema@.low(lo bigint, starts bigint[]) RETURNS bigint
 -- Feed and shard are not those of the checkpoint, though they are the same: who asks for one feed looks at no other's.
 CREATE VIEW @schema@.cursors AS
   SELECT f.name AS feed, s.shard, c.n, c.member, c.released, c.at, c.until, c.s1, c.lo, c.starts, c.s2, c.lo2, c.starts2, c.last, c.hi, c.crashes,
-         s.base, s.tenant, s.others,
+         s.base, s.tenant, s.others, f.shards,
          greatest(@schema@.low(c.lo, c.starts), CASE WHEN c.s2 IS NOT NULL THEN least(c.last, @schema@.low(c.lo2, c.starts2)) END) AS passed  -- nothing up to here is left to deliver
   FROM @schema@.feeds f
   CROSS JOIN LATERAL (
     SELECT b::smallint AS shard, b::smallint AS base, NULL AS tenant,
            (SELECT array_agg(x.tenant ORDER BY x.tenant) FROM @schema@.slices x WHERE x.feed = f.name AND x.base = b) AS others
-    FROM generate_series(0, @schema@.shard_count() - 1) b
+    FROM generate_series(0, f.shards - 1) b
     UNION ALL
     SELECT x.shard, x.base, x.tenant, NULL FROM @schema@.slices x WHERE x.feed = f.name) s
   CROSS JOIN LATERAL (

@@ -4,5 +4,5 @@ DROP FUNCTION @schema@.settle(text, uuid, interval, text, boolean, smallint[], b
 DROP FUNCTION @schema@.balance(text, uuid, text, interval);
 DROP FUNCTION @schema@.check_identity();
 DROP FUNCTION @schema@.read_payloads(bigint[]);
-DROP FUNCTION @schema@.read_log(boolean, integer, text[], text[], jsonb[], integer[], text[], bigint[], text[], text[],
+DROP FUNCTION @schema@.read_log(boolean, integer, integer, text[], text[], jsonb[], integer[], text[], bigint[], text[], text[],
   bigint[], bigint[]);

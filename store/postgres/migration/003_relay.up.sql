@@ -19,7 +19,7 @@
 -- A payload of more than max_bytes is left out; bytes is its size then, which the server knows without reading it. The relay
 -- asks for as many of these as it has room for.
 CREATE FUNCTION @schema@.read_log(
-  take_xid boolean, max_bytes integer,
+  take_xid boolean, max_bytes integer, shards integer,
   bases text[], tenants text[], others jsonb[], looks integer[], s1 text[], lo bigint[], starts text[], s2 text[],
   last bigint[], upto bigint[])
   RETURNS TABLE (
@@ -86,7 +86,7 @@ BEGIN
              CASE WHEN octet_length(m.payload) <= max_bytes THEN m.payload::bytea END, m.deliver_after, m.priority,
              CASE WHEN octet_length(m.payload) > max_bytes THEN octet_length(m.payload) END
       FROM (
-        SELECT m.*, @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AS shard
+        SELECT m.*, @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, shards) AS shard
         FROM @schema@.messages m
         WHERE m.seq > began AND m.seq <= top AND NOT pg_visible_in_snapshot(m.xid, from_s) AND pg_visible_in_snapshot(m.xid, to_s)
           AND (tenants[i] IS NULL OR m.tenant_id IS NOT DISTINCT FROM tenants[i])
@@ -130,7 +130,8 @@ CREATE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name tex
   RETURNS TABLE (
     shard smallint, n bigint, s1 text, lo bigint, starts bigint[], s2 text, lo2 bigint, starts2 bigint[], last bigint, hi bigint,
     quota integer, members integer, generation text, crashes smallint, deferred boolean, paused boolean,
-    base smallint, tenant text, others text, excluded uuid[], shards integer)
+    base smallint, tenant text, others text, excluded uuid[], shards integer,
+    moving boolean, stop_s text, stop_lo bigint, stop_starts bigint[], stop_hi bigint)
   LANGUAGE plpgsql
   SET enable_seqscan = off  -- a plan made while the ledger was small must not read all of it later
   SET enable_bitmapscan = off
@@ -143,11 +144,18 @@ DECLARE
   held  integer;
   fair  integer;
   heard timestamptz;
-  stop  boolean := coalesce((SELECT f.paused FROM @schema@.feeds f WHERE f.name = feed_name), false);
+  feed  @schema@.feeds;
+  move  @schema@.moves;
   c     record;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM @schema@.check_identity();
+  IF EXISTS (SELECT FROM @schema@.moves v WHERE v.feed = feed_name) THEN
+    PERFORM @schema@.advance_move(feed_name);
+  END IF;
+  PERFORM pg_advisory_xact_lock_shared(hashtextextended('@schema@.balance/' || feed_name, 0));  -- what is read now holds until shards are taken
+  SELECT * INTO feed FROM @schema@.feeds f WHERE f.name = feed_name;
+  SELECT * INTO move FROM @schema@.moves v WHERE v.feed = feed_name;
   INSERT INTO @schema@.generation DEFAULT VALUES ON CONFLICT DO NOTHING;
   IF NOT EXISTS (SELECT FROM @schema@.members m
                  WHERE m.feed = feed_name AND m.member = member_id AND m.until > clock_timestamp() + lease * 0.7) THEN
@@ -159,8 +167,8 @@ BEGIN
   FROM (SELECT m.member FROM @schema@.members m
         WHERE m.feed = feed_name AND m.until > clock_timestamp()
         GROUP BY m.member HAVING NOT bool_or(m.gone)) m;
-  fair := CASE WHEN stop THEN 0
-          ELSE @schema@.shard_count() / alive + CASE WHEN rank < @schema@.shard_count() % alive THEN 1 ELSE 0 END END;
+  fair := CASE WHEN feed.paused OR move.feed IS NOT NULL AND move.s IS NULL THEN 0
+          ELSE coalesce(feed.shards / alive + CASE WHEN rank < feed.shards % alive THEN 1 ELSE 0 END, 0) END;
 
   SELECT count(*) INTO held FROM @schema@.cursors c
   WHERE c.feed = feed_name AND c.member = member_id AND NOT c.released AND c.tenant IS NULL;
@@ -171,6 +179,7 @@ BEGIN
   LOOP
     -- A slice goes with the shard that it is a part of, and counts for nothing.
     CONTINUE WHEN c.tenant IS NULL AND held >= fair;
+    CONTINUE WHEN c.s1::text = move.s::text AND c.s2 IS NULL;  -- it waits for the others there
     CONTINUE WHEN c.tenant IS NOT NULL AND NOT (
       SELECT b.member = member_id AND NOT b.released FROM @schema@.checkpoints b
       WHERE b.feed = feed_name AND b.shard = c.base ORDER BY b.n DESC LIMIT 1) IS TRUE;
@@ -199,10 +208,10 @@ BEGIN
   RETURN QUERY
     SELECT c.shard, c.n, c.s1::text, c.lo, c.starts, c.s2::text, c.lo2, c.starts2, c.last, c.hi, fair, alive, @schema@.current_generation(),
            c.crashes, EXISTS (SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.available_at < 'infinity')
-           OR EXISTS (SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.name_digest IS NOT NULL), stop,
+           OR EXISTS (SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.name_digest IS NOT NULL), coalesce(feed.paused, false),
            c.base, c.tenant, to_jsonb(c.others)::text,
            CASE WHEN row_number() OVER () = 1 THEN ARRAY(SELECT x.id FROM @schema@.excluded x WHERE x.feed = feed_name ORDER BY x.seq) END,
-           @schema@.shard_count()::integer
+           coalesce(feed.shards, 0)::integer, move.feed IS NOT NULL, move.s::text, move.lo, move.starts, move.hi
     FROM (SELECT) one LEFT JOIN @schema@.cursors c ON c.feed = feed_name AND c.member = member_id AND NOT c.released;
 END
 $$;

@@ -173,7 +173,7 @@ BEGIN
       SELECT NOT coalesce(same, false) AND m.xid > arrival AND m.xid <= @schema@.full_xid(m.xmin, latest)) h(here)
     CROSS JOIN LATERAL (
       SELECT coalesce(array_agg(c.feed ORDER BY c.feed), '{}') FROM postrider_cursors c
-      WHERE c.base = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AND @schema@.covers(c.tenant, c.others, m.tenant_id)
+      WHERE c.base = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, c.shards) AND @schema@.covers(c.tenant, c.others, m.tenant_id)
         AND (here OR NOT coalesce(same, false) AND m.created_at > c.at
              OR NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
              OR EXISTS (SELECT FROM @schema@.deferred d WHERE d.bare AND d.feed = c.feed AND d.seq = m.seq))
@@ -221,6 +221,7 @@ BEGIN
             UNION ALL SELECT * FROM pg_snapshot_xip(snapshot)) AS l(x)) i;
   PERFORM @schema@.move_in();
   DELETE FROM @schema@.canaries;
+  DELETE FROM @schema@.moves;  -- their places mean nothing here; who wants them asks again
   DELETE FROM @schema@.members;  -- those of the old database would be left their share until their leases run out
   UPDATE @schema@.generation SET id = gen_random_uuid();  -- relays that are here already must start anew
 

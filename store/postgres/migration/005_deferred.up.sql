@@ -476,7 +476,7 @@ CREATE VIEW @schema@.message_status AS
          f.base AS shard, m.seq, m.created_at, m.occurred_at, w.status, w.state, coalesce(d.attempts, 0) AS attempts,
          nullif(d.available_at, 'infinity') AS available_at, d.last_error, coalesce(d.status, w.status) AS detail
   FROM @schema@.messages m
-  JOIN @schema@.cursors f ON f.base = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AND @schema@.covers(f.tenant, f.others, m.tenant_id)
+  JOIN @schema@.cursors f ON f.base = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, f.shards) AND @schema@.covers(f.tenant, f.others, m.tenant_id)
   LEFT JOIN @schema@.deferred d ON d.feed = f.feed AND d.seq = m.seq
   CROSS JOIN LATERAL (
     SELECT CASE WHEN d.status = 'dead' THEN 'failed' WHEN d.status IS NOT NULL THEN 'pending'

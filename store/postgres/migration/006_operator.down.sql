@@ -12,7 +12,7 @@ DROP FUNCTION @schema@.open_feed(text, text, boolean, boolean, timestamptz, text
 DROP FUNCTION @schema@.add_feed(text, text, text, boolean, bigint, bigint);
 DROP FUNCTION @schema@.create_feed(text, text, text, boolean, timestamptz, text, bigint, bigint);
 DROP FUNCTION @schema@.edit(text, text, text, uuid, text, text, text, text, jsonb, bytea);
-DROP FUNCTION @schema@.exclude(text, text, text, text, smallint, bigint);
+DROP FUNCTION @schema@.exclude(text, text, text, text, bigint);
 DROP FUNCTION @schema@.act_for(text, text, text, jsonb, text[], bigint[]);
 DROP FUNCTION @schema@.pass_over(text, smallint, bigint);
 DROP FUNCTION @schema@.act(text, text[], bigint[], bigint);

@@ -174,14 +174,15 @@ END
 $$;
 
 -- Parks or discards a message of the log before a feed has passed it. Returns null, or why that was not done.
-CREATE FUNCTION @schema@.exclude(who text, why text, what text, feed_name text, of_shard smallint, of_seq bigint) RETURNS text
+CREATE FUNCTION @schema@.exclude(who text, why text, what text, feed_name text, of_seq bigint) RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  m      record;
-  was    @schema@.deferred;
-  refuse text;
+  m        record;
+  was      @schema@.deferred;
+  refuse   text;
+  of_shard smallint;
 BEGIN
   PERFORM @schema@.check_isolation();
   PERFORM @schema@.check_identity();
@@ -191,6 +192,8 @@ BEGIN
   IF NOT EXISTS (SELECT FROM @schema@.feeds f WHERE f.name = feed_name) THEN
     RETURN 'feed';
   END IF;
+  SELECT @schema@.shard_of(l.key, l.aggregate_type, l.aggregate_id, l.id, @schema@.aside_shards(feed_name)) INTO of_shard
+    FROM @schema@.messages l WHERE l.seq = of_seq;
   PERFORM @schema@.lock_deferred(feed_name, ARRAY[of_shard]);
   IF EXISTS (SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.seq = of_seq) THEN
     RETURN 'aside';
@@ -281,7 +284,7 @@ BEGIN
     INTO known FROM @schema@.cursors c WHERE pg_snapshot_xmax(c.s1) > '1';
   INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts, s2, lo2, starts2, last, hi)
     SELECT feed_name, s, 0, true, clock_timestamp(), f.s1, f.lo, f.starts, f.s2, f.lo2, f.starts2, f.last, f.hi
-    FROM generate_series(0, @schema@.shard_count() - 1) s
+    FROM (SELECT generate_series(0, f.shards - 1) FROM @schema@.feeds f WHERE f.name = feed_name) AS l(s)
     CROSS JOIN (
       SELECT pg_current_snapshot() AS s1, known.lo AS lo, known.starts AS starts, NULL::pg_snapshot AS s2, 0 AS lo2, '{}'::bigint[] AS starts2,
              0 AS last, 0 AS hi
@@ -374,9 +377,9 @@ CREATE FUNCTION @schema@.pending(feed_name text, max_rows bigint) RETURNS TABLE 
 AS $$
   WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed = feed_name)
   SELECT count(*), min(m.created_at) FROM (
-    SELECT m.created_at FROM (SELECT min(c.passed) AS passed FROM lanes c) f
+    SELECT m.created_at FROM (SELECT min(c.passed) AS passed, min(c.shards) AS shards FROM lanes c) f
     CROSS JOIN LATERAL (
-      SELECT m.xid, m.seq, m.created_at, m.type, m.tenant_id, @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AS shard
+      SELECT m.xid, m.seq, m.created_at, m.type, m.tenant_id, @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, f.shards) AS shard
       FROM @schema@.messages m WHERE m.seq > f.passed) m
     JOIN lanes c ON c.base = m.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id)
     WHERE m.type <> 'postrider.canary' AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
@@ -403,6 +406,7 @@ BEGIN
   DELETE FROM @schema@.slices s WHERE s.feed = feed_name;
   DELETE FROM @schema@.problems p WHERE p.feed = feed_name;
   DELETE FROM @schema@.excluded x WHERE x.feed = feed_name;
+  DELETE FROM @schema@.moves v WHERE v.feed = feed_name;
   PERFORM @schema@.record(who, why, 'feed rm', feed_name, aside, NULL);
   RETURN true;
 END
@@ -460,8 +464,8 @@ BEGIN
   WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed = feed_name)
   SELECT jsonb_object_agg(c.shard, c.n) INTO settled FROM (
     SELECT c.shard, count(*) AS n FROM (
-      SELECT m.xid, m.seq, m.tenant_id, @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AS shard
-      FROM @schema@.messages m WHERE m.seq >= target AND m.type <> 'postrider.canary') m
+      SELECT m.xid, m.seq, m.tenant_id, @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, f.shards) AS shard
+      FROM @schema@.messages m, @schema@.feeds f WHERE f.name = feed_name AND m.seq >= target AND m.type <> 'postrider.canary') m
     JOIN lanes c ON c.base = m.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id) AND @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
     GROUP BY 1) c;
   -- Counting may have taken long, and relays have settled meanwhile: the cursors are read once more.
@@ -504,6 +508,7 @@ CREATE FUNCTION @schema@.resend(feed_name text, seqs bigint[], for_job bigint) R
 AS $$
 DECLARE
   done bigint;
+  into_shards smallint := @schema@.aside_shards(feed_name);
 BEGIN
   DELETE FROM @schema@.deferred d WHERE d.feed = feed_name AND d.seq = ANY (seqs) AND d.bare
     AND EXISTS (SELECT FROM @schema@.messages m WHERE m.seq = d.seq);
@@ -511,7 +516,7 @@ BEGIN
     feed, seq, shard, status, blocking, available_at, job, order_key, priority, id, type, aggregate_type, aggregate_id, key,
     topic, routing_key, tenant_id, content_type, schema_version, schema_id, dedup_key, correlation_id, causation_id,
     created_at, occurred_at, headers, payload)
-  SELECT feed_name, m.seq, @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id), 'retry', false, clock_timestamp(), for_job,
+  SELECT feed_name, m.seq, @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, into_shards), 'retry', false, clock_timestamp(), for_job,
          @schema@.order_key(m.key, m.aggregate_type, m.aggregate_id), coalesce(m.priority, 0), m.id, m.type, m.aggregate_type,
          m.aggregate_id, m.key, m.topic, m.routing_key, m.tenant_id, m.content_type, m.schema_version, m.schema_id,
          m.dedup_key, m.correlation_id, m.causation_id, m.created_at, coalesce(m.occurred_at, m.created_at), m.headers,
@@ -590,7 +595,7 @@ $$;
 REVOKE ALL ON FUNCTION
   @schema@.record(text, text, text, text, bigint, jsonb, jsonb, jsonb), @schema@.act(text, text[], bigint[], bigint),
   @schema@.act_for(text, text, text, jsonb, text[], bigint[]), @schema@.pass_over(text, smallint, bigint),
-  @schema@.exclude(text, text, text, text, smallint, bigint),
+  @schema@.exclude(text, text, text, text, bigint),
   @schema@.edit(text, text, text, uuid, text, text, text, text, jsonb, bytea), @schema@.add_feed(text, text, text, boolean, bigint, bigint),
   @schema@.create_feed(text, text, text, boolean, timestamptz, text, bigint, bigint),
   @schema@.open_feed(text, text, boolean, boolean, timestamptz, text, boolean, text[], bigint, bigint),

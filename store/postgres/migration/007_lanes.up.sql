@@ -1,4 +1,4 @@
--- What relays call to read a tenant apart from the others, and together with them again; and canaries.
+-- What relays call to read a tenant apart from the others, and together with them again; changes of the number of shards; and canaries.
 
 -- Gives a tenant of a shard that was released a slice of its own, from where the shard stands. Returns false if somebody has
 -- taken the shard meanwhile, or if there are too many slices.
@@ -9,14 +9,16 @@ AS $$
 DECLARE
   was    @schema@.checkpoints;
   number smallint;
+  shards smallint;
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended('@schema@.slices/' || feed_name, 0));
   SELECT * INTO was FROM @schema@.checkpoints c WHERE c.feed = feed_name AND c.shard = of_shard ORDER BY c.n DESC LIMIT 1;
-  IF NOT coalesce(was.released, false) OR of_shard >= @schema@.shard_count()
+  SELECT f.shards INTO shards FROM @schema@.feeds f WHERE f.name = feed_name;
+  IF NOT coalesce(was.released, false) OR of_shard >= shards OR EXISTS (SELECT FROM @schema@.moves v WHERE v.feed = feed_name)
      OR (SELECT count(*) FROM @schema@.slices s WHERE s.feed = feed_name) >= 1000 THEN
     RETURN false;
   END IF;
-  SELECT greatest(max(s.shard) + 1, @schema@.shard_count()) INTO number FROM @schema@.slices s WHERE s.feed = feed_name;
+  SELECT greatest(max(s.shard) + 1, shards) INTO number FROM @schema@.slices s WHERE s.feed = feed_name;
   INSERT INTO @schema@.slices (feed, shard, base, tenant) VALUES (feed_name, number, of_shard, of_tenant) ON CONFLICT DO NOTHING;
   IF NOT FOUND THEN
     RETURN false;
@@ -65,14 +67,145 @@ EXCEPTION WHEN unique_violation THEN
 END
 $$;
 
+-- Makes a feed have another number of shards. Relays do it, by advance_move; this only asks for it.
+CREATE FUNCTION @schema@.change_shards(who text, why text, feed_name text, wanted integer) RETURNS boolean
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  was smallint;
+  to_be smallint;
+BEGIN
+  IF wanted NOT BETWEEN 1 AND 1024 THEN
+    RAISE EXCEPTION 'a feed has 1 to 1024 shards' USING ERRCODE = 'invalid_parameter_value';
+  END IF;
+  PERFORM pg_advisory_xact_lock(hashtextextended('@schema@.slices/' || feed_name, 0));
+  SELECT f.shards INTO was FROM @schema@.feeds f WHERE f.name = feed_name FOR UPDATE;
+  IF was IS NULL THEN
+    RETURN false;
+  END IF;
+  SELECT v.shards INTO to_be FROM @schema@.moves v WHERE v.feed = feed_name;
+  IF coalesce(to_be, was) = wanted THEN
+    RETURN true;
+  END IF;
+  IF to_be IS NOT NULL THEN
+    RAISE EXCEPTION 'the feed is just changing to % shards', to_be USING ERRCODE = 'PR008';
+  END IF;
+  IF EXISTS (SELECT FROM @schema@.slices s WHERE s.feed = feed_name) THEN
+    RAISE EXCEPTION 'a tenant is read apart from the others until it has caught up' USING ERRCODE = 'PR008';
+  END IF;
+  INSERT INTO @schema@.moves (feed, shards) VALUES (feed_name, wanted);
+  PERFORM @schema@.record(who, why, 'feed shards', feed_name, 0, NULL,
+                          jsonb_build_object('shards', was), jsonb_build_object('shards', wanted));
+  RETURN true;
+END
+$$;
+
+-- How many shards to count with when a message is set aside that no relay holds. What has begun to move is not moved once more.
+CREATE FUNCTION @schema@.aside_shards(feed_name text) RETURNS smallint
+  LANGUAGE plpgsql
+AS $$
+DECLARE
+  shards smallint;
+BEGIN
+  SELECT f.shards INTO shards FROM @schema@.feeds f WHERE f.name = feed_name FOR SHARE;  -- until the message is there to be moved
+  RETURN coalesce((SELECT v.shards FROM @schema@.moves v WHERE v.feed = feed_name AND v.moved IS NOT NULL), shards);
+END
+$$;
+
+-- Takes the next step of a change of shards, if it can be taken now. A key must not be sent by two relays, so nothing moves before all
+-- cursors were released, or their holders have been silent for too long. They have to stand at the same place, because a message
+-- of a new shard may be of any old one: if they do not, relays take them again and read up to the last one's place.
+-- Then what is set aside is moved, in steps, and the new shards begin at that place.
+CREATE FUNCTION @schema@.advance_move(feed_name text) RETURNS boolean
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET jit = off
+AS $$
+DECLARE
+  most CONSTANT integer := 5000;  -- messages set aside that a step moves
+  move   @schema@.moves;
+  was    smallint;
+  lapsed record;
+  top    bigint;
+BEGIN
+  PERFORM @schema@.check_isolation();
+  -- Nobody takes a shard meanwhile: a relay that knew nothing of the place would read beyond it.
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('@schema@.balance/' || feed_name, 0)) THEN
+    RETURN false;
+  END IF;
+  SELECT f.shards INTO was FROM @schema@.feeds f WHERE f.name = feed_name FOR UPDATE;
+  SELECT * INTO move FROM @schema@.moves v WHERE v.feed = feed_name;
+  IF was IS NULL OR move.feed IS NULL THEN
+    RETURN false;
+  END IF;
+  IF move.moved IS NULL THEN
+    IF EXISTS (SELECT FROM @schema@.cursors c WHERE c.feed = feed_name AND NOT c.released
+                 AND c.until + (c.until - c.at) / 4 > clock_timestamp()) THEN
+      RETURN false;
+    END IF;
+    FOR lapsed IN SELECT * FROM @schema@.cursors c WHERE c.feed = feed_name AND NOT c.released LOOP
+      INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts, s2, lo2, starts2, last, hi, crashes)
+        VALUES (feed_name, lapsed.shard, lapsed.n + 1, true, clock_timestamp(), lapsed.s1, lapsed.lo, lapsed.starts, lapsed.s2, lapsed.lo2,
+                lapsed.starts2, lapsed.last, lapsed.hi, lapsed.crashes)
+        ON CONFLICT DO NOTHING;
+      IF NOT FOUND THEN
+        RETURN false;  -- it is alive after all
+      END IF;
+    END LOOP;
+    IF move.s IS NULL THEN
+      -- A later snapshot sees what an earlier one sees, and if they end at the same transaction, it lists fewer.
+      SELECT p.s, p.lo, p.starts INTO move.s, move.lo, move.starts FROM (
+        SELECT coalesce(c.s2, c.s1) AS s, CASE WHEN c.s2 IS NULL THEN c.lo ELSE c.lo2 END AS lo,
+               CASE WHEN c.s2 IS NULL THEN c.starts ELSE c.starts2 END AS starts
+        FROM @schema@.cursors c WHERE c.feed = feed_name) p
+      ORDER BY pg_snapshot_xmax(p.s) DESC, (SELECT count(*) FROM pg_snapshot_xip(p.s)), p.lo DESC LIMIT 1;
+      SELECT q.last_value INTO move.hi FROM @schema@.message_seq q;
+      UPDATE @schema@.moves v SET s = move.s, lo = move.lo, starts = move.starts, hi = move.hi WHERE v.feed = feed_name;
+    END IF;
+    IF EXISTS (SELECT FROM @schema@.cursors c WHERE c.feed = feed_name AND (c.s1::text <> move.s::text OR c.s2 IS NOT NULL)) THEN
+      RETURN true;
+    END IF;
+    move.moved := 0;
+  END IF;
+
+  -- A relay that was late with setting something aside has done so, or is refused.
+  PERFORM @schema@.lock_deferred(feed_name, ARRAY(SELECT generate_series(0, was - 1)::smallint));
+  SELECT max(d.seq) INTO top FROM (
+    SELECT d.seq FROM @schema@.deferred d WHERE d.feed = feed_name AND d.seq > move.moved ORDER BY d.seq LIMIT most) d;
+  IF top IS NOT NULL THEN
+    UPDATE @schema@.deferred d SET shard = w.shard
+      FROM (SELECT o.seq, @schema@.shard_of(coalesce(o.order_key, CASE WHEN o.bare THEN (
+                     SELECT @schema@.order_key(m.key, m.aggregate_type, m.aggregate_id) FROM @schema@.messages m WHERE m.seq = o.seq LIMIT 1) END,
+                   o.id::text), move.shards) AS shard
+            FROM @schema@.deferred o WHERE o.feed = feed_name AND o.seq > move.moved AND o.seq <= top) w
+      WHERE d.feed = feed_name AND d.seq = w.seq AND d.shard <> w.shard;
+    UPDATE @schema@.moves v SET moved = top WHERE v.feed = feed_name;
+    RETURN true;
+  END IF;
+  UPDATE @schema@.excluded x SET shard = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, move.shards)
+    FROM @schema@.messages m WHERE x.feed = feed_name AND m.seq = x.seq;
+  -- The rows of a shard go on counting from above all others, so that nobody who held a shard of that number can add to it.
+  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts)
+    SELECT feed_name, s, l.n + 1, true, clock_timestamp(), move.s, move.lo, move.starts
+    FROM generate_series(0, move.shards - 1) s, (SELECT max(c.n) AS n FROM @schema@.cursors c WHERE c.feed = feed_name) l;
+  DELETE FROM @schema@.checkpoints c WHERE c.feed = feed_name AND c.shard >= move.shards;
+  UPDATE @schema@.feeds f SET shards = move.shards WHERE f.name = feed_name;
+  DELETE FROM @schema@.moves v WHERE v.feed = feed_name;
+  RETURN true;
+END
+$$;
+
 -- When which canary was sent: a message of each shard that proves that others would arrive.
 CREATE TABLE @schema@.canaries (
-  shard smallint    NOT NULL,
-  at    timestamptz NOT NULL,
-  seq   bigint      NOT NULL,
-  xid   xid8        NOT NULL
+  key text        NOT NULL,
+  at  timestamptz NOT NULL,
+  seq bigint      PRIMARY KEY,
+  xid xid8        NOT NULL
 );
-CREATE INDEX canaries_shard_at ON @schema@.canaries (shard, at);
+CREATE INDEX canaries_at ON @schema@.canaries (at);
 
 CREATE FUNCTION @schema@.canary(within interval) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
@@ -81,19 +214,21 @@ AS $$
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   IF NOT pg_try_advisory_xact_lock(hashtextextended('@schema@.canary', 0))
-     OR EXISTS (SELECT FROM @schema@.canaries c WHERE c.shard = 0 AND c.at > clock_timestamp() - within) THEN
+     OR EXISTS (SELECT FROM @schema@.canaries c WHERE c.at > clock_timestamp() - within) THEN
     RETURN;
   END IF;
   DELETE FROM @schema@.canaries c WHERE c.at < clock_timestamp() - interval '10 minutes'
-    AND EXISTS (SELECT FROM @schema@.canaries n WHERE n.shard = c.shard AND n.at > c.at);
+    AND EXISTS (SELECT FROM @schema@.canaries n WHERE n.key = c.key AND n.at > c.at);
   WITH sent AS (
     INSERT INTO @schema@.messages (type, key, payload)
-      SELECT 'postrider.canary', k.key, '' FROM (
-        SELECT DISTINCT ON (@schema@.shard_of(key)) key
-        FROM (SELECT 'postrider.canary/' || i FROM generate_series(1, 40 * @schema@.shard_count()) i) k(key)
-        ORDER BY @schema@.shard_of(key), key) k
-      RETURNING @schema@.shard_of(key), created_at, seq, xid)
-  INSERT INTO @schema@.canaries (shard, at, seq, xid) SELECT * FROM sent;
+      SELECT DISTINCT 'postrider.canary', k.key, ''::bytea
+      FROM (SELECT DISTINCT shards FROM @schema@.feeds) f
+      CROSS JOIN LATERAL (
+        SELECT DISTINCT ON (@schema@.shard_of(key, f.shards)) key
+        FROM (SELECT 'postrider.canary/' || i FROM generate_series(1, 40 * f.shards) i) k(key)
+        ORDER BY @schema@.shard_of(key, f.shards), key) k
+      RETURNING key, created_at, seq, xid)
+  INSERT INTO @schema@.canaries (key, at, seq, xid) SELECT * FROM sent;
 END
 $$;
 
@@ -104,11 +239,12 @@ CREATE FUNCTION @schema@.canary_of(feed_name text) RETURNS timestamptz
 AS $$
   SELECT min(coalesce(
     (SELECT n.at FROM @schema@.canaries n
-     WHERE n.shard = c.base AND @schema@.settled(n.xid, n.seq, c.s1, c.s2, c.last)
+     WHERE @schema@.shard_of(n.key, c.shards) = c.base AND @schema@.settled(n.xid, n.seq, c.s1, c.s2, c.last)
      ORDER BY n.at DESC LIMIT 1),
-    (SELECT min(n.at) FROM @schema@.canaries n WHERE n.shard = c.base)))
+    (SELECT min(n.at) FROM @schema@.canaries n WHERE @schema@.shard_of(n.key, c.shards) = c.base)))
   FROM @schema@.cursors c WHERE c.feed = feed_name AND c.tenant IS NULL
 $$;
 
 REVOKE ALL ON FUNCTION @schema@.split(text, smallint, text), @schema@.merge(text, smallint),
+  @schema@.change_shards(text, text, text, integer), @schema@.aside_shards(text), @schema@.advance_move(text),
   @schema@.canary(interval) FROM PUBLIC;

@@ -67,7 +67,7 @@ DECLARE
   most integer;
   top  bigint;
 BEGIN
-  SELECT least(8000, greatest(50, 64000 / greatest(count(DISTINCT greatest(c.lo, c.last)), 1))) INTO most FROM @schema@.cursors c;
+  SELECT least(8000, greatest(50, 64000 / greatest(count(DISTINCT (greatest(c.lo, c.last), c.shards)), 1))) INTO most FROM @schema@.cursors c;
   SELECT q.last_value INTO top FROM @schema@.message_seq q;
   RETURN QUERY
     WITH lanes AS MATERIALIZED (
@@ -75,37 +75,37 @@ BEGIN
              EXISTS (SELECT FROM (SELECT pg_snapshot_xip(c.s1) UNION ALL SELECT pg_snapshot_xip(c.s2)) x(xid)
                      WHERE pg_visible_in_snapshot(x.xid, pg_current_snapshot())) AS flown
       FROM @schema@.cursors c),
-    scans AS MATERIALIZED (SELECT DISTINCT c.place FROM lanes c),
+    scans AS MATERIALIZED (SELECT DISTINCT c.place, c.shards FROM lanes c),
     seen AS MATERIALIZED (
-      SELECT s.place, m.seq, m.xid, m.tenant_id, m.created_at, m.counts, m.shard
+      SELECT s.place, s.shards, m.seq, m.xid, m.tenant_id, m.created_at, m.counts, m.shard
       FROM scans s CROSS JOIN LATERAL (
         SELECT m.seq, m.xid, m.tenant_id, m.created_at, m.type <> 'postrider.canary' AS counts,
-               @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AS shard
+               @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, s.shards) AS shard
         FROM @schema@.messages m WHERE m.seq > s.place ORDER BY m.seq LIMIT most) m),
-    reached AS MATERIALIZED (SELECT s.place, count(*) AS n, max(s.seq) AS seq FROM seen s GROUP BY s.place),
+    reached AS MATERIALIZED (SELECT s.place, s.shards, count(*) AS n, max(s.seq) AS seq FROM seen s GROUP BY 1, 2),
     late AS MATERIALIZED (  -- transactions that have landed since: those that are still in flight have nothing to show
-      SELECT m.* FROM (SELECT min(c.passed) AS first, max(c.place) AS last FROM lanes c WHERE c.flown) f
+      SELECT f.shards, m.* FROM (SELECT c.shards, min(c.passed) AS first, max(c.place) AS last FROM lanes c WHERE c.flown GROUP BY 1) f
       CROSS JOIN LATERAL (
         SELECT m.seq, m.xid, m.tenant_id, m.created_at, m.type <> 'postrider.canary' AS counts,
-               @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AS shard
+               @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, f.shards) AS shard
         FROM @schema@.messages m WHERE m.seq > f.first AND m.seq <= f.last ORDER BY m.seq LIMIT 8000) m),
     fresh AS MATERIALIZED (
       SELECT c.feed, c.shard, count(*) AS n, min(m.created_at) AS oldest
-      FROM lanes c JOIN seen m ON m.place = c.place AND m.shard = c.base
+      FROM lanes c JOIN seen m ON m.place = c.place AND m.shards = c.shards AND m.shard = c.base
       WHERE m.counts AND NOT pg_visible_in_snapshot(m.xid, c.s1) AND @schema@.covers(c.tenant, c.others, m.tenant_id) GROUP BY 1, 2),
     landed AS MATERIALIZED (
       SELECT c.feed, c.shard, count(*) AS n, min(m.created_at) AS oldest
-      FROM lanes c JOIN late m ON m.shard = c.base
+      FROM lanes c JOIN late m ON m.shards = c.shards AND m.shard = c.base
       WHERE c.flown AND m.seq <= c.place AND m.counts AND @schema@.covers(c.tenant, c.others, m.tenant_id)
         AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last) GROUP BY 1, 2)
     SELECT c.feed, c.shard, c.base, c.tenant, CASE WHEN NOT c.released AND c.until > clock_timestamp() THEN c.member END, c.until, c.at,
            CASE WHEN c.member IS NOT NULL THEN c.at END, c.place, c.crashes,
            coalesce(l.n, 0) + CASE WHEN coalesce(r.n, 0) < most THEN coalesce(w.n, 0)
                                    ELSE coalesce(w.n, 0) * (top - c.place) / greatest(r.seq - c.place, 1) END,
-           coalesce(r.n, 0) < most AND (NOT c.flown OR (SELECT count(*) FROM late) < 8000),
+           coalesce(r.n, 0) < most AND (NOT c.flown OR (SELECT count(*) FROM late m WHERE m.shards = c.shards) < 8000),
            least(l.oldest, w.oldest)
     FROM lanes c
-    LEFT JOIN reached r ON r.place = c.place
+    LEFT JOIN reached r ON r.place = c.place AND r.shards = c.shards
     LEFT JOIN fresh w ON w.feed = c.feed AND w.shard = c.shard
     LEFT JOIN landed l ON l.feed = c.feed AND l.shard = c.shard;
 END

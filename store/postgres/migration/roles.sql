@@ -47,7 +47,7 @@ GRANT EXECUTE ON FUNCTION @schema@.open_inbox(text), @schema@.heard(text, text),
 GRANT SELECT ON ALL TABLES IN SCHEMA @schema@ TO "@name@_relay";
 GRANT INSERT ON @schema@.checkpoints, @schema@.members, @schema@.generation TO "@name@_relay";
 GRANT EXECUTE ON FUNCTION @schema@.reclaim(), @schema@.sweep(), @schema@.split(text, smallint, text),
-  @schema@.merge(text, smallint), @schema@.canary(interval),
+  @schema@.merge(text, smallint), @schema@.advance_move(text), @schema@.canary(interval),
   @schema@.open_feed(text, text, boolean, boolean, timestamptz, text, boolean, text[], bigint, bigint) TO "@name@_relay";
 GRANT INSERT, UPDATE, DELETE ON @schema@.deferred, @schema@.suspects, @schema@.problems TO "@name@_relay";
 GRANT INSERT, UPDATE ON @schema@.job_results TO "@name@_relay";
@@ -55,9 +55,10 @@ REVOKE ALL ON @schema@.audit FROM "@name@_relay";
 
 GRANT SELECT ON ALL TABLES IN SCHEMA @schema@ TO "@name@_operator";
 GRANT EXECUTE ON FUNCTION
-  @schema@.act_for(text, text, text, jsonb, text[], bigint[]), @schema@.exclude(text, text, text, text, smallint, bigint),
+  @schema@.act_for(text, text, text, jsonb, text[], bigint[]), @schema@.exclude(text, text, text, text, bigint),
   @schema@.edit(text, text, text, uuid, text, text, text, text, jsonb, bytea), @schema@.add_feed(text, text, text, boolean, bigint, bigint),
   @schema@.remove_feed(text, text, text), @schema@.pause_feed(text, text, text, boolean),
+  @schema@.change_shards(text, text, text, integer), @schema@.advance_move(text),
   @schema@.rewind(text, text, text, timestamptz, uuid),
   @schema@.start_replay(text, text, boolean, jsonb, integer, bigint, bigint), @schema@.set_replay(text, text, bigint, text),
   @schema@.claim_replay(bigint), @schema@.step_replay(bigint, text[], bigint[], boolean)

@@ -208,7 +208,6 @@ export interface Journey {
   message: Message;
   in_log: boolean;
   seq: number;
-  shard: number;
   enqueued_at?: string;
   feeds: Leg[]; // of relays and, where feed begins with "inbox/", of consumers that have set it aside
   receipts: { consumer: string; at: string }[];

@@ -79,7 +79,7 @@ function Details({ j }: { j: Journey }) {
           [t("message.correlation"), mono(m.correlation_id)],
           [t("message.causation"), message(m.causation_id)],
           [t("message.broker"), mono(m.broker_id)],
-          [t("message.seq"), j.in_log && `${num(j.seq)} · ${j.shard}`],
+          [t("message.seq"), j.in_log && num(j.seq)],
           [t("col.size"), bytes(m.payload.bytes)],
         ]}
       />
