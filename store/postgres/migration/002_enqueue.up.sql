@@ -33,6 +33,25 @@ BEGIN
 END
 $$;
 
+-- Says what is wrong with a message, where the log would only say that it does not take it.
+CREATE FUNCTION @schema@.check_message(id uuid, type text, schema_version integer, headers jsonb, payload bytea) RETURNS void
+  LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+  wrong text := CASE
+    WHEN id IS NULL THEN 'id is empty'
+    WHEN coalesce(type, '') = '' THEN 'type is empty'
+    WHEN schema_version IS NULL THEN 'schema_version is empty'
+    WHEN schema_version < 0 THEN 'schema_version is below 0'
+    WHEN octet_length(payload) > @max_payload@ THEN 'payload has ' || octet_length(payload) || ' bytes, more than @max_payload@'
+    ELSE @schema@.wrong_headers(headers) END;
+BEGIN
+  IF wrong IS NOT NULL THEN
+    RAISE EXCEPTION 'invalid message: %', wrong USING ERRCODE = 'check_violation', TABLE = 'messages', COLUMN = split_part(wrong, ' ', 1);
+  END IF;
+END
+$$;
+
 -- One message, from any language: SELECT postrider.enqueue('order.placed', 'order', '42', '{"total": 7}').
 -- The payload is kept as it is written; bytes that are not JSON go into payload_bytes. It returns null, and writes nothing,
 -- when the dedup key was enqueued before.
@@ -61,10 +80,13 @@ CREATE FUNCTION @schema@.enqueue(
   LANGUAGE plpgsql
 AS $$
 #variable_conflict use_variable
+DECLARE
+  body bytea := coalesce(payload_bytes, convert_to(payload::text, 'UTF8'));
 BEGIN
   IF (payload IS NULL) = (payload_bytes IS NULL) THEN
     RAISE EXCEPTION 'give either payload or payload_bytes' USING ERRCODE = 'invalid_parameter_value';
   END IF;
+  PERFORM @schema@.check_message(id, type, schema_version, headers, body);
   -- A key that is too long is refused with its message.
   IF octet_length(dedup_key) BETWEEN 1 AND @max_text@ THEN
     IF NOT EXISTS (SELECT FROM @schema@.claim_keys(ARRAY[dedup_key])) THEN
@@ -78,7 +100,7 @@ BEGIN
     id, type, aggregate_type, aggregate_id, key, topic, routing_key, tenant_id,
     coalesce(nullif(content_type, ''), CASE WHEN payload IS NULL THEN 'application/octet-stream' ELSE 'application/json' END),
     schema_version, schema_id, dedup_key, occurred_at, correlation_id, causation_id, headers,
-    coalesce(payload_bytes, convert_to(payload::text, 'UTF8')), deliver_after, priority);
+    body, deliver_after, priority);
   RETURN id;
 END
 $$;
