@@ -67,3 +67,52 @@ func TestLockKeys(t *testing.T) {
 		}
 	})
 }
+
+// TestLockManyKeys holds that a call with any number of keys leaves room in the server's table of locks, and excludes writers of one of
+// the keys as they exclude each other.
+func TestLockManyKeys(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		h := newHouse(t, dsn, postgres.Layout{})
+		const many = "SELECT @.lock_keys(VARIADIC ARRAY(SELECT 'key ' || i FROM generate_series(1, 40000) i))"
+		const one = "SELECT @.lock_keys('key 77')"
+		for _, c := range []struct{ first, second string }{{many, one}, {one, many}, {many, many}, {one, one}} {
+			first, err := h.pool.Begin(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer first.Rollback(ctx)
+			if _, err := first.Exec(ctx, h.in(c.first)); err != nil {
+				t.Fatal(err)
+			}
+			var locks int
+			if err := first.QueryRow(ctx, "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()").Scan(&locks); err != nil || locks > 1100 {
+				t.Errorf("%s takes %d locks; %v", c.first, locks, err)
+			}
+			err = pgx.BeginFunc(ctx, h.pool, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '50ms'"); err != nil {
+					return err
+				}
+				_, err := tx.Exec(ctx, h.in(c.second))
+				return err
+			})
+			if sqlState(err) != "55P03" { // lock_not_available
+				t.Errorf("%s does not wait for %s: %v", c.second, c.first, err)
+			}
+			if c.first == one {
+				err = pgx.BeginFunc(ctx, h.pool, func(tx pgx.Tx) error {
+					_, err := tx.Exec(ctx, h.in("SET LOCAL lock_timeout = '5s'; SELECT @.lock_keys(VARIADIC ARRAY(SELECT 'other ' || i FROM generate_series(1, 32) i))"),
+						pgx.QueryExecModeSimpleProtocol)
+					return err
+				})
+				if err != nil {
+					t.Errorf("writers of other keys: %v", err)
+				}
+			}
+			if err := first.Rollback(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

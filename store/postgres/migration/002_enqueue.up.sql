@@ -25,11 +25,23 @@ $$;
 
 -- Locks ordering keys until the transaction ends, so that messages of a key are delivered in commit order even if their writers
 -- share no other lock. In one global order, so that two callers cannot wait for each other.
+--
+-- The server has room for 64 locks of a transaction (max_locks_per_transaction), and all transactions fail when all of it is used.
+-- So the keys are in 1,024 groups. Up to 32 keys are locked one by one, after their groups, which is shared; more keys lock
+-- whole groups: at most 1,024 locks, a sixth of what a server with 100 connections has room for.
 CREATE FUNCTION @schema@.lock_keys(VARIADIC keys text[]) RETURNS void
   LANGUAGE plpgsql
 AS $$
+DECLARE
+  hashes bigint[] := ARRAY(SELECT DISTINCT hashtextextended(k, 7) AS hash FROM unnest(keys) k ORDER BY 1);
+  space  integer  := hashtext('@schema@.lock_keys');
 BEGIN
-  PERFORM pg_advisory_xact_lock(k.hash) FROM (SELECT DISTINCT hashtextextended(k, 7) AS hash FROM unnest(keys) k ORDER BY 1) k;
+  IF cardinality(hashes) > 32 THEN
+    PERFORM pg_advisory_xact_lock(space, g.number) FROM (SELECT DISTINCT (h & 1023)::integer AS number FROM unnest(hashes) h ORDER BY 1) g;
+    RETURN;
+  END IF;
+  PERFORM pg_advisory_xact_lock_shared(space, g.number) FROM (SELECT DISTINCT (h & 1023)::integer AS number FROM unnest(hashes) h ORDER BY 1) g;
+  PERFORM pg_advisory_xact_lock(h) FROM unnest(hashes) h;
 END
 $$;
 
