@@ -215,7 +215,7 @@ func (f *feed) nothingHappened(ctx context.Context, snapshot, generation string)
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	var now, in string
-	err := f.pool.QueryRow(ctx, f.cfg.in(`SELECT pg_current_snapshot()::text, g.id::text || ' ' || pg_postmaster_start_time()::text
+	err := f.pool.QueryRow(ctx, f.cfg.in(`SELECT pg_current_snapshot()::text, g.id::text || ' ' || extract(epoch FROM pg_postmaster_start_time())
 		FROM @schema@.generation g`), pgx.QueryExecModeExec).Scan(&now, &in)
 	if errors.Is(err, pgx.ErrNoRows) { // the read says what that means
 		return false, nil

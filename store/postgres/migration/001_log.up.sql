@@ -96,6 +96,8 @@ BEGIN
     -- again each time, in vain.
     EXECUTE format('CREATE TABLE @schema@.%I PARTITION OF @schema@.messages FOR VALUES IN (%s)
       WITH (autovacuum_vacuum_insert_threshold = -1, toast.autovacuum_vacuum_insert_threshold = -1)', 'messages_' || slot, slot);
+    -- Every table has a primary key or this: under a publication of all tables the server refuses to delete from any other.
+    EXECUTE format('ALTER TABLE @schema@.%I REPLICA IDENTITY FULL', 'messages_' || slot);
   END LOOP;
 END
 $$;
@@ -155,6 +157,7 @@ CREATE TABLE @schema@.members (
   gone   boolean     NOT NULL DEFAULT false
 );
 CREATE INDEX members_feed_until ON @schema@.members (feed, until);
+ALTER TABLE @schema@.members REPLICA IDENTITY FULL;  -- a member has several rows, and nothing needs a key of them
 
 -- Which database the transaction IDs of messages and checkpoints belong to. row_xid is the xmin of this row: where they
 -- differ the row was not carried over with its pages, as by a clone or pg_upgrade, but written again.
@@ -194,9 +197,10 @@ CREATE UNLOGGED TABLE @schema@.generation (
   id  uuid    NOT NULL DEFAULT gen_random_uuid()
 );
 
+-- The time is a number: as text it would follow the session's TimeZone, and two sessions would take each other's generation for a crash.
 CREATE FUNCTION @schema@.current_generation() RETURNS text
   LANGUAGE sql STABLE
-  AS $$ SELECT g.id::text || ' ' || pg_postmaster_start_time()::text FROM @schema@.generation g $$;
+  AS $$ SELECT g.id::text || ' ' || extract(epoch FROM pg_postmaster_start_time()) FROM @schema@.generation g $$;
 
 -- A tenant whose backlog would hold up the others of a shard is read apart from them: a slice, with a number behind those of
 -- the shards and a cursor of its own. Its shard is read without that tenant meanwhile.

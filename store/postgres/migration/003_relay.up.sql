@@ -56,7 +56,7 @@ BEGIN
   -- Never last_value: that can be ahead of what was drawn.
   drawn := coalesce(pg_sequence_last_value('@schema@.message_seq'), 0);
   -- What current_generation returns; calling it would cost as much as reading.
-  SELECT g.id::text || ' ' || pg_postmaster_start_time()::text INTO generation FROM @schema@.generation g;
+  SELECT g.id::text || ' ' || extract(epoch FROM pg_postmaster_start_time()) INTO generation FROM @schema@.generation g;
   snapshot := now_snapshot::text;
 
   FOR i IN 1 .. cardinality(looks) LOOP

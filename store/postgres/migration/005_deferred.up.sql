@@ -411,7 +411,7 @@ $$;
 CREATE TABLE @schema@.problems (
   feed        text        NOT NULL,
   name        text        NOT NULL,  -- empty: the destination as a whole
-  name_digest bytea       GENERATED ALWAYS AS (@schema@.name_digest(name)) STORED,
+  name_digest bytea       NOT NULL,  -- not generated: such a column cannot be in a replica identity
   since       timestamptz NOT NULL DEFAULT clock_timestamp(),
   last        timestamptz NOT NULL DEFAULT clock_timestamp(),
   over        timestamptz,           -- when the name accepted a message again
@@ -428,8 +428,8 @@ AS $$
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM pg_advisory_xact_lock(hashtextextended('@schema@.problems/' || feed_name, 0));
-  INSERT INTO @schema@.problems AS p (feed, name, failures, cause)
-    SELECT feed_name, r.name, sum(r.failures), max(r.cause) FROM unnest(names, failed, causes) AS r(name, failures, cause)
+  INSERT INTO @schema@.problems AS p (feed, name, name_digest, failures, cause)
+    SELECT feed_name, r.name, @schema@.name_digest(r.name), sum(r.failures), max(r.cause) FROM unnest(names, failed, causes) AS r(name, failures, cause)
     WHERE r.failures > 0 GROUP BY r.name
   ON CONFLICT (feed, name_digest) DO UPDATE
     SET since = CASE WHEN p.over IS NULL THEN p.since ELSE excluded.since END, last = excluded.last, over = NULL,
