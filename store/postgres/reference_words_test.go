@@ -35,6 +35,7 @@ var tableWords = map[string]string{
 	"moves":            "Feeds whose number of shards is about to change.",
 	"problems":         "What is wrong with destinations and names of them, as relays report it.",
 	"suspects":         "Messages that may be what kills relays.",
+	"swept":            "How far housekeeping has come with the ledger and the deduplication keys.",
 }
 
 // columnWords say what the columns of tables mean that users meet.

@@ -2,12 +2,15 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -136,6 +139,144 @@ func TestLedgerIsSwept(t *testing.T) {
 		}
 		if want := map[string]int{"idle": 1, "busy": 10}; !maps.Equal(got, want) {
 			t.Errorf("rows of each shard: %v, want %v", got, want)
+		}
+	})
+}
+
+// TestSweepAtSize holds that one round of housekeeping removes what has grown in ten times the usual, in statements that are short each, and
+// that what was deleted beside an old snapshot, and cannot be vacuumed, is not walked over again.
+func TestSweepAtSize(t *testing.T) {
+	t.Parallel()
+	size := 100_000
+	if need.IsLong() {
+		size = 1_000_000
+	}
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		h := newHouse(t, dsn, still)
+		h.open("f").Close(ctx)
+		h.exec(fmt.Sprintf(`ALTER TABLE @.checkpoints SET (autovacuum_enabled = false); ALTER TABLE @.dedup_keys SET (autovacuum_enabled = false);
+			UPDATE @.checkpoints SET at = now() - interval '1 hour';
+			INSERT INTO @.checkpoints (feed, shard, n, at, until, lo, starts, s1)
+			SELECT feed, shard, n + i, now() - interval '1 hour', until, lo, starts, s1 FROM @.cursors, generate_series(1, %d) i WHERE shard = 0;
+			INSERT INTO @.members (feed, member, name, until) SELECT 'f', gen_random_uuid(), 'm', 'epoch' FROM generate_series(1, %[1]d / 4);
+			INSERT INTO @.dedup_keys SELECT 'old ' || i, now() - interval '30 days' + i * interval '1 ms' FROM generate_series(1, %[1]d) i`, size))
+		old, err := h.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer old.Rollback(ctx)
+		if _, err := old.Exec(ctx, "SELECT 1"); err != nil {
+			t.Fatal(err)
+		}
+		var plans plans
+		watched := h.watched(t, dsn+"&statement_timeout=3000", &plans)
+		maintain := func() (buffers int) {
+			plans.clear()
+			if err := watched.store.Maintain(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for _, table := range []string{"checkpoints", "dedup_keys", "swept"} {
+				some, _, faults := plans.judgeAll(table)
+				buffers += some
+				for _, fault := range faults {
+					t.Error(fault)
+				}
+			}
+			return buffers
+		}
+		began := time.Now()
+		buffers := maintain()
+		t.Logf("%s, %d buffers", time.Since(began).Round(time.Millisecond), buffers)
+		var ledger, keys, members int
+		err = h.pool.QueryRow(ctx, h.in("SELECT (SELECT count(*) FROM @.checkpoints), (SELECT count(*) FROM @.dedup_keys), (SELECT count(*) FROM @.members WHERE until = 'epoch')")).
+			Scan(&ledger, &keys, &members)
+		if err != nil || ledger != still.Shards || keys != 0 || members != 0 {
+			t.Errorf("left: %d ledger rows, %d dedup keys, %d members; %v", ledger, keys, members, err)
+		}
+
+		h.exec(`INSERT INTO @.dedup_keys VALUES ('one more', now() - interval '7 days');
+			INSERT INTO @.checkpoints (feed, shard, n, at, until, lo, starts, s1)
+			SELECT feed, shard, n + i, now() - interval '1 hour', until, lo, starts, s1 FROM @.cursors, generate_series(1, 2) i`)
+		buffers = maintain()
+		t.Logf("beside an old snapshot: %d buffers", buffers)
+		if buffers > 2000 {
+			t.Errorf("a later sweep walks over what was deleted: %d buffers", buffers)
+		}
+		if err := h.pool.QueryRow(ctx, h.in("SELECT count(*) FROM @.dedup_keys")).Scan(&keys); err != nil || keys != 0 {
+			t.Errorf("left: %d dedup keys; %v", keys, err)
+		}
+	})
+}
+
+// TestSweepKeepsWhatIsInTheWindow holds that a dedup key is remembered for as long as the window says, and not longer.
+func TestSweepKeepsWhatIsInTheWindow(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, postgres.Layout{DedupWindow: time.Hour})
+		offer := func(key string) (repeats int) {
+			t.Helper()
+			err := pgx.BeginFunc(t.Context(), h.pool, func(tx pgx.Tx) error {
+				repeated, err := h.outbox.Offer(t.Context(), tx, postrider.Message{Type: "t", DedupKey: key})
+				repeats = len(repeated)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return repeats
+		}
+		offer("young")
+		offer("old")
+		h.exec("UPDATE @.dedup_keys SET at = at - CASE key WHEN 'old' THEN interval '61 minutes' ELSE interval '59 minutes' END")
+		if err := h.store.Maintain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if offer("young") != 1 {
+			t.Error("a dedup key is forgotten inside its window")
+		}
+		var left int
+		if err := h.pool.QueryRow(t.Context(), h.in("SELECT count(*) FROM @.dedup_keys WHERE key = 'old'")).Scan(&left); err != nil || left > 0 {
+			t.Errorf("a dedup key outlives its window: %v", err)
+		}
+		if offer("old") != 0 {
+			t.Error("a dedup key counts behind its window")
+		}
+	})
+}
+
+// TestSweepComesBackForALockedKey holds that a key which somebody had locked when its time was over is swept later.
+func TestSweepComesBackForALockedKey(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		h := newHouse(t, dsn, still)
+		h.exec("INSERT INTO @.dedup_keys SELECT 'k' || i, now() - interval '30 days' + i * interval '1 s' FROM generate_series(1, 3) i")
+		tx, err := h.pool.Begin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback(ctx)
+		if _, err := tx.Exec(ctx, h.in("SELECT @.claim_keys('{k2}')")); err != nil {
+			t.Fatal(err)
+		}
+		left := func() (n int) {
+			if err := h.store.Maintain(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.pool.QueryRow(ctx, h.in("SELECT count(*) FROM @.dedup_keys")).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		if n := left(); n != 1 {
+			t.Errorf("%d keys are left, want the one that is locked", n)
+		}
+		if err := tx.Rollback(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if n := left(); n != 0 {
+			t.Errorf("%d keys are left", n)
 		}
 	})
 }

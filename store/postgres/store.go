@@ -80,22 +80,6 @@ func refusal(name, destination string, answer []byte) error {
 	return &postrider.DestinationError{Feed: name, Has: why.Destination, Wants: destination}
 }
 
-// Maintain implements [postrider.Maintainer]: it empties the ring slot that will be written next, once every feed has
-// delivered all of it, and drops old rows of the ledger.
-func (s *Store) Maintain(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
-	defer cancel()
-	var reclaimed bool
-	err := s.pool.QueryRow(ctx, s.cfg.in("SELECT @schema@.reclaim()"), pgx.QueryExecModeExec).Scan(&reclaimed)
-	if err != nil {
-		return fmt.Errorf("postgres: reclaim: %w", explain(err))
-	}
-	if _, err := s.pool.Exec(ctx, s.cfg.in("SELECT @schema@.sweep()"), pgx.QueryExecModeExec); err != nil {
-		return fmt.Errorf("postgres: sweep: %w", explain(err))
-	}
-	return nil
-}
-
 // Canary implements [postrider.Canary].
 func (s *Store) Canary(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)

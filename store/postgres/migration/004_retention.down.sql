@@ -1,6 +1,7 @@
 DROP FUNCTION @schema@.rebase();
 DROP FUNCTION @schema@.full_xid(xid, xid8);
 DROP FUNCTION @schema@.sweep();
+DROP TABLE @schema@.swept;
 DROP FUNCTION @schema@.reclaim();
 DROP FUNCTION @schema@.check_isolation();
 DROP FUNCTION @schema@.slot_passed(integer);

@@ -89,10 +89,21 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.reclaim() FROM PUBLIC;
 
+-- How far sweeps have come: of a shard's ledger, no row below n is left to delete, and of the dedup keys (feed '') none below at.
+-- Vacuum cannot remove deleted rows while an old snapshot is open: a sweep that began at the first row would walk over all of them.
+CREATE TABLE @schema@.swept (
+  feed  text     NOT NULL,
+  shard smallint NOT NULL,
+  n     bigint,
+  at    timestamptz,
+  PRIMARY KEY (feed, shard)
+) WITH (fillfactor = 50);
+
 -- Drops ledger rows that ten minutes and a newer row have made history, members that are long gone, dedup keys behind
--- their window, problems that have long been over, and exclusions that were passed. The rows of a shard grow old in order, so those that stay are not looked at. One at a time: two would wait
--- for each other's rows.
-CREATE FUNCTION @schema@.sweep() RETURNS void
+-- their window, problems and replays that have long been over, and exclusions that were passed. It deletes at most about 10,000 rows of each,
+-- and returns whether there are more, so that no call takes long. The rows of a shard grow old in order, so those that stay are not
+-- looked at. One at a time: two would wait for each other's rows.
+CREATE FUNCTION @schema@.sweep() RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -100,25 +111,79 @@ CREATE FUNCTION @schema@.sweep() RETURNS void
   SET jit = off
 AS $$
 DECLARE
-  lane record;
+  chunk  CONSTANT integer := 10000;
+  more   boolean := false;
+  gone   bigint;
+  total  bigint := 0;
+  lane   record;
+  first  bigint;
+  stays  bigint;
+  expiry timestamptz := clock_timestamp() - @schema@.dedup_window();
+  oldest timestamptz;
+  old    bigint;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   IF NOT pg_try_advisory_xact_lock(hashtextextended('@schema@.sweep', 0)) THEN
-    RETURN;
+    RETURN false;
   END IF;
-  FOR lane IN SELECT c.feed, c.shard, c.n FROM @schema@.cursors c LOOP
-    DELETE FROM @schema@.checkpoints o
-      WHERE o.feed = lane.feed AND o.shard = lane.shard AND o.n < (
-        SELECT k.n FROM @schema@.checkpoints k
-        WHERE k.feed = lane.feed AND k.shard = lane.shard AND (k.at > clock_timestamp() - interval '10 minutes' OR k.n = lane.n)
-        ORDER BY k.n LIMIT 1);
+
+  FOR lane IN SELECT c.feed, c.shard, c.n, coalesce((SELECT s.n FROM @schema@.swept s WHERE s.feed = c.feed AND s.shard = c.shard), 0) AS place
+              FROM @schema@.cursors c LOOP
+    SELECT k.n INTO first FROM @schema@.checkpoints k
+      WHERE k.feed = lane.feed AND k.shard = lane.shard AND k.n >= lane.place ORDER BY k.n LIMIT 1;
+    CONTINUE WHEN first IS NULL;
+    SELECT k.n INTO stays FROM @schema@.checkpoints k
+      WHERE k.feed = lane.feed AND k.shard = lane.shard AND k.n >= first AND k.n < first + chunk
+        AND (k.at > clock_timestamp() - interval '10 minutes' OR k.n = lane.n)
+      ORDER BY k.n LIMIT 1;
+    IF stays IS NULL THEN
+      stays := first + chunk;
+      more := true;
+    END IF;
+    CONTINUE WHEN stays IS NOT DISTINCT FROM lane.place;
+    DELETE FROM @schema@.checkpoints o WHERE o.feed = lane.feed AND o.shard = lane.shard AND o.n >= first AND o.n < stays;
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    INSERT INTO @schema@.swept AS s (feed, shard, n) VALUES (lane.feed, lane.shard, stays) ON CONFLICT (feed, shard) DO UPDATE SET n = excluded.n;
+    total := total + gone;
+    IF total >= chunk THEN
+      more := true;
+      EXIT;
+    END IF;
   END LOOP;
-  DELETE FROM @schema@.members m WHERE m.until < clock_timestamp() - interval '1 hour';
-  DELETE FROM @schema@.dedup_keys d WHERE d.key IN (
-    SELECT key FROM @schema@.dedup_keys WHERE at < clock_timestamp() - @schema@.dedup_window()
-    ORDER BY at LIMIT 10000 FOR UPDATE SKIP LOCKED);
-  DELETE FROM @schema@.problems p WHERE p.over < clock_timestamp() - interval '7 days';
-  PERFORM @schema@.forget_excluded();
+
+  -- A key whose transaction was open for longer than the window is not found any more, and stays until it comes again.
+  oldest := coalesce((SELECT s.at FROM @schema@.swept s WHERE s.feed = '' AND s.shard = 0), '-infinity');
+  DELETE FROM @schema@.dedup_keys d WHERE d.ctid = ANY (ARRAY(
+    SELECT k.ctid FROM @schema@.dedup_keys k WHERE k.at >= oldest AND k.at < expiry ORDER BY k.at LIMIT chunk FOR UPDATE SKIP LOCKED));
+  GET DIAGNOSTICS gone = ROW_COUNT;
+  IF gone > 0 THEN
+    more := more OR gone = chunk;
+    -- Not the last one deleted: a key before it may have been locked by somebody who gives it up.
+    INSERT INTO @schema@.swept AS s (feed, shard, at)
+      VALUES ('', 0, coalesce((SELECT k.at FROM @schema@.dedup_keys k WHERE k.at >= oldest AND k.at < expiry ORDER BY k.at LIMIT 1), expiry))
+      ON CONFLICT (feed, shard) DO UPDATE SET at = excluded.at;
+  END IF;
+
+  DELETE FROM @schema@.members m WHERE m.ctid = ANY (ARRAY(
+    SELECT o.ctid FROM @schema@.members o WHERE o.until < clock_timestamp() - interval '1 hour' LIMIT chunk));
+  GET DIAGNOSTICS gone = ROW_COUNT;
+  more := more OR gone = chunk;
+
+  DELETE FROM @schema@.problems p WHERE p.ctid = ANY (ARRAY(  -- a thousand of a feed at most
+    SELECT o.ctid FROM @schema@.problems o WHERE o.over < clock_timestamp() - interval '7 days' LIMIT chunk));
+
+  SELECT j.id INTO old FROM @schema@.jobs j WHERE j.finished < clock_timestamp() - interval '30 days' ORDER BY j.id LIMIT 1;
+  IF FOUND THEN
+    DELETE FROM @schema@.job_results r WHERE r.ctid = ANY (ARRAY(
+      SELECT o.ctid FROM @schema@.job_results o WHERE o.job = old ORDER BY o.seq LIMIT chunk));
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    IF gone < chunk THEN
+      DELETE FROM @schema@.jobs j WHERE j.id = old;
+    END IF;
+    more := true;
+  END IF;
+  PERFORM @schema@.forget_excluded();  -- of a thousand of a feed at most
+  RETURN more;
 END
 $$;
 REVOKE ALL ON FUNCTION @schema@.sweep() FROM PUBLIC;
