@@ -39,11 +39,13 @@ type Job struct {
 	ID    int64  `json:"id"`
 	State string `json:"state"` // running, paused, done or cancelled
 	Replay
-	By        By        `json:"by"`
-	Created   time.Time `json:"created"`
-	Finished  time.Time `json:"finished,omitzero"`
-	Total     int       `json:"total"`
-	Sent      int       `json:"sent"`
-	Delivered int       `json:"delivered"`
-	Failed    int       `json:"failed"`
+	By       By        `json:"by"`
+	Created  time.Time `json:"created"`
+	Finished time.Time `json:"finished,omitzero"`
+	Total    int       `json:"total"`
+	Sent     int       `json:"sent"`
+	// Missing is how many messages the log did not hold any more when their turn came. Such a job ends as cancelled.
+	Missing   int `json:"missing,omitempty"`
+	Delivered int `json:"delivered"`
+	Failed    int `json:"failed"`
 }

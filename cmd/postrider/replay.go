@@ -218,6 +218,8 @@ func (a *app) runReplay(ctx context.Context, d replayer, job desk.Job) (desk.Job
 		return job, ctx.Err()
 	case err != nil:
 		return job, hintedError{err, resume}
+	case ended.Missing > 0:
+		return ended, fmt.Errorf("replay %d has ended without %s: the log holds them no more", job.ID, phrase.Quantity(ended.Missing, "message", "messages"))
 	case ended.State != "done":
 		return ended, hintedError{fmt.Errorf("somebody has set replay %d to %s", job.ID, ended.State), "for its state: " + a.next("replay show", strconv.FormatInt(job.ID, 10))}
 	}

@@ -153,7 +153,7 @@ func (d *Desk) Jobs(ctx context.Context, limit int) ([]desk.Job, error) {
 }
 
 func (d *Desk) jobs(ctx context.Context, counts, which string, arg any) ([]desk.Job, error) {
-	rows, err := d.query(ctx, `SELECT j.id, j.state, j.dead, j.filter, j.rate, j.who, j.why, j.created, j.finished, j.total, j.sent, `+counts+`
+	rows, err := d.query(ctx, `SELECT j.id, j.state, j.dead, j.filter, j.rate, j.who, j.why, j.created, j.finished, j.total, j.sent, j.missing, `+counts+`
 		FROM @schema@.jobs j `+which, arg)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: replays: %w", err)
@@ -163,7 +163,7 @@ func (d *Desk) jobs(ctx context.Context, counts, which string, arg any) ([]desk.
 		var filter []byte
 		var finished *time.Time
 		err := row.Scan(&j.ID, &j.State, &j.Dead, &filter, &j.Rate, &j.By.Who, &j.By.Why, &j.Created, &finished, &j.Total, &j.Sent,
-			&j.Delivered, &j.Failed)
+			&j.Missing, &j.Delivered, &j.Failed)
 		if err != nil {
 			return j, err
 		}

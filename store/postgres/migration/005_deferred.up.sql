@@ -347,7 +347,7 @@ BEGIN
     RETURNING d.job, d.seq, d.id, d.status, d.last_error, d.shard, d.order_key, overtaken[array_position(seqs, d.seq)] AS overtaken),
   results AS (
     INSERT INTO @schema@.job_results (job, seq, id, error)
-    SELECT f.job, f.seq, f.id, f.last_error FROM failed f WHERE f.job IS NOT NULL AND f.status = 'dead'
+    SELECT f.job, f.seq, f.id, f.last_error FROM failed f JOIN @schema@.jobs j ON j.id = f.job WHERE f.status = 'dead'  -- an old job is forgotten
     ON CONFLICT (job, seq) DO UPDATE SET error = excluded.error, at = excluded.at)
   SELECT array_agg(f.shard), array_agg(f.order_key) INTO late_shards, late_keys
     FROM failed f WHERE f.overtaken AND f.order_key IS NOT NULL;
@@ -356,7 +356,7 @@ BEGIN
     WHERE d.ctid = ANY (sent) AND d.status || '' IN ('scheduled', 'retry', 'held', 'waiting')
     RETURNING d.shard, d.order_key, d.blocking, d.job, d.seq, d.id),
   results AS (
-    INSERT INTO @schema@.job_results (job, seq, id) SELECT g.job, g.seq, g.id FROM gone g WHERE g.job IS NOT NULL
+    INSERT INTO @schema@.job_results (job, seq, id) SELECT g.job, g.seq, g.id FROM gone g JOIN @schema@.jobs j ON j.id = g.job
     ON CONFLICT (job, seq) DO UPDATE SET error = NULL, at = excluded.at)
   SELECT array_agg(g.shard), array_agg(g.order_key) INTO of_shards, of_keys
     FROM (SELECT DISTINCT g.shard, g.order_key FROM gone g WHERE g.blocking) g;
@@ -457,6 +457,8 @@ CREATE TABLE @schema@.jobs (
   why       text        NOT NULL DEFAULT '',
   total     bigint      NOT NULL,
   sent      bigint      NOT NULL DEFAULT 0,  -- handed to the relays
+  seen      bigint      NOT NULL DEFAULT 0,  -- found; what is set aside already is not handed over
+  missing   bigint      NOT NULL DEFAULT 0,  -- not in the log any more when their turn came
   until_seq bigint      NOT NULL,            -- nothing behind it belongs to the job
   at_feed   text,                            -- how far it has come
   at_seq    bigint

@@ -403,6 +403,7 @@ BEGIN
   DELETE FROM @schema@.deferred d WHERE d.feed = feed_name;
   GET DIAGNOSTICS aside = ROW_COUNT;
   DELETE FROM @schema@.checkpoints c WHERE c.feed = feed_name;
+  DELETE FROM @schema@.swept s WHERE s.feed = feed_name;
   DELETE FROM @schema@.slices s WHERE s.feed = feed_name;
   DELETE FROM @schema@.problems p WHERE p.feed = feed_name;
   DELETE FROM @schema@.excluded x WHERE x.feed = feed_name;
@@ -569,7 +570,8 @@ AS $$
   SELECT * FROM @schema@.jobs j WHERE j.id = job_id FOR NO KEY UPDATE
 $$;
 
--- Hands messages of a job to the relays, and notes how far it has come.
+-- Hands messages of a job to the relays, and notes how far it has come. A job of the log that has not found all of its messages is not
+-- done: the log was emptied meanwhile, and nobody would know that some were not sent again.
 CREATE FUNCTION @schema@.step_replay(job_id bigint, feeds text[], seqs bigint[], at_end boolean) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -577,18 +579,26 @@ AS $$
 DECLARE
   job  @schema@.jobs := @schema@.claim_replay(job_id);
   done bigint := 0;
+  lost bigint := 0;
 BEGIN
   IF job.state IS DISTINCT FROM 'running' THEN
     RETURN;
   END IF;
+  job.seen := job.seen + coalesce(cardinality(seqs), 0);
   IF cardinality(seqs) > 0 THEN
     done := CASE WHEN job.dead THEN @schema@.act('retry', feeds, seqs, job_id) ELSE @schema@.resend(job.filter ->> 'feed', seqs, job_id) END;
     job.at_feed := feeds[cardinality(feeds)];
     job.at_seq := seqs[cardinality(seqs)];
   END IF;
-  UPDATE @schema@.jobs j SET sent = j.sent + done, at_feed = job.at_feed, at_seq = job.at_seq,
-      state = CASE WHEN at_end THEN 'done' ELSE j.state END, finished = CASE WHEN at_end THEN clock_timestamp() END
+  IF at_end AND NOT job.dead THEN
+    lost := greatest(job.total - job.seen, 0);
+  END IF;
+  UPDATE @schema@.jobs j SET sent = j.sent + done, seen = job.seen, missing = lost, at_feed = job.at_feed, at_seq = job.at_seq,
+      state = CASE WHEN lost > 0 THEN 'cancelled' WHEN at_end THEN 'done' ELSE j.state END, finished = CASE WHEN at_end THEN clock_timestamp() END
     WHERE j.id = job_id;
+  IF lost > 0 THEN
+    PERFORM @schema@.record('postrider', 'messages are not in the log any more', 'replay cancelled', job.filter ->> 'feed', lost, jsonb_build_object('job', job_id));
+  END IF;
 END
 $$;
 

@@ -18,7 +18,8 @@ BEGIN
      OR (SELECT count(*) FROM @schema@.slices s WHERE s.feed = feed_name) >= 1000 THEN
     RETURN false;
   END IF;
-  SELECT greatest(max(s.shard) + 1, shards) INTO number FROM @schema@.slices s WHERE s.feed = feed_name;
+  SELECT min(free.n) INTO number FROM generate_series(shards, shards + 1000) free(n)
+    WHERE NOT EXISTS (SELECT FROM @schema@.slices s WHERE s.feed = feed_name AND s.shard = free.n);
   INSERT INTO @schema@.slices (feed, shard, base, tenant) VALUES (feed_name, number, of_shard, of_tenant) ON CONFLICT DO NOTHING;
   IF NOT FOUND THEN
     RETURN false;
@@ -59,7 +60,8 @@ BEGIN
   END IF;
   INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts)
     VALUES (feed_name, whole.shard, whole.n + 1, true, clock_timestamp(), whole.s1, greatest(part.lo, whole.lo), whole.starts);
-  DELETE FROM @schema@.checkpoints c WHERE c.feed = feed_name AND c.shard = slice;
+  -- The last row stays, and the next slice of this number goes on from it: a late settle of this one must not find its place free.
+  DELETE FROM @schema@.checkpoints c WHERE c.feed = feed_name AND c.shard = slice AND c.n < part.n;
   DELETE FROM @schema@.slices s WHERE s.feed = feed_name AND s.shard = slice;
   RETURN true;
 EXCEPTION WHEN unique_violation THEN
@@ -187,10 +189,13 @@ BEGIN
   END IF;
   UPDATE @schema@.excluded x SET shard = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, move.shards)
     FROM @schema@.messages m WHERE x.feed = feed_name AND m.seq = x.seq;
-  -- The rows of a shard go on counting from above all others, so that nobody who held a shard of that number can add to it.
+  -- The rows of a shard go on counting from above all others, slices that are gone among them, so that nobody who held a shard of that
+  -- number can add to it.
   INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts)
     SELECT feed_name, s, l.n + 1, true, clock_timestamp(), move.s, move.lo, move.starts
-    FROM generate_series(0, move.shards - 1) s, (SELECT max(c.n) AS n FROM @schema@.cursors c WHERE c.feed = feed_name) l;
+    FROM generate_series(0, move.shards - 1) s, (
+      SELECT max(k.n) AS n FROM generate_series(0, 1024 + 1001) o CROSS JOIN LATERAL (
+        SELECT c.n FROM @schema@.checkpoints c WHERE c.feed = feed_name AND c.shard = o::smallint ORDER BY c.n DESC LIMIT 1) k) l;
   DELETE FROM @schema@.checkpoints c WHERE c.feed = feed_name AND c.shard >= move.shards;
   UPDATE @schema@.feeds f SET shards = move.shards WHERE f.name = feed_name;
   DELETE FROM @schema@.moves v WHERE v.feed = feed_name;
