@@ -80,6 +80,85 @@ func TestReclaimBesideOldTransaction(t *testing.T) {
 	})
 }
 
+// fillOne writes one message into the slot whose turn is next.
+const fillOne = `INSERT INTO @.messages (type, slot) SELECT 't', (@.slot_at(now()) + 1) % @.slot_count()`
+
+// TestReclaimBesideTheNewestWriter holds that the message with the highest number of a slot keeps it, if its transaction was in flight when
+// all feeds last looked.
+func TestReclaimBesideTheNewestWriter(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		h := newHouse(t, dsn, still)
+		h.open("f").Close(ctx)
+		for range 5 {
+			h.exec(fill)
+			h.deliverAll("f")
+			h.deliverAll("f") // the floor of its cursors is the last number now
+			writer, err := h.pool.Begin(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer writer.Rollback(ctx)
+			if _, err := writer.Exec(ctx, h.in(fillOne)); err != nil {
+				t.Fatal(err)
+			}
+			h.deliverAll("f") // sees that it is in flight
+			h.deliverAll("f")
+			h.mustReclaim(false)
+			if err := writer.Commit(ctx); err != nil {
+				t.Fatal(err)
+			}
+			h.mustReclaim(false)
+			h.deliverAll("f")
+			h.mustReclaim(true)
+		}
+	})
+}
+
+// TestReclaimLooksAgainUnderTheLock holds that a message which is committed between the first look and the lock is not truncated.
+func TestReclaimLooksAgainUnderTheLock(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		h := newHouse(t, dsn, still)
+		h.exec("ALTER FUNCTION @.reclaim SET lock_timeout = '30s'") // so that it waits for the writer, whatever else the machine does
+		h.exec(fill)
+		h.deliverAll("f")
+		writer, err := h.pool.Begin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer writer.Rollback(ctx)
+		if _, err := writer.Exec(ctx, h.in(fillOne)); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- h.store.Maintain(ctx) }()
+		for waits := false; !waits; {
+			err := h.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'
+				AND relation IN (SELECT oid FROM pg_class WHERE relnamespace = $1::regnamespace))`, h.cfg.Schema).Scan(&waits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case err := <-done:
+				t.Fatalf("nothing was to be reclaimed, or it did not wait: %v", err)
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+		if err := writer.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if n := h.count(); n != 12001 {
+			t.Errorf("%d messages are left, want all 12001: one is not delivered", n)
+		}
+	})
+}
+
 // TestReclaimInForeignDatabase holds that a restored ledger does not decide over what was written since.
 func TestReclaimInForeignDatabase(t *testing.T) {
 	t.Parallel()
