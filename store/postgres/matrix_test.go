@@ -49,6 +49,29 @@ func TestRoleMatrix(t *testing.T) {
 	})
 }
 
+// TestRoleMatrixWithoutPublic holds that every role may do the same where default privileges take EXECUTE from PUBLIC, and others less.
+func TestRoleMatrixWithoutPublic(t *testing.T) {
+	t.Parallel()
+	wanted, err := os.ReadFile(matrixFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		pool := pgtest.Pool(t, pgtest.Database(t, dsn))
+		if _, err := pool.Exec(t.Context(), "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC"); err != nil {
+			t.Fatal(err)
+		}
+		c := catalogue{t, pool, pgtest.Schema(t, pool, postgres.Layout{}).Schema}
+		c.roles()
+		was, is := strings.Split(string(wanted), "\n"), strings.Split(c.matrix(), "\n")
+		for i := range max(len(was), len(is)) {
+			if i >= len(was) || i >= len(is) || strings.ReplaceAll(was[i], " stranger", "") != is[i] {
+				t.Fatalf("line %d of %s differs: %q", i+1, matrixFile, is[min(i, len(is)-1)])
+			}
+		}
+	})
+}
+
 // attempt is one statement on one object. In the text, @ is the schema.
 type attempt struct{ name, sql string }
 

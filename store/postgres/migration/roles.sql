@@ -20,6 +20,21 @@ $$;
 
 GRANT USAGE ON SCHEMA @schema@ TO "@name@_producer", "@name@_consumer", "@name@_relay", "@name@_operator";
 
+-- What runs with the caller's rights is for everybody, but for what moves a ledger or looks into stored answers. Databases whose default
+-- privileges take EXECUTE from PUBLIC need that said.
+DO $$
+DECLARE
+  f regprocedure;
+BEGIN
+  FOR f IN SELECT p.oid FROM pg_proc p
+           WHERE p.pronamespace = '@schema@'::regnamespace AND NOT p.prosecdef AND p.proname NOT IN ('move_in', 'rebase', 'idempotency_state')
+             AND NOT has_function_privilege('public', p.oid, 'EXECUTE')
+  LOOP
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO "@name@_producer", "@name@_consumer", "@name@_relay", "@name@_operator"', f);
+  END LOOP;
+END
+$$;
+
 GRANT USAGE ON SEQUENCE @schema@.message_seq TO "@name@_producer";
 GRANT INSERT (id, type, aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type, schema_version,
               schema_id, dedup_key, occurred_at, correlation_id, causation_id, headers, payload,
