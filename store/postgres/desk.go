@@ -136,8 +136,7 @@ func (d *Desk) Act(ctx context.Context, by desk.By, act desk.Act, filter desk.Fi
 			feeds[i], seqs[i] = list[i].Feed, list[i].Seq
 		}
 		var n int
-		err = d.pool.QueryRow(ctx, d.cfg.in("SELECT @schema@.act_for($1, $2, $3, $4::jsonb, $5, $6)"), pgx.QueryExecModeExec,
-			by.Who, by.Why, string(act), jsonText(target), feeds, seqs).Scan(&n)
+		err = d.change(ctx, &n, "SELECT @schema@.act_for($1, $2, $3, $4::jsonb, $5, $6)", by.Who, by.Why, string(act), jsonText(target), feeds, seqs)
 		if err != nil {
 			return total, fmt.Errorf("postgres: %s: %w", act, explain(err))
 		}
@@ -168,8 +167,8 @@ func (d *Desk) Edit(ctx context.Context, by desk.By, feed string, id postrider.I
 		payload = []byte{}
 	}
 	var done bool
-	err := d.pool.QueryRow(ctx, d.cfg.in("SELECT @schema@.edit($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10)"), pgx.QueryExecModeExec,
-		by.Who, by.Why, feed, id.String(), m.Type, m.Topic, m.RoutingKey, m.ContentType, headers, payload).Scan(&done)
+	err := d.change(ctx, &done, "SELECT @schema@.edit($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10)",
+		by.Who, by.Why, feed, id.String(), m.Type, m.Topic, m.RoutingKey, m.ContentType, headers, payload)
 	if state(err) == stateBare {
 		return desk.ErrBare
 	}
@@ -209,6 +208,13 @@ func entryOf(row pgx.CollectableRow) (desk.Entry, error) {
 func (d *Desk) query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	rows, err := d.pool.Query(ctx, d.cfg.in(sql), append([]any{pgx.QueryExecModeExec}, args...)...)
 	return rows, explain(err)
+}
+
+// change runs a statement that changes something, and scans the row that it returns.
+func (d *Desk) change(ctx context.Context, into any, sql string, args ...any) error {
+	return pgx.BeginTxFunc(ctx, d.pool, readCommitted, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, d.cfg.in(sql), append([]any{pgx.QueryExecModeExec}, args...)...).Scan(into)
+	})
 }
 
 func state(err error) string {

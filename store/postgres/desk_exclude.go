@@ -29,8 +29,7 @@ func (d *Desk) Exclude(ctx context.Context, by desk.By, act desk.Act, feed strin
 		return fmt.Errorf("postgres: %s: message %s is not in the log: %w", act, id, desk.ErrNoMessage)
 	}
 	var refused *string
-	err = d.pool.QueryRow(ctx, d.cfg.in("SELECT @schema@.exclude($1, $2, $3, $4, $5)"), pgx.QueryExecModeExec,
-		by.Who, by.Why, string(act), feed, j.Seq).Scan(&refused)
+	err = d.change(ctx, &refused, "SELECT @schema@.exclude($1, $2, $3, $4, $5)", by.Who, by.Why, string(act), feed, j.Seq)
 	if err != nil {
 		return fmt.Errorf("postgres: %s: %w", act, explain(err))
 	}

@@ -139,7 +139,7 @@ func (d *Desk) Rewind(ctx context.Context, by desk.By, name string, to desk.Poin
 }
 
 func (d *Desk) ask(ctx context.Context, what, sql string, args ...any) (done bool, err error) {
-	err = d.pool.QueryRow(ctx, d.cfg.in(sql), append([]any{pgx.QueryExecModeExec}, args...)...).Scan(&done)
+	err = d.change(ctx, &done, sql, args...)
 	if err != nil {
 		err = fmt.Errorf("postgres: %s: %w", what, explain(err))
 	}

@@ -41,8 +41,8 @@ func (d *Desk) StartReplay(ctx context.Context, by desk.By, r desk.Replay) (desk
 		return desk.Job{}, err
 	}
 	var id int64
-	err = d.pool.QueryRow(ctx, d.cfg.in("SELECT @schema@.start_replay($1, $2, $3, $4::jsonb, $5, $6, $7)"), pgx.QueryExecModeExec,
-		by.Who, by.Why, r.Dead, jsonText(filter), r.Rate, total, value(until)).Scan(&id)
+	err = d.change(ctx, &id, "SELECT @schema@.start_replay($1, $2, $3, $4::jsonb, $5, $6, $7)",
+		by.Who, by.Why, r.Dead, jsonText(filter), r.Rate, total, value(until))
 	if err != nil {
 		return desk.Job{}, fmt.Errorf("postgres: replay: %w", explain(err))
 	}

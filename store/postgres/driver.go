@@ -48,6 +48,45 @@ var (
 	_ database[*sql.Tx] = sqlDatabase{}
 )
 
+// execAlone sends a statement without BEGIN, and once more in a READ COMMITTED transaction if the default of the database is another level
+// that it cannot run at: it was refused then, or somebody else had changed its rows.
+func execAlone[Tx any](ctx context.Context, d database[Tx], alone statements, sql string, args []any) (n int64, err error) {
+	if n, err = alone.exec(ctx, sql, args...); !otherLevel(err) {
+		return n, err
+	}
+	err = inTransaction(ctx, d, func(t statements) (err error) {
+		n, err = t.exec(ctx, sql, args...)
+		return err
+	})
+	return n, err
+}
+
+// rowAlone is execAlone for a statement that returns a row.
+func rowAlone[Tx any](ctx context.Context, d database[Tx], alone statements, sql string, args, into []any) error {
+	err := alone.row(ctx, sql, args, into...)
+	if !otherLevel(err) {
+		return err
+	}
+	return inTransaction(ctx, d, func(t statements) error { return t.row(ctx, sql, args, into...) })
+}
+
+func otherLevel(err error) bool {
+	code := state(err)
+	return code == "40001" || code == "25001" // serialization_failure; active_sql_transaction, of check_isolation
+}
+
+func inTransaction[Tx any](ctx context.Context, d database[Tx], f func(statements) error) error {
+	t, err := d.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f(t); err != nil {
+		_ = t.rollback(ctx)
+		return err
+	}
+	return t.commit(ctx)
+}
+
 type pgxDatabase struct {
 	pgxStatements
 	pool *pgxpool.Pool
@@ -56,6 +95,14 @@ type pgxDatabase struct {
 func overPgx(pool *pgxpool.Pool) pgxDatabase { return pgxDatabase{pgxStatements{pool}, pool} }
 
 func (d pgxDatabase) in(tx pgx.Tx) statements { return pgxStatements{tx} }
+
+func (d pgxDatabase) exec(ctx context.Context, sql string, args ...any) (n int64, err error) {
+	return execAlone(ctx, d, d.pgxStatements, sql, args)
+}
+
+func (d pgxDatabase) row(ctx context.Context, sql string, args []any, into ...any) error {
+	return rowAlone(ctx, d, d.pgxStatements, sql, args, into)
+}
 
 func (d pgxDatabase) begin(ctx context.Context) (transaction[pgx.Tx], error) {
 	return d.beginAt(ctx, sql.LevelReadCommitted)
@@ -147,6 +194,14 @@ type sqlDatabase struct {
 func overSQL(db *sql.DB) sqlDatabase { return sqlDatabase{sqlStatements{db}, db} }
 
 func (d sqlDatabase) in(tx *sql.Tx) statements { return sqlStatements{tx} }
+
+func (d sqlDatabase) exec(ctx context.Context, statement string, args ...any) (int64, error) {
+	return execAlone(ctx, d, d.sqlStatements, statement, args)
+}
+
+func (d sqlDatabase) row(ctx context.Context, statement string, args []any, into ...any) error {
+	return rowAlone(ctx, d, d.sqlStatements, statement, args, into)
+}
 
 func (d sqlDatabase) begin(ctx context.Context) (transaction[*sql.Tx], error) {
 	return d.beginAt(ctx, sql.LevelReadCommitted)

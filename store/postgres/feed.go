@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
 )
 
 // feed is one relay process's membership of a feed.
 type feed struct {
-	pool   *pgxpool.Pool
+	pool   committed
 	cfg    Config
 	name   string
 	member postrider.Member
@@ -49,7 +48,7 @@ type lane struct {
 	slice
 }
 
-func newFeed(pool *pgxpool.Pool, cfg Config, name string, member postrider.Member) *feed {
+func newFeed(pool committed, cfg Config, name string, member postrider.Member) *feed {
 	return &feed{pool: pool, cfg: cfg, name: name, member: member, id: postrider.NewID(), lanes: map[int]*lane{}}
 }
 
@@ -67,7 +66,7 @@ func (f *feed) balance(ctx context.Context) (postrider.Share, error) {
 	var first drawn
 	if joins { // with a floor, the second window need not begin where the first did
 		var err error
-		if first, err = askDrawn(ctx, f.pool, f.cfg); err != nil {
+		if first, err = askDrawn(ctx, f.pool.Pool, f.cfg); err != nil {
 			return postrider.Share{}, fmt.Errorf("postgres: balance: %w", f.noteReset(err))
 		}
 	}

@@ -83,6 +83,9 @@ func (f *feed) askBalance(ctx context.Context) (share postrider.Share, state led
 		state.held[*shard] = row
 		return nil
 	})
+	if f.pool.refused(err) {
+		return f.askBalance(ctx)
+	}
 	return share, state, err
 }
 

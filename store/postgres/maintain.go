@@ -16,10 +16,10 @@ const (
 )
 
 // Maintain implements [postrider.Maintainer]: it empties the ring slot that will be written next, once every feed has
-// delivered all of it, and drops old rows of the ledger and of other tables, some at a time.
+// delivered all of it, drops old rows of the ledger and of other tables, some at a time, and freezes a slot that is full.
 func (s *Store) Maintain(ctx context.Context) error {
 	var reclaimed bool
-	if err := s.inTurn(ctx, "SELECT @schema@.reclaim()", &reclaimed); err != nil {
+	if err := s.inTurn(ctx, &reclaimed, "SELECT @schema@.reclaim()"); err != nil {
 		return fmt.Errorf("postgres: reclaim: %w", explain(err))
 	}
 	more := true
@@ -31,19 +31,23 @@ func (s *Store) Maintain(ctx context.Context) error {
 			case <-time.After(sweepPause):
 			}
 		}
-		if err := s.inTurn(ctx, "SELECT @schema@.sweep()", &more); err != nil {
+		if err := s.inTurn(ctx, &more, "SELECT @schema@.sweep()"); err != nil {
 			return fmt.Errorf("postgres: sweep: %w", explain(err))
 		}
 	}
-	return nil
+	return s.freeze(ctx)
 }
 
-// inTurn runs one statement in a transaction of its own. It is READ COMMITTED whatever the default of the database is: at any other
-// level a statement that has waited for a lock would not see what was committed before it had the lock.
-func (s *Store) inTurn(ctx context.Context, sql string, into any) error {
+// inTurn runs one statement in a transaction of its own, and scans the row that it returns, if into is not nil.
+func (s *Store) inTurn(ctx context.Context, into any, sql string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, s.cfg.in(sql), pgx.QueryExecModeExec).Scan(into)
+	return pgx.BeginTxFunc(ctx, s.pool, readCommitted, func(tx pgx.Tx) error {
+		args = append([]any{pgx.QueryExecModeExec}, args...)
+		if into == nil {
+			_, err := tx.Exec(ctx, s.cfg.in(sql), args...)
+			return err
+		}
+		return tx.QueryRow(ctx, s.cfg.in(sql), args...).Scan(into)
 	})
 }

@@ -127,7 +127,7 @@ func (m *Migrator) Roles(ctx context.Context) error {
 
 // locked runs f in a transaction that no other migrator of this schema shares.
 func (m *Migrator) locked(ctx context.Context, f func(pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, m.pool, func(tx pgx.Tx) error {
+	return pgx.BeginTxFunc(ctx, m.pool, readCommitted, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
 			pgx.QueryExecModeExec, "postrider migrator of "+m.script.cfg.Schema)
 		if err != nil {

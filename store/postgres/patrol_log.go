@@ -54,8 +54,8 @@ func (l *PatrolLog) Resend(ctx context.Context, places []int64, why string) erro
 	if err != nil {
 		return err
 	}
-	_, err = l.desk.pool.Exec(ctx, l.desk.cfg.in("SELECT @schema@.resend_for($1, $2, $3, $4)"), pgx.QueryExecModeExec,
-		l.who, why, l.feed, string(list))
+	var done int64
+	err = l.desk.change(ctx, &done, "SELECT @schema@.resend_for($1, $2, $3, $4)", l.who, why, l.feed, string(list))
 	if err != nil {
 		return fmt.Errorf("postgres: resend: %w", explain(err))
 	}

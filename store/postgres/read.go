@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
 )
@@ -64,7 +63,7 @@ func newReadRequest(scans []*scan, shards int, takeID bool) *readRequest {
 }
 
 // ask speaks to the server below the driver's row scanning, which would cost more than all the rest of a read.
-func (r *readRequest) ask(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*readResult, error) {
+func (r *readRequest) ask(ctx context.Context, pool committed, cfg Config) (*readResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	conn, err := pool.Acquire(ctx)
@@ -72,6 +71,11 @@ func (r *readRequest) ask(ctx context.Context, pool *pgxpool.Pool, cfg Config) (
 		return nil, err
 	}
 	defer conn.Release()
+	end, err := pool.begin(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 
 	var args scanArguments
 	result := &readResult{scans: make([]scanned, len(r.scans))}

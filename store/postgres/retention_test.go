@@ -134,7 +134,8 @@ func TestReclaimLooksAgainUnderTheLock(t *testing.T) {
 			t.Fatal(err)
 		}
 		done := make(chan error, 1)
-		go func() { done <- h.store.Maintain(ctx) }()
+		maintain := func() { done <- h.store.Maintain(ctx) }
+		go maintain()
 		for waits := false; !waits; {
 			err := h.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'
 				AND relation IN (SELECT oid FROM pg_class WHERE relnamespace = $1::regnamespace))`, h.cfg.Schema).Scan(&waits)
@@ -143,7 +144,11 @@ func TestReclaimLooksAgainUnderTheLock(t *testing.T) {
 			}
 			select {
 			case err := <-done:
-				t.Fatalf("nothing was to be reclaimed, or it did not wait: %v", err)
+				if err != nil || ctx.Err() != nil {
+					t.Fatal(err)
+				}
+				h.lookAgain() // what others had in flight at the last read has ended since
+				go maintain()
 			case <-time.After(5 * time.Millisecond):
 			}
 		}

@@ -15,8 +15,9 @@ import (
 
 // Store is the relay's side of the log. It is safe for concurrent use.
 type Store struct {
-	pool *pgxpool.Pool
-	cfg  Config
+	pool    committed
+	cfg     Config
+	freezer freezer
 }
 
 var (
@@ -35,7 +36,7 @@ func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
 		return nil, errors.New("postgres: pool is nil")
 	}
 	cfg, err := cfg.withDefaults()
-	return &Store{pool, cfg}, err
+	return &Store{pool: newCommitted(pool), cfg: cfg, freezer: freezer{tried: map[string]time.Time{}}}, err
 }
 
 // Open implements [postrider.Store].
@@ -43,19 +44,22 @@ func (s *Store) Open(ctx context.Context, name string, member postrider.Member) 
 	if name == "" || member.Lease < 10*time.Millisecond {
 		return nil, fmt.Errorf("postgres: feed name %q, lease %s: want a name and a lease of at least 10 ms", name, member.Lease)
 	}
-	if err := checkVersion(ctx, s.pool, s.cfg); err != nil {
+	if err := checkVersion(ctx, s.pool.Pool, s.cfg); err != nil {
 		return nil, err
 	}
 	var floor, low *int64
 	if member.From.Now {
 		var err error
-		if floor, low, err = findFloor(ctx, s.pool, s.cfg); err != nil {
+		if floor, low, err = findFloor(ctx, s.pool.Pool, s.cfg); err != nil {
 			return nil, fmt.Errorf("postgres: open feed %q: %w", name, explain(err))
 		}
 	}
 	var answer []byte
 	err := s.pool.QueryRow(ctx, s.cfg.in("SELECT @schema@.open_feed($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"), pgx.QueryExecModeExec, name,
 		member.Name, member.Create, member.From.Now, nullTime(member.From.Time), member.Destination, member.Force, member.Beside, floor, low).Scan(&answer)
+	if s.pool.refused(err) {
+		return s.Open(ctx, name, member)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("postgres: open feed %q: %w", name, explain(err))
 	}
@@ -82,9 +86,7 @@ func refusal(name, destination string, answer []byte) error {
 
 // Canary implements [postrider.Canary].
 func (s *Store) Canary(ctx context.Context, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
-	defer cancel()
-	if _, err := s.pool.Exec(ctx, s.cfg.in("SELECT @schema@.canary($1)"), pgx.QueryExecModeExec, leaseText(within)); err != nil {
+	if err := s.inTurn(ctx, nil, "SELECT @schema@.canary($1)", leaseText(within)); err != nil {
 		return fmt.Errorf("postgres: canary: %w", explain(err))
 	}
 	return nil
@@ -99,13 +101,17 @@ type Rebased struct {
 // Rebase makes this database the home of the ledger, after a restore or a clone: it keeps what the ledger had not
 // settled for at least one feed, forgets all other messages, and starts every cursor anew. Producers wait while it runs.
 func (s *Store) Rebase(ctx context.Context) ([]Rebased, error) {
-	rows, err := s.pool.Query(ctx, s.cfg.in("SELECT feed, unsettled FROM @schema@.rebase()"), pgx.QueryExecModeExec)
-	if err == nil {
-		var kept []Rebased
-		kept, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Rebased])
-		if err == nil {
-			return kept, nil
+	var kept []Rebased
+	err := pgx.BeginTxFunc(ctx, s.pool, readCommitted, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, s.cfg.in("SELECT feed, unsettled FROM @schema@.rebase()"), pgx.QueryExecModeExec)
+		if err != nil {
+			return err
 		}
+		kept, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Rebased])
+		return err
+	})
+	if err == nil {
+		return kept, nil
 	}
 	return nil, fmt.Errorf("postgres: rebase: %w", explain(err))
 }

@@ -149,6 +149,7 @@ DECLARE
   c     record;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
+  PERFORM @schema@.check_isolation();
   PERFORM @schema@.check_identity();
   IF EXISTS (SELECT FROM @schema@.moves v WHERE v.feed = feed_name) THEN
     PERFORM @schema@.advance_move(feed_name);

@@ -1,4 +1,5 @@
 DROP FUNCTION @schema@.rebase();
+DROP FUNCTION @schema@.unfrozen_slot();
 DROP FUNCTION @schema@.full_xid(xid, xid8);
 DROP FUNCTION @schema@.sweep();
 DROP TABLE @schema@.swept;

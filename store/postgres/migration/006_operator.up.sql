@@ -327,6 +327,7 @@ DECLARE
   others text[];
   was    text;
 BEGIN
+  PERFORM @schema@.check_isolation();
   IF NOT EXISTS (SELECT FROM @schema@.feeds f WHERE f.name = feed_name) THEN
     -- Of two that would be the first, one has to wait.
     PERFORM pg_advisory_xact_lock(hashtextextended('@schema@.feeds', 0));

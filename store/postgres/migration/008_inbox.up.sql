@@ -407,6 +407,7 @@ DECLARE
   filled   boolean;
   troubled record;
 BEGIN
+  PERFORM @schema@.check_isolation();
   BEGIN
     FOR troubled IN SELECT 'inbox/' || c.name AS feed FROM @schema@.inbox_trouble t JOIN @schema@.consumers c ON c.n = t.consumer ORDER BY 1 LOOP
       PERFORM @schema@.lock_deferred(troubled.feed, ARRAY[0]::smallint[]);

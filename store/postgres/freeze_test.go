@@ -1,0 +1,106 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+// TestFreeze holds that a slot which is not written any more is frozen, once, by whoever may, and nobody else fails.
+func TestFreeze(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, server string) {
+		ctx := t.Context()
+		dsn := pgtest.Database(t, server) // no old transaction of others
+		h := newHouse(t, dsn, still)
+		for distance := range 8 { // 0 is the current one, and 1 the next
+			h.exec(`INSERT INTO @.messages (type, slot, payload) SELECT 't', (@.slot_at(now()) + ` + string(rune('0'+distance)) + `) % @.slot_count(),
+				decode(repeat('00', 3000), 'hex') FROM generate_series(1, 100)`)
+		}
+		frozen := func() (n int, vacuums int64) {
+			t.Helper()
+			rows, err := h.pool.Query(ctx, h.in(`SELECT d, c.relfrozenxid::text::bigint > m.xmin::text::bigint, pg_stat_get_vacuum_count(c.oid)
+				FROM generate_series(0, 7) d JOIN pg_class c ON c.oid = ('@.messages_' || (@.slot_at(now()) + d) % @.slot_count())::regclass
+				CROSS JOIN LATERAL (SELECT xmin FROM @.messages m WHERE m.slot = (@.slot_at(now()) + d) % @.slot_count() ORDER BY seq DESC LIMIT 1) m`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var distance int
+			var is bool
+			var count int64
+			_, err = pgx.ForEachRow(rows, []any{&distance, &is, &count}, func() error {
+				vacuums += count
+				if is {
+					n++
+					if distance < 2 {
+						t.Errorf("slot %d behind the current one is frozen", distance)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n, vacuums
+		}
+		maintain := func(h *house) {
+			t.Helper()
+			if err := h.store.Maintain(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		maintain(h.as(dsn, "relay")) // may not
+		if n, _ := frozen(); n != 0 {
+			t.Errorf("%d slots are frozen by a relay without the right to", n)
+		}
+		for want := 1; want <= 6; want++ {
+			maintain(h)
+			if n, _ := frozen(); n != want {
+				t.Fatalf("%d slots are frozen, want %d", n, want)
+			}
+		}
+		for range 3 {
+			maintain(h)
+		}
+		for deadline := time.Now().Add(10 * time.Second); ; { // statistics come late
+			_, vacuums := frozen()
+			if vacuums > 6 {
+				t.Fatalf("%d vacuums, want one for each slot", vacuums)
+			}
+			if vacuums == 6 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%d vacuums, want 6", vacuums)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+
+		// A later turn of a slot that could not be emptied.
+		h.exec("INSERT INTO @.messages (type, slot) SELECT 't', (@.slot_at(now()) + 4) % @.slot_count()")
+		maintain(h)
+		if n, _ := frozen(); n != 6 {
+			t.Errorf("%d slots are frozen, want 6", n)
+		}
+
+		// Beside an old snapshot it cannot be done, and is not tried every time.
+		old, err := h.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer old.Rollback(ctx)
+		if _, err := old.Exec(ctx, "SELECT pg_current_xact_id()"); err != nil {
+			t.Fatal(err)
+		}
+		h.exec("INSERT INTO @.messages (type, slot) SELECT 't', (@.slot_at(now()) + 4) % @.slot_count()")
+		for range 5 {
+			maintain(h)
+		}
+		if n, vacuums := frozen(); n != 5 || vacuums > 8 {
+			t.Errorf("%d slots are frozen by %d vacuums, want 5 by 8", n, vacuums)
+		}
+	})
+}
