@@ -68,6 +68,14 @@ var faults = []struct {
 		h.exec("INSERT INTO @schema@.feeds (name) SELECT 'f' || i FROM generate_series(1, 40) i; DELETE FROM @schema@.feeds WHERE name <> 'default'")
 		h.await("SELECT n_dead_tup >= 40 FROM pg_stat_user_tables WHERE relid = '@schema@.feeds'::regclass")
 	}},
+	{name: "slot not frozen", check: "frozen", severity: Warning, says: "GRANT MAINTAIN", plant: func(h *house) {
+		h.limits.slotAge = -1
+		h.exec("INSERT INTO @schema@.messages (type, slot) SELECT 't', (@schema@.slot_at(now()) + 2) % @schema@.slot_count()")
+	}},
+	{name: "expired keys", check: "housekeeping", severity: Warning, says: "more than 10 dedup", plant: func(h *house) {
+		h.limits.expiredKeys = 10
+		h.exec("INSERT INTO @schema@.dedup_keys SELECT 'k' || i, now() - interval '30 days' FROM generate_series(1, 20) i")
+	}},
 	{name: "size", check: "growth", severity: Info, says: "KB a day", sql: strings.Replace(old, "%", "25 hours", 1)},
 	{name: "nobody writes", check: "writers", severity: Info, says: "8 days", sql: "UPDATE @schema@.migrations SET applied_at = now() - interval '8 days'"},
 	{name: "no feed", check: "feeds", severity: Warning, says: "no relay was ever here", sql: "DELETE FROM @schema@.feeds"},

@@ -12,6 +12,8 @@ var logChecks = []check{
 	{"indexes", askIndexes},
 	{"ring", askRing},
 	{"dead-rows", askDeadRows},
+	{"frozen", askFrozen},
+	{"housekeeping", askHousekeeping},
 	{"growth", askGrowth},
 	{"writers", askWriters},
 }
@@ -25,7 +27,8 @@ func askPartitions(ctx context.Context, p *patient) ([]Finding, error) {
 		found = append(found, Finding{Severity: Problem, Finding: fmt.Sprintf("the partition messages_%d is missing", slot),
 			Why: "When its turn in the ring comes, every business transaction with a message fails.",
 			Fix: p.in(fmt.Sprintf("CREATE TABLE @schema@.messages_%d PARTITION OF @schema@.messages FOR VALUES IN (%[1]d) "+
-				"WITH (autovacuum_vacuum_insert_threshold = -1, toast.autovacuum_vacuum_insert_threshold = -1)", slot))})
+				"WITH (autovacuum_vacuum_insert_threshold = -1, toast.autovacuum_vacuum_insert_threshold = -1); "+
+				"ALTER TABLE @schema@.messages_%[1]d REPLICA IDENTITY FULL", slot))})
 	}
 	return found, err
 }
@@ -131,6 +134,41 @@ func askDeadRows(ctx context.Context, p *patient) ([]Finding, error) {
 			Fix: "VACUUM (VERBOSE) " + t.Name})
 	}
 	return found, err
+}
+
+// askFrozen finds slots that nobody has frozen: relays do, if their user has the right to.
+func askFrozen(ctx context.Context, p *patient) ([]Finding, error) {
+	type slot struct {
+		Name string
+		Age  int64
+	}
+	slots, err := rows[slot](ctx, p, `SELECT c.oid::regclass::text, age(c.relfrozenxid)::bigint
+		FROM generate_series(0, @schema@.slot_count() - 1) s
+		JOIN pg_class c ON c.oid = to_regclass('@schema@.messages_' || s)
+		CROSS JOIN LATERAL (SELECT m.xmin FROM @schema@.messages m WHERE m.slot = s ORDER BY m.seq DESC LIMIT 1) m
+		CROSS JOIN LATERAL (SELECT pg_snapshot_xmax(pg_current_snapshot()) AS latest) l
+		WHERE s <> @schema@.slot_at(clock_timestamp()) AND age(c.relfrozenxid) > $1
+		  AND @schema@.full_xid(m.xmin, l.latest) >= @schema@.full_xid(c.relfrozenxid, l.latest)
+		ORDER BY 2 DESC`, p.limits.slotAge)
+	var found []Finding
+	for _, s := range slots {
+		found = append(found, Finding{Severity: Warning, Finding: fmt.Sprintf("%s is not frozen, after %d transactions", s.Name, s.Age),
+			Why: "The server will read all of it at once, in a vacuum that nothing can put off. Relays freeze slots if their user may vacuum them.",
+			Fix: fmt.Sprintf("VACUUM (FREEZE) %s; so that relays can, from PostgreSQL 17 on: GRANT MAINTAIN ON %[1]s TO their user", s.Name)})
+	}
+	return found, err
+}
+
+// askHousekeeping finds deduplication keys that relays have not come to delete.
+func askHousekeeping(ctx context.Context, p *patient) ([]Finding, error) {
+	behind, err := values[float64](ctx, p, `SELECT date_part('epoch', clock_timestamp() - @schema@.dedup_window() - d.at) FROM @schema@.dedup_keys d
+		WHERE d.at < clock_timestamp() - @schema@.dedup_window() ORDER BY d.at OFFSET $1 LIMIT 1`, p.limits.expiredKeys)
+	if err != nil || len(behind) == 0 {
+		return nil, err
+	}
+	return []Finding{{Severity: Warning, Finding: fmt.Sprintf("more than %d deduplication keys are past their time", p.limits.expiredKeys),
+		Why: "Housekeeping does not keep up, or no relay has run: the table grows.",
+		Fix: "run a relay, of any feed; if one runs, shorten its maintain_interval"}}, nil
 }
 
 func askGrowth(ctx context.Context, p *patient) ([]Finding, error) {

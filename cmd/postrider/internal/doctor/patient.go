@@ -21,6 +21,8 @@ type limits struct {
 	connections    float64       // share of max_connections
 	walBytes       int64         // that a replication slot keeps
 	deadTuples     int64         // of a table, and more than half of it
+	slotAge        int64         // transactions since a slot was last frozen
+	expiredKeys    int64         // deduplication keys whose time is over
 	overdue        time.Duration // of a message that was set aside
 	idle           time.Duration // time without a new message
 }
@@ -34,6 +36,8 @@ var standard = limits{
 	connections:    0.8,
 	walBytes:       1 << 30,
 	deadTuples:     10_000,
+	slotAge:        100_000_000, // half of what the server waits for by default
+	expiredKeys:    1_000_000,   // what relays delete in one round
 	overdue:        time.Minute,
 	idle:           7 * 24 * time.Hour,
 }
