@@ -36,11 +36,14 @@ const (
 
 func TestRebase(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ name, how string }{
-		{"restored", restored},
-		{"restored, with the same xmin by chance", restored + "UPDATE @.identity SET row_xid = xmin"},
-		{"cloned", cloned},
-		{"upgraded", upgraded},
+	for _, c := range []struct {
+		name, how string
+		stays     bool // what was delivered stays in the log
+	}{
+		{"restored", restored, false},
+		{"restored, with the same xmin by chance", restored + "UPDATE @.identity SET row_xid = xmin", false},
+		{"copied within the cluster", cloned, false},
+		{"upgraded", upgraded, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -61,10 +64,100 @@ func TestRebase(t *testing.T) {
 				later := h.enqueue(5)
 				h.mustDeliver("a", slices.Concat(written, later))
 				h.mustDeliver("b", slices.Concat(onlyB, written, later))
-				h.mustDeliver("c", slices.Concat(onlyB, written, later)) // a new feed gets what is still there
+				there := slices.Concat(onlyB, written, later) // a new feed gets what is still there
+				if c.stays {
+					there = slices.Concat(both, there)
+				}
+				h.mustDeliver("c", there)
 			})
 		})
 	}
+}
+
+// TestRebaseOfAClone holds that a log which came along page by page is not copied: in a real clone of a database, as after pg_upgrade.
+func TestRebaseOfAClone(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, server string) {
+		ctx := t.Context()
+		dsn := pgtest.Database(t, server)
+		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
+		delivered := h.enqueue(30)
+		h.mustDeliver("f", delivered)
+		waiting := h.enqueue(40)
+		if err := h.store.Canary(ctx, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		h.pool.Reset() // nobody may be connected to a template
+
+		name := dsn[strings.LastIndex(dsn, "/")+1:]
+		name, _, _ = strings.Cut(name, "?")
+		admin := pgtest.Pool(t, server)
+		if _, err := admin.Exec(ctx, "CREATE DATABASE "+name+"_clone TEMPLATE "+name); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if _, err := admin.Exec(context.Background(), "DROP DATABASE "+name+"_clone WITH (FORCE)"); err != nil {
+				t.Error(err)
+			}
+		})
+		pool := pgtest.Pool(t, strings.Replace(dsn, name, name+"_clone", 1))
+		store, err := postgres.New(pool, h.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.pool, h.store = pool, store
+		h.mustBeForeign("f")
+		written := h.enqueue(5)
+		files := func() (all string) {
+			t.Helper()
+			err := pool.QueryRow(ctx, h.in("SELECT string_agg(pg_relation_filepath(inhrelid), ' ' ORDER BY inhrelid) FROM pg_inherits WHERE inhparent = '@.messages'::regclass")).Scan(&all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		before := files()
+
+		// A producer that has written and not committed does not wait, and nobody waits for it.
+		tx, err := pool.Begin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback(ctx)
+		open, ids := messages(1)
+		if err := h.outbox.Enqueue(ctx, tx, open...); err != nil {
+			t.Fatal(err)
+		}
+		kept := h.rebase()
+		if want := len(waiting) + len(written) + 2; kept["f"] != want { // two canaries
+			t.Errorf("kept %v, want %d", kept, want)
+		}
+		if err := tx.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if after := files(); after != before {
+			t.Errorf("the log was written again: %s became %s", before, after)
+		}
+		feed := h.open("f")
+		got, err := deliver(ctx, feed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		arrived := map[postrider.ID]int{}
+		for _, m := range got {
+			arrived[m.ID]++
+		}
+		for _, id := range slices.Concat(waiting, written, ids) {
+			if arrived[id] != 1 {
+				t.Errorf("a message arrived %d times", arrived[id])
+			}
+		}
+		for _, id := range delivered {
+			if arrived[id] != 0 {
+				t.Error("a message that was delivered arrived again")
+			}
+		}
+	})
 }
 
 // TestRebaseOfManyMessages holds that what was kept is read in pages, also by a feed that waits for little of it.

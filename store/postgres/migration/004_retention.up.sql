@@ -227,6 +227,9 @@ $$;
 -- every cursor anew. The transaction IDs of the old database mean nothing here, so the kept messages get made-up ones,
 -- below every real one: one for each set of feeds that still wait. Each new cursor lists those that its feed waits for
 -- as in flight. The messages get new numbers too, in the old order: the sequence may not have come along.
+--
+-- After pg_upgrade, and in a copy of the database within its cluster, everything has come along as it was, page by page, and means the
+-- same: the cursors go on, and nobody waits.
 CREATE FUNCTION @schema@.rebase() RETURNS TABLE (feed text, unsettled bigint)
   LANGUAGE plpgsql
 AS $$
@@ -241,6 +244,29 @@ DECLARE
   snapshot pg_snapshot;
 BEGIN
   PERFORM @schema@.check_isolation();
+  latest := pg_snapshot_xmax(pg_current_snapshot());
+  IF (SELECT i.row_xid = i.xmin FROM @schema@.identity i) AND NOT EXISTS (
+       SELECT FROM @schema@.cursors u JOIN @schema@.checkpoints c USING (feed, shard, n)
+       WHERE pg_snapshot_xmax(c.s1) > @schema@.full_xid(c.xmin, latest)
+          OR greatest(c.lo, c.lo2, c.last) > coalesce(pg_sequence_last_value('@schema@.message_seq'), 0))
+     AND coalesce((SELECT max(m.seq) FROM @schema@.messages m), 0) <= coalesce(pg_sequence_last_value('@schema@.message_seq'), 0) THEN
+    LOCK TABLE @schema@.checkpoints IN EXCLUSIVE MODE;
+    INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts, s2, lo2, starts2, last, hi)
+      SELECT c.feed, c.shard, c.n + 1, true, clock_timestamp(), c.s1, c.lo, c.starts, c.s2, c.lo2, c.starts2, c.last, c.hi FROM @schema@.cursors c;
+    PERFORM @schema@.move_in();
+    DELETE FROM @schema@.members;
+    UPDATE @schema@.generation SET id = gen_random_uuid();
+    RETURN QUERY
+      WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors)
+      SELECT f.name, (
+        SELECT count(*) FROM @schema@.messages m
+        JOIN lanes c ON c.base = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AND @schema@.covers(c.tenant, c.others, m.tenant_id)
+        WHERE c.feed = f.name AND m.seq > (SELECT min(l.passed) FROM lanes l WHERE l.feed = f.name)
+          AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
+          AND NOT EXISTS (SELECT FROM @schema@.excluded x WHERE x.feed = f.name AND x.seq = m.seq))
+      FROM @schema@.feeds f ORDER BY 1;
+    RETURN;
+  END IF;
   -- A canary deletes old ones and writes to the log then: who would wait for us with the one done would be in our way later.
   PERFORM pg_advisory_xact_lock(hashtextextended('@schema@.canary', 0));
   -- What TRUNCATE needs, at once: a writer that has looked at the table and then waits for us would be in its way later.
@@ -249,7 +275,6 @@ BEGIN
 
   -- They do in a clone within one cluster, and after pg_upgrade, which keeps each row with its xmin. Where rows were
   -- written again and this one has its old xmin by chance, ledger rows are older than the snapshots in them.
-  latest := pg_snapshot_xmax(pg_current_snapshot());
   SELECT @schema@.full_xid(i.xmin, latest),
          i.system_identifier = s.system_identifier
          OR i.row_xid = i.xmin AND NOT EXISTS (
