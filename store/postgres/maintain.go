@@ -9,18 +9,26 @@ import (
 )
 
 const (
+	// mostReclaims is how many slots one round empties.
+	mostReclaims = 8
 	// mostSweeps bounds what one round deletes: 10,000 rows of a kind each time. What is left waits for the next round.
 	mostSweeps = 100
 	// sweepPause leaves the server to others between two sweeps.
 	sweepPause = 10 * time.Millisecond
 )
 
-// Maintain implements [postrider.Maintainer]: it empties the ring slot that will be written next, once every feed has
-// delivered all of it, drops old rows of the ledger and of other tables, some at a time, and freezes a slot that is full.
+// Maintain implements [postrider.Maintainer]: it empties the ring slot that will be written next, and others if the log is
+// too large, once every feed has delivered all of them, drops old rows of the ledger and of other tables, some at a time, and freezes a slot that is full.
 func (s *Store) Maintain(ctx context.Context) error {
-	var reclaimed bool
-	if err := s.inTurn(ctx, &reclaimed, "SELECT @schema@.reclaim()"); err != nil {
-		return fmt.Errorf("postgres: reclaim: %w", explain(err))
+	var most *int64
+	if s.cfg.MaxLogSize > 0 {
+		most = &s.cfg.MaxLogSize
+	}
+	reclaimed := true
+	for n := 0; reclaimed && n < mostReclaims; n++ {
+		if err := s.inTurn(ctx, &reclaimed, "SELECT @schema@.reclaim($1)", most); err != nil {
+			return fmt.Errorf("postgres: reclaim: %w", explain(err))
+		}
 	}
 	more := true
 	for n := 0; more && n < mostSweeps; n++ {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,6 +35,77 @@ func TestReclaim(t *testing.T) {
 		h.deliverAll("b")
 		h.mustReclaim(true)
 		h.mustReclaim(false) // nothing left
+	})
+}
+
+// TestReclaimAboveTheLimit holds that a log which is too large gives up every slot that all feeds have passed, and no other.
+func TestReclaimAboveTheLimit(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		h := newHouse(t, dsn, still)
+		fillAll := func() {
+			t.Helper()
+			h.exec("INSERT INTO @.messages (type, slot) SELECT 't', i % 8 FROM generate_series(1, 8000) i")
+		}
+		limited := func(most int64) []int {
+			t.Helper()
+			cfg := h.cfg
+			cfg.MaxLogSize = most
+			store, err := postgres.New(h.pool, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := store.Maintain(ctx); err != nil {
+				t.Fatal(err)
+			}
+			rows, err := h.pool.Query(ctx, h.in("SELECT DISTINCT (slot - @.slot_at(now()) + 8) % 8 FROM @.messages ORDER BY 1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			left, err := pgx.CollectRows(rows, pgx.RowTo[int])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return left
+		}
+		until := func(most int64, want ...int) {
+			t.Helper()
+			var left []int
+			for range 100 { // autovacuum, or what others had in flight, may be in the way
+				if left = limited(most); slices.Equal(left, want) {
+					return
+				}
+				h.lookAgain()
+			}
+			t.Errorf("slots %v behind the current one are left, want %v", left, want)
+		}
+		h.open("f").Close(ctx)
+		fillAll()
+		if left := limited(1); len(left) != 8 {
+			t.Errorf("slots %v are left, and nothing was delivered", left)
+		}
+		h.deliverAll("f")
+		until(1<<40, 0, 2, 3, 4, 5, 6, 7) // the next one, as always
+		until(0, 0, 2, 3, 4, 5, 6, 7)
+
+		writer, err := h.pool.Begin(ctx) // of a slot whose turn is over
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer writer.Rollback(ctx)
+		if _, err := writer.Exec(ctx, h.in("INSERT INTO @.messages (type, slot) SELECT 't', (@.slot_at(now()) + 3) % 8")); err != nil {
+			t.Fatal(err)
+		}
+		until(1, 0, 3) // the current one, and the one that is written to
+		if err := writer.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if left := limited(1); !slices.Equal(left, []int{0, 3}) {
+			t.Errorf("slots %v are left, want 0 and 3, which has a message to deliver", left)
+		}
+		h.deliverAll("f")
+		until(1, 0)
 	})
 }
 

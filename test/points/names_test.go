@@ -31,6 +31,7 @@ var statements = []statement{
 	{"leave the feed", "@.leave_feed(", 0},
 	{"reclaim", "@.reclaim(", 1},
 	{"sweep", "@.sweep(", 1},
+	{"ask for a slot to freeze", "@.unfrozen_slot(", 1},
 	{"canary", "@.canary(", 1},
 	{"set aside", "@.defer(", 2},
 	{"ask for what is due", "@.due(", 2},
@@ -154,6 +155,10 @@ var limits = map[string]int{
 	"commit after: conclude by the inbox":       4,
 	"savepoint after: take what is due":         3,
 	"undo after: write the effect":              2,
+	"commit after: reclaim":                     1,
+	"commit after: sweep":                       1,
+	"commit after: ask for a slot to freeze":    1,
+	"commit after: canary":                      1,
 	"commit after: hold a step":                 0, // only where the server has not noticed yet that the connection is gone
 
 	"publish": 3, "fetch": 1, "ack": 2, "still working": 1, "find the stream": 1, "look at the consumer": 1, "open a channel": 1, "ask for confirmations": 1,

@@ -122,7 +122,7 @@ func relayScenario(s *servers, name string, place func(t *testing.T, name string
 			w.round(3)
 			w.untilSettled()
 			w.untilSeen("balance", 2)
-			for _, name := range []string{"reclaim", "sweep", "canary"} {
+			for _, name := range []string{"reclaim", "sweep", "ask for a slot to freeze", "canary"} {
 				w.untilSeen(name, 1)
 			}
 		},

@@ -13,7 +13,7 @@ import (
 
 // sources are the files with the statements of relays, inboxes, sagas and replays.
 var sources = []string{
-	"store.go", "feed.go", "ledger.go", "read.go", "deferred.go", "split.go",
+	"store.go", "feed.go", "ledger.go", "read.go", "deferred.go", "split.go", "maintain.go", "freeze.go",
 	"inbox.go", "inbox_claim.go", "inbox_handle.go", "inbox_retry.go", "driver.go",
 	"saga.go", "saga_desk.go", "desk.go", "desk_replay.go",
 }

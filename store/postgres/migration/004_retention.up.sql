@@ -45,9 +45,10 @@ END
 $$;
 
 -- Empties the slot that will be written next, if every feed has passed all of it; otherwise the slot simply takes a
--- second turn: growth, never loss. The lock keeps out writers that began in that slot's last turn, and the short time-out
--- keeps them, and readers, from queueing behind us.
-CREATE FUNCTION @schema@.reclaim() RETURNS boolean
+-- second turn: growth, never loss. If the log is larger than most bytes, what was delivered is not kept for its time: the oldest other slot
+-- that every feed has passed is emptied then, but never the one that is written. One slot in a call. The lock keeps out writers that
+-- began in that slot's last turn, and the short time-out keeps them, and readers, from queueing behind us.
+CREATE FUNCTION @schema@.reclaim(most bigint DEFAULT NULL) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET lock_timeout = '20ms'
@@ -55,39 +56,44 @@ CREATE FUNCTION @schema@.reclaim() RETURNS boolean
   SET jit = off
 AS $$
 DECLARE
-  slot   integer := (@schema@.slot_at(clock_timestamp()) + 1) % @schema@.slot_count();
-  filled boolean;
+  current integer := @schema@.slot_at(clock_timestamp());
+  last    integer := 1;  -- how far behind the current one
+  slot    integer;
+  filled  boolean;
 BEGIN
   PERFORM @schema@.check_isolation();
   -- Where the ledger is foreign, what producers have written since looks settled by chance.
   IF NOT @schema@.at_home() THEN
     RETURN false;
   END IF;
-  -- So short before the slot's turn its next writers would have to wait for us.
-  IF @schema@.slot_at(clock_timestamp() + interval '500 milliseconds') = slot THEN
-    RETURN false;
-  END IF;
   -- One at a time: two that have read the slot would keep each other from its lock.
   IF NOT pg_try_advisory_xact_lock(hashtextextended('@schema@.reclaim', 0)) THEN
     RETURN false;
   END IF;
-  EXECUTE format('SELECT EXISTS (SELECT FROM @schema@.%I)', 'messages_' || slot) INTO filled;
-  IF NOT filled OR NOT @schema@.slot_passed(slot) THEN
-    RETURN false;
+  IF most < (SELECT sum(pg_total_relation_size(i.inhrelid)) FROM pg_inherits i WHERE i.inhparent = '@schema@.messages'::regclass) THEN
+    last := @schema@.slot_count() - 1;
   END IF;
-  BEGIN
-    EXECUTE format('LOCK TABLE @schema@.%I IN ACCESS EXCLUSIVE MODE', 'messages_' || slot);
-  EXCEPTION WHEN lock_not_available THEN
-    RETURN false;
-  END;
-  IF NOT @schema@.slot_passed(slot) THEN
-    RETURN false;
-  END IF;
-  EXECUTE format('TRUNCATE @schema@.%I', 'messages_' || slot);
-  RETURN true;
+  FOR distance IN 1 .. last LOOP
+    slot := (current + distance) % @schema@.slot_count();
+    -- So short before the slot's turn its next writers would have to wait for us.
+    CONTINUE WHEN @schema@.slot_at(clock_timestamp() + interval '500 milliseconds') = slot;
+    EXECUTE format('SELECT EXISTS (SELECT FROM @schema@.%I)', 'messages_' || slot) INTO filled;
+    CONTINUE WHEN NOT filled OR NOT @schema@.slot_passed(slot);
+    BEGIN
+      EXECUTE format('LOCK TABLE @schema@.%I IN ACCESS EXCLUSIVE MODE', 'messages_' || slot);
+    EXCEPTION WHEN lock_not_available THEN
+      CONTINUE;
+    END;
+    IF NOT @schema@.slot_passed(slot) THEN
+      RETURN false;  -- and not on to the next one, with this one locked
+    END IF;
+    EXECUTE format('TRUNCATE @schema@.%I', 'messages_' || slot);
+    RETURN true;
+  END LOOP;
+  RETURN false;
 END
 $$;
-REVOKE ALL ON FUNCTION @schema@.reclaim() FROM PUBLIC;
+REVOKE ALL ON FUNCTION @schema@.reclaim(bigint) FROM PUBLIC;
 
 -- How far sweeps have come: of a shard's ledger, no row below n is left to delete, and of the dedup keys (feed '') none below at.
 -- Vacuum cannot remove deleted rows while an old snapshot is open: a sweep that began at the first row would walk over all of them.

@@ -61,7 +61,7 @@ GRANT EXECUTE ON FUNCTION @schema@.open_inbox(text), @schema@.heard(text, text),
 
 GRANT SELECT ON ALL TABLES IN SCHEMA @schema@ TO "@name@_relay";
 GRANT INSERT ON @schema@.checkpoints, @schema@.members, @schema@.generation TO "@name@_relay";
-GRANT EXECUTE ON FUNCTION @schema@.reclaim(), @schema@.sweep(), @schema@.split(text, smallint, text),
+GRANT EXECUTE ON FUNCTION @schema@.reclaim(bigint), @schema@.sweep(), @schema@.split(text, smallint, text),
   @schema@.merge(text, smallint), @schema@.advance_move(text), @schema@.canary(interval),
   @schema@.open_feed(text, text, boolean, boolean, timestamptz, text, boolean, text[], bigint, bigint) TO "@name@_relay";
 GRANT INSERT, UPDATE, DELETE ON @schema@.deferred, @schema@.suspects, @schema@.problems TO "@name@_relay";

@@ -43,7 +43,7 @@ var faults = []struct {
 		sql: "REVOKE SELECT ON @schema@.checkpoints FROM @name@_relay; REVOKE EXECUTE ON FUNCTION @schema@.sweep() FROM @name@_relay"},
 	{name: "everybody writes", check: "public", severity: Problem, says: "REVOKE INSERT ON TABLE", sql: "GRANT INSERT ON @schema@.messages TO PUBLIC"},
 	{name: "everybody writes a column", check: "public", severity: Problem, says: "UPDATE", sql: "GRANT UPDATE (payload) ON @schema@.messages_1 TO PUBLIC"},
-	{name: "everybody empties slots", check: "public", severity: Problem, says: "EXECUTE", sql: "GRANT EXECUTE ON FUNCTION @schema@.reclaim() TO PUBLIC"},
+	{name: "everybody empties slots", check: "public", severity: Problem, says: "EXECUTE", sql: "GRANT EXECUTE ON FUNCTION @schema@.reclaim(bigint) TO PUBLIC"},
 	{name: "cached sequence", check: "definitions", severity: Problem, says: "CACHE 1", sql: "ALTER SEQUENCE @schema@.message_seq CACHE 50"},
 	{name: "slot unlogged", check: "definitions", severity: Problem, says: "messages_2", sql: "ALTER TABLE @schema@.messages_2 SET UNLOGGED"},
 	{name: "generation logged", check: "definitions", severity: Problem, says: "SET UNLOGGED", sql: "ALTER TABLE @schema@.generation SET LOGGED"},
