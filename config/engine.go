@@ -75,7 +75,8 @@ func (r *reader) database(n *yaml.Node, path string) Database {
 	t := &d.Table
 	r.fields(n, path, map[string]func(*yaml.Node, string){
 		"url": r.textInto(&d.URL), "schema": r.textInto(&d.Schema), "engine": r.textInto(&d.Engine),
-		"table": r.textInto(&t.Name), "layout": r.textInto(&t.Preset), "order_by": r.textsInto(&t.OrderBy),
+		"max_log_size": r.numberInto(&d.MaxLogSize),
+		"table":        r.textInto(&t.Name), "layout": r.textInto(&t.Preset), "order_by": r.textsInto(&t.OrderBy),
 		"delete": r.boolInto(&t.Delete), "wire_id": r.textInto(&t.WireID), "shards": r.numberInto(&t.Shards),
 		"retention": r.durationInto(&t.Retention),
 		"columns": func(n *yaml.Node, path string) {

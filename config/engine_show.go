@@ -66,7 +66,7 @@ func (t *Table) show(into *RedactedDatabase) {
 // YAML returns the section of a file that has only this database. Its URL is written as it is: it should hold a variable instead of
 // a password.
 func (d Database) YAML(name string) ([]byte, error) {
-	shown := RedactedDatabase{URL: d.URL, Schema: d.Schema, Engine: d.EngineName()}
+	shown := RedactedDatabase{URL: d.URL, Schema: d.Schema, MaxLogSize: d.MaxLogSize, Engine: d.EngineName()}
 	d.Table.show(&shown)
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)

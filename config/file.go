@@ -41,6 +41,8 @@ type Database struct {
 	Schema string
 	// Engine is EngineLog or EngineClassic. Defaults to the log in PostgreSQL, and to the classic engine in MySQL and MariaDB.
 	Engine string
+	// MaxLogSize is from how many bytes on the log does not keep delivered messages for their time. Defaults to 0, no limit.
+	MaxLogSize int
 	// Table is where the classic engine finds messages.
 	Table Table
 }

@@ -36,19 +36,20 @@ type RedactedHealth struct {
 
 // RedactedDatabase is a [Database] without its password.
 type RedactedDatabase struct {
-	URL       string            `json:"url" yaml:"url"`
-	Schema    string            `json:"schema,omitempty" yaml:"schema,omitempty"`
-	Engine    string            `json:"engine" yaml:"engine"`
-	Table     string            `json:"table,omitempty" yaml:"table,omitempty"`
-	Layout    string            `json:"layout,omitempty" yaml:"layout,omitempty"`
-	Columns   map[string]string `json:"columns,omitempty" yaml:"columns,omitempty"`
-	OrderBy   []string          `json:"order_by,omitempty" yaml:"order_by,omitempty,flow"`
-	Status    map[string]any    `json:"status,omitempty" yaml:"status,omitempty"` // a word, or several
-	Delete    bool              `json:"delete,omitempty" yaml:"delete,omitempty"`
-	Default   map[string]string `json:"default,omitempty" yaml:"default,omitempty"`
-	WireID    string            `json:"wire_id,omitempty" yaml:"wire_id,omitempty"`
-	Shards    int               `json:"shards,omitempty" yaml:"shards,omitempty"`
-	Retention string            `json:"retention,omitempty" yaml:"retention,omitempty"`
+	URL        string            `json:"url" yaml:"url"`
+	Schema     string            `json:"schema,omitempty" yaml:"schema,omitempty"`
+	MaxLogSize int               `json:"max_log_size,omitempty" yaml:"max_log_size,omitempty"`
+	Engine     string            `json:"engine" yaml:"engine"`
+	Table      string            `json:"table,omitempty" yaml:"table,omitempty"`
+	Layout     string            `json:"layout,omitempty" yaml:"layout,omitempty"`
+	Columns    map[string]string `json:"columns,omitempty" yaml:"columns,omitempty"`
+	OrderBy    []string          `json:"order_by,omitempty" yaml:"order_by,omitempty,flow"`
+	Status     map[string]any    `json:"status,omitempty" yaml:"status,omitempty"` // a word, or several
+	Delete     bool              `json:"delete,omitempty" yaml:"delete,omitempty"`
+	Default    map[string]string `json:"default,omitempty" yaml:"default,omitempty"`
+	WireID     string            `json:"wire_id,omitempty" yaml:"wire_id,omitempty"`
+	Shards     int               `json:"shards,omitempty" yaml:"shards,omitempty"`
+	Retention  string            `json:"retention,omitempty" yaml:"retention,omitempty"`
 }
 
 // RedactedFeed is a [Feed] with its defaults.
@@ -99,7 +100,7 @@ func (f *File) Redacted() Redacted {
 		r.Patrols[name] = f.showPatrol(p)
 	}
 	for name, d := range f.Databases {
-		shown := RedactedDatabase{URL: RedactURL(d.URL), Schema: d.Schema, Engine: d.EngineName()}
+		shown := RedactedDatabase{URL: RedactURL(d.URL), Schema: d.Schema, MaxLogSize: d.MaxLogSize, Engine: d.EngineName()}
 		if d.Schema == "" && shown.Engine == EngineLog {
 			shown.Schema = defaultSchema
 		}

@@ -63,6 +63,8 @@ func databaseSchema() object {
 	merge(properties, object{
 		"url":    text("Address, as URL or key=value pairs, such as \"${DATABASE_URL}\". Schemes: postgres, postgresql, mysql, mariadb."),
 		"schema": with(text("Schema that holds what is ours. With the classic engine, the default is the connection's own."), "default", defaultSchema),
+		"max_log_size": object{"type": "integer", "minimum": 1,
+			"description": "From how many bytes on the log does not keep delivered messages for their time: relays empty all slots that every feed has passed. Default: no limit."},
 	})
 	return strictObject(properties, "url")
 }

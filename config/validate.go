@@ -91,6 +91,9 @@ func (c *checker) database(path string, d Database) {
 		c.wrong(path+".schema", "%q is not a name of a schema: want lower-case letters, digits and _, at most 48 of them, "+
 			"not starting with a digit or pg_", d.Schema)
 	}
+	if d.MaxLogSize != 0 && d.EngineName() != EngineLog {
+		c.wrong(path+".max_log_size", "only the log has it")
+	}
 	c.table(path, d)
 }
 

@@ -47,7 +47,7 @@ func (d *database) needsLog() error {
 
 // fileDatabase is a database of a file.
 func fileDatabase(d config.Database) *database {
-	db := &database{dsn: d.URL, schema: d.Schema, engine: d.EngineName(), table: d.Table}
+	db := &database{dsn: d.URL, schema: d.Schema, engine: d.EngineName(), table: d.Table, most: int64(d.MaxLogSize)}
 	if db.schema == "" && db.engine == config.EngineLog {
 		db.schema = "postrider"
 	}

@@ -26,6 +26,7 @@ type database struct {
 	schema string
 	engine string         // as config.Database has it
 	table  config.Table   // of the classic engine
+	most   int64          // bytes of the log
 	name   string         // in the configuration file; empty: the other flags say it
 	flags  *pflag.FlagSet // nil if none say it
 }
@@ -136,7 +137,9 @@ func (d *database) openWith(ctx context.Context, cfg *pgxpool.Config) (*pgxpool.
 }
 
 // store names the log to the packages that work with it.
-func (d *database) store() postgres.Config { return postgres.Config{Schema: d.schema} }
+func (d *database) store() postgres.Config {
+	return postgres.Config{Schema: d.schema, MaxLogSize: d.most}
+}
 
 // in puts the schema's name into a statement.
 func (d *database) in(sql string) string {

@@ -108,6 +108,7 @@ func relayScenario(s *servers, name string, place func(t *testing.T, name string
 		part: func(w *world) part {
 			p := w.relays()
 			p.Relay.MaintainInterval, p.Relay.Canary = lease/4, lease/4
+			p.Limits = map[string]int{"begin": 4} // of reclaim, sweep, what is to be frozen, and the canary
 			return p
 		},
 		before: func(w *world) {
