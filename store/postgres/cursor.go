@@ -69,6 +69,16 @@ type cursor struct {
 
 func (c *cursor) inside() bool { return c.to.snapshot != "" }
 
+// seesAll says whether the snapshot sees every message up to a number.
+func (p *point) seesAll(seq int64) bool {
+	for _, start := range p.starts {
+		if start < seq {
+			return false
+		}
+	}
+	return p.lo >= seq
+}
+
 // began is the number in front of everything that a later point sees and p does not.
 func (p *point) began(to *point) int64 {
 	began := p.lo

@@ -237,6 +237,17 @@ func playCursor(seed uint64) error {
 		if writing && p.IntN(2) == 0 {
 			p.step() // between what is known and what is asked
 		}
+		if f.idle != nil && !takeID && *f.idle == p.seq { // as read does
+			for seq := range p.want {
+				if !got[seq] {
+					return fmt.Errorf("%d is there, and nothing is read", seq)
+				}
+			}
+			if empty++; writing || len(p.open) > 0 {
+				empty = 0
+			}
+			continue
+		}
 		result := p.ask(request)
 		f.floor.afterRead(takeID, candidate)
 		batches, more := f.accept(request, result, safe)

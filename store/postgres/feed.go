@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -30,7 +29,7 @@ type feed struct {
 	generation string // the server's, when the lanes were loaded; empty: load them first
 	shards     int    // of the feed
 	stop       *stop  // shards are read up to here and no further; nil: there is no such place
-	idleAt     string // the snapshot at which all lanes stand after a read that found nothing; empty: another read is due
+	idle       *int64 // the last number that was drawn, if the lanes have passed everything up to it
 	unsure     bool   // a write to the ledger may or may not have happened
 }
 
@@ -97,9 +96,10 @@ func (f *feed) balance(ctx context.Context) (postrider.Share, error) {
 		f.floor.saw(first.seq)
 		f.floor.afterRead(true, first.seq)
 	}
-	f.generation, f.shards, f.stop, f.unsure, f.idleAt = state.generation, state.shards, state.stop, false, ""
+	f.generation, f.shards, f.stop, f.unsure = state.generation, state.shards, state.stop, false
 	for shard, row := range state.held {
 		if f.lanes[shard] == nil {
+			f.idle = nil
 			f.lanes[shard] = &lane{n: row.n, read: row.at, settled: row.at, caughtUp: true, crashes: row.crashes, slice: row.slice}
 		}
 		share.Shards = append(share.Shards, shard)
@@ -142,14 +142,14 @@ const mostEmpty = 20
 func (f *feed) read(ctx context.Context, want []postrider.Demand) (batches []postrider.Batch, more bool, err error) {
 	f.mu.Lock()
 	takeID, candidate := f.floor.beforeRead()
-	safe, generation, idle := f.floor.safe, f.generation, f.idleAt
+	safe, generation, idle := f.floor.safe, f.generation, f.idle
 	request := newReadRequest(planScans(want, f.lanes, f.shards, f.stop), f.shards, takeID)
 	f.mu.Unlock()
 	if len(request.scans) == 0 {
 		return nil, false, nil
 	}
-	if idle != "" && !takeID {
-		if same, err := f.nothingHappened(ctx, idle, generation); err != nil || same {
+	if idle != nil && !takeID {
+		if drawn, err := f.askLast(ctx); err != nil || drawn == *idle {
 			return nil, false, err
 		}
 	}
@@ -191,38 +191,34 @@ func (f *feed) accept(request *readRequest, result *readResult, safe int64) (bat
 			}
 		}
 	}
-	f.idleAt = ""
-	if len(batches) == 0 && !more && f.allAt(result.snapshot) {
-		f.idleAt = result.snapshot
+	f.idle = nil
+	if f.havePassed(result.drawn) {
+		f.idle = &result.drawn
 	}
 	return batches, more
 }
 
-// allAt says whether all lanes have passed everything that a snapshot sees. The caller holds mu.
-func (f *feed) allAt(snapshot string) bool {
+// havePassed says whether the lanes have passed all messages with numbers up to one. The caller holds mu.
+func (f *feed) havePassed(seq int64) bool {
 	for _, l := range f.lanes {
-		if l.read.inside() || l.read.from.snapshot != snapshot {
+		if l.read.inside() || !l.read.from.seesAll(seq) {
 			return false
 		}
 	}
 	return true
 }
 
-// nothingHappened says whether the server's snapshot is still the same: no transaction that could have written has ended since,
-// and there is nothing to read. It costs a fraction of a read.
-func (f *feed) nothingHappened(ctx context.Context, snapshot, generation string) (bool, error) {
+// askLast returns the number that was drawn last. As long as that is the same, nobody has written a message, whatever else has happened:
+// that costs a fraction of a read. Whether the server has crashed meanwhile, Balance finds out.
+func (f *feed) askLast(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	var now, in string
-	err := f.pool.QueryRow(ctx, f.cfg.in(`SELECT pg_current_snapshot()::text, g.id::text || ' ' || extract(epoch FROM pg_postmaster_start_time())
-		FROM @schema@.generation g`), pgx.QueryExecModeExec).Scan(&now, &in)
-	if errors.Is(err, pgx.ErrNoRows) { // the read says what that means
-		return false, nil
-	}
+	var drawn *int64
+	err := f.pool.QueryRow(ctx, f.cfg.in("SELECT pg_sequence_last_value('@schema@.message_seq')"), pgx.QueryExecModeExec).Scan(&drawn)
 	if err != nil {
-		return false, fmt.Errorf("postgres: read: %w", f.noteReset(err))
+		return 0, fmt.Errorf("postgres: read: %w", f.noteReset(err))
 	}
-	return now == snapshot && in == generation, nil
+	return value(drawn), nil
 }
 
 // hasStopped says whether everything in front of a stop was handed out.
@@ -351,7 +347,7 @@ func (f *feed) reset() {
 	f.lanes = map[int]*lane{}
 	f.floor = floor{}
 	f.generation = ""
-	f.idleAt = ""
+	f.idle = nil
 	f.stop = nil
 	f.unsure = false
 }

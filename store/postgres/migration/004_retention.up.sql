@@ -266,7 +266,7 @@ BEGIN
       WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors)
       SELECT f.name, (
         SELECT count(*) FROM @schema@.messages m
-        JOIN lanes c ON c.base = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id) AND @schema@.covers(c.tenant, c.others, m.tenant_id)
+        JOIN lanes c ON c.base = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, c.shards) AND @schema@.covers(c.tenant, c.others, m.tenant_id)
         WHERE c.feed = f.name AND m.seq > (SELECT min(l.passed) FROM lanes l WHERE l.feed = f.name)
           AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
           AND NOT EXISTS (SELECT FROM @schema@.excluded x WHERE x.feed = f.name AND x.seq = m.seq))

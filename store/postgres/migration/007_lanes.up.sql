@@ -251,5 +251,5 @@ AS $$
 $$;
 
 REVOKE ALL ON FUNCTION @schema@.split(text, smallint, text), @schema@.merge(text, smallint),
-  @schema@.change_shards(text, text, text, integer), @schema@.aside_shards(text), @schema@.advance_move(text),
+  @schema@.change_shards(text, text, text, integer), @schema@.advance_move(text),
   @schema@.canary(interval) FROM PUBLIC;
