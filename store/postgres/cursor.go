@@ -69,14 +69,14 @@ type cursor struct {
 
 func (c *cursor) inside() bool { return c.to.snapshot != "" }
 
-// seesAll says whether the snapshot sees every message up to a number.
-func (p *point) seesAll(seq int64) bool {
-	for _, start := range p.starts {
+// openBefore returns the transactions in flight that may have messages up to a number.
+func (p *point) openBefore(seq int64) (xids []uint64) {
+	for i, start := range p.starts {
 		if start < seq {
-			return false
+			xids = append(xids, p.inFlight[i])
 		}
 	}
-	return p.lo >= seq
+	return xids
 }
 
 // began is the number in front of everything that a later point sees and p does not.

@@ -237,7 +237,7 @@ func playCursor(seed uint64) error {
 		if writing && p.IntN(2) == 0 {
 			p.step() // between what is known and what is asked
 		}
-		if f.idle != nil && !takeID && *f.idle == p.seq { // as read does
+		if f.idle != nil && !takeID && f.idle.holds(p.seq, p.snapshot()) { // as read does
 			for seq := range p.want {
 				if !got[seq] {
 					return fmt.Errorf("%d is there, and nothing is read", seq)

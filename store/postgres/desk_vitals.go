@@ -20,8 +20,7 @@ func (d *Desk) Vitals(ctx context.Context) (*desk.Vitals, error) {
 			  (SELECT coalesce(max(version), 0) FROM @schema@.migrations),
 			  CASE WHEN has_database_privilege(current_database(), 'CONNECT') THEN pg_database_size(current_database()) ELSE 0 END,
 			  @schema@.slot_count(),
-			  (SELECT count((SELECT true FROM @schema@.messages m WHERE m.slot = s::smallint LIMIT 1))
-			   FROM generate_series(0, @schema@.slot_count() - 1) s),
+			  (SELECT count(*) FROM pg_inherits i WHERE i.inhparent = '@schema@.messages'::regclass AND pg_relation_size(i.inhrelid) > 0),
 			  date_part('epoch', @schema@.slot_period()), date_part('epoch', o.transaction), date_part('epoch', o.snapshot),
 			  (SELECT coalesce(sum(numbackends), 0) FROM pg_stat_database), current_setting('max_connections')::integer
 			FROM @schema@.oldest_transactions() o`), pgx.QueryExecModeExec).Scan(

@@ -29,8 +29,14 @@ type feed struct {
 	generation string // the server's, when the lanes were loaded; empty: load them first
 	shards     int    // of the feed
 	stop       *stop  // shards are read up to here and no further; nil: there is no such place
-	idle       *int64 // the last number that was drawn, if the lanes have passed everything up to it
+	idle       *idle  // nil: another read is due
 	unsure     bool   // a write to the ledger may or may not have happened
+}
+
+// idle is when there is nothing to read: until another number is drawn, or a transaction ends that may have messages.
+type idle struct {
+	drawn  int64
+	before []uint64 // transactions that may have messages up to that number
 }
 
 // lane is a shard that this member holds.
@@ -149,7 +155,7 @@ func (f *feed) read(ctx context.Context, want []postrider.Demand) (batches []pos
 		return nil, false, nil
 	}
 	if idle != nil && !takeID {
-		if drawn, err := f.askLast(ctx); err != nil || drawn == *idle {
+		if still, err := f.isStill(ctx, idle); err != nil || still {
 			return nil, false, err
 		}
 	}
@@ -191,34 +197,43 @@ func (f *feed) accept(request *readRequest, result *readResult, safe int64) (bat
 			}
 		}
 	}
-	f.idle = nil
-	if f.havePassed(result.drawn) {
-		f.idle = &result.drawn
-	}
+	f.idle = f.passed(result.drawn)
 	return batches, more
 }
 
-// havePassed says whether the lanes have passed all messages with numbers up to one. The caller holds mu.
-func (f *feed) havePassed(seq int64) bool {
+// passed returns what it is to be idle after a number, if the lanes have passed all messages up to it but those of transactions in flight. The
+// caller holds mu.
+func (f *feed) passed(drawn int64) *idle {
+	i := &idle{drawn: drawn}
 	for _, l := range f.lanes {
-		if l.read.inside() || !l.read.from.seesAll(seq) {
-			return false
+		if l.read.inside() || l.read.from.lo < drawn {
+			return nil
 		}
+		i.before = append(i.before, l.read.from.openBefore(drawn)...)
 	}
-	return true
+	slices.Sort(i.before)
+	i.before = slices.Compact(i.before)
+	return i
 }
 
-// askLast returns the number that was drawn last. As long as that is the same, nobody has written a message, whatever else has happened:
-// that costs a fraction of a read. Whether the server has crashed meanwhile, Balance finds out.
-func (f *feed) askLast(ctx context.Context) (int64, error) {
+// isStill says whether there is still nothing to read, whatever else has happened on the server. It costs a fraction of a read. Whether the
+// server has crashed meanwhile, Balance finds out.
+func (f *feed) isStill(ctx context.Context, i *idle) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	var drawn *int64
-	err := f.pool.QueryRow(ctx, f.cfg.in("SELECT pg_sequence_last_value('@schema@.message_seq')"), pgx.QueryExecModeExec).Scan(&drawn)
+	var snapshot string
+	err := f.pool.QueryRow(ctx, f.cfg.in("SELECT pg_sequence_last_value('@schema@.message_seq'), pg_current_snapshot()::text"),
+		pgx.QueryExecModeExec).Scan(&drawn, &snapshot)
 	if err != nil {
-		return 0, fmt.Errorf("postgres: read: %w", f.noteReset(err))
+		return false, fmt.Errorf("postgres: read: %w", f.noteReset(err))
 	}
-	return value(drawn), nil
+	return i.holds(value(drawn), snapshot), nil
+}
+
+func (i *idle) holds(drawn int64, snapshot string) bool {
+	open := inFlight(snapshot)
+	return drawn == i.drawn && !slices.ContainsFunc(i.before, func(xid uint64) bool { return !slices.Contains(open, xid) })
 }
 
 // hasStopped says whether everything in front of a stop was handed out.

@@ -22,9 +22,9 @@ func TestFreeze(t *testing.T) {
 		}
 		frozen := func() (n int, vacuums int64) {
 			t.Helper()
-			rows, err := h.pool.Query(ctx, h.in(`SELECT d, c.relfrozenxid::text::bigint > m.xmin::text::bigint, pg_stat_get_vacuum_count(c.oid)
+			rows, err := h.pool.Query(ctx, h.in(`SELECT d, @.full_xid(c.relfrozenxid, pg_snapshot_xmax(pg_current_snapshot())) > e.newest, pg_stat_get_vacuum_count(c.oid)
 				FROM generate_series(0, 7) d JOIN pg_class c ON c.oid = ('@.messages_' || (@.slot_at(now()) + d) % @.slot_count())::regclass
-				CROSS JOIN LATERAL (SELECT xmin FROM @.messages m WHERE m.slot = (@.slot_at(now()) + d) % @.slot_count() ORDER BY seq DESC LIMIT 1) m`))
+				CROSS JOIN LATERAL @.slot_ends((@.slot_at(now()) + d) % @.slot_count()) e`))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,5 +1,6 @@
 DROP FUNCTION @schema@.rebase();
 DROP FUNCTION @schema@.unfrozen_slot();
+DROP FUNCTION @schema@.slot_ends(integer);
 DROP FUNCTION @schema@.full_xid(xid, xid8);
 DROP FUNCTION @schema@.sweep();
 DROP TABLE @schema@.swept;

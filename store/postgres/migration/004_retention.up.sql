@@ -199,6 +199,21 @@ CREATE FUNCTION @schema@.full_xid(x xid, latest xid8) RETURNS xid8
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN (latest::text::bigint - ((latest::text::bigint - x::text::bigint) & 4294967295))::text::xid8;
 
+-- When the oldest message of a slot was written, and by which transaction the newest; null if it has none.
+CREATE FUNCTION @schema@.slot_ends(slot integer, OUT oldest timestamptz, OUT newest xid8)
+  LANGUAGE plpgsql STABLE
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET jit = off
+AS $$
+BEGIN
+  EXECUTE format('SELECT m.created_at FROM @schema@.%I m ORDER BY m.seq LIMIT 1', 'messages_' || slot) INTO oldest;
+  EXECUTE format('SELECT @schema@.full_xid(m.xmin, $1) FROM @schema@.%I m ORDER BY m.seq DESC LIMIT 1', 'messages_' || slot)
+    INTO newest USING pg_snapshot_xmax(pg_current_snapshot());
+END
+$$;
+
 -- A slot that is not written any more and whose newest message is not frozen, if the caller may vacuum it; null if there is none. A slot
 -- that is frozen has no wraparound vacuum to fear, which would read all of it. The one to be emptied next is not worth it.
 CREATE FUNCTION @schema@.unfrozen_slot() RETURNS text
@@ -212,7 +227,6 @@ DECLARE
   latest  xid8     := pg_snapshot_xmax(pg_current_snapshot());
   current integer  := @schema@.slot_at(clock_timestamp());
   slot    regclass;
-  newest  xid8;
 BEGIN
   FOR distance IN 2 .. @schema@.slot_count() - 1 LOOP  -- the oldest first
     slot := format('@schema@.%I', 'messages_' || (current + distance) % @schema@.slot_count());
@@ -220,8 +234,8 @@ BEGIN
       SELECT FROM pg_class c WHERE c.oid = slot AND (
         pg_has_role(c.relowner, 'USAGE')
         OR CASE WHEN current_setting('server_version_num')::integer >= 170000 THEN has_table_privilege(c.oid, 'MAINTAIN') END));
-    EXECUTE format('SELECT @schema@.full_xid(m.xmin, $1) FROM %s m ORDER BY m.seq DESC LIMIT 1', slot) INTO newest USING latest;
-    IF newest >= (SELECT @schema@.full_xid(c.relfrozenxid, latest) FROM pg_class c WHERE c.oid = slot) THEN
+    IF (SELECT e.newest FROM @schema@.slot_ends((current + distance) % @schema@.slot_count()) e)
+       >= (SELECT @schema@.full_xid(c.relfrozenxid, latest) FROM pg_class c WHERE c.oid = slot) THEN
       RETURN slot::text;
     END IF;
   END LOOP;

@@ -97,10 +97,9 @@ func askRing(ctx context.Context, p *patient) ([]Finding, error) {
 		Slot   int
 		Oldest float64
 	}
-	slots, err := rows[slot](ctx, p, `SELECT s, date_part('epoch', clock_timestamp() - m.created_at)
-		FROM generate_series(0, @schema@.slot_count() - 1) s
-		CROSS JOIN LATERAL (SELECT created_at FROM @schema@.messages m WHERE m.slot = s ORDER BY xid, seq LIMIT 1) m
-		WHERE m.created_at < clock_timestamp() - make_interval(secs => $1) ORDER BY 2 DESC`, whole.Seconds())
+	slots, err := rows[slot](ctx, p, `SELECT s, date_part('epoch', clock_timestamp() - e.oldest)
+		FROM generate_series(0, @schema@.slot_count() - 1) s CROSS JOIN LATERAL @schema@.slot_ends(s) e
+		WHERE e.oldest < clock_timestamp() - make_interval(secs => $1) ORDER BY 2 DESC`, whole.Seconds())
 	if err != nil || len(slots) == 0 {
 		return nil, err
 	}
@@ -145,10 +144,9 @@ func askFrozen(ctx context.Context, p *patient) ([]Finding, error) {
 	slots, err := rows[slot](ctx, p, `SELECT c.oid::regclass::text, age(c.relfrozenxid)::bigint
 		FROM generate_series(0, @schema@.slot_count() - 1) s
 		JOIN pg_class c ON c.oid = to_regclass('@schema@.messages_' || s)
-		CROSS JOIN LATERAL (SELECT m.xmin FROM @schema@.messages m WHERE m.slot = s ORDER BY m.seq DESC LIMIT 1) m
-		CROSS JOIN LATERAL (SELECT pg_snapshot_xmax(pg_current_snapshot()) AS latest) l
+		CROSS JOIN LATERAL @schema@.slot_ends(s) e
 		WHERE s <> @schema@.slot_at(clock_timestamp()) AND age(c.relfrozenxid) > $1
-		  AND @schema@.full_xid(m.xmin, l.latest) >= @schema@.full_xid(c.relfrozenxid, l.latest)
+		  AND e.newest >= @schema@.full_xid(c.relfrozenxid, pg_snapshot_xmax(pg_current_snapshot()))
 		ORDER BY 2 DESC`, p.limits.slotAge)
 	var found []Finding
 	for _, s := range slots {
