@@ -55,7 +55,7 @@ func TestEachMistake(t *testing.T) {
 		"bad number":                {"${BATCH}", "1.5", []string{`:20:14: feeds.default.relay.batch: "1.5" is not a whole number`}},
 		"contradiction":             {"${BATCH}", "9000", []string{`:20:14: feeds.default.relay.batch: batch (9000) is larger than read_ahead (4000): a batch could never fill`}},
 		"contradicts a default":     {"lease: 20s", "settle_interval: 3s", []string{`:19:24: feeds.default.relay.settle_interval: settle_interval (3s) is longer than a quarter of lease (10s)`}},
-		"two contradictions":        {"lease: 20s", "poll_min: 1s\n      outage: {first: 3s, most: 2s}", []string{`:19:17: feeds.default.relay.poll_min: poll_min (1s) is longer than poll_max (50ms)`, `:20:33: feeds.default.relay.outage.most: outage.first (3s) is longer than outage.most (2s)`}},
+		"two contradictions":        {"lease: 20s", "poll_min: 1s\n      outage: {first: 3s, most: 2s}", []string{`:19:17: feeds.default.relay.poll_min: poll_min (1s) is longer than poll_max (250ms)`, `:20:33: feeds.default.relay.outage.most: outage.first (3s) is longer than outage.most (2s)`}},
 		"two kinds of pauses":       {"lease: 20s", "retry: {most: 1m,\n        pauses: [1s, 5s]}", []string{`:19:21: feeds.default.relay.retry.most: retry.pauses ([1s 5s]) contradicts retry.first (0s) and retry.most (1m0s): want one or the other`}},
 		"bad pause":                 {"lease: 20s", "retry: {pauses: [1s, 5]}", []string{`:19:28: feeds.default.relay.retry.pauses[1]: "5" has no unit`}},
 		"no pauses":                 {"lease: 20s", "retry: {pauses: []}", []string{`:19:23: feeds.default.relay.retry.pauses: the list is empty`}},

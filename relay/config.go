@@ -62,7 +62,8 @@ type Config struct {
 	// PollMin is the time between two reads while messages keep coming. When many come, up to three times as much passes,
 	// so that each read brings more; when few come, up to five times, so that most reads bring any. Defaults to 5 ms.
 	PollMin time.Duration
-	// PollMax is the time between two reads of an idle relay; the interval grows from PollMin to it. Defaults to 50 ms.
+	// PollMax is the longest time between two reads of an idle relay. The interval grows to 50 ms at once, and then to a 64th of the
+	// time that nothing has come. Defaults to 250 ms.
 	PollMax time.Duration
 
 	// PublishTimeout bounds one Publish, together with what is left of the lease. Defaults to 30 s.
@@ -103,7 +104,7 @@ func (c Config) WithDefaults() Config {
 	c.ReadAhead = cmp.Or(c.ReadAhead, 4000)
 	c.Memory = min(cmp.Or(c.Memory, 64<<20), mostMemory())
 	c.PollMin = cmp.Or(c.PollMin, 5*time.Millisecond)
-	c.PollMax = cmp.Or(c.PollMax, 50*time.Millisecond)
+	c.PollMax = cmp.Or(c.PollMax, 250*time.Millisecond)
 	c.PublishTimeout = cmp.Or(c.PublishTimeout, 30*time.Second)
 	c.Outage = c.Outage.Or(retry.Policy{First: 100 * time.Millisecond, Most: 2 * time.Second})
 	c.Order = cmp.Or(c.Order, Strict)

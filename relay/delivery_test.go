@@ -262,7 +262,7 @@ func TestConfig(t *testing.T) {
 		{"publisher is nil"},
 		{"Lease is negative"},
 		{"BatchSize (5000)", "ReadAhead (4000)"},
-		{"PollMin (1s)", "PollMax (50ms)"},
+		{"PollMin (1s)", "PollMax (250ms)"},
 		{"Outage: First (1m0s)", "Most (1s)"},
 		{"SettleInterval (1h0m0s)", "Lease (-1s)"},
 		{"BalanceInterval (2h0m0s)", "Lease (-1s)"},

@@ -30,7 +30,7 @@ func TestIdle(t *testing.T) {
 }
 
 // TestPolling: reads come every PollMin while messages do, as rarely as those when they are few, and grow apart to PollMax
-// when they cease.
+// when they cease: at once to 50 ms, and then as long as nothing has come.
 func TestPolling(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 8)
@@ -67,11 +67,16 @@ func TestPolling(t *testing.T) {
 				t.Errorf("%d reads in a second with %d messages, want at most %d", n, few.perSecond, few.reads)
 			}
 		}
-		time.Sleep(time.Second)
-		before = f.count("Read")
-		time.Sleep(time.Second)
-		if n := f.count("Read") - before; n < 19 || n > 21 {
-			t.Errorf("%d reads in an idle second, want 20", n)
+		for _, idle := range []struct {
+			after time.Duration
+			reads int
+		}{{time.Second, 20}, {10 * time.Second, 6}, {20 * time.Second, 4}} {
+			time.Sleep(idle.after)
+			before = f.count("Read")
+			time.Sleep(time.Second)
+			if n := f.count("Read") - before; n < idle.reads-1 || n > idle.reads+1 {
+				t.Errorf("%d reads in a second %v after the others, want %d", n, idle.after, idle.reads)
+			}
 		}
 
 		// Growth: 37.5, 50, 50, … ms after a message out of nowhere.

@@ -31,6 +31,18 @@ const (
 	mostDue    = 5
 )
 
+// When nothing comes, reads grow apart to idlePoll, and from then on to a part of the time that nothing has come: a message waits for a
+// 64th of that at most, and a database that is hardly used costs hardly anything.
+const (
+	idlePoll  = 50 * time.Millisecond
+	quietPart = 64
+)
+
+// idleRead is the time between a read that brought nothing and the next, if the last time was so long, and nothing has come for so long.
+func (c *Config) idleRead(last, quiet time.Duration) time.Duration {
+	return min(max(last, c.PollMin)*3/2, max(idlePoll, quiet/quietPart), c.PollMax)
+}
+
 // nextRead is the time between a read that brought messages, as many as came within that time, and the next.
 func (c *Config) nextRead(messages int, within time.Duration) time.Duration {
 	gather := c.PollMin * time.Duration(min(max(messages/busyPage, 1), mostGather))
@@ -76,7 +88,7 @@ func (t *tenure) read(ctx context.Context) {
 			interval = cfg.nextRead(messages, start.Sub(brought))
 			brought = start
 		default:
-			interval = min(max(interval, cfg.PollMin)*3/2, cfg.PollMax)
+			interval = cfg.idleRead(interval, start.Sub(brought))
 		}
 		trouble.ok()
 		pause.reset()
@@ -166,13 +178,23 @@ func (rd *reader) fetch() (messages int, more bool, err error) {
 		default:
 			own := b // the lane must not keep the batches of other lanes alive
 			l.push(&own)
-			messages += len(b.Messages)
+			messages += count(b.Messages)
 		}
 		if b.More {
 			more = l.isBehind(&rd.cfg) || more
 		}
 	}
 	return messages, more, nil
+}
+
+// count returns how many messages there are, without canaries: those come all the time.
+func count(msgs []postrider.Message) (n int) {
+	for i := range msgs {
+		if msgs[i].Type != postrider.CanaryType {
+			n++
+		}
+	}
+	return n
 }
 
 // missed notes that messages were read for a lane that is ending. If the relay has lost and regained the shard while they were

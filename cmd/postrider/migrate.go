@@ -21,7 +21,7 @@ func (a *app) migrateCommand() *cobra.Command {
 			"  postrider migrate print > migrations/042_postrider.sql\n" +
 			"  postrider migrate up --dsn mysql://app@localhost/shop",
 	})
-	cmd.AddCommand(a.migrateUpCommand(), a.migrateDownCommand(), a.migrateStatusCommand(), a.migratePrintCommand())
+	cmd.AddCommand(a.migrateUpCommand(), a.migrateDownCommand(), a.migrateStatusCommand(), a.migratePrintCommand(), a.migrateRingCommand())
 	return cmd
 }
 

@@ -77,8 +77,8 @@ func (a *app) compareLayout(ctx context.Context, pool *pgxpool.Pool, flags *pfla
 		return a.db.explain(err)
 	}
 	if flags.Changed("shards") && shards != asked.Shards || flags.Changed("slots") && slots != asked.Slots {
-		a.notef("the log was laid out before, with %d shards for a new feed and %d slots; it stays like that; to change a feed: %s",
-			shards, slots, a.next("feeds shards"))
+		a.notef("the log was laid out before, with %d shards for a new feed and %d slots; it stays like that; to change it: %s, %s",
+			shards, slots, a.next("feeds shards"), a.next("migrate ring"))
 	}
 	return nil
 }

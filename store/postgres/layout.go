@@ -10,9 +10,9 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Layout is what the first migration fixes about a log.
+// Layout is what the first migration lays out.
 type Layout struct {
-	// Shards is into how many parts the log is split by key; a shard is read by one relay at a time. 1 to 1024.
+	// Shards is into how many parts the keys of a new feed are divided; a shard is read by one relay at a time. 1 to 1024.
 	// Defaults to 8.
 	Shards int
 	// Slots is how many partitions the ring has. 3 to 128. Defaults to 8.

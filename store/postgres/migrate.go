@@ -125,6 +125,23 @@ func (m *Migrator) Roles(ctx context.Context) error {
 	return nil
 }
 
+// SetRing gives the ring of the log other numbers of slots and another period, while everything runs. Messages stay where they are: a slot that is
+// no longer of the ring is emptied when every feed has passed it.
+func (m *Migrator) SetRing(ctx context.Context, slots int, period time.Duration) error {
+	layout, err := Layout{Slots: slots, Period: period}.withDefaults()
+	if err != nil {
+		return err
+	}
+	err = m.locked(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, m.script.cfg.in("SELECT @schema@.set_ring($1, $2)"), pgx.QueryExecModeExec, layout.Slots, int(layout.Period/time.Second))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("postgres: ring: %w", explain(err))
+	}
+	return nil
+}
+
 // locked runs f in a transaction that no other migrator of this schema shares.
 func (m *Migrator) locked(ctx context.Context, f func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, m.pool, readCommitted, func(tx pgx.Tx) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/test/history"
 )
 
-// TestShardsChange changes the number of shards under full load, again and again, while relays are killed and paused: nothing
+// TestShardsChange changes the number of shards, and the ring, under full load, again and again, while relays are killed and paused: nothing
 // is lost, invented or out of order.
 func TestShardsChange(t *testing.T) {
 	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
@@ -26,7 +26,6 @@ func TestShardsChange(t *testing.T) {
 // TestShardsChangeSoon does the same with relays that live, and holds how long keys wait for it.
 func TestShardsChangeSoon(t *testing.T) {
 	need.Alone(t, "measures how long keys wait")
-	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		if longest := testShardsChange(t, dsn, false, 12_000, 300_000); longest > 2*time.Second {
 			t.Errorf("a change took %s", longest)
@@ -41,8 +40,12 @@ func testShardsChange(t *testing.T, dsn string, trouble bool, few, many int64) (
 		messages = many
 	}
 	const lease = 2 * time.Second
-	relays := s.relays(fleet.Config{Lease: lease, Batch: 37, Ahead: 300, Slow: 4 * time.Millisecond}, 3)
+	relays := s.relays(fleet.Config{Lease: lease, Batch: 37, Ahead: 300, Slow: 4 * time.Millisecond, Maintain: 300 * time.Millisecond}, 3)
 	operator, err := postgres.NewDesk(s.pool, s.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrator, err := postgres.NewMigrator(s.pool, s.cfg, postgres.Layout{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,12 +58,16 @@ func testShardsChange(t *testing.T, dsn string, trouble bool, few, many int64) (
 		<-faults
 		go func() { faults <- relays.Trouble(lease, done) }()
 	}
+	s.mustHappen("relays have opened the feed", func() bool {
+		_, err := operator.ChangeShards(t.Context(), desk.By{Who: "test"}, "default", 8)
+		return !errors.Is(err, desk.ErrNoFeed)
+	})
 	changes := 0
 	for going := true; going || changes < 4; changes++ {
 		start := time.Now()
 		for finished := false; !finished; {
 			finished, err = operator.ChangeShards(t.Context(), desk.By{Who: "test"}, "default", []int{32, 3, 8}[changes%3])
-			if err != nil && !errors.Is(err, desk.ErrNoFeed) { // until the first relay has come
+			if err != nil {
 				t.Fatal(err)
 			}
 			if time.Since(start) > time.Minute {
@@ -69,6 +76,9 @@ func testShardsChange(t *testing.T, dsn string, trouble bool, few, many int64) (
 			time.Sleep(10 * time.Millisecond)
 		}
 		longest = max(longest, time.Since(start))
+		if err := migrator.SetRing(t.Context(), []int{4, 9, 3}[changes%3], time.Duration(1+changes%3)*time.Second); err != nil {
+			t.Fatal(err)
+		}
 		select {
 		case <-written:
 			going = false

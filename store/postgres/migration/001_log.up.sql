@@ -18,13 +18,36 @@ CREATE FUNCTION @schema@.shard_of(key text, aggregate_type text, aggregate_id te
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN @schema@.shard_of(coalesce(@schema@.order_key(key, aggregate_type, aggregate_id), id::text), shards);
 
-CREATE FUNCTION @schema@.slot_count() RETURNS smallint
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN @slots@::smallint;
-
-CREATE FUNCTION @schema@.slot_at(t timestamptz) RETURNS smallint
-  LANGUAGE sql STABLE PARALLEL SAFE
-  RETURN (floor(date_part('epoch', t) / @period@)::bigint % @slots@)::smallint;
+-- Gives the ring of the log so many slots, each written for so many seconds, whoever writes and reads meanwhile. The numbers are in
+-- functions, because producers ask for the slot with every message. A slot that is not of the ring any more is emptied, and stays.
+CREATE FUNCTION @schema@.set_ring(slots integer, seconds integer) RETURNS void
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  IF slots NOT BETWEEN 3 AND 128 OR seconds < 1 THEN
+    RAISE EXCEPTION 'a ring has 3 to 128 slots of at least a second' USING ERRCODE = 'invalid_parameter_value';
+  END IF;
+  EXECUTE format('CREATE OR REPLACE FUNCTION @schema@.slot_count() RETURNS smallint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN %s::smallint', slots);
+  EXECUTE format('CREATE OR REPLACE FUNCTION @schema@.slot_period() RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN make_interval(secs => %s)', seconds);
+  -- A permanent partition for each: no producer can ever fail for lack of one. Attaching it locks nobody out, as creating it there would.
+  FOR slot IN 0 .. CASE WHEN to_regclass('@schema@.messages') IS NULL THEN 0 ELSE slots END - 1 LOOP
+    CONTINUE WHEN to_regclass(format('@schema@.%I', 'messages_' || slot)) IS NOT NULL;
+    -- Nothing here needs vacuum before it is truncated. While an old transaction is open, vacuum would read every slot
+    -- again each time, in vain.
+    EXECUTE format('CREATE TABLE @schema@.%I (LIKE @schema@.messages INCLUDING DEFAULTS INCLUDING INDEXES)
+      WITH (autovacuum_vacuum_insert_threshold = -1, toast.autovacuum_vacuum_insert_threshold = -1)', 'messages_' || slot);
+    -- Every table has a primary key or this: under a publication of all tables the server refuses to delete from any other.
+    EXECUTE format('ALTER TABLE @schema@.%I REPLICA IDENTITY FULL', 'messages_' || slot);
+    EXECUTE format('ALTER TABLE @schema@.messages ATTACH PARTITION @schema@.%I FOR VALUES IN (%s)', 'messages_' || slot, slot);
+  END LOOP;
+  EXECUTE format('CREATE OR REPLACE FUNCTION @schema@.slot_at(t timestamptz) RETURNS smallint LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (floor(date_part(''epoch'', t) / %s)::bigint %% %s)::smallint', seconds, slots);
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.set_ring(integer, integer) FROM PUBLIC;
+SELECT @schema@.set_ring(@slots@, @period@);
 
 -- A new ID, of version 7: its first 48 bits are the time in milliseconds, so that the IDs of one time lie together in indexes.
 CREATE FUNCTION @schema@.new_id() RETURNS uuid
@@ -88,19 +111,7 @@ CREATE TABLE @schema@.messages (
 -- The only index, because every index is paid by the producers.
 CREATE INDEX messages_seq ON @schema@.messages (seq);
 
--- A ring of permanent partitions: no producer can ever fail for lack of one.
-DO $$
-BEGIN
-  FOR slot IN 0 .. @slots@ - 1 LOOP
-    -- Nothing here needs vacuum before it is truncated. While an old transaction is open, vacuum would read every slot
-    -- again each time, in vain.
-    EXECUTE format('CREATE TABLE @schema@.%I PARTITION OF @schema@.messages FOR VALUES IN (%s)
-      WITH (autovacuum_vacuum_insert_threshold = -1, toast.autovacuum_vacuum_insert_threshold = -1)', 'messages_' || slot, slot);
-    -- Every table has a primary key or this: under a publication of all tables the server refuses to delete from any other.
-    EXECUTE format('ALTER TABLE @schema@.%I REPLICA IDENTITY FULL', 'messages_' || slot);
-  END LOOP;
-END
-$$;
+SELECT @schema@.set_ring(@slots@, @period@);
 
 CREATE TABLE @schema@.feeds (
   name        text        PRIMARY KEY CHECK (name NOT LIKE 'inbox/%'),  -- under that name consumers set messages aside

@@ -146,6 +146,8 @@ DECLARE
   heard timestamptz;
   feed  @schema@.feeds;
   move  @schema@.moves;
+  lanes @schema@.cursors[];
+  taken boolean := false;
   c     record;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
@@ -171,11 +173,10 @@ BEGIN
   fair := CASE WHEN feed.paused OR move.feed IS NOT NULL AND move.s IS NULL THEN 0
           ELSE coalesce(feed.shards / alive + CASE WHEN rank < feed.shards % alive THEN 1 ELSE 0 END, 0) END;
 
-  SELECT count(*) INTO held FROM @schema@.cursors c
-  WHERE c.feed = feed_name AND c.member = member_id AND NOT c.released AND c.tenant IS NULL;
-  FOR c IN SELECT * FROM @schema@.cursors c
-           WHERE c.feed = feed_name
-             AND (c.released OR c.until < clock_timestamp() AND c.member IS DISTINCT FROM member_id)
+  lanes := ARRAY(SELECT c FROM @schema@.cursors c WHERE c.feed = feed_name);  -- looked up once: it is most of the work
+  SELECT count(*) INTO held FROM unnest(lanes) c WHERE c.member = member_id AND NOT c.released AND c.tenant IS NULL;
+  FOR c IN SELECT * FROM unnest(lanes) c
+           WHERE c.released OR c.until < clock_timestamp() AND c.member IS DISTINCT FROM member_id
            ORDER BY c.tenant IS NOT NULL
   LOOP
     -- A slice goes with the shard that it is a part of, and counts for nothing.
@@ -199,12 +200,15 @@ BEGIN
       VALUES (feed_name, c.shard, c.n + 1, member_id, clock_timestamp() + lease, c.s1, c.lo, c.starts, c.s2, c.lo2, c.starts2, c.last, c.hi,
               CASE WHEN c.released THEN 0 ELSE least(c.crashes, 999) + 1 END)
       ON CONFLICT DO NOTHING;
-    IF FOUND AND c.tenant IS NULL THEN
-      held := held + 1;
+    IF FOUND THEN
+      taken := true;
+      held := held + CASE WHEN c.tenant IS NULL THEN 1 ELSE 0 END;
     END IF;
   END LOOP;
-  SELECT count(*) + fair INTO fair FROM @schema@.slices s JOIN @schema@.cursors c USING (feed, shard)
-  WHERE c.feed = feed_name AND c.member = member_id AND NOT c.released;
+  IF taken THEN
+    lanes := ARRAY(SELECT c FROM @schema@.cursors c WHERE c.feed = feed_name);
+  END IF;
+  SELECT count(*) + fair INTO fair FROM unnest(lanes) c WHERE c.tenant IS NOT NULL AND c.member = member_id AND NOT c.released;
 
   RETURN QUERY
     SELECT c.shard, c.n, c.s1::text, c.lo, c.starts, c.s2::text, c.lo2, c.starts2, c.last, c.hi, fair, alive, @schema@.current_generation(),
@@ -213,7 +217,7 @@ BEGIN
            c.base, c.tenant, to_jsonb(c.others)::text,
            CASE WHEN row_number() OVER () = 1 THEN ARRAY(SELECT x.id FROM @schema@.excluded x WHERE x.feed = feed_name ORDER BY x.seq) END,
            coalesce(feed.shards, 0)::integer, move.feed IS NOT NULL, move.s::text, move.lo, move.starts, move.hi
-    FROM (SELECT) one LEFT JOIN @schema@.cursors c ON c.feed = feed_name AND c.member = member_id AND NOT c.released;
+    FROM (SELECT) one LEFT JOIN unnest(lanes) c ON c.member = member_id AND NOT c.released;
 END
 $$;
 

@@ -73,8 +73,10 @@ BEGIN
   IF most < (SELECT sum(pg_total_relation_size(i.inhrelid)) FROM pg_inherits i WHERE i.inhparent = '@schema@.messages'::regclass) THEN
     last := @schema@.slot_count() - 1;
   END IF;
-  FOR distance IN 1 .. last LOOP
-    slot := (current + distance) % @schema@.slot_count();
+  FOR slot IN SELECT (current + distance) % @schema@.slot_count() FROM generate_series(1, last) distance
+              UNION ALL SELECT s FROM generate_series(@schema@.slot_count()::integer, 127) s  -- what a larger ring has left
+                        WHERE to_regclass(format('@schema@.%I', 'messages_' || s)) IS NOT NULL
+  LOOP
     -- So short before the slot's turn its next writers would have to wait for us.
     CONTINUE WHEN @schema@.slot_at(clock_timestamp() + interval '500 milliseconds') = slot;
     EXECUTE format('SELECT EXISTS (SELECT FROM @schema@.%I)', 'messages_' || slot) INTO filled;

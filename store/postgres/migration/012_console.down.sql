@@ -6,7 +6,6 @@ DROP FUNCTION @schema@.oldest_transactions();
 DROP FUNCTION @schema@.place_at(timestamptz);
 DROP FUNCTION @schema@.gauge_aside(integer);
 DROP FUNCTION @schema@.gauge_lanes();
-DROP FUNCTION @schema@.slot_period();
 DROP INDEX @schema@.members_member;
 DROP INDEX @schema@.audit_target;
 DROP INDEX @schema@.audit_message;

@@ -8,29 +8,6 @@ CREATE INDEX members_member ON @schema@.members (feed, member, at);
 CREATE INDEX audit_target ON @schema@.audit USING gin (target jsonb_path_ops);
 CREATE INDEX audit_message ON @schema@.audit ((before ->> 'id'));
 
--- For how long a slot of the log is written. What the first migration was given is known to slot_at alone: time 0 is in slot
--- 0, and the first time in slot 1 is the period.
-DO $$
-DECLARE
-  low  bigint := 0;
-  high bigint := 1;
-BEGIN
-  WHILE @schema@.slot_at(to_timestamp(high)) = 0 LOOP
-    low := high;
-    high := high * 2;
-  END LOOP;
-  WHILE high - low > 1 LOOP
-    IF @schema@.slot_at(to_timestamp((low + high) / 2)) = 0 THEN
-      low := (low + high) / 2;
-    ELSE
-      high := (low + high) / 2;
-    END IF;
-  END LOOP;
-  EXECUTE format('CREATE FUNCTION @schema@.slot_period() RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN make_interval(secs => %s)', high);
-END
-$$;
-
 -- How many canaries there were: they draw numbers of the log, and are no messages of anybody.
 CREATE SEQUENCE @schema@.canary_count AS bigint CACHE 1;
 
