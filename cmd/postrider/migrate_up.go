@@ -26,7 +26,7 @@ func (a *app) migrateUpCommand() *cobra.Command {
 		Use:   "up",
 		Short: "Apply what is missing",
 		Long: "Applies all migrations that are missing, in one transaction. Several may run at once: they wait for each other.\n" +
-			"Shards, slots, period and inbox window are fixed by the first migration.",
+			"Shards, of new feeds, slots, period and inbox window are those of the first migration.",
 		Example: "  postrider migrate up --shards 16 --roles",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

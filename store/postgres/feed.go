@@ -103,6 +103,9 @@ func (f *feed) balance(ctx context.Context) (postrider.Share, error) {
 		f.floor.afterRead(true, first.seq)
 	}
 	f.generation, f.shards, f.stop, f.unsure = state.generation, state.shards, state.stop, false
+	if f.stop != nil {
+		f.idle = nil
+	}
 	for shard, row := range state.held {
 		if f.lanes[shard] == nil {
 			f.idle = nil
@@ -197,7 +200,10 @@ func (f *feed) accept(request *readRequest, result *readResult, safe int64) (bat
 			}
 		}
 	}
-	f.idle = f.passed(result.drawn)
+	f.idle = nil
+	if f.stop == nil { // otherwise lanes still have a way to go, whether or not there is anything on it
+		f.idle = f.passed(result.drawn)
+	}
 	return batches, more
 }
 

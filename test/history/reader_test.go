@@ -41,7 +41,7 @@ var right = variant{name: "right"}
 const (
 	shards     = 4
 	shardsText = "4"
-	page   = 9
+	page       = 9
 )
 
 // reader reads one shard with small pages and pauses between its statements.
