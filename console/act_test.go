@@ -129,7 +129,7 @@ func TestEdit(t *testing.T) {
 	s := inMemory(t)
 	plain := postrider.Event("bad.order", "order", "1", map[string]int{"n": 1})
 	plain.Headers = map[string]string{"shop": "north", "api-token": "geheim"}
-	secret := postrider.Event("bad.order", "order", "2", map[string]string{"card": "4111"})
+	secret := postrider.Event("bad.order", "order", "2", map[string]string{"card": "4111 1111"})
 	s.enqueue(plain, secret)
 	s.relay(2)
 	path := "/dead/default/" + plain.ID.String()

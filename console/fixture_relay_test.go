@@ -63,7 +63,7 @@ func bad(n int) []postrider.Message  { return messages("bad.order", n) }
 func messages(typ string, n int) []postrider.Message {
 	all := make([]postrider.Message, n)
 	for i := range all {
-		all[i] = postrider.Event(typ, "order", fmt.Sprint(typ, "-", i), map[string]any{"n": i, "card": "4111"})
+		all[i] = postrider.Event(typ, "order", fmt.Sprint(typ, "-", i), map[string]any{"n": i, "card": "4111 1111"})
 		all[i].Headers = map[string]string{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "shop": "north"}
 	}
 	return all

@@ -152,7 +152,7 @@ func startSaga[Tx any](t *testing.T, store interface {
 	}
 	err = store.Do(t.Context(), func(ctx context.Context, tx Tx) error {
 		for i := range 3 {
-			data := map[string]any{"city": "Lisbon", "card": "4111"}
+			data := map[string]any{"city": "Lisbon", "card": "4111 1111"}
 			if err := book.Start(ctx, tx, fmt.Sprintf("trip/%d", i), data); err != nil {
 				return err
 			}

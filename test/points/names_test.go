@@ -25,7 +25,7 @@ var statements = []statement{
 	{"read the log", "@.read_log(", 3},
 	{"ask for a number that was drawn", "SELECT coalesce(pg_sequence_last_value(", 1},
 	{"take a transaction ID", "SELECT pg_current_xact_id()::text", 1},
-	{"look whether anything happened", "SELECT pg_current_snapshot()::text, g.id", 1},
+	{"look whether anything happened", "SELECT pg_sequence_last_value(", 1},
 	{"read large payloads", "@.read_payloads(", 2},
 	{"settle", "@.settle(", 2}, // or release, see nameStatement
 	{"leave the feed", "@.leave_feed(", 0},

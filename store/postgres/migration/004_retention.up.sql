@@ -210,6 +210,9 @@ CREATE FUNCTION @schema@.slot_ends(slot integer, OUT oldest timestamptz, OUT new
   SET jit = off
 AS $$
 BEGIN
+  IF to_regclass(format('@schema@.%I', 'messages_' || slot)) IS NULL THEN
+    RETURN;  -- somebody has removed it, which doctor says
+  END IF;
   EXECUTE format('SELECT m.created_at FROM @schema@.%I m ORDER BY m.seq LIMIT 1', 'messages_' || slot) INTO oldest;
   EXECUTE format('SELECT @schema@.full_xid(m.xmin, $1) FROM @schema@.%I m ORDER BY m.seq DESC LIMIT 1', 'messages_' || slot)
     INTO newest USING pg_snapshot_xmax(pg_current_snapshot());
