@@ -110,3 +110,43 @@ func testCrashRepeatsUnsettled(t *testing.T, h Harness) {
 	expect(t, got, append(left, late))
 	r.idle()
 }
+
+// testRenewalSettlesNothing renews leases without a word about what was read: the next member gets all of it.
+func testRenewalSettlesNothing(t *testing.T, h Harness) {
+	msgs := series("k", 6)
+	write(t, h, msgs...)
+	r := joinAlone(t, h, "feed", longLease)
+	r.next(len(msgs), 2)
+	r.mark(bare(r.shards)...)
+	r.leave()
+	expect(t, joinAlone(t, h, "feed", longLease).next(len(msgs), 100), msgs)
+}
+
+// testMarkOfAnEarlierTenure confirms a batch that was read before the member gave the shard up and took it again: it moves nothing.
+func testMarkOfAnEarlierTenure(t *testing.T, h Harness) {
+	msgs := series("k", 6)
+	write(t, h, msgs...)
+	r := joinAlone(t, h, "feed", longLease)
+	old := r.next(len(msgs), 100)
+	r.release(bare(r.shards)...)
+	r.takeAll(h)
+	r.mark(confirm(old)...)
+	expect(t, r.next(len(msgs), 100), msgs)
+	r.leave()
+	expect(t, joinAlone(t, h, "feed", longLease).next(len(msgs), 100), msgs)
+}
+
+// testTakenBack lets a member take a shard again that another has held meanwhile, without having noticed that it was gone: it goes on
+// where the other has left off.
+func testTakenBack(t *testing.T, h Harness) {
+	msgs := series("k", 6)
+	write(t, h, msgs...)
+	first := joinAlone(t, h, "feed", shortLease)
+	first.next(len(msgs), 100)
+	second := joinAlone(t, h, "feed", longLease) // waits until the lease has run out
+	batches := second.next(len(msgs), 100)
+	second.mark(postrider.Mark{Shard: batches[0].Shard, Batch: &batches[0], Done: 2})
+	second.leave()
+	first.takeAll(h)
+	expect(t, first.next(len(msgs)-2, 100), msgs[2:])
+}

@@ -103,6 +103,9 @@ var logTests = []test{
 	{"StaleSettleMovesNothing", testStaleSettleMovesNothing},
 	{"ReleaseHandsOver", testReleaseHandsOver},
 	{"CrashRepeatsUnsettled", testCrashRepeatsUnsettled},
+	{"RenewalSettlesNothing", testRenewalSettlesNothing},
+	{"MarkOfAnEarlierTenure", testMarkOfAnEarlierTenure},
+	{"TakenBack", testTakenBack},
 
 	{"Fence", testFence},
 	{"SettleRenews", testSettleRenews},

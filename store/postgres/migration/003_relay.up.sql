@@ -222,13 +222,17 @@ END
 $$;
 
 -- Appends one ledger row a shard and returns the shards for which that succeeded; the others have a new holder. The
--- positions count only in the generation in which they were read.
+-- positions count only in the generation in which they were read. A row that is not the newest is refused, even where the place is free
+-- because sweep or a change of shards has deleted what was there: a member that slept so long would believe that it holds the shard.
 CREATE FUNCTION @schema@.settle(
   feed_name text, member_id uuid, lease interval, in_generation text, releasing boolean,
   shards smallint[], n bigint[], s1 text[], lo bigint[], starts text[], s2 text[], lo2 bigint[], starts2 text[], last bigint[], hi bigint[],
   crashes smallint[])
   RETURNS SETOF smallint
   LANGUAGE plpgsql
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET jit = off
 AS $$
 #variable_conflict use_column
 BEGIN
@@ -241,6 +245,7 @@ BEGIN
     SELECT feed_name, c.shard, c.n, member_id, releasing, clock_timestamp() + lease, c.s1::pg_snapshot, c.lo, c.starts::bigint[],
            c.s2::pg_snapshot, c.lo2, c.starts2::bigint[], c.last, c.hi, c.crashes
     FROM unnest(shards, n, s1, lo, starts, s2, lo2, starts2, last, hi, crashes) AS c(shard, n, s1, lo, starts, s2, lo2, starts2, last, hi, crashes)
+    WHERE c.n > (SELECT k.n FROM @schema@.checkpoints k WHERE k.feed = feed_name AND k.shard = c.shard ORDER BY k.n DESC LIMIT 1)
     ORDER BY c.shard
     ON CONFLICT DO NOTHING
     RETURNING shard;

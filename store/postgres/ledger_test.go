@@ -1,0 +1,121 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+// TestSettleOfAnEarlierGeneration holds that a position which was read before the server crashed does not count afterwards: numbers and
+// transaction IDs of it may have been handed out again.
+func TestSettleOfAnEarlierGeneration(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, postgres.Layout{Shards: 1})
+		h.enqueue(3)
+		s := h.sit("f")
+		s.readAll()
+		h.exec("UPDATE @.generation SET id = gen_random_uuid()")
+		if _, err := s.Settle(t.Context(), s.marks()); !errors.Is(err, postrider.ErrReset) {
+			t.Errorf("Settle: %v, want ErrReset", err)
+		}
+	})
+}
+
+// TestLostAnswerOfASettle holds that a member whose settle has happened, though its answer was lost, keeps its shards and settles on.
+func TestLostAnswerOfASettle(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
+		var deaf atomic.Bool
+		config, err := pgxpool.ParseConfig(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			return deafConn{conn, &deaf}, err
+		}
+		pool, err := pgxpool.NewWithConfig(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		if h.store, err = postgres.New(pool, h.cfg); err != nil {
+			t.Fatal(err)
+		}
+		h.enqueue(10)
+		s := h.sit("f")
+		s.readAll()
+		before := h.number("SELECT sum(n) FROM @.cursors")
+		deaf.Store(true)
+		if _, err := s.Settle(t.Context(), s.marks()); err == nil {
+			t.Fatal("the answer was not lost")
+		}
+		deaf.Store(false)
+		for until := time.Now().Add(10 * time.Second); h.number("SELECT sum(n) FROM @.cursors") == before; {
+			if time.Now().After(until) {
+				t.Fatal("the settle has not happened")
+			}
+		}
+		s.settle() // fails if one is lost
+		if n := s.balance(); len(n.Shards) != 2 {
+			t.Errorf("the member holds %v, want both shards", n.Shards)
+		}
+		s.leave()
+		expectTypes(t, "everything was settled", h.sit("f").readAll())
+	})
+}
+
+// TestSweepLeavesTheFence holds that a member which slept until the rows behind its own were swept has lost its shards all the same.
+func TestSweepLeavesTheFence(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
+		old := h.sit("f")
+		h.exec("UPDATE @.checkpoints SET at = at - interval '1 hour', until = until - interval '1 hour'")
+		h.exec("UPDATE @.members SET at = at - interval '1 hour', until = until - interval '1 hour'")
+		taker := h.sit("f")
+		h.exec("UPDATE @.members SET at = at - interval '20 seconds'") // so long it has been heard, and the holder has not
+		taker.balance()
+		if len(taker.share.Shards) != 2 {
+			t.Fatalf("got %+v, want both shards", taker.share)
+		}
+		for range 3 {
+			taker.settle()
+		}
+		h.exec("UPDATE @.checkpoints SET at = at - interval '1 hour'")
+		if err := h.store.Maintain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if lost, err := old.Settle(t.Context(), old.marks()); err != nil || len(lost) != 2 {
+			t.Errorf("the old member has lost %v, want both shards; %v", lost, err)
+		}
+		taker.settle()
+	})
+}
+
+// deafConn is a connection that ends instead of giving an answer.
+type deafConn struct {
+	net.Conn
+	deaf *atomic.Bool
+}
+
+func (c deafConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.deaf.Load() {
+		c.Close()
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}

@@ -1,0 +1,61 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/postgres/pgtest"
+)
+
+// TestSlice reads a tenant apart from the others and together with them again. A message of each, and one without a tenant, must come once.
+func TestSlice(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
+		write := func(types string) {
+			t.Helper()
+			h.exec(`INSERT INTO @.messages (type, key, tenant_id)
+				SELECT coalesce(tenant, 'none') || '` + types + `', k, tenant FROM unnest('{acme,other,NULL}'::text[]) tenant,
+				(SELECT 'k' || i FROM generate_series(1, 50) i WHERE @.shard_of('k' || i, 2) = 0 LIMIT 1) k(k)`)
+		}
+		s := h.sit("f")
+		splitter := s.Feed.(postrider.Splitter)
+		var done bool
+		if err := h.pool.QueryRow(ctx, h.in("SELECT @.split('f', 0::smallint, 'acme')")).Scan(&done); err != nil || done {
+			t.Fatalf("a shard was split under its holder: %v", err)
+		}
+		write(" 1")
+		if done, err := splitter.Split(ctx, postrider.Mark{Shard: 0}, "acme"); err != nil || !done {
+			t.Fatal(done, err)
+		}
+		write(" 2")
+		if s.balance(); len(s.share.Shards) != 3 || len(s.share.Slices) != 1 {
+			t.Fatalf("got %+v, want both shards and the slice", s.share)
+		}
+		const slice = 2
+		expectTypes(t, "the others", s.read(0, 1), "none 1", "none 2", "other 1", "other 2")
+		expectTypes(t, "the tenant", s.read(slice), "acme 1", "acme 2")
+		expectTypes(t, "again", s.readAll())
+		s.settle()
+
+		write(" 3")
+		expectTypes(t, "the others", s.read(0, 1), "none 3", "other 3")
+		marks := s.marks()
+		if done, err := splitter.Merge(ctx, marks[0], marks[slice]); err != nil || done {
+			t.Fatalf("the slice was merged and has messages left: %t, %v", done, err)
+		}
+		s.latest = map[int]*postrider.Batch{}
+		s.balance()
+		expectTypes(t, "the tenant", s.readAll(), "acme 3")
+		marks = s.marks()
+		if done, err := splitter.Merge(ctx, marks[0], marks[slice]); err != nil || !done {
+			t.Fatalf("the slice was not merged: %v", err)
+		}
+		s.latest = map[int]*postrider.Batch{}
+		write(" 4")
+		s.balance()
+		expectTypes(t, "together", s.readAll(), "acme 4", "none 4", "other 4")
+	})
+}
