@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build build-all test check-quick check check-long campaign lint security fuzz reference fmt bench scale soak docs docs-serve services services-down clean orm demo demo-crash demo-dead-letter demo-partition demo-deploy demo-stop dist chart planted peers peers-held peers-stock peers-table points model simulation
+.PHONY: help build build-all test check-quick check check-long campaign lint security fuzz reference fmt bench scale soak docs docs-serve services services-down clean orm demo demo-crash demo-dead-letter demo-partition demo-deploy demo-stop dist chart planted mutants peers peers-held peers-stock peers-table points model simulation
 
 # Of the demo: rabbitmq, nats or asynq.
 QUEUE ?= rabbitmq
@@ -99,6 +99,9 @@ simulation: ## Play 100,000 plans of what can go wrong with relays in simulated 
 
 planted: ## Plant known bugs, one at a time, and want a short fault campaign to catch each; BUGS="F01 F09" for some
 	@go run ./test/planted/cmd/planted hunt -o docs/reliability/planted.md $(BUGS)
+
+mutants: ## Plant small mistakes in the PostgreSQL store, one at a time, and want a named test to fail with each; MUTANTS="M01 M07" for some
+	@set -e; env="$$(dev/services env)"; eval "$$env"; go run ./test/planted/cmd/planted mutants $(MUTANTS)
 
 orm: ## Generate the code of ent and sqlc in examples/orm again; builds sqlc first, which takes minutes once
 	@cd examples/orm/ent && GOWORK=off go generate ./...

@@ -13,11 +13,11 @@ const root = "../.."
 // TestBugsFit holds that every bug can be planted into the sources as they are now, and, in its long form, that what comes of it can be
 // built.
 func TestBugsFit(t *testing.T) {
-	bugs := planted.All()
-	if len(bugs) != 20 {
-		t.Errorf("there are %d bugs, want 20", len(bugs))
+	bugs, mutants := planted.All(), planted.Mutants()
+	if len(bugs) != 20 || len(mutants) != 75 {
+		t.Errorf("there are %d bugs and %d mutants, want 20 and 75", len(bugs), len(mutants))
 	}
-	for _, b := range bugs {
+	for _, b := range append(bugs, mutants...) {
 		t.Run(b.ID, func(t *testing.T) {
 			if len(b.Hunt.To) == 0 && len(b.Tests) == 0 {
 				t.Error("nothing looks for it")

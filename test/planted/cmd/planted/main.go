@@ -2,6 +2,7 @@
 //
 //	planted list               the bugs, and where each is found
 //	planted tests [ID...]      by tests that are there anyway: one must fail with each bug
+//	planted mutants [ID...]    small mistakes in the PostgreSQL store: the tests of the place must fail with each, within a minute
 //	planted hunt [ID...]       by short fault campaigns: an invariant must be broken with each bug, and none without
 //	planted overlay ID DIR     writes what go build -overlay needs
 //
@@ -33,7 +34,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("want list, tests, hunt or overlay")
+		return errors.New("want list, tests, mutants, hunt or overlay")
 	}
 	if _, err := os.Stat("go.work"); err != nil {
 		return errors.New("run it in the root of the repository")
@@ -47,16 +48,16 @@ func run(ctx context.Context, args []string) error {
 		if len(args) != 2 {
 			return errors.New("want a bug and a folder")
 		}
-		bugs, err := choose(args[:1])
+		bugs, err := choose(slices.Concat(planted.All(), planted.Mutants()), args[:1])
 		if err != nil {
 			return err
 		}
 		path, err := bugs[0].Overlay(".", args[1], nil)
 		fmt.Println(path)
 		return err
-	case "tests", "hunt":
+	case "tests", "mutants", "hunt":
 	default:
-		return fmt.Errorf("there is no %q: want list, tests, hunt or overlay", command)
+		return fmt.Errorf("there is no %q: want list, tests, mutants, hunt or overlay", command)
 	}
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	dir := flags.String("dir", "", "keep binaries, logs and records in this `folder`")
@@ -64,7 +65,11 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	bugs, err := choose(flags.Args())
+	all := planted.All()
+	if command == "mutants" {
+		all = planted.Mutants()
+	}
+	bugs, err := choose(all, flags.Args())
 	if err != nil {
 		return err
 	}
@@ -77,16 +82,18 @@ func run(ctx context.Context, args []string) error {
 	if err := os.MkdirAll(*dir, 0o755); err != nil {
 		return err
 	}
-	if command == "tests" {
+	switch command {
+	case "tests":
 		return byTests(ctx, bugs, *dir)
+	case "mutants":
+		return kill(ctx, bugs, *dir)
 	}
 	hunt.dir = *dir
 	return hunt.all(ctx, bugs)
 }
 
 // choose returns the bugs with the given IDs, or all.
-func choose(ids []string) ([]planted.Bug, error) {
-	all := planted.All()
+func choose(all []planted.Bug, ids []string) ([]planted.Bug, error) {
 	if len(ids) == 0 {
 		return all, nil
 	}
@@ -102,7 +109,7 @@ func choose(ids []string) ([]planted.Bug, error) {
 }
 
 func list() {
-	for _, b := range planted.All() {
+	for _, b := range slices.Concat(planted.All(), planted.Mutants()) {
 		fmt.Printf("%s  %s\n     %s\n", b.ID, b.Name, b.Does)
 		if len(b.Hunt.To) > 0 {
 			fmt.Printf("     breaks %s with %s\n", strings.Join(b.Breaks, ", "), b.Hunt)

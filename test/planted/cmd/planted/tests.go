@@ -30,7 +30,7 @@ func byTests(ctx context.Context, bugs []planted.Bug, dir string) error {
 			return err
 		}
 		for _, t := range b.Tests {
-			found, took, err := fails(ctx, t, overlay, filepath.Join(folder, "test.log"))
+			found, took, err := fails(ctx, t, overlay, 5*time.Minute, filepath.Join(folder, "test.log"))
 			if err != nil {
 				return fmt.Errorf("%s: %w", b.ID, err)
 			}
@@ -48,14 +48,19 @@ func byTests(ctx context.Context, bugs []planted.Bug, dir string) error {
 	return nil
 }
 
-// fails reports whether a test fails with a bug. That it cannot be built, or is skipped, is an error.
-func fails(ctx context.Context, t planted.Test, overlay, log string) (bool, time.Duration, error) {
-	overlay, err := filepath.Abs(overlay)
-	if err != nil {
-		return false, 0, err
+// fails reports whether a test fails with the bug of an overlay, or without one if that is empty. A test that takes longer than limit has
+// failed. That it cannot be built, or is skipped, is an error.
+func fails(ctx context.Context, t planted.Test, overlay string, limit time.Duration, log string) (bool, time.Duration, error) {
+	args := []string{"test", "-count=1", "-timeout", limit.String(), "-v", "-run", t.Run}
+	if overlay != "" {
+		path, err := filepath.Abs(overlay)
+		if err != nil {
+			return false, 0, err
+		}
+		args = append(args, "-overlay", path)
 	}
 	start := time.Now()
-	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-count=1", "-timeout=5m", "-v", "-run", t.Run, ".")
+	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
 	cmd.Dir = t.Package
 	cmd.Env = append(os.Environ(), "CI=true") // without a server that it needs it fails, and says so
 	out, err := cmd.CombinedOutput()
@@ -66,10 +71,11 @@ func fails(ctx context.Context, t planted.Test, overlay, log string) (bool, time
 	var exit *exec.ExitError
 	switch {
 	case err != nil && !errors.As(err, &exit), strings.Contains(text, "[build failed]"), strings.Contains(text, "[setup failed]"),
-		strings.Contains(text, "is not set"):
+		strings.Contains(text, "is not set"), strings.Contains(text, "(SQLSTATE 42601)"), strings.Contains(text, "(SQLSTATE 42703)"),
+		strings.Contains(text, "(SQLSTATE 42883)"): // SQL that is wrong, or calls what is not there
 		return false, 0, fmt.Errorf("the test could not be run: see %s", log)
-	case !strings.Contains(text, "=== RUN"):
-		return false, 0, fmt.Errorf("%s has no test %s", t.Package, t.Run)
+	case !strings.Contains(text, "--- PASS: ") && !strings.Contains(text, "--- FAIL: ") && !strings.Contains(text, "panic: "):
+		return false, 0, fmt.Errorf("%s has no test %s, or skips it", t.Package, t.Run)
 	}
 	return err != nil, time.Since(start), nil
 }
