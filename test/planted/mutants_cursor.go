@@ -11,7 +11,7 @@ var cursorMutants = []Bug{
 			{
 				"store/postgres/feed.go",
 				"f.accept(request, result, safe)",
-				"f.accept(request, result, f.floor.safe)",
+				"f.accept(request, result, max(safe, f.floor.safe))",
 			},
 		},
 	},
@@ -97,7 +97,7 @@ var cursorMutants = []Bug{
 		ID:    "M08",
 		Name:  "scan: cut by rows",
 		Does:  "What lies behind a full page is never sent.",
-		Tests: []Test{suiteTest("LargeTransactionInPages")},
+		Tests: []Test{suiteTest("SpansShards")},
 		Plant: []Change{
 			{
 				"store/postgres/migration/003_relay.up.sql",
@@ -115,7 +115,7 @@ var cursorMutants = []Bug{
 		ID:    "M09",
 		Name:  "scan: says it has reached one more than it has",
 		Does:  "Now and then a message of a large backlog is never sent.",
-		Tests: []Test{suiteTest("LargeTransactionInPages")},
+		Tests: []Test{suiteTest("SpansShards")},
 		Plant: []Change{
 			{
 				"store/postgres/migration/003_relay.up.sql",
@@ -128,7 +128,7 @@ var cursorMutants = []Bug{
 		ID:    "M10",
 		Name:  "scan: reads behind where it says it stopped",
 		Does:  "Messages of a large backlog are sent twice.",
-		Tests: []Test{suiteTest("LargeTransactionInPages")},
+		Tests: []Test{suiteTest("SpansShards")},
 		Plant: []Change{
 			{
 				"store/postgres/migration/003_relay.up.sql",

@@ -41,11 +41,14 @@ func kill(ctx context.Context, mutants []planted.Bug, dir string) error {
 				sound[t] = true
 			}
 			found, took, err := fails(ctx, t, overlay, mutantLimit, filepath.Join(folder, "test.log"))
-			if err != nil {
-				return fmt.Errorf("%s: %w", m.ID, err)
-			}
 			word := "caught"
-			if !found {
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err != nil:
+				word = "**not run**: " + err.Error()
+				survived++
+			case !found:
 				word = "**survived**"
 				survived++
 			}
@@ -53,7 +56,7 @@ func kill(ctx context.Context, mutants []planted.Bug, dir string) error {
 		}
 	}
 	if survived > 0 {
-		return fmt.Errorf("%d of %d mutants survived", survived, len(mutants))
+		return fmt.Errorf("%d of %d mutants were not caught", survived, len(mutants))
 	}
 	fmt.Printf("\n%d of %d caught.\n", len(mutants), len(mutants))
 	return nil
