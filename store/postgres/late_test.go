@@ -168,11 +168,40 @@ func TestLateBesideTheFloor(t *testing.T) {
 	})
 }
 
+// TestCrossedTransactions commits two transactions of which the one with the lower ID has the higher numbers, and reads them in pages.
+func TestCrossedTransactions(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, postgres.Layout{Shards: 4})
+		s := h.sit("f")
+		a, b := h.begin(), h.begin()
+		a.exec("SELECT pg_current_xact_id()")
+		b.exec("INSERT INTO @.messages (type, key) SELECT 'b', 'k' FROM generate_series(1, 10)")
+		a.exec("INSERT INTO @.messages (type, key) SELECT 'a', 'k' FROM generate_series(1, 10)")
+		a.commit()
+		b.commit()
+		var types []string
+		for range 20 {
+			batches, err := s.Read(t.Context(), []postrider.Demand{{Shard: 0, Limit: 4}, {Shard: 1, Limit: 4}, {Shard: 2, Limit: 4}, {Shard: 3, Limit: 4}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, batch := range batches {
+				for _, m := range batch.Messages {
+					types = append(types, m.Type)
+				}
+			}
+		}
+		expectTypes(t, "in the order of their numbers", types, slices.Concat(slices.Repeat([]string{"b"}, 10), slices.Repeat([]string{"a"}, 10))...)
+	})
+}
+
 // TestFirstMessage reads an empty log before its first message is written, whose number an unused sequence shows as its last one.
 func TestFirstMessage(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 1})
+		h.sit("f").leave() // so that the next member joins with a floor
 		s := h.sit("f")
 		expectTypes(t, "an empty log", s.readAll())
 		h.exec("INSERT INTO @.messages (type) VALUES ('first')")

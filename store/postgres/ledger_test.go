@@ -77,6 +77,22 @@ func TestLostAnswerOfASettle(t *testing.T) {
 	})
 }
 
+// TestLeaseIsKept holds that a member which has not settled for most of its lease keeps its shards, also beside one that was heard meanwhile.
+func TestLeaseIsKept(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
+		holder := h.sit("f")
+		h.exec("UPDATE @.checkpoints SET at = at - interval '40 seconds', until = until - interval '40 seconds'") // of a minute
+		other := h.sit("f")
+		h.exec("UPDATE @.members SET at = at - interval '20 seconds'")
+		if other.balance(); len(other.share.Shards) > 0 || other.share.Quota != 1 {
+			t.Errorf("another member has %+v, want no shard", other.share)
+		}
+		holder.settle()
+	})
+}
+
 // TestSweepLeavesTheFence holds that a member which slept until the rows behind its own were swept has lost its shards all the same.
 func TestSweepLeavesTheFence(t *testing.T) {
 	t.Parallel()

@@ -348,8 +348,8 @@ var cursorMutants = []Bug{
 	{
 		ID:    "M27",
 		Name:  "read_log: in the order of transactions",
-		Does:  "Of two messages of a key, the later one is sent first.",
-		Tests: []Test{suiteTest("LateCommitsInterleaved")},
+		Does:  "Of two messages of a key, the later one is sent first; of a large backlog, some are never sent.",
+		Tests: []Test{storeTest("TestCrossedTransactions")},
 		Plant: []Change{
 			{
 				"store/postgres/migration/003_relay.up.sql",

@@ -162,7 +162,7 @@ var ledgerMutants = []Bug{
 		ID:    "M45",
 		Name:  "balance: takes what is leased",
 		Does:  "Two relays send messages of one key at the same time.",
-		Tests: []Test{suiteTest("SettleRenews")},
+		Tests: []Test{storeTest("TestLeaseIsKept")},
 		Plant: []Change{
 			{
 				"store/postgres/migration/003_relay.up.sql",
