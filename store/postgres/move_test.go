@@ -150,7 +150,7 @@ func TestNobodyTakesAShardDuringAStep(t *testing.T) {
 		f := h.open("f")
 		defer f.Close(t.Context())
 		step := h.begin()
-		step.exec("SELECT pg_advisory_xact_lock(hashtextextended('@.balance/f', 0))") // as advance_move does
+		step.exec(`SELECT pg_advisory_xact_lock(hashtextextended('"` + h.cfg.Schema + `".balance/f', 0))`) // as advance_move does
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		if share, err := f.Balance(ctx); err == nil {
