@@ -300,9 +300,9 @@ var cursorMutants = []Bug{
 		Tests: []Test{cursorTest},
 		Plant: []Change{
 			{
-				"store/postgres/cursor.go",
-				"return p.lo >= seq\n",
-				"return true\n",
+				"store/postgres/feed.go",
+				"l.read.inside() || l.read.from.lo < drawn {",
+				"l.read.inside() {",
 			},
 		},
 	},

@@ -166,8 +166,8 @@ var ledgerMutants = []Bug{
 		Plant: []Change{
 			{
 				"store/postgres/migration/003_relay.up.sql",
-				"(c.released OR c.until < clock_timestamp() AND c.member",
-				"(c.released OR c.member",
+				"c.released OR c.until < clock_timestamp() AND c.member",
+				"c.released OR c.member",
 			},
 		},
 	},

@@ -114,8 +114,8 @@ var retentionMutants = []Bug{
 		Plant: []Change{
 			{
 				"store/postgres/migration/004_retention.up.sql",
-				"FOR distance IN 1 .. last LOOP",
-				"FOR distance IN REVERSE last .. 0 LOOP",
+				"FROM generate_series(1, last) distance",
+				"FROM generate_series(0, last) distance",
 			},
 		},
 	},
