@@ -16,6 +16,24 @@ func testLargeTransactionInPages(t *testing.T, h Harness) {
 	r.idle()
 }
 
+// testLateCommitBetweenPages has a transaction end in the middle of what a reader pages through, while it does: its message comes once.
+func testLateCommitBetweenPages(t *testing.T, h Harness) {
+	r := joinAlone(t, h, "feed", longLease)
+	before, late, after := series("k", 100), one("late"), series("k", 100)
+	write(t, h, before...)
+	a := begin(t, h, late)
+	write(t, h, after...)
+	got := r.read(7)
+	commit(t, a)
+	n := 0
+	for _, b := range got {
+		n += len(b.Messages)
+	}
+	want := append(append(before, late), after...)
+	expect(t, append(got, r.next(len(want)-n, 7)...), want)
+	r.idle()
+}
+
 // testPagingUnderWrites adds to a key while a reader pages through it, in step.
 func testPagingUnderWrites(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)

@@ -88,6 +88,7 @@ var logTests = []test{
 	{"OrderOverTransactions", testOrderOverTransactions},
 
 	{"LargeTransactionInPages", testLargeTransactionInPages},
+	{"LateCommitBetweenPages", testLateCommitBetweenPages},
 	{"PagingUnderWrites", testPagingUnderWrites},
 	{"WanderingUnderWrites", testWanderingUnderWrites},
 	{"LimitSetsMore", testLimitSetsMore},

@@ -323,7 +323,7 @@ var cursorMutants = []Bug{
 		ID:    "M25",
 		Name:  "read_log: what the window does not end with",
 		Does:  "Messages are sent twice.",
-		Tests: []Test{suiteTest("PagingUnderWrites")},
+		Tests: []Test{suiteTest("LateCommitBetweenPages")},
 		Plant: []Change{
 			{
 				"store/postgres/migration/003_relay.up.sql",
