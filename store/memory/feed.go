@@ -26,11 +26,13 @@ type feed struct {
 	heard  time.Time
 	next   []int  // by shard: position of the first message not handed out; means nothing for shards not held
 	told   []bool // by shard: the caller believes to hold it
+	taken  []int  // by shard: how often it was; what was read before counts for nothing
 	closed bool
 }
 
-// window is the Cursor of a batch: the positions of its messages, from inclusive, to exclusive.
-type window struct{ from, to int }
+// window is the Cursor of a batch: the positions of its messages, from inclusive, to exclusive, and when it was read, by how often the shard was
+// taken.
+type window struct{ from, to, taken int }
 
 // Balance implements [postrider.Feed].
 func (f *feed) Balance(ctx context.Context) (postrider.Share, error) {
@@ -80,8 +82,10 @@ func (f *feed) take(now time.Time, quota int) []int {
 			case f: // late but taken by nobody: goes on where it was
 			case nil:
 				f.next[i], l.crashes = l.settled, 0
+				f.taken[i]++
 			default:
 				f.next[i] = l.settled
+				f.taken[i]++
 				l.crashes++
 			}
 			l.holder, l.until, l.at = f, now.Add(f.lease), now
@@ -107,7 +111,7 @@ func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.B
 			if from >= to {
 				continue
 			}
-			b := postrider.Batch{Shard: d.Shard, More: to < sh.end(), Cursor: window{from, to}}
+			b := postrider.Batch{Shard: d.Shard, More: to < sh.end(), Cursor: window{from, to, f.taken[d.Shard]}}
 			for _, e := range sh.entries[from-sh.base : to-sh.base] {
 				b.Messages = append(b.Messages, clone(e.Message))
 			}
@@ -222,7 +226,7 @@ func (f *feed) settle(marks []postrider.Mark, now, until time.Time) (lost []int,
 		}
 		f.ledger.settled = now
 		w, _ := m.Batch.Cursor.(window)
-		if to := min(w.from+m.Done, w.to); to > l.settled { // marks may come late, and must not move the shard back
+		if to := min(w.from+m.Done, w.to); w.taken == f.taken[m.Shard] && to > l.settled { // marks may come late, and must not move the shard back
 			if len(l.started) > 0 { // what was set aside lies before, and may still be deadly
 				for position := l.settled; position < to; position++ {
 					delete(l.started, f.store.shards[m.Shard].at(position).seq)

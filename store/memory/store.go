@@ -137,6 +137,7 @@ func (s *Store) Open(ctx context.Context, name string, member postrider.Member) 
 			lease:  member.Lease,
 			next:   make([]int, len(s.shards)),
 			told:   make([]bool, len(s.shards)),
+			taken:  make([]int, len(s.shards)),
 		}
 		return nil
 	})

@@ -121,7 +121,14 @@ func TestChangeBesideLateWriters(t *testing.T) {
 		h.finish(3)
 		late.commit()
 		unseen.commit()
-		expectTypes(t, "after the change", h.sit("f").readAll(), "late", "unseen")
+		s = h.sit("f")
+		expectTypes(t, "after the change", s.readAll(), "late", "unseen")
+		alone := h.begin() // nothing older is open beside it
+		alone.exec("INSERT INTO @.messages (type) VALUES ('alone')")
+		s.leave()
+		h.finish(2)
+		alone.commit()
+		expectTypes(t, "after the second change", h.sit("f").readAll(), "alone")
 	})
 }
 

@@ -107,19 +107,6 @@ var retentionMutants = []Bug{
 		},
 	},
 	{
-		ID:    "M57",
-		Name:  "reclaim: the slot that is written",
-		Does:  "With a limit on the log, producers wait for the housekeeping.",
-		Tests: []Test{storeTest("TestReclaimAboveTheLimit")},
-		Plant: []Change{
-			{
-				"store/postgres/migration/004_retention.up.sql",
-				"FROM generate_series(1, last) distance",
-				"FROM generate_series(0, last) distance",
-			},
-		},
-	},
-	{
 		ID:    "M58",
 		Name:  "sweep: the window forgotten",
 		Does:  "A repeated command is carried out twice.",
