@@ -93,14 +93,8 @@ func (d *Desk) ChangeShards(ctx context.Context, by desk.By, name string, shards
 	if err := noFeed(name, found, err); err != nil {
 		return false, err
 	}
-	err = pgx.BeginTxFunc(ctx, d.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, d.cfg.in(`SELECT NOT EXISTS (SELECT FROM @schema@.moves v WHERE v.feed = $1)
-			FROM (SELECT @schema@.advance_move($1) OFFSET 0) step`), pgx.QueryExecModeExec, name).Scan(&done)
-	})
-	if err != nil {
-		return false, fmt.Errorf("postgres: feed shards: %w", explain(err))
-	}
-	return done, nil
+	return d.ask(ctx, "feed shards", `SELECT NOT EXISTS (SELECT FROM @schema@.moves v WHERE v.feed = $1)
+		FROM (SELECT @schema@.advance_move($1) OFFSET 0) step`, name)
 }
 
 // rewindPatience is how long a rewind tries to come between the records of relays.
@@ -115,10 +109,7 @@ func (d *Desk) Rewind(ctx context.Context, by desk.By, name string, to desk.Poin
 	}
 	for deadline := time.Now().Add(rewindPatience); ; {
 		var n *int
-		err := pgx.BeginTxFunc(ctx, d.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-			return tx.QueryRow(ctx, d.cfg.in("SELECT @schema@.rewind($1, $2, $3, $4, $5)"), pgx.QueryExecModeExec,
-				by.Who, by.Why, name, nullTime(to.Time), id).Scan(&n)
-		})
+		err := d.change(ctx, &n, "SELECT @schema@.rewind($1, $2, $3, $4, $5)", by.Who, by.Why, name, nullTime(to.Time), id)
 		switch code := state(err); {
 		case err == nil && n == nil:
 			return 0, fmt.Errorf("postgres: feed %s: %w", name, desk.ErrNoFeed)
