@@ -213,7 +213,7 @@ func TestInspect(t *testing.T) {
 	if !strings.Contains(in.Confirmed, "append-only file, which is flushed to the disk once a second") {
 		t.Errorf("got %q", in.Confirmed)
 	}
-	for _, want := range []string{"one second of confirmed messages", "holds a string"} {
+	for _, want := range []string{"two seconds of confirmed messages", "holds a string"} {
 		if !strings.Contains(fmt.Sprint(in.Warnings), want) {
 			t.Errorf("nobody is warned of %q: %v", want, in.Warnings)
 		}

@@ -166,7 +166,7 @@ func shownDatabase(d logDatabase, pool *pgxpool.Pool) (console.Database, error) 
 // examine is what "postrider doctor" does, for one database and the brokers that its feeds lead to.
 func examine(ctx context.Context, d logDatabase, pool *pgxpool.Pool) ([]console.Finding, error) {
 	patient := doctor.Database{
-		Name: d.name, Pool: pool, Schema: d.db.schema, Version: postgres.SchemaVersion(), Feeds: d.plans, HasFile: d.file != nil,
+		Name: d.name, Pool: pool, Schema: d.db.schema, Feeds: d.plans, HasFile: d.file != nil,
 	}
 	var destinations []doctor.Destination
 	if d.file != nil {

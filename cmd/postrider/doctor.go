@@ -15,7 +15,6 @@ import (
 
 	"github.com/postrider/postrider/cmd/postrider/internal/doctor"
 	"github.com/postrider/postrider/config"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // diagnosis is what "postrider doctor" prints for programs.
@@ -94,7 +93,7 @@ func (a *app) examineDatabase(ctx context.Context) ([]doctor.Finding, error) {
 
 func (a *app) patient(ctx context.Context, name string, db *database) (doctor.Database, error) {
 	pool, err := db.open(ctx)
-	return doctor.Database{Name: name, Pool: pool, Schema: db.schema, Version: postgres.SchemaVersion()}, err
+	return doctor.Database{Name: name, Pool: pool, Schema: db.schema}, err
 }
 
 // examineFile examines all that a file names.

@@ -27,10 +27,10 @@ func (a *app) migrateCommand() *cobra.Command {
 
 // migration is what the commands below migrate report.
 type migration struct {
-	Schema     string               `json:"schema"`
-	Version    int                  `json:"version"` // after the command
-	Newest     int                  `json:"newest"`
-	Migrations []postgres.Migration `json:"migrations"`
+	Schema  string `json:"schema"`
+	Version int    `json:"version"` // after the command
+	Newest  int    `json:"newest"`
+	*postgres.State
 }
 
 // withMigrator lends f a migrator, and the pool that it uses.
@@ -50,54 +50,53 @@ func (a *app) withMigrator(ctx context.Context, layout postgres.Layout, f func(*
 func (a *app) migrateStatusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "List the migrations, and which are applied",
-		Long:  "Lists all migrations that this program knows. Exits with 5 unless all are applied.",
-		Args:  noArguments,
+		Short: "List the versions of the tables, and which are applied",
+		Long: "Lists all versions of the tables that this program knows, and says whether the functions are those of this program.\n" +
+			"Exits with 5 if \"migrate up\" has something to do.",
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.db.isClassic() {
 				return a.classicStatus(cmd.Context())
 			}
 			return a.withMigrator(cmd.Context(), postgres.Layout{}, func(_ *pgxpool.Pool, m *postgres.Migrator) error {
-				all, err := m.Status(cmd.Context())
+				state, err := m.State(cmd.Context())
 				if err != nil {
 					return err
 				}
-				version := versionOf(all)
-				if err := a.reportMigrations(version, all); err != nil || version == len(all) {
+				if err := a.reportMigrations(state); err != nil || state.Current() {
 					return err
 				}
-				return a.db.hintMigrate(fmt.Errorf("%w: schema %q has version %d of %d", postrider.ErrSchema, a.db.schema, version,
-					len(all)))
+				finding := fmt.Sprintf("has version %d of %d", state.Version(), len(state.Migrations))
+				if state.Version() == len(state.Migrations) {
+					finding = "has not the functions of this program"
+				}
+				return a.db.hintMigrate(fmt.Errorf("%w: schema %q %s", postrider.ErrSchema, a.db.schema, finding))
 			})
 		},
 	}
 }
 
-// versionOf is how far the schema has come without a gap.
-func versionOf(all []postgres.Migration) int {
-	for i, m := range all {
-		if !m.Applied {
-			return i
-		}
-	}
-	return len(all)
-}
-
-// reportMigrations prints migrations, and the version that the schema has now.
-func (a *app) reportMigrations(version int, migrations []postgres.Migration) error {
+// reportMigrations prints how far the schema has come.
+func (a *app) reportMigrations(state *postgres.State) error {
 	if a.asJSON {
-		if migrations == nil {
-			migrations = []postgres.Migration{} // an empty list, not null
-		}
-		return a.json(migration{a.db.schema, version, postgres.SchemaVersion(), migrations})
+		return a.json(migration{a.db.schema, state.Version(), postgres.SchemaVersion(), state})
 	}
-	rows := [][]string{{"VERSION", "NAME", "APPLIED"}}
-	for _, m := range migrations {
+	rows := [][]string{{"VERSION", "APPLIED"}}
+	for _, m := range state.Migrations {
 		applied := "no"
 		if m.Applied {
 			applied = m.AppliedAt.Format(time.RFC3339)
 		}
-		rows = append(rows, []string{strconv.Itoa(m.Version), m.Name, applied})
+		rows = append(rows, []string{strconv.Itoa(m.Version), applied})
 	}
-	return a.table(rows)
+	functions := "not those of this program"
+	switch {
+	case state.Functions.Same:
+		functions = "those of this program"
+	case state.Functions.Newer:
+		functions = "those of a newer program"
+	case state.Functions.Version == 0:
+		functions = "no"
+	}
+	return a.table(append(rows, []string{"functions", functions}))
 }

@@ -25,7 +25,7 @@ func (a *app) migrateDownCommand() *cobra.Command {
 	to := -1
 	cmd := &cobra.Command{
 		Use:   "down --to VERSION",
-		Short: "Undo migrations; version 0 removes all messages",
+		Short: "Go back to an older version of the tables; version 0 removes all messages",
 		Example: "  postrider migrate down --to 0 --dry-run\n" +
 			"  postrider migrate down --to 0 --yes",
 		Args: noArguments,
@@ -47,11 +47,11 @@ func (a *app) migrateDownCommand() *cobra.Command {
 }
 
 func (a *app) migrateDown(ctx context.Context, pool *pgxpool.Pool, m *postgres.Migrator, to int, d danger) error {
-	all, err := m.Status(ctx)
+	state, err := m.State(ctx)
 	if err != nil {
 		return err
 	}
-	plan := undoing{Schema: a.db.schema, From: versionOf(all), To: to}
+	plan := undoing{Schema: a.db.schema, From: state.Version(), To: to}
 	if plan.From <= to {
 		a.notef("schema %q has version %d: nothing to undo", a.db.schema, plan.From)
 		return a.reportUndoing(plan)

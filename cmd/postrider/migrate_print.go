@@ -24,9 +24,10 @@ func (a *app) migratePrintCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "print",
 		Short: "Print the SQL, for another migration tool",
-		Long:  "Prints the SQL that leads from an empty database, or from an older version, to the newest. Needs no database.",
+		Long: "Prints the SQL that leads from an empty database, or from an older version, to the newest. Needs no database.\n" +
+			"The functions are always part of it: they can be created again at any time.",
 		Example: "  postrider migrate print > migrations/042_postrider.sql\n" +
-			"  postrider migrate print --from 3 > migrations/057_postrider_upgrade.sql",
+			"  postrider migrate print --from 1 > migrations/057_postrider_upgrade.sql",
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if a.db.isClassic() {
@@ -60,6 +61,9 @@ func printScript(script postgres.Script, from int, roles bool) string {
 	}
 	for version := from + 1; from > 0 && version <= postgres.SchemaVersion(); version++ {
 		b.WriteString(script.Up(version) + "\n")
+	}
+	if from > 0 {
+		b.WriteString(script.Functions())
 	}
 	if roles {
 		b.WriteString("\n" + script.Roles())

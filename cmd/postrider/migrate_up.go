@@ -24,9 +24,11 @@ func (a *app) migrateUpCommand() *cobra.Command {
 	var roles bool
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Apply what is missing",
-		Long: "Applies all migrations that are missing, in one transaction. Several may run at once: they wait for each other.\n" +
-			"Shards, of new feeds, slots, period and inbox window are those of the first migration.",
+		Short: "Apply what is missing, and replace the functions",
+		Long: "Applies the versions of the tables that are missing and replaces all functions, in one transaction and while everything runs.\n" +
+			"Several may run at once: they wait for each other. The functions of a newer program stay.\n" +
+			"Shards, of new feeds, slots, period and inbox window are those of the first time. If you use the roles, say --roles each time:\n" +
+			"new functions need their rights.",
 		Example: "  postrider migrate up --shards 16 --roles",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -54,11 +56,14 @@ func (a *app) migrateUpCommand() *cobra.Command {
 				if err := a.compareLayout(ctx, pool, cmd.Flags(), layout); err != nil {
 					return err
 				}
-				all, err := m.Status(ctx)
+				state, err := m.State(ctx)
 				if err != nil {
 					return err
 				}
-				return a.reportMigrations(versionOf(all), all)
+				if state.Functions.Newer {
+					a.notef("the functions are those of a newer program, and stay")
+				}
+				return a.reportMigrations(state)
 			})
 		},
 	}

@@ -166,9 +166,9 @@ func constants(t *testing.T, path, prefix string) (specs []*ast.ValueSpec) {
 func TestStateReference(t *testing.T) {
 	t.Parallel()
 	raise := regexp.MustCompile(`(?s)RAISE EXCEPTION '((?:[^']|'')*)'[^;]*?ERRCODE = '(\w+)'`)
-	files, err := filepath.Glob(repository + "store/postgres/migration/*.up.sql")
+	files, err := filepath.Glob(repository + "store/postgres/sql/*/*.sql")
 	if err != nil || len(files) == 0 {
-		t.Fatal("there are no migrations", err)
+		t.Fatal("there is no SQL", err)
 	}
 	var rows []string
 	for _, file := range files {

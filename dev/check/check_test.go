@@ -152,7 +152,7 @@ func TestAffected(t *testing.T) {
 		"wire/wire.go":                         "test/docs wire",
 		"relay/lane.go":                        "cmd/postrider relay test/built test/console test/docs",
 		"store/storetest/desk.go":              "store/postgres store/storetest test/docs",
-		"store/postgres/migration/001.sql":     "store/postgres test/docs",
+		"store/postgres/sql/schema/001.sql":    "store/postgres test/docs",
 		"message.go":                           ". cmd/postrider relay store/postgres store/storetest test/built test/console test/docs",
 		"docs/concepts/order.md":               "cmd/postrider store/postgres test/built test/console test/docs",
 		"dev/lib/nats.sh":                      ". cmd/postrider relay store/postgres store/storetest test/built test/console test/docs wire",

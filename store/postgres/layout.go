@@ -69,6 +69,12 @@ func (l Layout) in(sql string) string {
 		"@period@", strconv.Itoa(int(l.Period/time.Second)),
 		"@dedup@", strconv.Itoa(int(l.DedupWindow/time.Second)),
 		"@inbox_period@", strconv.Itoa(int(l.InboxWindow/(7*time.Second))),
+	).Replace(sql)
+}
+
+// limits fills in what no message may exceed.
+func limits(sql string) string {
+	return strings.NewReplacer(
 		"@max_text@", strconv.Itoa(postrider.MaxText),
 		"@max_headers@", strconv.Itoa(postrider.MaxHeaders),
 		"@max_payload@", strconv.Itoa(postrider.MaxPayload),

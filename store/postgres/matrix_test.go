@@ -183,37 +183,3 @@ func TestFunctionsArePinned(t *testing.T) {
 		}
 	})
 }
-
-// TestWritersStayWriters holds that those who may write messages, by our role or by a grant of one's own, still can when the right to
-// claim deduplication keys is taken from everybody else.
-func TestWritersStayWriters(t *testing.T) {
-	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
-		pool := pgtest.Pool(t, dsn)
-		cfg := pgtest.Schema(t, pool, postgres.Layout{})
-		migrator := must(postgres.NewMigrator(pool, cfg, postgres.Layout{}))(t)
-		if _, err := migrator.Down(t.Context(), 12); err != nil {
-			t.Fatal(err)
-		}
-		writer, reader := cfg.Schema+"_writer", cfg.Schema+"_reader"
-		exec := func(sql string) {
-			t.Helper()
-			sql = strings.NewReplacer("@writer", writer, "@reader", reader, "@.", cfg.Schema+".", "@", cfg.Schema).Replace(sql)
-			if _, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-				t.Fatal(err)
-			}
-		}
-		exec(`CREATE ROLE @writer; CREATE ROLE @reader; GRANT USAGE ON SCHEMA @ TO @writer, @reader;
-			GRANT INSERT ON @.messages TO @writer; GRANT USAGE ON SEQUENCE @.message_seq TO @writer; GRANT SELECT ON @.messages TO @reader`)
-		defer exec("DROP OWNED BY @writer, @reader; DROP ROLE @writer, @reader")
-		if _, err := migrator.Up(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		exec("BEGIN; SET LOCAL ROLE @writer; SELECT @.enqueue('t', payload => '1', dedup_key => 'k'); COMMIT")
-		_, err := pool.Exec(t.Context(), strings.ReplaceAll("BEGIN; SET LOCAL ROLE "+reader+"; SELECT @.claim_keys('{k2}'); COMMIT", "@.", cfg.Schema+"."),
-			pgx.QueryExecModeSimpleProtocol)
-		if sqlState(err) != "42501" {
-			t.Errorf("somebody who may not write claims a key: %v", err)
-		}
-	})
-}

@@ -2,10 +2,8 @@ package postgres
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,16 +12,22 @@ import (
 	"github.com/postrider/postrider"
 )
 
-//go:embed migration/*.sql
-var migrationFiles embed.FS
+// A schema is two things. Tables have versions: each step of sql/schema is applied once, in order. Functions are code: every Up replaces all
+// of them, so a release that changes only functions has no new version of the tables.
 
-// migrations are in order; the version of each is its index plus one.
-var migrations = []string{"001_log", "002_enqueue", "003_relay", "004_retention", "005_deferred", "006_operator", "007_lanes",
-	"008_inbox", "009_idempotency", "010_saga", "011_patrol", "012_console", "013_claim_keys",
-}
+// needs has, for each version of the tables, the oldest version that a program must know to work with it. A version that only adds has the
+// number of the one before: programs that are older go on working.
+var needs = []int{1}
 
-// SchemaVersion is the version of the tables and functions that this package works with.
-func SchemaVersion() int { return len(migrations) }
+const (
+	// oldestSchema is the oldest version of the tables that this package works with.
+	oldestSchema = 1
+	// functionsVersion grows with each release that changes a function. An older program does not replace the functions of a newer one.
+	functionsVersion = 1
+)
+
+// SchemaVersion is the newest version of the tables that this package knows.
+func SchemaVersion() int { return len(needs) }
 
 // Migrator lays out the schema, version by version. Several may run at once: they wait for each other.
 type Migrator struct {
@@ -31,12 +35,41 @@ type Migrator struct {
 	script Script
 }
 
-// Migration is one step of the schema.
+// Migration is one version of the tables.
 type Migration struct {
 	Version   int       `json:"version"`
-	Name      string    `json:"name"`
 	Applied   bool      `json:"applied"`
 	AppliedAt time.Time `json:"applied_at,omitzero"`
+}
+
+// Functions says which functions a schema has.
+type Functions struct {
+	Version int  `json:"version"` // 0 if there are none
+	Newer   bool `json:"newer"`   // they are those of a newer program, and stay
+	Same    bool `json:"same"`    // they are those of this package
+}
+
+// State is how far a schema has come.
+type State struct {
+	Migrations []Migration `json:"migrations"` // all that this package knows, and those that the database has besides; oldest first
+	Functions  Functions   `json:"functions"`
+	// Needs is the oldest version that a program must know to work with these tables.
+	Needs int `json:"needs"`
+}
+
+// Version is how far the tables have come without a gap.
+func (s *State) Version() int {
+	for i, m := range s.Migrations {
+		if !m.Applied {
+			return i
+		}
+	}
+	return len(s.Migrations)
+}
+
+// Current reports whether there is nothing for Up to do.
+func (s *State) Current() bool {
+	return s.Version() == len(s.Migrations) && (s.Functions.Same || s.Functions.Newer)
 }
 
 // NewMigrator returns a migrator that connects through pool. The layout is used by the first migration alone.
@@ -45,25 +78,32 @@ func NewMigrator(pool *pgxpool.Pool, cfg Config, layout Layout) (*Migrator, erro
 	return &Migrator{pool, script}, err
 }
 
-// Up applies what is missing, all in one transaction, and returns it.
+// Up applies the versions that are missing and replaces the functions, all in one transaction, and returns what was missing. Functions of a
+// newer program stay.
 func (m *Migrator) Up(ctx context.Context) ([]Migration, error) {
 	var done []Migration
 	err := m.locked(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, m.script.prologue(), pgx.QueryExecModeSimpleProtocol); err != nil {
+		if err := m.run(ctx, tx, m.script.prologue()); err != nil {
 			return err
 		}
-		all, err := m.status(ctx, tx)
+		state, err := ReadState(ctx, tx, m.script.cfg)
 		if err != nil {
 			return err
 		}
-		for _, step := range all {
+		for _, step := range state.Migrations {
 			if step.Applied {
 				continue
 			}
 			if err := m.run(ctx, tx, m.script.Up(step.Version)); err != nil {
-				return fmt.Errorf("migration %d (%s) up: %w", step.Version, step.Name, err)
+				return fmt.Errorf("migration %d up: %w", step.Version, err)
 			}
 			done = append(done, step)
+		}
+		if state.Functions.Newer {
+			return nil
+		}
+		if err := m.run(ctx, tx, m.script.Functions()); err != nil {
+			return fmt.Errorf("functions: %w", err)
 		}
 		return nil
 	})
@@ -74,25 +114,30 @@ func (m *Migrator) Up(ctx context.Context) ([]Migration, error) {
 }
 
 // Down takes the schema back to the given version, all in one transaction, and returns what it undid, newest first.
-// Version 0 removes every table, with the messages in them.
+// Version 0 removes every table, with the messages in them, and every function. To any other version the functions stay: the program that
+// knows that version replaces them with its own Up.
 func (m *Migrator) Down(ctx context.Context, to int) ([]Migration, error) {
-	if to < 0 || to > len(migrations) {
-		return nil, fmt.Errorf("postgres: there is no version %d: want 0 to %d", to, len(migrations))
+	if to < 0 || to > len(needs) {
+		return nil, fmt.Errorf("postgres: there is no version %d: want 0 to %d", to, len(needs))
 	}
 	var undone []Migration
 	err := m.locked(ctx, func(tx pgx.Tx) error {
-		all, err := m.status(ctx, tx)
+		state, err := ReadState(ctx, tx, m.script.cfg)
 		if err != nil {
 			return err
 		}
-		for i := len(all) - 1; i >= to; i-- {
-			if !all[i].Applied {
+		if n := len(state.Migrations); n > len(needs) {
+			return fmt.Errorf("%w: the database has version %d, this program knows %d: use a newer program", postrider.ErrSchema, n, len(needs))
+		}
+		for i := len(state.Migrations) - 1; i >= to; i-- {
+			step := state.Migrations[i]
+			if !step.Applied {
 				continue
 			}
-			if err := m.run(ctx, tx, m.script.Down(all[i].Version)); err != nil {
-				return fmt.Errorf("migration %d (%s) down: %w", all[i].Version, all[i].Name, err)
+			if err := m.run(ctx, tx, m.script.Down(step.Version)); err != nil {
+				return fmt.Errorf("migration %d down: %w", step.Version, err)
 			}
-			undone = append(undone, all[i])
+			undone = append(undone, step)
 		}
 		return nil
 	})
@@ -102,17 +147,17 @@ func (m *Migrator) Down(ctx context.Context, to int) ([]Migration, error) {
 	return undone, nil
 }
 
-// Status returns every migration this package knows, applied or not, oldest first.
-func (m *Migrator) Status(ctx context.Context) ([]Migration, error) {
-	var all []Migration
+// State returns how far the schema has come.
+func (m *Migrator) State(ctx context.Context) (*State, error) {
+	var state *State
 	err := m.locked(ctx, func(tx pgx.Tx) (err error) {
-		all, err = m.status(ctx, tx)
+		state, err = ReadState(ctx, tx, m.script.cfg)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	return all, nil
+	return state, nil
 }
 
 // Roles creates the roles of producers, relays, consumers and operators if they are missing and grants them what they need. It takes the right to
@@ -160,41 +205,50 @@ func (m *Migrator) run(ctx context.Context, tx pgx.Tx, sql string) error {
 	return err
 }
 
-func (m *Migrator) status(ctx context.Context, tx pgx.Tx) ([]Migration, error) {
-	all := make([]Migration, len(migrations))
-	for i, name := range migrations {
-		all[i] = Migration{Version: i + 1, Name: strings.TrimLeft(name, "0123456789_")}
+// ReadState returns how far the schema has come, as tx sees it.
+func ReadState(ctx context.Context, tx pgx.Tx, cfg Config) (*State, error) {
+	s := &State{Migrations: make([]Migration, len(needs))}
+	for i := range s.Migrations {
+		s.Migrations[i].Version = i + 1
 	}
-	var exists bool
-	err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", pgx.QueryExecModeExec,
-		m.script.cfg.in("@schema@.migrations")).Scan(&exists)
-	if err != nil || !exists {
-		return all, err
+	var tables, functions bool
+	err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL, to_regproc($2) IS NOT NULL", pgx.QueryExecModeExec,
+		cfg.in("@schema@.migrations"), cfg.in("@schema@.functions_version")).Scan(&tables, &functions)
+	if err != nil || !tables {
+		return s, err
 	}
-	rows, err := tx.Query(ctx, m.script.cfg.in("SELECT version, applied_at FROM @schema@.migrations ORDER BY version"),
-		pgx.QueryExecModeExec)
+	if functions {
+		var digest string
+		err := tx.QueryRow(ctx, cfg.in("SELECT version, digest FROM @schema@.functions_version()"), pgx.QueryExecModeExec).
+			Scan(&s.Functions.Version, &digest)
+		if err != nil {
+			return nil, err
+		}
+		s.Functions.Newer = s.Functions.Version > functionsVersion
+		s.Functions.Same = s.Functions.Version == functionsVersion && digest == functionsDigest()
+	}
+	rows, err := tx.Query(ctx, cfg.in("SELECT version, applied_at, needs FROM @schema@.migrations ORDER BY version"), pgx.QueryExecModeExec)
 	if err != nil {
 		return nil, err
 	}
-	var version int
-	var at time.Time
-	_, err = pgx.ForEachRow(rows, []any{&version, &at}, func() error {
-		if version < 1 || version > len(all) {
-			return fmt.Errorf("%w: the database has version %d, this program knows %d: use a newer program",
-				postrider.ErrSchema, version, len(all))
+	step, needed := Migration{Applied: true}, 0
+	_, err = pgx.ForEachRow(rows, []any{&step.Version, &step.AppliedAt, &needed}, func() error {
+		s.Needs = max(s.Needs, needed)
+		if step.Version > len(needs) {
+			s.Migrations = append(s.Migrations, step)
+		} else {
+			s.Migrations[step.Version-1] = step
 		}
-		all[version-1].Applied, all[version-1].AppliedAt = true, at
 		return nil
 	})
-	return all, err
+	return s, err
 }
 
-// checkVersion returns ErrSchema, with the next command to type, unless the schema is the one this package needs.
+// checkVersion returns ErrSchema, with the next command to type, unless this package works with the schema.
 func checkVersion(ctx context.Context, pool *pgxpool.Pool, cfg Config) error {
-	var version int
-	err := pool.QueryRow(ctx, cfg.in("SELECT coalesce(max(version), 0) FROM @schema@.migrations"),
-		pgx.QueryExecModeExec).Scan(&version)
-	err = explain(err)
+	var version, needed int
+	err := explain(pool.QueryRow(ctx, cfg.in("SELECT coalesce(max(version), 0), coalesce(max(needs), 0) FROM @schema@.migrations"),
+		pgx.QueryExecModeExec).Scan(&version, &needed))
 	switch {
 	case errors.Is(err, postrider.ErrSchema):
 		version = 0
@@ -202,12 +256,12 @@ func checkVersion(ctx context.Context, pool *pgxpool.Pool, cfg Config) error {
 		return err
 	}
 	switch {
-	case version < len(migrations):
+	case version < oldestSchema:
 		return fmt.Errorf("%w: schema %q has version %d, need %d; run: postrider migrate up --schema %s",
-			postrider.ErrSchema, cfg.Schema, version, len(migrations), cfg.Schema)
-	case version > len(migrations):
-		return fmt.Errorf("%w: schema %q has version %d, this program knows %d: use a newer program",
-			postrider.ErrSchema, cfg.Schema, version, len(migrations))
+			postrider.ErrSchema, cfg.Schema, version, oldestSchema, cfg.Schema)
+	case needed > len(needs):
+		return fmt.Errorf("%w: schema %q has version %d, which needs a program that knows version %d; this one knows %d: use a newer program",
+			postrider.ErrSchema, cfg.Schema, version, needed, len(needs))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,13 +50,13 @@ func TestMigrateUpAndDown(t *testing.T) {
 		if redone, err := migrator.Up(ctx); err != nil || len(redone) != postgres.SchemaVersion() {
 			t.Fatalf("Up again applied %v, %v", redone, err)
 		}
-		status, err := migrator.Status(ctx)
-		if err != nil {
-			t.Fatal(err)
+		state, err := migrator.State(ctx)
+		if err != nil || !state.Current() || !state.Functions.Same {
+			t.Fatalf("state is %+v, %v", state, err)
 		}
-		for _, m := range status {
+		for _, m := range state.Migrations {
 			if !m.Applied || m.AppliedAt.IsZero() {
-				t.Errorf("status says %+v", m)
+				t.Errorf("state says %+v", m)
 			}
 		}
 	})
@@ -116,6 +117,188 @@ func TestPrintedScript(t *testing.T) {
 		}
 		if done, err := migrator.Up(ctx); err != nil || len(done) != 0 {
 			t.Fatalf("after the script, Up applied %v, %v", done, err)
+		}
+	})
+}
+
+// TestFunctionsAreReplaced holds that Up puts back every function, leaves rights and layout as they are, and leaves the functions of a newer
+// program alone.
+func TestFunctionsAreReplaced(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		pool := pgtest.Pool(t, dsn)
+		cfg := pgtest.Schema(t, pool, postgres.Layout{Slots: 5, Period: time.Minute, DedupWindow: time.Hour, InboxWindow: 70 * time.Second})
+		migrator, err := postgres.NewMigrator(pool, cfg, postgres.Layout{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec := func(sql string) {
+			t.Helper()
+			if _, err := pool.Exec(ctx, strings.ReplaceAll(sql, "@schema@", cfg.Schema)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		up := func() *postgres.State {
+			t.Helper()
+			if done, err := migrator.Up(ctx); err != nil || len(done) != 0 {
+				t.Fatalf("Up applied %v, %v", done, err)
+			}
+			state, err := migrator.State(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return state
+		}
+		const look = `SELECT concat_ws(' ', @schema@.slot_count(), @schema@.slot_period(), @schema@.dedup_window(), @schema@.inbox_window(),
+			has_function_privilege('public', '@schema@.heard(text, text)', 'EXECUTE'),
+			has_function_privilege('public', '@schema@.reclaim(bigint)', 'EXECUTE'),
+			has_function_privilege('public', '@schema@.enqueue', 'EXECUTE'))`
+		ask := func() (found string) {
+			t.Helper()
+			sql := strings.Replace(strings.ReplaceAll(look, "@schema@", cfg.Schema), "'"+cfg.Schema+".enqueue'",
+				"(SELECT oid FROM pg_proc WHERE proname = 'enqueue' AND pronamespace = '"+cfg.Schema+"'::regnamespace)", 1)
+			if err := pool.QueryRow(ctx, sql).Scan(&found); err != nil {
+				t.Fatal(err)
+			}
+			return found
+		}
+		exec("GRANT EXECUTE ON FUNCTION @schema@.reclaim(bigint) TO pg_monitor; REVOKE ALL ON FUNCTION @schema@.lock_keys(text[]) FROM PUBLIC")
+		before := ask()
+		exec("CREATE OR REPLACE FUNCTION @schema@.lock_keys(VARIADIC keys text[]) RETURNS void LANGUAGE sql AS 'SELECT 1/0'")
+		exec("CREATE OR REPLACE FUNCTION @schema@.functions_version(OUT version integer, OUT digest text) LANGUAGE sql AS $$ SELECT 0, 'old' $$")
+		if state, err := migrator.State(ctx); err != nil || state.Current() {
+			t.Errorf("with other functions the state is %+v, %v", state, err)
+		}
+		if state := up(); !state.Current() || !state.Functions.Same {
+			t.Errorf("after Up the state is %+v", state)
+		}
+		exec("SELECT @schema@.lock_keys('a')")
+		if after := ask(); after != before {
+			t.Errorf("Up has changed %s to %s", before, after)
+		}
+		var kept bool
+		err = pool.QueryRow(ctx, strings.ReplaceAll(`SELECT has_function_privilege('pg_monitor', '@schema@.reclaim(bigint)', 'EXECUTE')
+			AND NOT has_function_privilege('public', '@schema@.lock_keys(text[])', 'EXECUTE')`, "@schema@", cfg.Schema)).Scan(&kept)
+		if err != nil || !kept {
+			t.Errorf("Up has changed rights that somebody gave or took: %v", err)
+		}
+
+		exec("CREATE OR REPLACE FUNCTION @schema@.lock_keys(VARIADIC keys text[]) RETURNS void LANGUAGE sql AS 'SELECT 1/0'")
+		exec("CREATE OR REPLACE FUNCTION @schema@.functions_version(OUT version integer, OUT digest text) LANGUAGE sql AS $$ SELECT 1000, 'new' $$")
+		if state := up(); !state.Current() || !state.Functions.Newer {
+			t.Errorf("with functions of a newer program the state is %+v", state)
+		}
+		if _, err := pool.Exec(ctx, "SELECT "+cfg.Schema+".lock_keys('a')"); err == nil {
+			t.Error("an older program has replaced the functions of a newer one")
+		}
+	})
+}
+
+// TestFunctionsAreReplacedAtWork replaces the functions again and again while producers and a relay call them.
+func TestFunctionsAreReplacedAtWork(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		pool := pgtest.Pool(t, dsn)
+		cfg := pgtest.Schema(t, pool, postgres.Layout{Shards: 1})
+		store, err := postgres.New(pool, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		feed, err := store.Open(ctx, "f", postrider.Member{Lease: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := feed.Balance(ctx); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		var over atomic.Bool
+		var sent atomic.Int64
+		for range 2 {
+			wg.Go(func() {
+				for !over.Load() {
+					if _, err := pool.Exec(ctx, "SELECT "+cfg.Schema+".enqueue('x', 'order', '1', '{}')"); err != nil {
+						t.Error(err)
+						return
+					}
+					sent.Add(1)
+				}
+			})
+		}
+		wg.Go(func() {
+			for range 20 {
+				migrator, err := postgres.NewMigrator(pool, cfg, postgres.Layout{})
+				if err == nil {
+					_, err = migrator.Up(ctx)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			over.Store(true)
+		})
+		var read int64
+		for idle := 0; idle < 3; {
+			batches, err := feed.Read(ctx, []postrider.Demand{{Shard: 0, Limit: 100}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(batches) == 0 || len(batches[0].Messages) == 0 {
+				if over.Load() {
+					idle++
+				}
+				continue
+			}
+			read += int64(len(batches[0].Messages))
+			if _, err := feed.Settle(ctx, []postrider.Mark{{Shard: 0, Batch: &batches[0], Done: len(batches[0].Messages)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wg.Wait()
+		if read != sent.Load() || read == 0 {
+			t.Errorf("%d messages were read, %d were written", read, sent.Load())
+		}
+	})
+}
+
+// TestVersionsBesideEachOther holds that a program works with newer tables that only add something, and refuses those that do not.
+func TestVersionsBesideEachOther(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		pool := pgtest.Pool(t, dsn)
+		cfg := pgtest.Schema(t, pool, postgres.Layout{})
+		migrator, err := postgres.NewMigrator(pool, cfg, postgres.Layout{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store, err := postgres.New(pool, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, known := postgres.SchemaVersion()+1, postgres.SchemaVersion()
+		if _, err := pool.Exec(ctx, "INSERT INTO "+cfg.Schema+".migrations (version, needs) VALUES ($1, $2)", next, known); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Open(ctx, "f", postrider.Member{Lease: time.Second}); err != nil {
+			t.Errorf("with newer tables that only add something: %v", err)
+		}
+		if done, err := migrator.Up(ctx); err != nil || len(done) != 0 {
+			t.Errorf("Up applied %v, %v", done, err)
+		}
+		if state, err := migrator.State(ctx); err != nil || !state.Current() || state.Version() != next || state.Needs != known {
+			t.Errorf("state is %+v, %v", state, err)
+		}
+		if _, err := migrator.Down(ctx, 0); !errors.Is(err, postrider.ErrSchema) || !strings.Contains(err.Error(), "newer program") {
+			t.Errorf("Down of what it does not know: %v", err)
+		}
+		if _, err := pool.Exec(ctx, "UPDATE "+cfg.Schema+".migrations SET needs = version"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Open(ctx, "f", postrider.Member{Lease: time.Second}); !errors.Is(err, postrider.ErrSchema) || !strings.Contains(err.Error(), "newer program") {
+			t.Errorf("with tables that it does not know: %v", err)
 		}
 	})
 }

@@ -59,3 +59,47 @@ func TestSlice(t *testing.T) {
 		expectTypes(t, "together", s.readAll(), "acme 4", "none 4", "other 4")
 	})
 }
+
+// TestSleeperOfASlice holds that a member which slept through the end of its slice has lost it, though its number is that of another slice now.
+func TestSleeperOfASlice(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		h := newHouse(t, dsn, postgres.Layout{Shards: 1})
+		const slice = 1
+		old := h.sit("f")
+		if done, err := old.Feed.(postrider.Splitter).Split(ctx, postrider.Mark{Shard: 0}, "acme"); err != nil || !done {
+			t.Fatal(done, err)
+		}
+		old.balance()
+		h.exec("INSERT INTO @.messages (type, key, tenant_id) VALUES ('a', 'k', 'acme')")
+		expectTypes(t, "the tenant", old.readAll(), "a")
+		h.exec("UPDATE @.checkpoints SET at = at - interval '1 hour', until = until - interval '1 hour'")
+		h.exec("UPDATE @.members SET at = at - interval '1 hour', until = until - interval '1 hour'")
+
+		s := h.sit("f")
+		h.exec("UPDATE @.members SET at = at - interval '20 seconds'") // so long it has been heard, and the holder has not
+		s.balance()
+		splitter := s.Feed.(postrider.Splitter)
+		expectTypes(t, "the next member", s.readAll(), "a")
+		marks := s.marks()
+		if done, err := splitter.Merge(ctx, marks[0], marks[slice]); err != nil || !done {
+			t.Fatal(done, err)
+		}
+		s.latest = map[int]*postrider.Batch{}
+		s.balance()
+		if done, err := splitter.Split(ctx, postrider.Mark{Shard: 0}, "other"); err != nil || !done {
+			t.Fatal(done, err)
+		}
+		s.balance()
+		if len(s.share.Slices) != 1 || s.share.Slices[0].Shard != slice || s.share.Slices[0].Tenant != "other" {
+			t.Fatalf("got %+v, want the number of the slice before", s.share)
+		}
+		h.exec("INSERT INTO @.messages (type, key, tenant_id) VALUES ('o', 'k', 'other')")
+		if lost, err := old.Settle(ctx, old.marks()); err != nil || len(lost) != 2 {
+			t.Errorf("the old member has lost %v, want the shard and the slice; %v", lost, err)
+		}
+		expectTypes(t, "the new slice", s.readAll(), "o")
+		s.settle()
+	})
+}

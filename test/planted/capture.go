@@ -12,7 +12,7 @@ var capture = []Bug{
 		Hunt:   Hunt{To: []string{"redis", "http"}, Minutes: 0.5, Rate: 300},
 		Tests:  []Test{{"test/e2e", "^TestHistory$"}},
 		Plant: []Change{{
-			"store/postgres/migration/003_relay.up.sql",
+			"store/postgres/sql/functions/relay.sql",
 			"least(min(coalesce(first[x.nth], 0)), lo[i])",
 			"coalesce(min(lo[i]), lo[i])",
 		}},
@@ -42,7 +42,7 @@ var capture = []Bug{
 		Hunt:   Hunt{To: []string{"redis", "http"}, Minutes: 0.5, Rate: 300},
 		Tests:  []Test{{"test/e2e", "^TestHistory$"}},
 		Plant: []Change{{
-			"store/postgres/migration/001_log.up.sql",
+			"store/postgres/sql/schema/001.sql",
 			"RETURN @schema@.shard_of(coalesce(@schema@.order_key(key, aggregate_type, aggregate_id), id::text), shards);",
 			"RETURN @schema@.shard_of(id::text, shards);",
 		}},

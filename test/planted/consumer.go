@@ -12,7 +12,7 @@ var consumer = []Bug{
 		Tests:  []Test{{"store/postgres", "^TestInboxWindow$"}},
 		Plant: []Change{
 			{
-				"store/postgres/migration/008_inbox.up.sql",
+				"store/postgres/sql/functions/inbox.sql",
 				"  DELETE FROM @schema@.inbox_strays s WHERE (s.consumer, s.id) IN (\n",
 				"  DELETE FROM @schema@.inbox i WHERE i.at < clock_timestamp() - interval '1 second';\n" +
 					"  DELETE FROM @schema@.inbox_strays s WHERE (s.consumer, s.id) IN (\n",
@@ -45,15 +45,15 @@ var consumer = []Bug{
 		Hunt:   Hunt{To: []string{"redis", "http"}, Minutes: 0.5, Rate: 300},
 		Tests:  []Test{{"store/postgres", "^TestIdempotency$/^pg15$/^release$"}, {"test/campaign/calls", "^TestCalls$"}},
 		Plant: []Change{
-			{"store/postgres/migration/009_idempotency.up.sql", "    IF NOT pg_try_advisory_xact_lock(", "    IF false AND NOT pg_try_advisory_xact_lock("},
+			{"store/postgres/sql/functions/idempotency.sql", "    IF NOT pg_try_advisory_xact_lock(", "    IF false AND NOT pg_try_advisory_xact_lock("},
 			{
-				"store/postgres/migration/009_idempotency.up.sql",
+				"store/postgres/sql/functions/idempotency.sql",
 				"          expires = CASE WHEN i.expires <= clock_timestamp() THEN excluded.expires ELSE i.expires END\n" +
 					"      WHERE @schema@.idempotency_state(i, of_fingerprint, of_token) IS NULL;",
 				"          expires = CASE WHEN i.expires <= clock_timestamp() THEN excluded.expires ELSE i.expires END;",
 			},
-			{"store/postgres/migration/009_idempotency.up.sql", "    RETURN FOUND;\n  END IF;", "    RETURN true;\n  END IF;"},
-			{"store/postgres/migration/009_idempotency.up.sql", "  RETURN FOUND;\nEND\n", "  RETURN true;\nEND\n"},
+			{"store/postgres/sql/functions/idempotency.sql", "    RETURN FOUND;\n  END IF;", "    RETURN true;\n  END IF;"},
+			{"store/postgres/sql/functions/idempotency.sql", "  RETURN FOUND;\nEND\n", "  RETURN true;\nEND\n"},
 		},
 	},
 }

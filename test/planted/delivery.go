@@ -50,7 +50,7 @@ var delivery = []Bug{
 		Tests:  []Test{{"test/e2e", "^TestPausedRelay$"}},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"    SELECT feed_name, c.shard, c.n, member_id, releasing,",
 				"    SELECT feed_name, c.shard, (SELECT max(k.n) + 1 FROM @schema@.checkpoints k WHERE k.feed = feed_name AND k.shard = c.shard),\n" +
 					"           member_id, releasing,",
@@ -81,27 +81,27 @@ var delivery = []Bug{
 		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-clock"}, Faults: 6, Minutes: 1.5, Rate: 500},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
-				"CREATE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name text, lease interval)",
-				"CREATE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name text, lease interval, process_clock timestamptz)",
+				"store/postgres/sql/functions/relay.sql",
+				"CREATE OR REPLACE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name text, lease interval)",
+				"CREATE OR REPLACE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name text, lease interval, process_clock timestamptz)",
 			},
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"c.until < clock_timestamp() AND c.member IS DISTINCT FROM member_id",
 				"c.until < process_clock AND c.member IS DISTINCT FROM member_id",
 			},
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"c.n + 1, member_id, clock_timestamp() + lease,",
 				"c.n + 1, member_id, process_clock + lease,",
 			},
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"  crashes smallint[])",
 				"  crashes smallint[], process_clock timestamptz)",
 			},
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"releasing, clock_timestamp() + lease,",
 				"releasing, process_clock + lease,",
 			},
@@ -110,16 +110,6 @@ var delivery = []Bug{
 			{"store/postgres/ledger.go", "$15, $16)", "$15, $16, $17)"},
 			{"store/postgres/ledger.go", "hi.String(), crashes.String())", "hi.String(), crashes.String(), time.Now())"},
 			{"store/postgres/ledger.go", "\t\"errors\"\n", "\t\"errors\"\n\t\"time\"\n"},
-			{
-				"store/postgres/migration/003_relay.down.sql",
-				"bigint[], bigint[], smallint[]);",
-				"bigint[], bigint[], smallint[], timestamptz);",
-			},
-			{
-				"store/postgres/migration/003_relay.down.sql",
-				"@schema@.balance(text, uuid, text, interval);",
-				"@schema@.balance(text, uuid, text, interval, timestamptz);",
-			},
 		},
 	},
 	{

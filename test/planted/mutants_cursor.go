@@ -22,7 +22,7 @@ var cursorMutants = []Bug{
 		Tests: []Test{storeTest("TestLateBesideTheFloor")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"  IF take_xid THEN\n",
 				"  IF false THEN\n",
 			},
@@ -35,7 +35,7 @@ var cursorMutants = []Bug{
 		Tests: []Test{storeTest("TestFirstMessage")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"drawn := coalesce(pg_sequence_last_value('@schema@.message_seq'), 0);",
 				"SELECT q.last_value INTO drawn FROM @schema@.message_seq q;",
 			},
@@ -74,7 +74,7 @@ var cursorMutants = []Bug{
 		Tests: []Test{suiteTest("LateCommitIsNotLost")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"SELECT q.last_value INTO hi FROM",
 				"SELECT q.last_value - 1 INTO hi FROM",
 			},
@@ -100,12 +100,12 @@ var cursorMutants = []Bug{
 		Tests: []Test{suiteTest("SpansShards")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"    IF began + looks[i] < top THEN\n",
 				"    IF false THEN\n",
 			},
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"ORDER BY m.seq OFFSET 0) m",
 				"ORDER BY m.seq LIMIT looks[i]) m",
 			},
@@ -118,7 +118,7 @@ var cursorMutants = []Bug{
 		Tests: []Test{suiteTest("SpansShards")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"      top := reached;\n",
 				"      top := reached - 1;\n",
 			},
@@ -131,7 +131,7 @@ var cursorMutants = []Bug{
 		Tests: []Test{suiteTest("SpansShards")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"      top := reached;\n",
 				"",
 			},
@@ -326,7 +326,7 @@ var cursorMutants = []Bug{
 		Tests: []Test{suiteTest("LateCommitBetweenPages")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				" AND pg_visible_in_snapshot(m.xid, to_s)\n",
 				"\n",
 			},
@@ -339,7 +339,7 @@ var cursorMutants = []Bug{
 		Tests: []Test{suiteTest("LateCommitIsNotLost")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				" AND NOT pg_visible_in_snapshot(m.xid, from_s)",
 				"",
 			},
@@ -352,7 +352,7 @@ var cursorMutants = []Bug{
 		Tests: []Test{storeTest("TestCrossedTransactions")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"ORDER BY m.seq OFFSET 0) m",
 				"ORDER BY m.xid, m.seq OFFSET 0) m",
 			},
@@ -365,7 +365,7 @@ var cursorMutants = []Bug{
 		Tests: []Test{storeTest("TestSlice")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"OR m.tenant_id IS NULL OR NOT coalesce(others[i] -> m.shard::text ? m.tenant_id, false));",
 				"OR NOT (others[i] -> m.shard::text ? m.tenant_id));",
 			},
@@ -378,7 +378,7 @@ var cursorMutants = []Bug{
 		Tests: []Test{storeTest("TestSlice")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"AND (others[i] IS NULL OR",
 				"AND (true OR",
 			},
@@ -391,7 +391,7 @@ var cursorMutants = []Bug{
 		Tests: []Test{storeTest("TestSlice")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"AND (tenants[i] IS NULL OR",
 				"AND (true OR",
 			},
@@ -404,7 +404,7 @@ var cursorMutants = []Bug{
 		Tests: []Test{storeTest("TestEmptyKeyIsNone")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/001_log.up.sql",
+				"store/postgres/sql/schema/001.sql",
 				"RETURN CASE WHEN key <> '' THEN key",
 				"RETURN CASE WHEN key IS NOT NULL THEN key",
 			},
@@ -417,7 +417,7 @@ var cursorMutants = []Bug{
 		Tests: []Test{storeTest("TestTransactionIDComesBeforeNumber")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/001_log.up.sql",
+				"store/postgres/sql/schema/001.sql",
 				"  xid            xid8        NOT NULL DEFAULT pg_current_xact_id(),\n  seq            bigint      NOT NULL DEFAULT nextval('@schema@.message_seq'),\n",
 				"  seq            bigint      NOT NULL DEFAULT nextval('@schema@.message_seq'),\n  xid            xid8        NOT NULL DEFAULT pg_current_xact_id(),\n",
 			},

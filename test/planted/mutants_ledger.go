@@ -9,7 +9,7 @@ var ledgerMutants = []Bug{
 		Tests: []Test{storeTest("TestSettleOfAnEarlierGeneration")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"IF @schema@.current_generation() IS DISTINCT FROM in_generation THEN",
 				"IF false THEN",
 			},
@@ -35,7 +35,7 @@ var ledgerMutants = []Bug{
 		Tests: []Test{suiteTest("Fence")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"    WHERE c.n > (SELECT k.n FROM @schema@.checkpoints k WHERE k.feed = feed_name AND k.shard = c.shard ORDER BY k.n DESC LIMIT 1)\n    ORDER BY c.shard\n    ON CONFLICT DO NOTHING\n",
 				"    ORDER BY c.shard\n    ON CONFLICT (feed, shard, n) DO UPDATE SET member = excluded.member, until = excluded.until, s1 = excluded.s1, lo = excluded.lo,\n      starts = excluded.starts, s2 = excluded.s2, lo2 = excluded.lo2, starts2 = excluded.starts2, last = excluded.last, hi = excluded.hi\n",
 			},
@@ -48,7 +48,7 @@ var ledgerMutants = []Bug{
 		Tests: []Test{storeTest("TestSweepLeavesTheFence")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"    WHERE c.n > (SELECT k.n FROM @schema@.checkpoints k WHERE k.feed = feed_name AND k.shard = c.shard ORDER BY k.n DESC LIMIT 1)\n",
 				"",
 			},
@@ -165,7 +165,7 @@ var ledgerMutants = []Bug{
 		Tests: []Test{storeTest("TestLeaseIsKept")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"c.released OR c.until < clock_timestamp() AND c.member",
 				"c.released OR c.member",
 			},
@@ -178,7 +178,7 @@ var ledgerMutants = []Bug{
 		Tests: []Test{storeTest("TestStandstill")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"    IF NOT c.released THEN\n      SELECT min",
 				"    IF false THEN\n      SELECT min",
 			},
@@ -191,7 +191,7 @@ var ledgerMutants = []Bug{
 		Tests: []Test{suiteTest("FairShare")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"CONTINUE WHEN c.tenant IS NULL AND held >= fair;",
 				"CONTINUE WHEN c.tenant IS NULL AND held >= fair * 2;",
 			},
@@ -204,7 +204,7 @@ var ledgerMutants = []Bug{
 		Tests: []Test{suiteTest("Suspects")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"least(c.crashes, 999) + 1 END)",
 				"0 END)",
 			},

@@ -9,7 +9,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestChangeOfShards")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/007_lanes.up.sql",
+				"store/postgres/sql/functions/lanes.sql",
 				"IF EXISTS (SELECT FROM @schema@.cursors c WHERE c.feed = feed_name AND NOT c.released\n",
 				"IF false AND EXISTS (SELECT FROM @schema@.cursors c WHERE c.feed = feed_name AND NOT c.released\n",
 			},
@@ -22,7 +22,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestChangeOfShards")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/007_lanes.up.sql",
+				"store/postgres/sql/functions/lanes.sql",
 				"ORDER BY pg_snapshot_xmax(p.s) DESC, (SELECT count(*) FROM pg_snapshot_xip(p.s)), p.lo DESC",
 				"ORDER BY pg_snapshot_xmax(p.s), (SELECT count(*) FROM pg_snapshot_xip(p.s)) DESC, p.lo",
 			},
@@ -35,7 +35,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestChangeOfShards")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/007_lanes.up.sql",
+				"store/postgres/sql/functions/lanes.sql",
 				"(c.s1::text <> move.s::text OR c.s2 IS NOT NULL)) THEN",
 				"false) THEN",
 			},
@@ -48,7 +48,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestChangeBesideLateWriters")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/007_lanes.up.sql",
+				"store/postgres/sql/functions/lanes.sql",
 				"clock_timestamp(), move.s, move.lo, move.starts\n",
 				"clock_timestamp(), move.s, move.lo, array_fill(move.lo, ARRAY[cardinality(move.starts)])\n",
 			},
@@ -61,7 +61,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestChangeBesideLateWriters")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/007_lanes.up.sql",
+				"store/postgres/sql/functions/lanes.sql",
 				"clock_timestamp(), move.s, move.lo, move.starts\n",
 				"clock_timestamp(), move.s, move.hi, move.starts\n",
 			},
@@ -74,7 +74,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestChangeOfShards")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/007_lanes.up.sql",
+				"store/postgres/sql/functions/lanes.sql",
 				"  IF top IS NOT NULL THEN\n",
 				"  IF false THEN\n",
 			},
@@ -87,7 +87,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestChangeFencesOldHolders")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/007_lanes.up.sql",
+				"store/postgres/sql/functions/lanes.sql",
 				"SELECT feed_name, s, l.n + 1, true,",
 				"SELECT feed_name, s, CASE WHEN s < was THEN l.n + 1 ELSE 0 END, true,",
 			},
@@ -100,7 +100,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestNobodyTakesAShardDuringAStep")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"  PERFORM pg_advisory_xact_lock_shared(hashtextextended('@schema@.balance/'",
 				"  PERFORM (hashtextextended('@schema@.balance/'",
 			},
@@ -113,7 +113,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestChangeOfShards")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"WHEN feed.paused OR move.feed IS NOT NULL AND move.s IS NULL THEN 0",
 				"WHEN feed.paused THEN 0",
 			},
@@ -126,7 +126,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestChangeOfShards")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/003_relay.up.sql",
+				"store/postgres/sql/functions/relay.sql",
 				"    CONTINUE WHEN c.s1::text = move.s::text AND c.s2 IS NULL;  -- it waits for the others there\n",
 				"",
 			},
@@ -139,7 +139,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestSlice")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/007_lanes.up.sql",
+				"store/postgres/sql/functions/lanes.sql",
 				"  was.shard := number;\n",
 				"  was.shard := number;\n  was.s1 := pg_current_snapshot();\n",
 			},
@@ -152,7 +152,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestSlice")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/007_lanes.up.sql",
+				"store/postgres/sql/functions/lanes.sql",
 				"IF NOT coalesce(was.released, false) OR of_shard",
 				"IF of_shard",
 			},
@@ -165,7 +165,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestSlice")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/007_lanes.up.sql",
+				"store/postgres/sql/functions/lanes.sql",
 				"part.released AND whole.released AND part.s1::text = whole.s1::text\n",
 				"part.released AND whole.released\n",
 			},
@@ -175,10 +175,10 @@ var moveMutants = []Bug{
 		ID:    "M75",
 		Name:  "slice: its number free too soon",
 		Does:  "A relay that slept sends what its successor sends.",
-		Tests: []Test{storeTest("TestSliceNumbers")},
+		Tests: []Test{storeTest("TestSleeperOfASlice")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/007_lanes.up.sql",
+				"store/postgres/sql/functions/lanes.sql",
 				"c.shard = slice AND c.n < part.n;",
 				"c.shard = slice;",
 			},

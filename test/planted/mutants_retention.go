@@ -9,7 +9,7 @@ var retentionMutants = []Bug{
 		Tests: []Test{storeTest("TestReclaimBesideTheNewestWriter")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/004_retention.up.sql",
+				"store/postgres/sql/functions/retention.sql",
 				"WHERE newest > coalesce(c.starts[x.nth], 0) AND",
 				"WHERE newest > coalesce(c.starts[x.nth], 0) + 1 AND",
 			},
@@ -22,7 +22,7 @@ var retentionMutants = []Bug{
 		Tests: []Test{storeTest("TestReclaimBesideOldTransaction")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/004_retention.up.sql",
+				"store/postgres/sql/functions/retention.sql",
 				"bool_or(newest > c.lo OR EXISTS (",
 				"bool_or(newest > c.lo OR false AND EXISTS (",
 			},
@@ -35,7 +35,7 @@ var retentionMutants = []Bug{
 		Tests: []Test{storeTest("TestReclaim")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/004_retention.up.sql",
+				"store/postgres/sql/functions/retention.sql",
 				"bool_or(newest > c.lo OR EXISTS",
 				"bool_or(false OR EXISTS",
 			},
@@ -48,7 +48,7 @@ var retentionMutants = []Bug{
 		Tests: []Test{storeTest("TestReclaim")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/004_retention.up.sql",
+				"store/postgres/sql/functions/retention.sql",
 				"INTO waiting FROM @schema@.cursors c;",
 				"INTO waiting FROM @schema@.cursors c WHERE c.feed = (SELECT min(f.name) FROM @schema@.feeds f);",
 			},
@@ -61,7 +61,7 @@ var retentionMutants = []Bug{
 		Tests: []Test{storeTest("TestReclaimLooksAgainUnderTheLock")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/004_retention.up.sql",
+				"store/postgres/sql/functions/retention.sql",
 				"    IF NOT @schema@.slot_passed(slot) THEN\n      RETURN false;",
 				"    IF false THEN\n      RETURN false;",
 			},
@@ -74,7 +74,7 @@ var retentionMutants = []Bug{
 		Tests: []Test{storeTest("TestReclaimKeepsTheContentOfADeadLetter")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/004_retention.up.sql",
+				"store/postgres/sql/functions/retention.sql",
 				"m WHERE d.bare)",
 				"m WHERE false)",
 			},
@@ -87,7 +87,7 @@ var retentionMutants = []Bug{
 		Tests: []Test{storeTest("TestReclaimWithoutFeeds")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/004_retention.up.sql",
+				"store/postgres/sql/functions/retention.sql",
 				"    RETURN false;  -- no feed at all",
 				"    RETURN true;  -- no feed at all",
 			},
@@ -100,7 +100,7 @@ var retentionMutants = []Bug{
 		Tests: []Test{storeTest("TestReclaimInForeignDatabase")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/004_retention.up.sql",
+				"store/postgres/sql/functions/retention.sql",
 				"  IF NOT @schema@.at_home() THEN\n    RETURN false;",
 				"  IF false THEN\n    RETURN false;",
 			},
@@ -113,7 +113,7 @@ var retentionMutants = []Bug{
 		Tests: []Test{storeTest("TestSweepKeepsWhatIsInTheWindow")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/004_retention.up.sql",
+				"store/postgres/sql/functions/retention.sql",
 				"clock_timestamp() - @schema@.dedup_window();",
 				"clock_timestamp();",
 			},
@@ -126,7 +126,7 @@ var retentionMutants = []Bug{
 		Tests: []Test{storeTest("TestLedgerIsSwept")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/004_retention.up.sql",
+				"store/postgres/sql/functions/retention.sql",
 				"OR k.n = lane.n)",
 				"OR false)",
 			},
@@ -139,7 +139,7 @@ var retentionMutants = []Bug{
 		Tests: []Test{storeTest("TestLedgerIsSwept")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/004_retention.up.sql",
+				"store/postgres/sql/functions/retention.sql",
 				"VALUES (lane.feed, lane.shard, stays)",
 				"VALUES (lane.feed, lane.shard, stays + 1)",
 			},
@@ -152,7 +152,7 @@ var retentionMutants = []Bug{
 		Tests: []Test{storeTest("TestSweepComesBackForALockedKey")},
 		Plant: []Change{
 			{
-				"store/postgres/migration/004_retention.up.sql",
+				"store/postgres/sql/functions/retention.sql",
 				"coalesce((SELECT k.at FROM @schema@.dedup_keys k WHERE k.at >= oldest AND k.at < expiry ORDER BY k.at LIMIT 1), expiry))",
 				"expiry)",
 			},

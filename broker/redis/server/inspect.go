@@ -74,7 +74,7 @@ func warnings(info map[string]string, replicas int) (list []postrider.Warning) {
 			"Set appendonly yes and appendfsync always in redis.conf."},
 		{info["appendonly"] == unknown, "It is not known whether Redis writes to the disk.", "Allow the user the command INFO."},
 		{appended && info["appendfsync"] == "everysec",
-			"Up to one second of confirmed messages can be lost when the machine crashes.",
+			"Up to two seconds of confirmed messages can be lost when the machine crashes, or when Redis is killed while the disk is slow.",
 			"Set appendfsync always in redis.conf, or keep sent messages in the outbox long enough to send them again."},
 		{appended && info["appendfsync"] == "no",
 			"Half a minute of confirmed messages, or more, can be lost when the machine crashes.",

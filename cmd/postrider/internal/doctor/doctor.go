@@ -41,8 +41,6 @@ type Database struct {
 	Name   string // for people
 	Pool   *pgxpool.Pool
 	Schema string
-	// Version is the version of the schema that this program works with.
-	Version int
 	// Feeds are those of this database in the configuration file. HasFile tells a file without any from no file.
 	Feeds   []*config.Plan
 	HasFile bool

@@ -31,8 +31,10 @@ var faults = []struct {
 	plant       func(*house)
 }{
 	{name: "not laid out", check: "schema", severity: Problem, says: "postrider migrate up", sql: "DROP TABLE @schema@.migrations"},
-	{name: "older version", check: "schema", severity: Problem, says: "has version", sql: "DELETE FROM @schema@.migrations WHERE version > 3"},
-	{name: "newer version", check: "schema", severity: Problem, says: "newer program", sql: "INSERT INTO @schema@.migrations VALUES (99)"},
+	{name: "no version", check: "schema", severity: Problem, says: "not laid out", sql: "DELETE FROM @schema@.migrations"},
+	{name: "newer version", check: "schema", severity: Problem, says: "newer program", sql: "INSERT INTO @schema@.migrations VALUES (99, 99)"},
+	{name: "other functions", check: "functions", severity: Warning, says: "not those of this program", sql: `CREATE OR REPLACE FUNCTION
+		@schema@.functions_version(OUT version integer, OUT digest text) LANGUAGE sql IMMUTABLE AS $$ SELECT 1, 'other' $$`},
 	{name: "foreign ledger", check: "identity", severity: Problem, says: "postrider rebase", sql: "UPDATE @schema@.identity SET system_identifier = 1"},
 	{name: "role missing", check: "roles", severity: Warning, says: "_relay exists", sql: "DROP OWNED BY @name@_producer; DROP ROLE @name@_producer"},
 	{name: "no roles", check: "roles", severity: Info, says: "migrate up --roles",

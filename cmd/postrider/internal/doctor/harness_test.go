@@ -43,7 +43,7 @@ func newHouse(t *testing.T, dsn string) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.patient = newPatient(Database{Pool: pool, Schema: schema, Version: postgres.SchemaVersion()})
+	h.patient = newPatient(Database{Pool: pool, Schema: schema})
 	h.exec("SELECT @schema@.open_feed('default')")
 	h.exec("SELECT @schema@.balance('default', gen_random_uuid(), 'test', '10 minutes')")
 	return h

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/postrider/postrider/store/postgres"
 )
 
 // schemaChecks are about what the migrations have laid out.
 var schemaChecks = []check{
+	{"functions", askFunctions},
 	{"identity", askIdentity},
 	{"roles", askRoles},
 	{"public", askPublic},
@@ -19,25 +22,34 @@ var schemaChecks = []check{
 func askSchema(ctx context.Context, p *patient) ([]Finding, error) {
 	missing := Finding{Severity: Problem, Finding: fmt.Sprintf("the schema %q is not laid out", p.Schema),
 		Why: "Nothing can be enqueued or carried.", Fix: p.command("migrate up")}
-	exists, err := value[bool](ctx, p, "SELECT to_regclass($1) IS NOT NULL", p.in("@schema@.migrations"))
+	state, err := postgres.ReadState(ctx, p.tx, postgres.Config{Schema: p.Schema})
 	if err != nil {
 		return nil, err
 	}
-	if !exists {
-		return []Finding{missing}, nil
-	}
-	version, err := value[int](ctx, p, "SELECT coalesce(max(version), 0) FROM @schema@.migrations")
-	if err != nil || version == p.Version {
-		return nil, err
-	}
-	if version > 0 {
-		missing.Finding = fmt.Sprintf("the schema %q has version %d, this program needs %d", p.Schema, version, p.Version)
+	version, newest := state.Version(), postgres.SchemaVersion()
+	switch {
+	case version == 0:
+	case version < newest:
+		missing.Finding = fmt.Sprintf("the schema %q has version %d, this program needs %d", p.Schema, version, newest)
 		missing.Why = "Relays of this version refuse to start."
-	}
-	if version > p.Version {
+	case state.Needs > newest:
+		missing.Finding = fmt.Sprintf("the schema %q has version %d, which is for programs that know version %d; this one knows %d", p.Schema, version, state.Needs, newest)
+		missing.Why = "Relays of this version refuse to start."
 		missing.Fix = "use a newer program: postrider version"
+	default:
+		return nil, nil
 	}
 	return []Finding{missing}, nil
+}
+
+// askFunctions looks whether the functions are those that this program was made with.
+func askFunctions(ctx context.Context, p *patient) ([]Finding, error) {
+	state, err := postgres.ReadState(ctx, p.tx, postgres.Config{Schema: p.Schema})
+	if err != nil || state.Current() {
+		return nil, err
+	}
+	return []Finding{{Severity: Warning, Finding: "the functions are not those of this program",
+		Why: "What was mended in them is not mended here, and new parts of this program may miss some.", Fix: p.command("migrate up")}}, nil
 }
 
 func askIdentity(ctx context.Context, p *patient) ([]Finding, error) {

@@ -1,6 +1,19 @@
 -- What relays call. Plans live in functions so that they are made once per server session, with settings that keep them
 -- on the indexes whatever the statistics say, and also behind a pooler that allows no prepared statements.
 
+CREATE OR REPLACE FUNCTION @schema@.at_home() RETURNS boolean
+  LANGUAGE sql STABLE
+  AS $$
+    SELECT EXISTS (
+      SELECT FROM @schema@.identity i, pg_control_system() s, pg_database d
+      WHERE d.datname = current_database() AND i.system_identifier = s.system_identifier AND i.database_oid = d.oid)
+  $$;
+
+-- The time is a number: as text it would follow the session's TimeZone, and two sessions would take each other's generation for a crash.
+CREATE OR REPLACE FUNCTION @schema@.current_generation() RETURNS text
+  LANGUAGE sql STABLE
+  AS $$ SELECT g.id::text || ' ' || extract(epoch FROM pg_postmaster_start_time()) FROM @schema@.generation g $$;
+
 -- Reads the next pages of the log, all in one snapshot. The elements of the arrays belong together, one for each scan. A scan
 -- is the window from s1 (exclusive) to s2 (inclusive; null: this statement's snapshot) for the shards in bases, which stand at
 -- the same place: behind the message last, or at the beginning of the window. A slice has its tenant; what it is a part of has the
@@ -18,7 +31,7 @@
 --
 -- A payload of more than max_bytes is left out; bytes is its size then, which the server knows without reading it. The relay
 -- asks for as many of these as it has room for.
-CREATE FUNCTION @schema@.read_log(
+CREATE OR REPLACE FUNCTION @schema@.read_log(
   take_xid boolean, max_bytes integer, shards integer,
   bases text[], tenants text[], others jsonb[], looks integer[], s1 text[], lo bigint[], starts text[], s2 text[],
   last bigint[], upto bigint[])
@@ -98,7 +111,7 @@ END
 $$;
 
 -- The payloads that read_log has left out, of messages with these numbers.
-CREATE FUNCTION @schema@.read_payloads(seqs bigint[]) RETURNS TABLE (seq bigint, payload bytea)
+CREATE OR REPLACE FUNCTION @schema@.read_payloads(seqs bigint[]) RETURNS TABLE (seq bigint, payload bytea)
   LANGUAGE plpgsql STABLE
   SET enable_seqscan = off
   SET enable_bitmapscan = off
@@ -113,7 +126,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.check_identity() RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.check_identity() RETURNS void
   LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -126,7 +139,7 @@ $$;
 
 -- Announces a member, takes free shards up to its fair share and returns what it holds, with one row of shard null when
 -- that is nothing. Losing any of these writes in a crash costs a take-over, so none of them waits for the disk.
-CREATE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name text, lease interval)
+CREATE OR REPLACE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name text, lease interval)
   RETURNS TABLE (
     shard smallint, n bigint, s1 text, lo bigint, starts bigint[], s2 text, lo2 bigint, starts2 bigint[], last bigint, hi bigint,
     quota integer, members integer, generation text, crashes smallint, deferred boolean, paused boolean,
@@ -224,7 +237,7 @@ $$;
 -- Appends one ledger row a shard and returns the shards for which that succeeded; the others have a new holder. The
 -- positions count only in the generation in which they were read. A row that is not the newest is refused, even where the place is free
 -- because sweep or a change of shards has deleted what was there: a member that slept so long would believe that it holds the shard.
-CREATE FUNCTION @schema@.settle(
+CREATE OR REPLACE FUNCTION @schema@.settle(
   feed_name text, member_id uuid, lease interval, in_generation text, releasing boolean,
   shards smallint[], n bigint[], s1 text[], lo bigint[], starts text[], s2 text[], lo2 bigint[], starts2 text[], last bigint[], hi bigint[],
   crashes smallint[])
@@ -252,7 +265,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.leave_feed(feed_name text, member_id uuid) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.leave_feed(feed_name text, member_id uuid) RETURNS void
   LANGUAGE plpgsql
 AS $$
 BEGIN

@@ -3,7 +3,7 @@
 -- Whether every feed has delivered everything in a slot, if nobody is writing to it: nothing in it lies above the floor of a cursor,
 -- and no transaction that has ended since the cursor's snapshot can have messages in it. One that is still in flight has none:
 -- it would hold a lock. However much the slot holds, that is one step in an index. Nor may it hold the only content of a dead letter.
-CREATE FUNCTION @schema@.slot_passed(slot integer) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.slot_passed(slot integer) RETURNS boolean
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -34,7 +34,7 @@ END
 $$;
 
 -- What looks at the log under a lock must see what was committed until it had the lock, not until its transaction began.
-CREATE FUNCTION @schema@.check_isolation() RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.check_isolation() RETURNS void
   LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -48,7 +48,7 @@ $$;
 -- second turn: growth, never loss. If the log is larger than most bytes, what was delivered is not kept for its time: the oldest other slot
 -- that every feed has passed is emptied then, but never the one that is written. One slot in a call. The lock keeps out writers that
 -- began in that slot's last turn, and the short time-out keeps them, and readers, from queueing behind us.
-CREATE FUNCTION @schema@.reclaim(most bigint DEFAULT NULL) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.reclaim(most bigint DEFAULT NULL) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET lock_timeout = '20ms'
@@ -97,21 +97,11 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.reclaim(bigint) FROM PUBLIC;
 
--- How far sweeps have come: of a shard's ledger, no row below n is left to delete, and of the dedup keys (feed '') none below at.
--- Vacuum cannot remove deleted rows while an old snapshot is open: a sweep that began at the first row would walk over all of them.
-CREATE TABLE @schema@.swept (
-  feed  text     NOT NULL,
-  shard smallint NOT NULL,
-  n     bigint,
-  at    timestamptz,
-  PRIMARY KEY (feed, shard)
-) WITH (fillfactor = 50);
-
 -- Drops ledger rows that ten minutes and a newer row have made history, members that are long gone, dedup keys behind
 -- their window, problems and replays that have long been over, and exclusions that were passed. It deletes at most about 10,000 rows of each,
 -- and returns whether there are more, so that no call takes long. The rows of a shard grow old in order, so those that stay are not
 -- looked at. One at a time: two would wait for each other's rows.
-CREATE FUNCTION @schema@.sweep() RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.sweep() RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -197,12 +187,12 @@ $$;
 REVOKE ALL ON FUNCTION @schema@.sweep() FROM PUBLIC;
 
 -- The transaction ID whose last 32 bits a system column shows; latest is any later one.
-CREATE FUNCTION @schema@.full_xid(x xid, latest xid8) RETURNS xid8
+CREATE OR REPLACE FUNCTION @schema@.full_xid(x xid, latest xid8) RETURNS xid8
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN (latest::text::bigint - ((latest::text::bigint - x::text::bigint) & 4294967295))::text::xid8;
 
 -- When the oldest message of a slot was written, and by which transaction the newest; null if it has none.
-CREATE FUNCTION @schema@.slot_ends(slot integer, OUT oldest timestamptz, OUT newest xid8)
+CREATE OR REPLACE FUNCTION @schema@.slot_ends(slot integer, OUT oldest timestamptz, OUT newest xid8)
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -221,7 +211,7 @@ $$;
 
 -- A slot that is not written any more and whose newest message is not frozen, if the caller may vacuum it; null if there is none. A slot
 -- that is frozen has no wraparound vacuum to fear, which would read all of it. The one to be emptied next is not worth it.
-CREATE FUNCTION @schema@.unfrozen_slot() RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.unfrozen_slot() RETURNS text
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -255,7 +245,7 @@ $$;
 --
 -- After pg_upgrade, and in a copy of the database within its cluster, everything has come along as it was, page by page, and means the
 -- same: the cursors go on, and nobody waits.
-CREATE FUNCTION @schema@.rebase() RETURNS TABLE (feed text, unsettled bigint)
+CREATE OR REPLACE FUNCTION @schema@.rebase() RETURNS TABLE (feed text, unsettled bigint)
   LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column

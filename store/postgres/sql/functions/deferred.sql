@@ -1,79 +1,7 @@
--- What stands for a name in an index, whose rows could not take a long one. It depends on nothing but the name: a database
--- never changes its encoding.
-CREATE FUNCTION @schema@.name_digest(name text) RETURNS bytea
-  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-AS $$ SELECT sha256(convert_to(name, 'UTF8')) $$;
+-- What relays do with messages that are set aside.
 
--- What does not fit a log: messages that wait for their time, that have failed, or that stand behind one that has. Healthy
--- traffic never comes here. Each row is a copy: the log may be emptied under it.
-CREATE TABLE @schema@.deferred (
-  feed           text        NOT NULL,
-  seq            bigint      NOT NULL,  -- that of the log: the order within a key
-  shard          smallint    NOT NULL,
-  status         text        NOT NULL CHECK (status IN ('scheduled', 'retry', 'held', 'waiting', 'dead', 'parked')),
-  blocking       boolean     NOT NULL,  -- later messages of the key wait for this one
-  attempts       integer     NOT NULL DEFAULT 0,
-  available_at   timestamptz NOT NULL,  -- infinity: not by itself
-  deferred_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-  tried_at       timestamptz,
-  last_error     text,
-  job            bigint,                -- the replay that brought it here
-  order_key      text,
-  priority       integer     NOT NULL,
-  id             uuid        NOT NULL,
-  type           text        NOT NULL,
-  aggregate_type text,
-  aggregate_id   text,
-  key            text,
-  topic          text,
-  routing_key    text,
-  tenant_id      text,
-  content_type   text,
-  schema_version integer     NOT NULL,
-  schema_id      text,
-  dedup_key      text,
-  correlation_id text,
-  causation_id   text,
-  created_at     timestamptz NOT NULL,
-  occurred_at    timestamptz NOT NULL,
-  deliver_after  timestamptz,
-  headers        jsonb,
-  payload        bytea       NOT NULL,
-  name           text        CHECK ((status = 'held') = (name IS NOT NULL)),  -- that it waits for
-  name_digest    bytea       GENERATED ALWAYS AS (@schema@.name_digest(name)) STORED,
-  bare           boolean     NOT NULL DEFAULT false,  -- the table refused its content, which the log keeps
-  PRIMARY KEY (feed, seq)
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX deferred_due ON @schema@.deferred (feed, shard, priority DESC, available_at, seq) WHERE available_at < 'infinity';
-CREATE INDEX deferred_next ON @schema@.deferred (feed, shard, available_at) WHERE available_at < 'infinity';
-CREATE INDEX deferred_held ON @schema@.deferred (feed, shard, name_digest, seq) WHERE name_digest IS NOT NULL;
--- Texts are indexed by their digest, because an index refuses long ones: messages of other senders may have any key. Whoever looks
--- for a text asks for both.
-CREATE INDEX deferred_blocking ON @schema@.deferred (feed, shard, hashtextextended(order_key, 0), seq) WHERE blocking;
-CREATE INDEX deferred_bare ON @schema@.deferred (feed, seq) WHERE bare;
-CREATE INDEX deferred_id ON @schema@.deferred (id);
-CREATE INDEX deferred_status ON @schema@.deferred (feed, status, seq);
--- For operators: any filter over a million dead letters. What is tried again does not pay for it.
-CREATE INDEX deferred_type ON @schema@.deferred (hashtextextended(type, 0), feed, seq) WHERE status IN ('dead', 'parked');
-CREATE INDEX deferred_key ON @schema@.deferred (hashtextextended(order_key, 0), feed, seq) WHERE status IN ('dead', 'parked');
-CREATE INDEX deferred_topic ON @schema@.deferred (hashtextextended(topic, 0), feed, seq) WHERE status IN ('dead', 'parked');
-CREATE INDEX deferred_tenant ON @schema@.deferred (hashtextextended(tenant_id, 0), feed, seq) WHERE status IN ('dead', 'parked');
-CREATE INDEX deferred_created ON @schema@.deferred (created_at, feed, seq) WHERE status IN ('dead', 'parked');
-CREATE INDEX deferred_error ON @schema@.deferred USING gin (to_tsvector('simple', last_error))
-  WHERE status IN ('dead', 'parked') AND last_error IS NOT NULL;
-
--- Messages of the log that an operator has decided about before a feed has passed them. Its relays hear of them with every
--- balance, and neither send nor defer them.
-CREATE TABLE @schema@.excluded (
-  feed  text     NOT NULL,
-  seq   bigint   NOT NULL,
-  shard smallint NOT NULL,
-  id    uuid     NOT NULL,
-  PRIMARY KEY (feed, seq)
-);
-
--- Forgets what feeds have passed.
-CREATE FUNCTION @schema@.forget_excluded() RETURNS void
+-- Forgets the exclusion of messages that their feeds have passed.
+CREATE OR REPLACE FUNCTION @schema@.forget_excluded() RETURNS void
   LANGUAGE sql
 AS $$
   WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed IN (SELECT x.feed FROM @schema@.excluded x))
@@ -84,7 +12,7 @@ $$;
 
 -- Every change of what is set aside of a shard waits for its turn: whether a key is blocked must not change between a look
 -- and a write. Healthy traffic does not come by here.
-CREATE FUNCTION @schema@.lock_deferred(feed_name text, shards smallint[]) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.lock_deferred(feed_name text, shards smallint[]) RETURNS void
   LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -93,7 +21,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.check_holder(feed_name text, member_id uuid, shards smallint[]) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.check_holder(feed_name text, member_id uuid, shards smallint[]) RETURNS void
   LANGUAGE plpgsql
   SET enable_seqscan = off
   SET enable_bitmapscan = off
@@ -112,7 +40,7 @@ $$;
 -- the messages were read from. No write here waits for the disk: a record of
 -- progress that counts on it is written later, and so is lost with it. Of those that are bare, nothing is kept that the table could
 -- have refused.
-CREATE FUNCTION @schema@.defer(
+CREATE OR REPLACE FUNCTION @schema@.defer(
   feed_name text, member_id uuid, held smallint[], shards smallint[], seqs bigint[], statuses text[], block boolean[],
   tried integer[], delays double precision[], causes text[], names text[], bares boolean[]) RETURNS void
   LANGUAGE plpgsql
@@ -169,7 +97,7 @@ END
 $$;
 
 -- Makes the first message of a key go, now that what it waited for is gone. Returns false if there is none: the key is free.
-CREATE FUNCTION @schema@.promote(feed_name text, of_shard smallint, of_key text) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.promote(feed_name text, of_shard smallint, of_key text) RETURNS boolean
   LANGUAGE plpgsql
   SET enable_seqscan = off
   SET enable_bitmapscan = off
@@ -195,7 +123,7 @@ $$;
 -- The names that messages of some shards are held for, without those that accept nothing, but with those of which one message
 -- is wanted all the same; of too many, those with the first messages. It finds each name by one descent of the index, however
 -- many messages there are of it.
-CREATE FUNCTION @schema@.released(
+CREATE OR REPLACE FUNCTION @schema@.released(
   feed_name text, shards smallint[], held_shards smallint[], held_names text[], probes boolean[], afters bigint[],
   max_rows integer)
   RETURNS TABLE (shard smallint, name_digest bytea, probe boolean, after bigint)
@@ -234,7 +162,7 @@ $$;
 -- milliseconds until another one is due, at most a day, null if none is.
 --
 -- What goes is found without payloads, whose size is known without reading them.
-CREATE FUNCTION @schema@.due(
+CREATE OR REPLACE FUNCTION @schema@.due(
   feed_name text, shards smallint[], max_rows integer, max_bytes bigint, held_shards smallint[], held_names text[],
   probes boolean[], afters bigint[]) RETURNS SETOF @schema@.deferred
   LANGUAGE plpgsql STABLE
@@ -302,7 +230,7 @@ $$;
 
 -- Where the rows of some messages are. Each is looked up by itself: a planner without statistics would compare every row of
 -- the table with every message.
-CREATE FUNCTION @schema@.deferred_rows(feed_name text, seqs bigint[]) RETURNS tid[]
+CREATE OR REPLACE FUNCTION @schema@.deferred_rows(feed_name text, seqs bigint[]) RETURNS tid[]
   LANGUAGE plpgsql STABLE
   SET enable_seqscan = off
   SET enable_bitmapscan = off
@@ -315,7 +243,7 @@ $$;
 
 -- Records what has become of messages that were due, and returns the keys that nothing blocks any more. What an operator
 -- has meanwhile decided about stays as it is. The caller holds the lock.
-CREATE FUNCTION @schema@.end_attempts(
+CREATE OR REPLACE FUNCTION @schema@.end_attempts(
   feed_name text, seqs bigint[], delivered boolean[], statuses text[], tried integer[], delays double precision[],
   causes text[], names text[] DEFAULT NULL, overtaken boolean[] DEFAULT NULL) RETURNS SETOF text
   LANGUAGE plpgsql
@@ -366,7 +294,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.conclude(
+CREATE OR REPLACE FUNCTION @schema@.conclude(
   feed_name text, member_id uuid, shards smallint[], seqs bigint[], delivered boolean[], statuses text[],
   tried integer[], delays double precision[], causes text[], names text[], overtaken boolean[]) RETURNS SETOF text
   LANGUAGE plpgsql
@@ -380,18 +308,7 @@ BEGIN
 END
 $$;
 
--- A message that has been begun and not ended, again and again, may be what kills relays. Only those that follow a crash
--- are noted, one a member, so that a death is blamed on one message alone.
-CREATE TABLE @schema@.suspects (
-  feed    text        NOT NULL,
-  seq     bigint      NOT NULL,
-  member  uuid        NOT NULL,
-  started integer     NOT NULL DEFAULT 1,
-  at      timestamptz NOT NULL DEFAULT clock_timestamp(),
-  PRIMARY KEY (feed, seq)
-);
-
-CREATE FUNCTION @schema@.suspect(feed_name text, member_id uuid, of_shard smallint, of_seq bigint) RETURNS integer
+CREATE OR REPLACE FUNCTION @schema@.suspect(feed_name text, member_id uuid, of_shard smallint, of_seq bigint) RETURNS integer
   LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -407,22 +324,9 @@ BEGIN
 END
 $$;
 
--- What is wrong with the destinations of feeds, and with names of them, as relays report it.
-CREATE TABLE @schema@.problems (
-  feed        text        NOT NULL,
-  name        text        NOT NULL,  -- empty: the destination as a whole
-  name_digest bytea       NOT NULL,  -- not generated: such a column cannot be in a replica identity
-  since       timestamptz NOT NULL DEFAULT clock_timestamp(),
-  last        timestamptz NOT NULL DEFAULT clock_timestamp(),
-  over        timestamptz,           -- when the name accepted a message again
-  failures    bigint      NOT NULL,
-  cause       text        NOT NULL,
-  PRIMARY KEY (feed, name_digest)
-);
-
 -- Adds failures to what is known of names; with none, the problem is over. A thousand names of a feed are kept: those that are
 -- over go first, then those that were not seen for longest. One at a time: two could wait for each other's rows.
-CREATE FUNCTION @schema@.report(feed_name text, names text[], failed bigint[], causes text[]) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.report(feed_name text, names text[], failed bigint[], causes text[]) RETURNS void
   LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -443,52 +347,3 @@ BEGIN
   WHERE p.feed = feed_name AND p.name_digest = o.name_digest;
 END
 $$;
-
--- Replays, and what has become of each message.
-CREATE TABLE @schema@.jobs (
-  id        bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  created   timestamptz NOT NULL DEFAULT clock_timestamp(),
-  finished  timestamptz,
-  state     text        NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'paused', 'done', 'cancelled')),
-  dead      boolean     NOT NULL,  -- of dead letters; otherwise of the log
-  filter    jsonb       NOT NULL,
-  rate      integer     NOT NULL DEFAULT 0,
-  who       text        NOT NULL,
-  why       text        NOT NULL DEFAULT '',
-  total     bigint      NOT NULL,
-  sent      bigint      NOT NULL DEFAULT 0,  -- handed to the relays
-  seen      bigint      NOT NULL DEFAULT 0,  -- found; what is set aside already is not handed over
-  missing   bigint      NOT NULL DEFAULT 0,  -- not in the log any more when their turn came
-  until_seq bigint      NOT NULL,            -- nothing behind it belongs to the job
-  at_feed   text,                            -- how far it has come
-  at_seq    bigint
-);
-CREATE TABLE @schema@.job_results (
-  job   bigint      NOT NULL REFERENCES @schema@.jobs ON DELETE CASCADE,
-  seq   bigint      NOT NULL,
-  id    uuid        NOT NULL,
-  error text,                                -- null: delivered
-  at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-  PRIMARY KEY (job, seq)
-);
-
--- Every message that is known, for each feed, in the words that people use for outboxes.
-CREATE VIEW @schema@.message_status AS
-  SELECT f.feed, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic, m.tenant_id, m.dedup_key,
-         f.base AS shard, m.seq, m.created_at, m.occurred_at, w.status, w.state, coalesce(d.attempts, 0) AS attempts,
-         nullif(d.available_at, 'infinity') AS available_at, d.last_error, coalesce(d.status, w.status) AS detail
-  FROM @schema@.messages m
-  JOIN @schema@.cursors f ON f.base = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, f.shards) AND @schema@.covers(f.tenant, f.others, m.tenant_id)
-  LEFT JOIN @schema@.deferred d ON d.feed = f.feed AND d.seq = m.seq
-  CROSS JOIN LATERAL (
-    SELECT CASE WHEN d.status = 'dead' THEN 'failed' WHEN d.status IS NOT NULL THEN 'pending'
-                WHEN @schema@.settled(m.xid, m.seq, f.s1, f.s2, f.last) THEN 'published' ELSE 'pending' END,
-           CASE WHEN d.status = 'dead' THEN 'DEAD' WHEN d.attempts > 0 THEN 'FAILED' WHEN d.status IS NOT NULL THEN 'NEW'
-                WHEN @schema@.settled(m.xid, m.seq, f.s1, f.s2, f.last) THEN 'SENT' ELSE 'NEW' END) w(status, state)
-  UNION ALL
-  SELECT d.feed, d.id, d.type, d.aggregate_type, d.aggregate_id, d.key, d.topic, d.tenant_id, d.dedup_key, d.shard, d.seq,
-         d.created_at, d.occurred_at, CASE WHEN d.status = 'dead' THEN 'failed' ELSE 'pending' END,
-         CASE WHEN d.status = 'dead' THEN 'DEAD' WHEN d.attempts > 0 THEN 'FAILED' ELSE 'NEW' END, d.attempts,
-         nullif(d.available_at, 'infinity'), d.last_error, d.status
-  FROM @schema@.deferred d
-  WHERE NOT EXISTS (SELECT FROM @schema@.messages m WHERE m.seq = d.seq);

@@ -1,19 +1,9 @@
 -- What producers call. Everything here runs with the caller's rights.
 
--- Dedup keys that have been enqueued, for as long as the window says.
-CREATE TABLE @schema@.dedup_keys (
-  key text        PRIMARY KEY,
-  at  timestamptz NOT NULL DEFAULT clock_timestamp()
-);
-CREATE INDEX dedup_keys_at ON @schema@.dedup_keys (at);
-
-CREATE FUNCTION @schema@.dedup_window() RETURNS interval
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN make_interval(secs => @dedup@);
-
 -- Returns those of the keys that are new, and claims them for the caller's transaction. In one global order, so that two
--- callers cannot wait for each other.
-CREATE FUNCTION @schema@.claim_keys(keys text[]) RETURNS SETOF text
+-- callers cannot wait for each other. It is only for those who may write messages: whoever claims a key lets the message that has it
+-- be taken for a repetition.
+CREATE OR REPLACE FUNCTION @schema@.claim_keys(keys text[]) RETURNS SETOF text
   LANGUAGE sql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -22,6 +12,7 @@ AS $$
     ON CONFLICT (key) DO UPDATE SET at = excluded.at WHERE d.at < clock_timestamp() - @schema@.dedup_window()
     RETURNING d.key
 $$;
+REVOKE ALL ON FUNCTION @schema@.claim_keys(text[]) FROM PUBLIC;
 
 -- Locks ordering keys until the transaction ends, so that messages of a key are delivered in commit order even if their writers
 -- share no other lock. In one global order, so that two callers cannot wait for each other.
@@ -29,7 +20,7 @@ $$;
 -- The server has room for 64 locks of a transaction (max_locks_per_transaction), and all transactions fail when all of it is used.
 -- So the keys are in 1,024 groups. Up to 32 keys are locked one by one, after their groups, which is shared; more keys lock
 -- whole groups: at most 1,024 locks, a sixth of what a server with 100 connections has room for.
-CREATE FUNCTION @schema@.lock_keys(VARIADIC keys text[]) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.lock_keys(VARIADIC keys text[]) RETURNS void
   LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -46,7 +37,7 @@ END
 $$;
 
 -- Says what is wrong with a message, where the log would only say that it does not take it.
-CREATE FUNCTION @schema@.check_message(id uuid, type text, schema_version integer, headers jsonb, payload bytea) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.check_message(id uuid, type text, schema_version integer, headers jsonb, payload bytea) RETURNS void
   LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
@@ -67,7 +58,7 @@ $$;
 -- One message, from any language: SELECT postrider.enqueue('order.placed', 'order', '42', '{"total": 7}').
 -- The payload is kept as it is written; bytes that are not JSON go into payload_bytes. It returns null, and writes nothing,
 -- when the dedup key was enqueued before.
-CREATE FUNCTION @schema@.enqueue(
+CREATE OR REPLACE FUNCTION @schema@.enqueue(
   type           text,
   aggregate_type text        DEFAULT NULL,
   aggregate_id   text        DEFAULT NULL,

@@ -1,80 +1,18 @@
--- What consumers have received. A row says that the message is taken care of: its effect has committed together with the row,
--- or it is set aside.
+-- What consumers call: to claim what they receive, to set it aside, and to forget it.
 
--- A message is late if its period, which its ID tells, is one of which something was forgotten. What was made before
--- first_period was never in the ring: a consumer that is new reads the history of a topic, and forgets that apart from what came
--- since.
-CREATE TABLE @schema@.consumers (
-  n                 integer     GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  name              text        NOT NULL UNIQUE,
-  created_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
-  first_period      bigint      NOT NULL DEFAULT floor(date_part('epoch', clock_timestamp()) / @inbox_period@) - 7,
-  forgotten         bigint      NOT NULL DEFAULT -1,  -- the last period from first_period on of which something was forgotten
-  history_forgotten bigint      NOT NULL DEFAULT -1   -- the last one before first_period
-);
-
--- When a process last said that it works for a consumer. Apart from consumers, whose rows others lock and read for each message.
-CREATE TABLE @schema@.consumer_heard (
-  consumer integer     PRIMARY KEY,
-  at       timestamptz NOT NULL,
-  process  text        NOT NULL
-) WITH (fillfactor = 50);
-
--- A ring, as the log is one, but its slot follows from the time in a message's ID: wherever and whenever a message comes
--- again, it meets its first row, and whole slots can be emptied when they are out of the window. IDs grow with time, so the
--- index is written at its end, however large it is.
-CREATE TABLE @schema@.inbox (
-  consumer integer     NOT NULL,
-  slot     smallint    NOT NULL,
-  id       uuid        NOT NULL,
-  at       timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (consumer, id, slot)
-) PARTITION BY LIST (slot);
-
-DO $$
-BEGIN
-  FOR slot IN 0 .. 9 LOOP
-    EXECUTE format('CREATE TABLE @schema@.%I PARTITION OF @schema@.inbox FOR VALUES IN (%s)
-      WITH (autovacuum_vacuum_insert_threshold = -1)', 'inbox_' || slot, slot);
-  END LOOP;
-END
-$$;
-
--- IDs without a time, and those whose time is far from now.
-CREATE TABLE @schema@.inbox_strays (
-  consumer integer     NOT NULL,
-  id       uuid        NOT NULL,
-  at       timestamptz NOT NULL DEFAULT now(),
-  ahead    boolean     NOT NULL DEFAULT false,  -- it may come again when its time is there
-  PRIMARY KEY (consumer, id)
-);
-CREATE INDEX inbox_strays_at ON @schema@.inbox_strays (at);
-CREATE INDEX inbox_strays_ahead ON @schema@.inbox_strays (consumer) WHERE ahead;
-
--- Consumers for which a plain insert into the ring does not tell all: a key may be blocked, or an ID may be a stray. A row is
--- there before it is needed, and may stay for a while.
-CREATE TABLE @schema@.inbox_trouble (
-  consumer integer PRIMARY KEY
-);
-
-CREATE VIEW @schema@.inbox_messages AS
-  SELECT c.name AS consumer, i.id AS message_id, i.at FROM @schema@.inbox i JOIN @schema@.consumers c ON c.n = i.consumer
-  UNION ALL
-  SELECT c.name, i.id, i.at FROM @schema@.inbox_strays i JOIN @schema@.consumers c ON c.n = i.consumer;
-
--- Of the ten slots one is empty or about to be, one is for clocks that are ahead, and one is being filled.
-CREATE FUNCTION @schema@.inbox_window() RETURNS interval
+-- For how long consumers remember, at least.
+CREATE OR REPLACE FUNCTION @schema@.inbox_window() RETURNS interval
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN make_interval(secs => 7 * @inbox_period@);
+  RETURN make_interval(secs => 7 * @schema@.inbox_seconds());
 
 -- The period in which an ID was made; null if it does not tell.
-CREATE FUNCTION @schema@.inbox_period(id uuid) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.inbox_period(id uuid) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN CASE WHEN substr(id::text, 15, 1) = '7'
-    THEN ('x' || substr(id::text, 1, 8) || substr(id::text, 10, 4))::bit(48)::bigint / (@inbox_period@ * 1000) END;
+    THEN ('x' || substr(id::text, 1, 8) || substr(id::text, 10, 4))::bit(48)::bigint / (@schema@.inbox_seconds() * 1000::bigint) END;
 
 -- Makes a consumer known, and returns its number and the window in seconds.
-CREATE FUNCTION @schema@.open_inbox(consumer_name text, OUT number integer, OUT seconds double precision)
+CREATE OR REPLACE FUNCTION @schema@.open_inbox(consumer_name text, OUT number integer, OUT seconds double precision)
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -91,7 +29,7 @@ REVOKE ALL ON FUNCTION @schema@.open_inbox(text) FROM PUBLIC;
 
 -- Notes that a process works for a consumer. It is to be called every ten seconds; after a minute of silence the consumer counts
 -- as gone.
-CREATE FUNCTION @schema@.heard(consumer_name text, process_name text) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.heard(consumer_name text, process_name text) RETURNS void
   LANGUAGE sql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -102,7 +40,7 @@ $$;
 REVOKE ALL ON FUNCTION @schema@.heard(text, text) FROM PUBLIC;
 
 -- What is known of a message that is too old for the ring: r if it was received, l if that may be forgotten, f if it was not.
-CREATE FUNCTION @schema@.find_old(consumer_number integer, message_id uuid, made_in bigint) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.find_old(consumer_number integer, message_id uuid, made_in bigint) RETURNS text
   LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -138,7 +76,7 @@ $$;
 --   l  late: the consumer has forgotten messages of its time, so that nobody knows. It is not claimed, unless accept_late is set.
 --   a  ahead: its ID is from the future. It is not claimed, unless accept_late is set.
 -- Whoever meets a claim of a transaction that is still open waits for its end.
-CREATE FUNCTION @schema@.claim(consumer_number integer, feed_name text, ids uuid[], keys text[], accept_late boolean) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.claim(consumer_number integer, feed_name text, ids uuid[], keys text[], accept_late boolean) RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -146,7 +84,7 @@ CREATE FUNCTION @schema@.claim(consumer_number integer, feed_name text, ids uuid
   SET jit = off
 AS $$
 DECLARE
-  current  bigint := floor(date_part('epoch', clock_timestamp()) / @inbox_period@);
+  current  bigint := floor(date_part('epoch', clock_timestamp()) / @schema@.inbox_seconds());
   letters  text := '';
   letter   text;
   period   bigint;
@@ -196,7 +134,7 @@ BEGIN
     letters := letters || letter;
   END LOOP;
   -- If a claim has waited for so long that its slot has fallen out of the window, an older one may have been swept meanwhile.
-  IF oldest < floor(date_part('epoch', clock_timestamp()) / @inbox_period@) - 7 THEN
+  IF oldest < floor(date_part('epoch', clock_timestamp()) / @schema@.inbox_seconds()) - 7 THEN
     RAISE EXCEPTION 'the inbox''s window has moved on' USING ERRCODE = 'serialization_failure';
   END IF;
   RETURN letters;
@@ -207,7 +145,7 @@ REVOKE ALL ON FUNCTION @schema@.claim(integer, text, uuid[], text[], boolean) FR
 -- Claims a message and sets it aside, in one. All that a consumer sets aside lies in shard 0 of a feed of its own, which no
 -- relay serves. If somebody else has taken care of the message, nothing happens. Returns false if it was to wait and there is
 -- nothing any more that it would wait for.
-CREATE FUNCTION @schema@.set_aside(
+CREATE OR REPLACE FUNCTION @schema@.set_aside(
   consumer_number integer, feed_name text, message json, body bytea, want text, blocks boolean, tries integer,
   delay double precision, cause text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
@@ -226,7 +164,7 @@ DECLARE
 BEGIN
   PERFORM @schema@.check_isolation();
   PERFORM @schema@.lock_deferred(feed_name, ARRAY[0]::smallint[]);
-  current := floor(date_part('epoch', clock_timestamp()) / @inbox_period@);
+  current := floor(date_part('epoch', clock_timestamp()) / @schema@.inbox_seconds());
   SELECT * INTO m FROM json_to_record(message) AS x(
     id uuid, type text, aggregate_type text, aggregate_id text, key text, topic text, routing_key text, tenant_id text,
     content_type text, schema_version integer, schema_id text, dedup_key text, occurred_at timestamptz,
@@ -276,7 +214,7 @@ REVOKE ALL ON FUNCTION @schema@.set_aside(integer, text, json, bytea, text, bool
 
 -- Takes one message that is due. It is the caller's until the end of his transaction, and nobody else is kept from deciding
 -- about it: see conclude_aside.
-CREATE FUNCTION @schema@.take_due(feed_name text) RETURNS SETOF @schema@.deferred
+CREATE OR REPLACE FUNCTION @schema@.take_due(feed_name text) RETURNS SETOF @schema@.deferred
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -305,7 +243,7 @@ REVOKE ALL ON FUNCTION @schema@.take_due(text) FROM PUBLIC;
 
 -- The milliseconds until something is due, at most a day; null if nothing is. What was due when the transaction began is somebody
 -- else's.
-CREATE FUNCTION @schema@.next_due(feed_name text) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.next_due(feed_name text) RETURNS bigint
   LANGUAGE sql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -318,7 +256,7 @@ $$;
 REVOKE ALL ON FUNCTION @schema@.next_due(text) FROM PUBLIC;
 
 -- Takes a consumer out of trouble, if there is none. The caller holds the lock.
-CREATE FUNCTION @schema@.end_trouble(feed_name text) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.end_trouble(feed_name text) RETURNS void
   LANGUAGE sql
   SET enable_seqscan = off
   SET enable_bitmapscan = off
@@ -331,7 +269,7 @@ $$;
 
 -- Ends the attempt at a message that was taken: it is gone if delivered, or it has failed again. Returns false, and does
 -- nothing, if an operator has decided about it meanwhile: it is no longer due since the moment, in microseconds, that it was taken at.
-CREATE FUNCTION @schema@.conclude_aside(
+CREATE OR REPLACE FUNCTION @schema@.conclude_aside(
   feed_name text, of_seq bigint, due_since bigint, delivered boolean, status text, tries integer, delay double precision, cause text)
   RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
@@ -358,14 +296,14 @@ $$;
 REVOKE ALL ON FUNCTION @schema@.conclude_aside(text, bigint, bigint, boolean, text, integer, double precision, text) FROM PUBLIC;
 
 -- Forgets up to 10,000 strays that were received before the window, and returns how many. What is set aside is not forgotten.
-CREATE FUNCTION @schema@.sweep_strays() RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.sweep_strays() RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
   SET jit = off
 AS $$
 DECLARE
-  current bigint := floor(date_part('epoch', clock_timestamp()) / @inbox_period@);
+  current bigint := floor(date_part('epoch', clock_timestamp()) / @schema@.inbox_seconds());
   removed bigint;
 BEGIN
   IF NOT pg_try_advisory_xact_lock(hashtextextended('@schema@.sweep_inbox', 0)) THEN
@@ -394,7 +332,7 @@ REVOKE ALL ON FUNCTION @schema@.sweep_strays() FROM PUBLIC;
 -- Empties the slot that is out of the window. As in reclaim, nobody queues behind us.
 -- Whoever has looked at the clock just before a period ended may still be about to claim in the slot that has fallen out by that:
 -- it has a minute.
-CREATE FUNCTION @schema@.sweep_inbox() RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.sweep_inbox() RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET lock_timeout = '20ms'
@@ -403,7 +341,7 @@ CREATE FUNCTION @schema@.sweep_inbox() RETURNS boolean
 AS $$
 DECLARE
   moment   double precision := date_part('epoch', clock_timestamp());
-  slot     bigint := (floor(moment / @inbox_period@)::bigint + 2) % 10;
+  slot     bigint := (floor(moment / @schema@.inbox_seconds())::bigint + 2) % 10;
   filled   boolean;
   troubled record;
 BEGIN
@@ -416,7 +354,7 @@ BEGIN
   EXCEPTION WHEN lock_not_available THEN
     NULL;  -- next time
   END;
-  IF floor(moment / @inbox_period@) <> floor((moment - least(60, @inbox_period@ / 2.0)) / @inbox_period@)
+  IF floor(moment / @schema@.inbox_seconds()) <> floor((moment - least(60, @schema@.inbox_seconds() / 2.0)) / @schema@.inbox_seconds())
      OR NOT pg_try_advisory_xact_lock(hashtextextended('@schema@.sweep_inbox', 0)) THEN
     RETURN false;
   END IF;
@@ -430,14 +368,14 @@ BEGIN
     RETURN false;
   END;
   -- A second look: by now it may be another slot's turn.
-  IF slot <> (floor(date_part('epoch', clock_timestamp()) / @inbox_period@)::bigint + 2) % 10 THEN
+  IF slot <> (floor(date_part('epoch', clock_timestamp()) / @schema@.inbox_seconds())::bigint + 2) % 10 THEN
     RETURN false;
   END IF;
   -- Whoever has received something of the period remembers that this is forgotten now. Those who have not, because they were
   -- stopped for long, may take it when they are back.
   BEGIN
     EXECUTE format('UPDATE @schema@.consumers c SET forgotten = greatest(c.forgotten, $1)
-      WHERE EXISTS (SELECT FROM @schema@.%I i WHERE i.consumer = c.n)', 'inbox_' || slot) USING floor(moment / @inbox_period@)::bigint - 8;
+      WHERE EXISTS (SELECT FROM @schema@.%I i WHERE i.consumer = c.n)', 'inbox_' || slot) USING floor(moment / @schema@.inbox_seconds())::bigint - 8;
   EXCEPTION WHEN lock_not_available THEN
     RETURN false;
   END;
@@ -449,7 +387,7 @@ REVOKE ALL ON FUNCTION @schema@.sweep_inbox() FROM PUBLIC;
 
 -- The ID by which consumers recognise a message that its sender, the source, calls id: the same as wire.Identity in Go. A UUID of
 -- no source, or of Postrider itself, stands for itself.
-CREATE FUNCTION @schema@.message_identity(source text, id text) RETURNS uuid
+CREATE OR REPLACE FUNCTION @schema@.message_identity(source text, id text) RETURNS uuid
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -473,7 +411,7 @@ $$;
 
 -- From any language, as the first statement of a transaction: SELECT postrider.receive('billing', 'ID'). If it returns false,
 -- the message was handled before.
-CREATE FUNCTION @schema@.receive(consumer_name text, message_id uuid) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.receive(consumer_name text, message_id uuid) RETURNS boolean
   LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -489,7 +427,7 @@ $$;
 
 -- The same for IDs of any form: SELECT postrider.receive('billing', 'order-7', '/shop'). The source is that of the CloudEvent or,
 -- where senders have none, the topic or queue.
-CREATE FUNCTION @schema@.receive(consumer_name text, message_id text, source text DEFAULT NULL) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.receive(consumer_name text, message_id text, source text DEFAULT NULL) RETURNS boolean
   LANGUAGE plpgsql
 AS $$
 BEGIN

@@ -1,25 +1,7 @@
--- Answers to HTTP requests, by the key that the client sent. One unique index over the whole of it decides who may do the
--- work, so it is no ring of partitions: a key would be unique in its slot only.
-CREATE TABLE @schema@.idempotency_keys (
-  tenant      text COLLATE "C" NOT NULL,
-  principal   text COLLATE "C" NOT NULL,  -- empty: an endpoint without users
-  route       text COLLATE "C" NOT NULL,
-  key         text COLLATE "C" NOT NULL,
-  fingerprint bytea            NOT NULL,
-  token       text             NOT NULL,  -- of the claim
-  leased      timestamptz      NOT NULL,  -- until then the claim counts
-  expires     timestamptz      NOT NULL,  -- set once, so that an answer is added without touching an index
-  answer      bytea,                      -- null: not done
-  PRIMARY KEY (tenant, principal, route, key)
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX idempotency_keys_expires ON @schema@.idempotency_keys (expires);
--- Answers are mostly small, or compressed already by who sends them.
-ALTER TABLE @schema@.idempotency_keys ALTER COLUMN answer SET STORAGE EXTERNAL;
-
 -- Nobody reads the table but through these functions, one key at a time.
 
 -- What is known about a claim; null if the key is to be had.
-CREATE FUNCTION @schema@.idempotency_state(k @schema@.idempotency_keys, of_fingerprint bytea, of_token text) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.idempotency_state(k @schema@.idempotency_keys, of_fingerprint bytea, of_token text) RETURNS text
   LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -42,7 +24,7 @@ REVOKE ALL ON FUNCTION @schema@.idempotency_state(@schema@.idempotency_keys, byt
 -- Claims a key. A lease of zero seconds means until the end of the transaction; nothing is written for it then, the lock is
 -- the claim. Whoever claims takes that lock, if only for a moment, and nobody waits for it. Answers that are there already
 -- are found before, so that those who read them are in nobody's way.
-CREATE FUNCTION @schema@.idempotency_claim(
+CREATE OR REPLACE FUNCTION @schema@.idempotency_claim(
   of_tenant text, of_principal text, of_route text, of_key text, of_fingerprint bytea, of_token text,
   lease double precision, retention double precision, OUT state text, OUT answer bytea)
   LANGUAGE plpgsql SECURITY DEFINER
@@ -95,7 +77,7 @@ $$;
 REVOKE ALL ON FUNCTION @schema@.idempotency_claim(text, text, text, text, bytea, text, double precision, double precision) FROM PUBLIC;
 
 -- Records the answer of a claim. Returns false if the claim is lost.
-CREATE FUNCTION @schema@.idempotency_complete(
+CREATE OR REPLACE FUNCTION @schema@.idempotency_complete(
   of_tenant text, of_principal text, of_route text, of_key text, of_fingerprint bytea, of_token text,
   lease double precision, retention double precision, of_answer bytea) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
@@ -125,7 +107,7 @@ REVOKE ALL ON FUNCTION
   @schema@.idempotency_complete(text, text, text, text, bytea, text, double precision, double precision, bytea) FROM PUBLIC;
 
 -- Gives a key back. One that an open transaction is about to complete is left to its lease.
-CREATE FUNCTION @schema@.idempotency_release(of_tenant text, of_principal text, of_route text, of_key text, of_token text) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.idempotency_release(of_tenant text, of_principal text, of_route text, of_key text, of_token text) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -147,7 +129,7 @@ REVOKE ALL ON FUNCTION @schema@.idempotency_release(text, text, text, text, text
 
 -- Removes up to max_rows keys that are older than their retention, from a time on, and returns how many, and from when on to
 -- continue: dead rows that vacuum has not removed yet need not be passed again.
-CREATE FUNCTION @schema@.idempotency_purge(since timestamptz, max_rows integer, OUT removed bigint, OUT reached timestamptz)
+CREATE OR REPLACE FUNCTION @schema@.idempotency_purge(since timestamptz, max_rows integer, OUT removed bigint, OUT reached timestamptz)
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off

@@ -1,36 +1,7 @@
 -- Patrols: jobs that look for what is missing. A row for each says when it is due, who runs it, and what came of it.
 
-CREATE TABLE @schema@.patrols (
-  name          text        PRIMARY KEY,
-  schedule      text        NOT NULL,
-  next_at       timestamptz NOT NULL,
-  token         bigint      NOT NULL DEFAULT 0, -- counts the claims
-  holder        text,                           -- of the newest claim; null when it has ended
-  lease         interval    NOT NULL DEFAULT '0',
-  until         timestamptz NOT NULL DEFAULT '-infinity',
-  runs          bigint      NOT NULL DEFAULT 0,
-  failed        bigint      NOT NULL DEFAULT 0,
-  found         bigint      NOT NULL DEFAULT 0,
-  fixed         bigint      NOT NULL DEFAULT 0,
-  last_started  timestamptz,
-  last_finished timestamptz,
-  last_holder   text,
-  last_found    bigint      NOT NULL DEFAULT 0,
-  last_fixed    bigint      NOT NULL DEFAULT 0,
-  last_error    text
-);
-
--- How often a fact was told again although it is remembered.
-CREATE TABLE @schema@.patrol_again (
-  job text        NOT NULL,
-  key text        NOT NULL,
-  n   integer     NOT NULL,
-  at  timestamptz NOT NULL,
-  PRIMARY KEY (job, key)
-);
-
 -- Takes a job, and returns its token: 0 when that cannot be, for how long and because of whom; -1 when there is no such job.
-CREATE FUNCTION @schema@.claim_patrol(
+CREATE OR REPLACE FUNCTION @schema@.claim_patrol(
   job text, by text, for_time interval, at_once boolean,
   OUT new_token bigint, OUT at timestamptz, OUT wait interval, OUT held_by text)
   LANGUAGE plpgsql
@@ -62,7 +33,7 @@ END
 $$;
 
 -- Adds to what a claim has done, and renews it. False means that the job is another's.
-CREATE FUNCTION @schema@.count_patrol(job text, of_token bigint, more_found bigint, more_fixed bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.count_patrol(job text, of_token bigint, more_found bigint, more_fixed bigint) RETURNS boolean
   LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -75,7 +46,7 @@ END
 $$;
 
 -- Ends a claim. A null time leaves the next one as it was.
-CREATE FUNCTION @schema@.finish_patrol(job text, of_token bigint, next_time timestamptz, keep interval, failure text) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.finish_patrol(job text, of_token bigint, next_time timestamptz, keep interval, failure text) RETURNS boolean
   LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -93,7 +64,7 @@ $$;
 
 -- Which facts may be told again now, and for the how manieth time, in the order of the keys; 0 where not. The first time a
 -- key is missed counts as number first.
-CREATE FUNCTION @schema@.again_patrol(job text, keys json, most integer, pause interval, first integer) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.again_patrol(job text, keys json, most integer, pause interval, first integer) RETURNS text
   LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -114,7 +85,7 @@ END
 $$;
 
 -- Has messages of the log, by their numbers, sent to a feed once more, and records who wanted it.
-CREATE FUNCTION @schema@.resend_for(who text, why text, feed_name text, numbers json) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.resend_for(who text, why text, feed_name text, numbers json) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -128,13 +99,12 @@ END
 $$;
 
 -- The record of a patrol that an operator has run by hand.
-CREATE FUNCTION @schema@.record_patrol(who text, why text, job text, found bigint, fixed bigint) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.record_patrol(who text, why text, job text, found bigint, fixed bigint) RETURNS void
   LANGUAGE sql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT @schema@.record(who, why, 'patrol', NULL, fixed, jsonb_build_object('job', job, 'found', found))
 $$;
-
 REVOKE ALL ON FUNCTION
   @schema@.resend_for(text, text, text, json), @schema@.record_patrol(text, text, text, bigint, bigint)
   FROM PUBLIC;

@@ -3,62 +3,9 @@
 -- Whoever runs a step holds the lock of its row from the beginning, and takes that of the saga's row when there is something
 -- to write. Whoever holds a saga's row never waits for that of a step (SKIP LOCKED), so nobody waits in a circle.
 
-CREATE TABLE @schema@.sagas (
-  name     text        NOT NULL,
-  id       text        NOT NULL,
-  status   text        NOT NULL CHECK (status IN ('running', 'waiting', 'compensating', 'stuck', 'completed', 'compensated')),
-  version  bigint      NOT NULL,
-  cause    text        NOT NULL DEFAULT '',
-  data     json        NOT NULL,
-  started  timestamptz NOT NULL,
-  updated  timestamptz NOT NULL,
-  deadline timestamptz,
-  finished timestamptz,
-  PRIMARY KEY (name, id)
-);
-CREATE INDEX sagas_started ON @schema@.sagas (started DESC, name, id);
-CREATE INDEX sagas_open ON @schema@.sagas (status, started DESC) WHERE finished IS NULL;
-CREATE INDEX sagas_finished ON @schema@.sagas (finished) WHERE finished IS NOT NULL;
-
-CREATE TABLE @schema@.saga_steps (
-  saga      text     NOT NULL,
-  id        text     NOT NULL,
-  step      text     NOT NULL,
-  place     integer  NOT NULL,
-  stage     integer  NOT NULL,
-  state     text     NOT NULL CHECK (state IN ('pending', 'ready', 'waiting', 'done', 'failed', 'cancelled', 'skipped', 'undoing',
-                                               'stuck', 'undone')),
-  attempts  integer  NOT NULL DEFAULT 0,
-  error     text     NOT NULL DEFAULT '',
-  failing   timestamptz,
-  begun     timestamptz,
-  completed integer  NOT NULL DEFAULT 0,
-  skip      boolean  NOT NULL DEFAULT false,
-  due       timestamptz,
-  until     timestamptz,
-  reached   timestamptz,
-  ended     timestamptz,
-  undone    timestamptz,
-  PRIMARY KEY (saga, id, step),
-  FOREIGN KEY (saga, id) REFERENCES @schema@.sagas ON DELETE CASCADE
-) WITH (autovacuum_vacuum_scale_factor = 0.02);
-CREATE INDEX saga_steps_due ON @schema@.saga_steps (saga, due) WHERE due IS NOT NULL;
-
-CREATE TABLE @schema@.saga_signals (
-  saga    text        NOT NULL,
-  id      text        NOT NULL,
-  name    text        NOT NULL,
-  payload json        NOT NULL,
-  at      timestamptz NOT NULL,
-  late    boolean     NOT NULL,
-  repeats integer     NOT NULL,
-  PRIMARY KEY (saga, id, name),
-  FOREIGN KEY (saga, id) REFERENCES @schema@.sagas ON DELETE CASCADE
-);
-
 -- A saga with all that belongs to it. Data and payloads are handed through as they were written: JSON that is taken apart may
 -- hold no NUL.
-CREATE FUNCTION @schema@.saga_doc(of_name text, of_id text) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.saga_doc(of_name text, of_id text) RETURNS text
   LANGUAGE sql STABLE
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -82,7 +29,7 @@ AS $$
 $$;
 
 -- Times in doc are those of the caller's clock, of which it says what is now.
-CREATE FUNCTION @schema@.create_saga(doc json, new_data json) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.create_saga(doc json, new_data json) RETURNS boolean
   LANGUAGE plpgsql
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -105,7 +52,7 @@ END
 $$;
 
 -- How many seconds it takes until the next step is due; NULL if none will be. known has the names of steps by saga.
-CREATE FUNCTION @schema@.saga_due(known json) RETURNS double precision
+CREATE OR REPLACE FUNCTION @schema@.saga_due(known json) RETURNS double precision
   LANGUAGE plpgsql
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -128,7 +75,7 @@ END
 $$;
 
 -- Locks a step that is due and that nobody else has locked. Sagas take turns, lest a busy one starves the others.
-CREATE FUNCTION @schema@.take_saga_step(known json, OUT step text, OUT doc text)
+CREATE OR REPLACE FUNCTION @schema@.take_saga_step(known json, OUT step text, OUT doc text)
   LANGUAGE plpgsql
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -153,7 +100,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.lock_saga(of_name text, of_id text) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.lock_saga(of_name text, of_id text) RETURNS text
   LANGUAGE plpgsql
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -167,7 +114,7 @@ END
 $$;
 
 -- Makes steps due, except those that somebody runs: they will look at the saga when they are done.
-CREATE FUNCTION @schema@.wake_saga_steps(of_name text, of_id text, steps text[]) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.wake_saga_steps(of_name text, of_id text, steps text[]) RETURNS void
   LANGUAGE sql
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -179,7 +126,7 @@ AS $$
 $$;
 
 -- Writes what has changed: doc has the changed steps only, the names of those to wake, and a signal without its payload.
-CREATE FUNCTION @schema@.save_saga(doc json, new_data json, payload json) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.save_saga(doc json, new_data json, payload json) RETURNS boolean
   LANGUAGE plpgsql
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -217,7 +164,7 @@ $$;
 
 -- What operators do to a saga, and the record of it. It only says what is wanted, and makes that due; runners do it. NULL: no
 -- such saga; false: there was nothing to do it to.
-CREATE FUNCTION @schema@.act_on_saga(who text, why text, what text, of_name text, of_id text, of_step text) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.act_on_saga(who text, why text, what text, of_name text, of_id text, of_step text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off

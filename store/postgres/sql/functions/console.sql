@@ -1,32 +1,10 @@
 -- Figures for consoles and metrics, which are asked for every few seconds, and ways to find a place in the log. None of it
 -- costs more when there is more: each walk along an index has an end.
 
--- Since when a member is known.
-CREATE INDEX members_member ON @schema@.members (feed, member, at);
-
--- What was done to a certain message. Of many at once the record has no IDs.
-CREATE INDEX audit_target ON @schema@.audit USING gin (target jsonb_path_ops);
-CREATE INDEX audit_message ON @schema@.audit ((before ->> 'id'));
-
--- How many canaries there were: they draw numbers of the log, and are no messages of anybody.
-CREATE SEQUENCE @schema@.canary_count AS bigint CACHE 1;
-
-CREATE FUNCTION @schema@.count_canary() RETURNS trigger
-  LANGUAGE plpgsql
-  SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-  PERFORM nextval('@schema@.canary_count');
-  RETURN NULL;
-END
-$$;
-
-CREATE TRIGGER count_canary AFTER INSERT ON @schema@.canaries FOR EACH ROW EXECUTE FUNCTION @schema@.count_canary();
-
 -- How each lane stands: a shard of a feed, or a slice of one. What is not settled lies behind the cursor's place, or belongs to
 -- a transaction that was in flight at one of its snapshots; see settled. Behind each place up to most messages are looked at,
 -- and from these the rest is guessed. pending is without canaries.
-CREATE FUNCTION @schema@.gauge_lanes(
+CREATE OR REPLACE FUNCTION @schema@.gauge_lanes(
   OUT feed text, OUT shard smallint, OUT base smallint, OUT tenant text, OUT member uuid, OUT until timestamptz, OUT at timestamptz,
   OUT settled timestamptz, OUT place bigint, OUT crashes smallint, OUT pending bigint, OUT exact boolean, OUT oldest timestamptz)
   RETURNS SETOF record
@@ -89,7 +67,7 @@ END
 $$;
 
 -- How many messages each feed and each consumer have set aside, by status, and how many keys these block: each up to a limit.
-CREATE FUNCTION @schema@.gauge_aside(
+CREATE OR REPLACE FUNCTION @schema@.gauge_aside(
   most integer, OUT feed text, OUT scheduled bigint, OUT retry bigint, OUT held bigint, OUT waiting bigint, OUT dead bigint, OUT parked bigint,
   OUT blocking bigint, OUT blocked bigint)
   RETURNS SETOF record
@@ -127,7 +105,7 @@ $$;
 -- Two numbers of the log: messages in front of low were enqueued before the moment, and those from high on at the moment or
 -- later, but for what was written at nearly the same time. Null if that is not known. Numbers and times grow together, so that
 -- they are found by halves.
-CREATE FUNCTION @schema@.place_at(moment timestamptz, OUT low bigint, OUT high bigint)
+CREATE OR REPLACE FUNCTION @schema@.place_at(moment timestamptz, OUT low bigint, OUT high bigint)
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -158,7 +136,7 @@ $$;
 
 -- For how long the oldest transaction of this database has been open, and the one that keeps vacuum from cleaning up. With the
 -- rights of the owner: others see of other users' sessions only that they are there.
-CREATE FUNCTION @schema@.oldest_transactions(OUT transaction interval, OUT snapshot interval)
+CREATE OR REPLACE FUNCTION @schema@.oldest_transactions(OUT transaction interval, OUT snapshot interval)
   LANGUAGE sql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -172,8 +150,3 @@ AS $$
          clock_timestamp() - (SELECT o.held FROM open o WHERE o.age IS NOT NULL ORDER BY o.age DESC, o.held LIMIT 1)
 $$;
 REVOKE ALL ON FUNCTION @schema@.oldest_transactions() FROM PUBLIC;
-
--- Idempotency keys without their answers, for those who may not see these.
-CREATE VIEW @schema@.idempotency_kept AS
-  SELECT i.tenant, i.principal, i.route, i.key, i.answer IS NOT NULL AS done, coalesce(octet_length(i.answer), 0) AS bytes, i.leased, i.expires
-  FROM @schema@.idempotency_keys i;

@@ -1,32 +1,7 @@
 -- What operators do, and the record of it. All of it runs with the owner's rights: neither producers nor relays can touch
 -- the record, and nobody can change it.
 
-CREATE TABLE @schema@.audit (
-  n      bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  at     timestamptz NOT NULL DEFAULT clock_timestamp(),
-  who    text        NOT NULL,
-  login  text        NOT NULL DEFAULT session_user,
-  action text        NOT NULL,
-  why    text        NOT NULL DEFAULT '',
-  feed   text,
-  count  bigint      NOT NULL DEFAULT 0,
-  target jsonb,
-  before jsonb,
-  after  jsonb
-);
-CREATE INDEX audit_feed ON @schema@.audit (feed, n);
-
-CREATE FUNCTION @schema@.keep_audit() RETURNS trigger
-  LANGUAGE plpgsql
-AS $$
-BEGIN
-  RAISE EXCEPTION 'the record of what operators did is never changed' USING ERRCODE = 'insufficient_privilege';
-END
-$$;
-CREATE TRIGGER keep_audit BEFORE UPDATE OR DELETE OR TRUNCATE ON @schema@.audit
-  FOR EACH STATEMENT EXECUTE FUNCTION @schema@.keep_audit();
-
-CREATE FUNCTION @schema@.record(
+CREATE OR REPLACE FUNCTION @schema@.record(
   who text, why text, action text, feed text, count bigint, target jsonb, before jsonb DEFAULT NULL, after jsonb DEFAULT NULL)
   RETURNS void
   LANGUAGE sql SECURITY DEFINER
@@ -37,7 +12,7 @@ AS $$
 $$;
 
 -- What the record keeps of a message.
-CREATE FUNCTION @schema@.describe(d @schema@.deferred) RETURNS jsonb
+CREATE OR REPLACE FUNCTION @schema@.describe(d @schema@.deferred) RETURNS jsonb
   LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
@@ -58,7 +33,7 @@ $$;
 -- Does something to messages that are set aside, each named by its feed and number, and returns to how many. What is no
 -- longer in a state that allows it is left alone. What "|| ''" is appended to is kept from the planner, which would begin with all
 -- rows of a status. The caller records it.
-CREATE FUNCTION @schema@.act(act text, feeds text[], seqs bigint[], for_job bigint DEFAULT NULL) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.act(act text, feeds text[], seqs bigint[], for_job bigint DEFAULT NULL) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -110,7 +85,7 @@ $$;
 
 -- Has a feed pass over a message of the log. Returns null if it will from now on, or else why not: the log does not hold the message,
 -- the feed has passed it, it was to pass over it already, or too many wait to be passed.
-CREATE FUNCTION @schema@.pass_over(feed_name text, of_shard smallint, of_seq bigint) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.pass_over(feed_name text, of_shard smallint, of_seq bigint) RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -141,7 +116,7 @@ END
 $$;
 
 -- act and the record of it, or neither. This is what operators may call.
-CREATE FUNCTION @schema@.act_for(who text, why text, what text, target jsonb, feeds text[], seqs bigint[]) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.act_for(who text, why text, what text, target jsonb, feeds text[], seqs bigint[]) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -174,7 +149,7 @@ END
 $$;
 
 -- Parks or discards a message of the log before a feed has passed it. Returns null, or why that was not done.
-CREATE FUNCTION @schema@.exclude(who text, why text, what text, feed_name text, of_seq bigint) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.exclude(who text, why text, what text, feed_name text, of_seq bigint) RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -225,7 +200,7 @@ END
 $$;
 
 -- Replaces what a destination sees of a message, and has it sent.
-CREATE FUNCTION @schema@.edit(
+CREATE OR REPLACE FUNCTION @schema@.edit(
   who text, why text, of_feed text, of_id uuid, new_type text, new_topic text, new_routing_key text, new_content_type text,
   new_headers jsonb, new_payload bytea) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
@@ -262,7 +237,7 @@ $$;
 -- Creates a feed, unless there is one of that name. It begins with what is enqueued from now on, with the first message of a time,
 -- or else with the oldest that the log holds. floor is one for this transaction's snapshot, which sees everything up to low, or null
 -- if none is known; those of feeds that are there already are safe for a newer snapshot, too. They save reading all of the log. One that begins at a time stands in the middle of a window, as after rewind.
-CREATE FUNCTION @schema@.create_feed(
+CREATE OR REPLACE FUNCTION @schema@.create_feed(
   who text, why text, feed_name text, from_now boolean, from_time timestamptz, to_destination text, floor bigint, low bigint) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -302,7 +277,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.add_feed(
+CREATE OR REPLACE FUNCTION @schema@.add_feed(
   who text, why text, feed_name text, oldest boolean, floor bigint DEFAULT NULL, low bigint DEFAULT NULL) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -316,7 +291,7 @@ $$;
 -- What a relay asks for before it serves a feed. Null means that it may; otherwise the answer says why not: there is no such feed
 -- but others, or its relays send to another destination. The first feed of a log is created without being asked for, together with
 -- those beside it: otherwise one of several that begin at once would be refused.
-CREATE FUNCTION @schema@.open_feed(
+CREATE OR REPLACE FUNCTION @schema@.open_feed(
   feed_name text, who text DEFAULT '', may_create boolean DEFAULT false, from_now boolean DEFAULT false,
   from_time timestamptz DEFAULT NULL, to_destination text DEFAULT NULL, force boolean DEFAULT false,
   beside text[] DEFAULT NULL, floor bigint DEFAULT NULL, low bigint DEFAULT NULL) RETURNS jsonb
@@ -361,7 +336,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.live_members(feed_name text) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.live_members(feed_name text) RETURNS bigint
   LANGUAGE sql STABLE
 AS $$
   SELECT count(*) FROM (SELECT m.member FROM @schema@.members m WHERE m.feed = feed_name AND m.until > clock_timestamp()
@@ -370,7 +345,7 @@ $$;
 
 -- How many messages a feed has not settled, at most max_rows, and since when the first of them waits. What is above the
 -- floor is counted by the index that relays read by.
-CREATE FUNCTION @schema@.pending(feed_name text, max_rows bigint) RETURNS TABLE (pending bigint, oldest timestamptz)
+CREATE OR REPLACE FUNCTION @schema@.pending(feed_name text, max_rows bigint) RETURNS TABLE (pending bigint, oldest timestamptz)
   LANGUAGE sql STABLE
   SET enable_seqscan = off
   SET enable_bitmapscan = off
@@ -387,7 +362,7 @@ AS $$
     LIMIT max_rows) m
 $$;
 
-CREATE FUNCTION @schema@.remove_feed(who text, why text, feed_name text) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.remove_feed(who text, why text, feed_name text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -414,7 +389,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.pause_feed(who text, why text, feed_name text, pause boolean) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.pause_feed(who text, why text, feed_name text, pause boolean) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -437,7 +412,7 @@ $$;
 -- The new cursor stands in the middle of a window, from nothing at all to the snapshot that the old one had reached: all
 -- that was visible there and has a higher number than the place comes again. Then it goes on where the old one was: what
 -- the old one had not reached, such as a transaction that was in flight, is not touched by any of this.
-CREATE FUNCTION @schema@.rewind(who text, why text, feed_name text, to_time timestamptz, to_id uuid) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.rewind(who text, why text, feed_name text, to_time timestamptz, to_id uuid) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -499,7 +474,7 @@ $$;
 
 -- Sets messages of the log aside once more, to be sent again, and returns how many: what is set aside already is not, unless it lacks
 -- its content.
-CREATE FUNCTION @schema@.resend(feed_name text, seqs bigint[], for_job bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.resend(feed_name text, seqs bigint[], for_job bigint) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -530,7 +505,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.start_replay(
+CREATE OR REPLACE FUNCTION @schema@.start_replay(
   who text, why text, of_dead boolean, wanted jsonb, at_rate integer, messages bigint, up_to bigint) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -546,7 +521,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.set_replay(who text, why text, job_id bigint, new_state text) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.set_replay(who text, why text, job_id bigint, new_state text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -564,7 +539,7 @@ $$;
 
 -- A job, for whoever hands its messages to the relays: no other can until the transaction ends. A relay can still report what
 -- became of them.
-CREATE FUNCTION @schema@.claim_replay(job_id bigint) RETURNS @schema@.jobs
+CREATE OR REPLACE FUNCTION @schema@.claim_replay(job_id bigint) RETURNS @schema@.jobs
   LANGUAGE sql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -573,7 +548,7 @@ $$;
 
 -- Hands messages of a job to the relays, and notes how far it has come. A job of the log that has not found all of its messages is not
 -- done: the log was emptied meanwhile, and nobody would know that some were not sent again.
-CREATE FUNCTION @schema@.step_replay(job_id bigint, feeds text[], seqs bigint[], at_end boolean) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.step_replay(job_id bigint, feeds text[], seqs bigint[], at_end boolean) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -602,7 +577,6 @@ BEGIN
   END IF;
 END
 $$;
-
 REVOKE ALL ON FUNCTION
   @schema@.record(text, text, text, text, bigint, jsonb, jsonb, jsonb), @schema@.act(text, text[], bigint[], bigint),
   @schema@.act_for(text, text, text, jsonb, text[], bigint[]), @schema@.pass_over(text, smallint, bigint),

@@ -2,7 +2,7 @@
 
 -- Gives a tenant of a shard that was released a slice of its own, from where the shard stands. Returns false if somebody has
 -- taken the shard meanwhile, or if there are too many slices.
-CREATE FUNCTION @schema@.split(feed_name text, of_shard smallint, of_tenant text) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.split(feed_name text, of_shard smallint, of_tenant text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -43,7 +43,7 @@ END
 $$;
 
 -- Makes a slice a part of its shard again, if both were released at the same place.
-CREATE FUNCTION @schema@.merge(feed_name text, slice smallint) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.merge(feed_name text, slice smallint) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -70,7 +70,7 @@ END
 $$;
 
 -- Makes a feed have another number of shards. Relays do it, by advance_move; this only asks for it.
-CREATE FUNCTION @schema@.change_shards(who text, why text, feed_name text, wanted integer) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.change_shards(who text, why text, feed_name text, wanted integer) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -104,7 +104,7 @@ END
 $$;
 
 -- How many shards to count with when a message is set aside that no relay holds. What has begun to move is not moved once more.
-CREATE FUNCTION @schema@.aside_shards(feed_name text) RETURNS smallint
+CREATE OR REPLACE FUNCTION @schema@.aside_shards(feed_name text) RETURNS smallint
   LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -119,7 +119,7 @@ $$;
 -- cursors were released, or their holders have been silent for too long. They have to stand at the same place, because a message
 -- of a new shard may be of any old one: if they do not, relays take them again and read up to the last one's place.
 -- Then what is set aside is moved, in steps, and the new shards begin at that place.
-CREATE FUNCTION @schema@.advance_move(feed_name text) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.advance_move(feed_name text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -203,16 +203,7 @@ BEGIN
 END
 $$;
 
--- When which canary was sent: a message of each shard that proves that others would arrive.
-CREATE TABLE @schema@.canaries (
-  key text        NOT NULL,
-  at  timestamptz NOT NULL,
-  seq bigint      PRIMARY KEY,
-  xid xid8        NOT NULL
-);
-CREATE INDEX canaries_at ON @schema@.canaries (at);
-
-CREATE FUNCTION @schema@.canary(within interval) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.canary(within interval) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -238,7 +229,7 @@ END
 $$;
 
 -- When the newest canary was sent that a feed has settled, of the shard where that is longest ago.
-CREATE FUNCTION @schema@.canary_of(feed_name text) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION @schema@.canary_of(feed_name text) RETURNS timestamptz
   LANGUAGE sql STABLE
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -249,7 +240,6 @@ AS $$
     (SELECT min(n.at) FROM @schema@.canaries n WHERE @schema@.shard_of(n.key, c.shards) = c.base)))
   FROM @schema@.cursors c WHERE c.feed = feed_name AND c.tenant IS NULL
 $$;
-
 REVOKE ALL ON FUNCTION @schema@.split(text, smallint, text), @schema@.merge(text, smallint),
   @schema@.change_shards(text, text, text, integer), @schema@.advance_move(text),
   @schema@.canary(interval) FROM PUBLIC;

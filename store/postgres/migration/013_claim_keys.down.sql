@@ -1,1 +1,0 @@
-GRANT EXECUTE ON FUNCTION @schema@.claim_keys(text[]) TO PUBLIC;
