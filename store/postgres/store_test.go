@@ -2,6 +2,8 @@ package postgres_test
 
 import (
 	"context"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -24,10 +26,11 @@ func TestStoreThroughPooler(t *testing.T) {
 }
 
 func runSuite(t *testing.T, dsn string) {
+	const shards = 4
 	pool := pgtest.Pool(t, dsn)
+	schemas := &lender{suite: t, pool: pool, layout: postgres.Layout{Shards: shards}}
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
-		const shards = 4
-		cfg := pgtest.Schema(t, pool, postgres.Layout{Shards: shards})
+		cfg := schemas.lend(t)
 		store, err := postgres.New(pool, cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -44,6 +47,62 @@ func runSuite(t *testing.T, dsn string) {
 		}
 	})
 }
+
+// lender lends schemas to the tests of a suite, one after the other: to lay one out takes longer than most of these tests.
+type lender struct {
+	suite  *testing.T
+	pool   *pgxpool.Pool
+	layout postgres.Layout
+	mu     sync.Mutex
+	free   []postgres.Config
+}
+
+// lend returns a schema that is as if it were new, until the test ends.
+func (l *lender) lend(t *testing.T) (cfg postgres.Config) {
+	t.Helper()
+	l.mu.Lock()
+	if n := len(l.free); n > 0 {
+		cfg, l.free = l.free[n-1], l.free[:n-1]
+	}
+	l.mu.Unlock()
+	if cfg.Schema == "" {
+		cfg = pgtest.Schema(l.suite, l.pool, l.layout)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			return // whoever looks for the reason may find it there
+		}
+		if _, err := l.pool.Exec(context.Background(), strings.ReplaceAll(emptySchema, "@schema@", cfg.Schema), pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Errorf("empty schema %s: %v", cfg.Schema, err)
+			return
+		}
+		l.mu.Lock()
+		l.free = append(l.free, cfg)
+		l.mu.Unlock()
+	})
+	return cfg
+}
+
+// emptySchema takes away all that is not of the layout. Tables without rows, which are nearly all, cost next to nothing.
+const emptySchema = `DO $$
+DECLARE
+  r regclass;
+  found boolean;
+BEGIN
+  SET LOCAL session_replication_role = replica;  -- or the record would not let itself be emptied
+  SET LOCAL lock_timeout = '10s';
+  FOR r IN SELECT oid FROM pg_class WHERE relnamespace = '@schema@'::regnamespace AND relkind = 'r'
+           AND relname NOT IN ('migrations', 'identity', 'generation') ORDER BY relname
+  LOOP
+    EXECUTE format('SELECT EXISTS (SELECT FROM %s)', r) INTO found;
+    IF found THEN
+      EXECUTE format('TRUNCATE %s RESTART IDENTITY', r);
+    END IF;
+  END LOOP;
+  ALTER SEQUENCE @schema@.message_seq RESTART;
+  ALTER SEQUENCE @schema@.canary_count RESTART;
+END
+$$`
 
 // tx joins an outbox and a transaction for the suite.
 type tx struct {
