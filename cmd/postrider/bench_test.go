@@ -70,7 +70,7 @@ func TestBenchEnqueue(t *testing.T) {
 	r := decode[bench.EnqueueResult](t, text)
 	want := map[string]float64{
 		"business": 3, "plain": 4, "enqueue": 4, "enqueue10": 4, "enqueue100": 4, "function": 4, "insert": 4,
-		"pipelined_business": 1, "pipelined_plain": 1, "pipelined_insert": 1,
+		"pipelined_business": 1, "pipelined_plain": 1, "pipelined_enqueue": 1,
 	}
 	alone := r.Variants[0].WAL
 	for _, v := range r.Variants {

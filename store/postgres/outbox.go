@@ -80,13 +80,14 @@ func (o *SQLOutbox) Offer(ctx context.Context, tx *sql.Tx, msgs ...postrider.Mes
 }
 
 type enqueuer struct {
-	lock, one, many, unique string // statements
-	lockKeys                bool
+	lock     string // the statement
+	lockKeys bool
+	shapes   *shapes
 }
 
 func newEnqueuer(cfg OutboxConfig) (enqueuer, error) {
 	c, err := cfg.withDefaults()
-	return enqueuer{c.in(lockKeys), c.in(insertOne), c.in(insertMany), c.in(insertUnique), cfg.LockKeys}, err
+	return enqueuer{c.in(lockKeys), cfg.LockKeys, &shapes{cfg: c, known: make(map[shape]string)}}, err
 }
 
 func (e *enqueuer) offer(ctx context.Context, tx statements, msgs []postrider.Message) (repeats []int, err error) {

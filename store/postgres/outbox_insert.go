@@ -3,37 +3,126 @@ package postgres
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/postrider/postrider"
 )
 
-// The statements that write messages. A message is a plain row, so that writing it costs the server what a plain row costs. Types
-// are named, because in some modes drivers send every text as one.
+// columns are those that producers write, besides the payload. Types are named, because in some modes drivers send every text as one.
+var columns = [...]struct{ name, of string }{
+	{"id", "uuid"}, {"type", "text"}, {"aggregate_type", "text"}, {"aggregate_id", "text"}, {"key", "text"}, {"topic", "text"},
+	{"routing_key", "text"}, {"tenant_id", "text"}, {"content_type", "text"}, {"schema_version", "integer"}, {"schema_id", "text"},
+	{"dedup_key", "text"}, {"occurred_at", "timestamptz"}, {"correlation_id", "text"}, {"causation_id", "text"}, {"headers", "jsonb"},
+	{"deliver_after", "timestamptz"}, {"priority", "integer"},
+}
+
 const (
-	written = `id, type, aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type, schema_version, schema_id,
-		dedup_key, occurred_at, correlation_id, causation_id, headers, deliver_after, priority, payload`
+	versionColumn = 9
+	allColumns    = 1<<len(columns) - 1
 
-	insertOne = `INSERT INTO @schema@.messages (` + written + `) VALUES ($1::uuid, $2, $3, $4, $5, $6, $7, $8, $9, $10::integer, $11,
-		$12, $13::timestamptz, $14, $15, $16::jsonb, $17::timestamptz, $18::integer, $19::bytea)`
-
-	// insertMany takes a list for each column, and all payloads in one piece.
-	insertMany = `INSERT INTO @schema@.messages (` + written + `)
-		SELECT m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic, m.routing_key, m.tenant_id, m.content_type,
-		  m.schema_version, m.schema_id, m.dedup_key, m.occurred_at, m.correlation_id, m.causation_id, m.headers, m.deliver_after,
-		  m.priority, substr($21::bytea, m.start, m.size)
-		FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-		  $10::integer[], $11::text[], $12::text[], $13::timestamptz[], $14::text[], $15::text[], $16::jsonb[], $17::timestamptz[],
-		  $18::integer[], $19::integer[], $20::integer[]) AS m(id, type, aggregate_type, aggregate_id, key, topic, routing_key,
-		  tenant_id, content_type, schema_version, schema_id, dedup_key, occurred_at, correlation_id, causation_id, headers,
-		  deliver_after, priority, start, size)`
-
-	// insertUnique leaves out what was enqueued before, and returns the dedup keys of the rest.
-	insertUnique = `WITH fresh AS MATERIALIZED (SELECT f FROM @schema@.claim_keys($22::text[]) f), written AS (` + insertMany + `
-		WHERE m.dedup_key IS NULL OR m.dedup_key IN (SELECT f FROM fresh)) SELECT f FROM fresh`
+	// maxShapes is how many statements an outbox uses, and so a connection keeps prepared.
+	maxShapes = 32
 
 	lockKeys = `SELECT @schema@.lock_keys(VARIADIC $1::text[])`
 )
+
+// texts is a message as text, by columns. An empty text is NULL, or the column's default if no message of the call has one.
+type texts [len(columns)]string
+
+func textsOf(m *postrider.Message) (r texts, err error) {
+	headers, priority := "", ""
+	if len(m.Headers) > 0 {
+		text, err := json.Marshal(m.Headers)
+		if err != nil {
+			return r, err
+		}
+		headers = string(text)
+	}
+	if m.Priority != 0 {
+		priority = strconv.Itoa(m.Priority)
+	}
+	id := m.ID
+	if id.IsZero() {
+		id = postrider.NewID()
+	}
+	return texts{
+		id.String(), m.Type, m.AggregateType, m.AggregateID, m.Key, m.Topic, m.RoutingKey, m.TenantID, m.ContentType,
+		strconv.Itoa(max(m.SchemaVersion, 1)), m.SchemaID, m.DedupKey, timeText(m.OccurredAt), m.CorrelationID, m.CausationID, headers,
+		timeText(m.DeliverAfter), priority,
+	}, nil
+}
+
+// uses has a bit for each column that the message needs.
+func (r *texts) uses() (mask int) {
+	for i, text := range r {
+		if text != "" && (i != versionColumn || text != "1") {
+			mask |= 1 << i
+		}
+	}
+	return mask
+}
+
+// shape is a statement that writes messages. A message is a plain row, so that writing it costs the server what a plain row costs; and
+// columns that no message of a call has are left out, because a parameter that is NULL costs both sides nearly as much as one that is not.
+type shape struct {
+	columns int  // a bit for each
+	many    bool // it takes a list for each column, and all payloads in one piece
+	unique  bool // it leaves out what was enqueued before, and returns the dedup keys of the rest
+}
+
+// statement returns the text, with @schema@ for the schema.
+func (s shape) statement() string {
+	var names, params, lists []string
+	for i, c := range columns {
+		if s.columns&(1<<i) != 0 {
+			names = append(names, c.name)
+			params = append(params, fmt.Sprintf("$%d::%s", len(names), c.of))
+			lists = append(lists, fmt.Sprintf("$%d::%s[]", len(names), c.of))
+		}
+	}
+	n := len(names)
+	list := strings.Join(names, ", ")
+	into := "INSERT INTO @schema@.messages (" + list + ", payload) "
+	if !s.many {
+		return into + fmt.Sprintf("VALUES (%s, $%d::bytea)", strings.Join(params, ", "), n+1)
+	}
+	insert := into + fmt.Sprintf("SELECT m.%s, substr($%d::bytea, m.start, m.size) FROM unnest(%s, $%d::integer[], $%d::integer[]) AS m(%s, start, size)",
+		strings.Join(names, ", m."), n+3, strings.Join(lists, ", "), n+1, n+2, list)
+	if !s.unique {
+		return insert
+	}
+	return fmt.Sprintf("WITH fresh AS MATERIALIZED (SELECT f FROM @schema@.claim_keys($%d::text[]) f), written AS (%s "+
+		"WHERE m.dedup_key IS NULL OR m.dedup_key IN (SELECT f FROM fresh)) SELECT f FROM fresh", n+4, insert)
+}
+
+// shapes are the statements that were used. Programs use few: each place that enqueues sets the same columns each time.
+type shapes struct {
+	cfg   Config
+	mu    sync.RWMutex
+	known map[shape]string
+}
+
+// find returns the statement for s, or, when there are too many, the one for all columns.
+func (k *shapes) find(s shape) (shape, string) {
+	k.mu.RLock()
+	text, ok := k.known[s]
+	k.mu.RUnlock()
+	if ok {
+		return s, text
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.known) >= maxShapes {
+		s.columns = allColumns
+	}
+	if _, ok := k.known[s]; !ok {
+		k.known[s] = k.cfg.in(s.statement())
+	}
+	return s, k.known[s]
+}
 
 // sending is a statement that has to be sent for messages.
 type sending struct {
@@ -61,40 +150,34 @@ func (e *enqueuer) writing(msgs []postrider.Message) (all []sending, err error) 
 			all = append(all, sending{sql: e.lock, args: []any{keys.String()}})
 		}
 	}
+	write, err := e.insert(msgs)
+	return append(all, write), err
+}
+
+// insert returns the statement that writes messages.
+func (e *enqueuer) insert(msgs []postrider.Message) (sending, error) {
 	if len(msgs) == 1 && msgs[0].DedupKey == "" {
-		args, err := oneRow(&msgs[0])
-		return append(all, sending{sql: e.one, args: args}), err
+		r, err := textsOf(&msgs[0])
+		s, sql := e.shapes.find(shape{columns: r.uses()})
+		args := make([]any, 0, len(columns)+1)
+		for i, text := range r {
+			if s.columns&(1<<i) != 0 {
+				args = append(args, given(text))
+			}
+		}
+		return sending{sql: sql, args: append(args, orEmpty(msgs[0].Payload))}, err
 	}
-	args, unique, err := manyRows(msgs)
-	s := sending{sql: e.many, args: args}
-	if len(unique.text) > 0 {
-		s = sending{sql: e.unique, args: append(args, unique.String()), returns: true}
-	}
-	return append(all, s), err
-}
-
-// oneRow returns the arguments of insertOne. An empty text is none.
-func oneRow(m *postrider.Message) ([]any, error) {
-	headers, err := headerText(m)
-	return []any{
-		idText(m), m.Type, given(m.AggregateType), given(m.AggregateID), given(m.Key), given(m.Topic), given(m.RoutingKey), given(m.TenantID),
-		given(m.ContentType), max(m.SchemaVersion, 1), given(m.SchemaID), given(m.DedupKey), given(timeText(m.OccurredAt)), given(m.CorrelationID),
-		given(m.CausationID), given(headers), given(timeText(m.DeliverAfter)), number(m.Priority), orEmpty(m.Payload),
-	}, err
-}
-
-// manyRows returns the arguments of insertMany, and the dedup keys.
-func manyRows(msgs []postrider.Message) (args []any, unique array, err error) {
-	var columns [20]array
-	var payloads []byte
 	size := 0
 	for i := range msgs {
 		size += len(msgs[i].Payload)
 	}
 	if size > 1<<30-1<<20 {
-		return nil, unique, fmt.Errorf("postgres: %w: %d bytes of payload in one Enqueue; split it", postrider.ErrUnsupported, size)
+		return sending{}, fmt.Errorf("postgres: %w: %d bytes of payload in one Enqueue; split it", postrider.ErrUnsupported, size)
 	}
-	payloads = make([]byte, 0, size)
+	rows := make([]texts, 0, len(msgs))
+	payloads := make([]byte, 0, size)
+	want := shape{many: true}
+	var starts, sizes, unique array
 	seen := make(map[string]bool)
 	for i := range msgs {
 		m := &msgs[i]
@@ -104,53 +187,35 @@ func manyRows(msgs []postrider.Message) (args []any, unique array, err error) {
 			}
 			seen[m.DedupKey] = true
 			unique.string(m.DedupKey)
+			want.unique = true
 		}
-		headers, err := headerText(m)
+		r, err := textsOf(m)
 		if err != nil {
-			return nil, unique, err
+			return sending{}, err
 		}
-		for j, text := range [...]string{
-			idText(m), m.Type, m.AggregateType, m.AggregateID, m.Key, m.Topic, m.RoutingKey, m.TenantID, m.ContentType, "", m.SchemaID,
-			m.DedupKey, timeText(m.OccurredAt), m.CorrelationID, m.CausationID, headers, timeText(m.DeliverAfter),
-		} {
-			if j != versionColumn {
-				columns[j].string(text)
-			}
-		}
-		columns[versionColumn].int(int64(max(m.SchemaVersion, 1)))
-		columns[priorityColumn].int(int64(m.Priority))
-		columns[startColumn].int(int64(len(payloads) + 1))
-		columns[sizeColumn].int(int64(len(m.Payload)))
+		rows = append(rows, r)
+		want.columns |= r.uses()
+		starts.int(int64(len(payloads) + 1))
+		sizes.int(int64(len(m.Payload)))
 		payloads = append(payloads, m.Payload...)
 	}
-	args = make([]any, 0, len(columns)+2)
+	s, sql := e.shapes.find(want)
+	args := make([]any, 0, len(columns)+4)
 	for i := range columns {
-		args = append(args, columns[i].String())
+		if s.columns&(1<<i) == 0 {
+			continue
+		}
+		var list array
+		for j := range rows {
+			list.string(rows[j][i])
+		}
+		args = append(args, list.String())
 	}
-	return append(args, payloads), unique, nil
-}
-
-// Those of insertMany's lists that have numbers.
-const (
-	versionColumn  = 9
-	priorityColumn = 17
-	startColumn    = 18
-	sizeColumn     = 19
-)
-
-func idText(m *postrider.Message) string {
-	if m.ID.IsZero() {
-		return postrider.NewID().String()
+	args = append(args, starts.String(), sizes.String(), payloads)
+	if want.unique {
+		args = append(args, unique.String())
 	}
-	return m.ID.String()
-}
-
-func headerText(m *postrider.Message) (string, error) {
-	if len(m.Headers) == 0 {
-		return "", nil
-	}
-	text, err := json.Marshal(m.Headers)
-	return string(text), err
+	return sending{sql: sql, args: args, returns: want.unique}, nil
 }
 
 // timeText returns a time as every driver can send it, and as the server reads it whatever its settings.
@@ -167,13 +232,6 @@ func given(s string) any {
 		return nil
 	}
 	return s
-}
-
-func number(n int) any {
-	if n == 0 {
-		return nil
-	}
-	return n
 }
 
 func orEmpty(b []byte) []byte {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"net"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -70,6 +71,71 @@ func TestSQLOutbox(t *testing.T) {
 		if first.AggregateID != "42" || string(first.Payload) != "\x00\xff{}" || first.Headers["h"] != `a"b\c` ||
 			first.SchemaVersion != 3 || !first.OccurredAt.Equal(full.OccurredAt) {
 			t.Errorf("fields have changed: %+v", first)
+		}
+	})
+}
+
+// TestOutboxShapes writes messages with all kinds of columns, one at a time and several in one call, and reads them as they were written. A connection
+// keeps a bounded number of statements prepared for them.
+func TestOutboxShapes(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		h := newHouse(t, dsn, postgres.Layout{})
+		conn, err := pgx.Connect(ctx, dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(ctx)
+		full := postrider.Message{
+			Type: "order.placed", AggregateType: "order", AggregateID: "42", Key: "k", Topic: "orders", RoutingKey: "r", TenantID: "acme",
+			Payload: []byte("\x00\xff"), ContentType: "application/x", SchemaVersion: 3, SchemaID: "s", CorrelationID: "c", CausationID: "e",
+			Headers: map[string]string{"h": "{\"}"}, OccurredAt: time.Date(2025, 1, 2, 3, 4, 5, 6000, time.UTC), Priority: -2,
+		}
+		written := map[postrider.ID]postrider.Message{}
+		for i := range 300 {
+			msgs := make([]postrider.Message, 1+2*(i%2))
+			for j := range msgs {
+				m := postrider.Message{ID: postrider.NewID(), Type: full.Type, SchemaVersion: 1}
+				for f, have := range []func(){
+					func() { m.AggregateType, m.AggregateID = full.AggregateType, full.AggregateID }, func() { m.Key = full.Key },
+					func() { m.Topic = full.Topic }, func() { m.RoutingKey = full.RoutingKey }, func() { m.TenantID = full.TenantID },
+					func() { m.Payload = full.Payload }, func() { m.ContentType = full.ContentType }, func() { m.SchemaVersion = full.SchemaVersion },
+					func() { m.SchemaID = full.SchemaID }, func() { m.CorrelationID = full.CorrelationID }, func() { m.CausationID = full.CausationID },
+					func() { m.Headers = full.Headers }, func() { m.OccurredAt = full.OccurredAt }, func() { m.Priority = full.Priority },
+					func() { m.DedupKey = m.ID.String() },
+				} {
+					if (i*2654435761>>3+j*40503)>>f&1 == 1 {
+						have()
+					}
+				}
+				msgs[j], written[m.ID] = m, m
+			}
+			if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return h.outbox.Enqueue(ctx, tx, msgs...) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := deliver(ctx, h.open("f"))
+		if err != nil || len(got) != len(written) {
+			t.Fatalf("%d messages arrived of %d, %v", len(got), len(written), err)
+		}
+		for _, m := range got {
+			want := written[m.ID]
+			if want.OccurredAt.IsZero() {
+				want.OccurredAt = m.OccurredAt // that of the row
+			}
+			if !m.OccurredAt.Equal(want.OccurredAt) || len(m.Headers) != len(want.Headers) || m.Headers["h"] != want.Headers["h"] ||
+				string(m.Payload) != string(want.Payload) {
+				t.Errorf("%+v became %+v", want, m)
+			}
+			m.OccurredAt, m.Headers, m.Payload = want.OccurredAt, want.Headers, want.Payload
+			if !reflect.DeepEqual(m, want) {
+				t.Errorf("%+v became %+v", want, m)
+			}
+		}
+		var prepared int
+		if err := conn.QueryRow(ctx, "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%messages%'").Scan(&prepared); err != nil || prepared > 40 {
+			t.Errorf("%d statements are prepared, %v", prepared, err)
 		}
 	})
 }

@@ -30,7 +30,7 @@ type EnqueueResult struct {
 	Plain          *float64         `json:"plain_server_us,omitempty"`
 	Enqueue        *float64         `json:"enqueue_server_us,omitempty"`
 	Ratio          *float64         `json:"ratio,omitempty"`           // Enqueue adds ÷ the plain table adds
-	PipelinedRatio *float64         `json:"pipelined_ratio,omitempty"` // an INSERT into the log adds to a pipeline ÷ the plain table adds
+	PipelinedRatio *float64         `json:"pipelined_ratio,omitempty"` // a message adds to a pipeline ÷ the plain table adds
 	ClientRatio    *float64         `json:"client_ratio,omitempty"`    // Ratio, of the client's processor time
 	Batch10Ratio   *float64         `json:"batch10_ratio,omitempty"`   // ten messages in one Enqueue add ÷ one adds
 	Variants       []EnqueueVariant `json:"variants"`
@@ -226,7 +226,7 @@ func enqueueFigures(variants []variant, alone, together [][]turn, seen enqueueSe
 	result.Plain = known(seen.server, server[plain], 1)
 	result.Enqueue = known(seen.server, server[enqueue], 1)
 	result.Ratio = known(seen.server, added(server[enqueue], server[plain], server[business]), 3)
-	result.PipelinedRatio = known(seen.server, quotient(server[pipelinedInsert]-server[pipelinedBusiness], plainAdds), 3)
+	result.PipelinedRatio = known(seen.server, quotient(server[pipelinedEnqueue]-server[pipelinedBusiness], plainAdds), 3)
 	result.Batch10Ratio = known(seen.server, added(server[enqueue10], server[enqueue], server[business]), 3)
 	result.ClientRatio = known(seen.client, added(client[enqueue], client[plain], client[business]), 3)
 	return result
@@ -275,7 +275,7 @@ func (r EnqueueResult) Table() [][]string {
 	rows = append(rows, []string{},
 		[]string{"enqueue adds ÷ plain adds, server", number(r.Ratio, fraction)},
 		[]string{"enqueue adds ÷ plain adds, client", number(r.ClientRatio, fraction)},
-		[]string{"pipelined_insert adds to pipelined_business ÷ plain adds, server", number(r.PipelinedRatio, fraction)},
+		[]string{"pipelined_enqueue adds to pipelined_business ÷ plain adds, server", number(r.PipelinedRatio, fraction)},
 		[]string{"enqueue10 adds ÷ enqueue adds, server", number(r.Batch10Ratio, fraction)})
 	if r.LeftOut != "" {
 		rows = append(rows, []string{}, []string{r.LeftOut})

@@ -11,7 +11,7 @@ import (
 func TestEnqueueFigures(t *testing.T) {
 	cost := map[string][2]time.Duration{ // server and client
 		business: {100, 50}, plain: {140, 70}, enqueue: {120, 80}, enqueue10: {180, 300},
-		pipelinedBusiness: {60, 30}, pipelinedInsert: {70, 40},
+		pipelinedBusiness: {60, 30}, pipelinedEnqueue: {70, 40},
 	}
 	variants := enqueueVariants()
 	var alone, together [][]turn

@@ -18,7 +18,7 @@ const (
 	enqueue           = "enqueue"
 	enqueue10         = "enqueue10"
 	pipelinedBusiness = "pipelined_business"
-	pipelinedInsert   = "pipelined_insert"
+	pipelinedEnqueue  = "pipelined_enqueue"
 )
 
 // createPlain makes an outbox table as people write it themselves: a number, a time, a mark of what is published, and an index
@@ -46,26 +46,30 @@ type variant struct {
 }
 
 func enqueueVariants() []variant {
-	insertPlain := func(c *clerk) string { return c.plain }
-	insertLog := func(c *clerk) string { return c.insert }
 	return []variant{
 		{business, 0, apart(func(context.Context, *clerk, pgx.Tx) error { return nil })},
-		{plain, 1, apart(executing(insertPlain))},
+		{plain, 1, apart(executing(func(c *clerk) string { return c.plain }))},
 		{enqueue, 1, apart(enqueuing(1))},
 		{enqueue10, 10, apart(enqueuing(10))},
 		{"enqueue100", 100, apart(enqueuing(100))},
 		{"function", 1, apart(executing(func(c *clerk) string { return c.function }))},
-		{"insert", 1, apart(executing(insertLog))},
-		{pipelinedBusiness, 0, pipelined(nil)},
-		{"pipelined_plain", 1, pipelined(insertPlain)},
-		{pipelinedInsert, 1, pipelined(insertLog)},
+		{"insert", 1, apart(executing(func(c *clerk) string { return c.insert }))},
+		{pipelinedBusiness, 0, pipelined(func(c *clerk, _ *pgx.Batch) error {
+			c.number++
+			return nil
+		})},
+		{"pipelined_plain", 1, pipelined(func(c *clerk, batch *pgx.Batch) error {
+			batch.Queue(c.plain, c.message()...)
+			return nil
+		})},
+		{pipelinedEnqueue, 1, pipelined(func(c *clerk, batch *pgx.Batch) error { return c.outbox.Queue(batch, c.event()) })},
 	}
 }
 
 // clerk is a writer with a connection of its own. It writes one transaction at a time.
 type clerk struct {
 	conn    *pgx.Conn
-	outbox  postrider.Outbox[pgx.Tx]
+	outbox  *postgres.Outbox
 	noise   []byte
 	payload []byte
 	number  int64
@@ -112,6 +116,12 @@ func (c *clerk) message() []any {
 	return []any{"order.placed", "order", order, "application/octet-stream", c.payload}
 }
 
+// event is the next one as a message.
+func (c *clerk) event() postrider.Message {
+	order := c.next()
+	return postrider.Event("order.placed", "order", order, c.payload)
+}
+
 // apart makes a transaction of the business row and whatever add writes, each in a round trip of its own.
 func apart(add func(context.Context, *clerk, pgx.Tx) error) func(context.Context, *clerk) error {
 	return func(ctx context.Context, c *clerk) error {
@@ -143,23 +153,20 @@ func enqueuing(count int) func(context.Context, *clerk, pgx.Tx) error {
 	return func(ctx context.Context, c *clerk, tx pgx.Tx) error {
 		msgs := make([]postrider.Message, count)
 		for i := range msgs {
-			order := c.next()
-			msgs[i] = postrider.Event("order.placed", "order", order, c.payload)
+			msgs[i] = c.event()
 		}
 		return c.outbox.Enqueue(ctx, tx, msgs...)
 	}
 }
 
-// pipelined makes a transaction of the business row and one message, unless statement is nil, in one round trip.
-func pipelined(statement func(*clerk) string) func(context.Context, *clerk) error {
+// pipelined makes a transaction of the business row and whatever add writes, in one round trip.
+func pipelined(add func(*clerk, *pgx.Batch) error) func(context.Context, *clerk) error {
 	return func(ctx context.Context, c *clerk) error {
 		var batch pgx.Batch
 		batch.Queue("begin")
 		batch.Queue(c.orders, c.number, c.number)
-		if statement == nil {
-			c.number++
-		} else {
-			batch.Queue(statement(c), c.message()...)
+		if err := add(c, &batch); err != nil {
+			return err
 		}
 		batch.Queue("commit")
 		return c.conn.SendBatch(ctx, &batch).Close()
