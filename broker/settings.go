@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/postrider/postrider/wire"
@@ -173,7 +174,8 @@ func splitList(text string) []string {
 // Format returns the wire format.
 func (s *Settings) Format() wire.Format { return wire.Format(s.Text("format")) }
 
-// TLS returns what the [TLSOptions] say, nil if none of them is set. Servers are always verified.
+// TLS returns what the [TLSOptions] say, nil if none of them is set. Servers are always verified. The client's certificate is read for each
+// connection, so that it can be replaced while everything runs.
 func (s *Settings) TLS() (*tls.Config, error) {
 	ca, cert, key := s.Text("ca_file"), s.Text("cert_file"), s.Text("key_file")
 	if ca == "" && cert == "" && key == "" {
@@ -198,7 +200,15 @@ func (s *Settings) TLS() (*tls.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cert_file and key_file: %w", err)
 		}
-		config.Certificates = []tls.Certificate{pair}
+		var last atomic.Pointer[tls.Certificate]
+		last.Store(&pair)
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			// Between the writing of one file and the other they do not fit each other: the last pair that did still holds.
+			if next, err := tls.LoadX509KeyPair(cert, key); err == nil {
+				last.Store(&next)
+			}
+			return last.Load(), nil
+		}
 	}
 	return config, nil
 }

@@ -9,15 +9,14 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/sasl"
-	"github.com/twmb/franz-go/pkg/sasl/plain"
-	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/token"
 	"github.com/postrider/postrider/wire"
 )
 
@@ -32,10 +31,19 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Logger is told of what an operator should know. Defaults to [slog.Default].
 	Logger *slog.Logger
+	// Options are further options of the client, such as [kgo.SASL] with a mechanism of your own. What Postrider sets itself wins, and
+	// options that would break its guarantees are refused. Defaults to none.
+	Options []kgo.Opt
 
-	SASL   string      `option:"sasl" default:"plain" values:"plain,scram-sha-256,scram-sha-512" doc:"How a user logs in."`
-	Format wire.Format `option:"format"`
-	Source string      `option:"source"`
+	SASL         string      `option:"sasl" default:"plain" values:"plain,scram-sha-256,scram-sha-512,oauthbearer,aws-msk-iam" doc:"How a user logs in; aws-msk-iam takes AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment."`
+	PasswordFile string      `option:"password_file" doc:"File with the user's password, read for each login."`
+	TokenFile    string      `option:"token_file" doc:"File with the token for oauthbearer, read for each login."`
+	TokenURL     string      `option:"token_url" doc:"Token endpoint of an OAuth 2 provider, for oauthbearer; instead of token_file."`
+	ClientID     string      `option:"client_id" doc:"Who we are to the provider."`
+	SecretFile   string      `option:"client_secret_file" doc:"File with the client's secret, read each time a token is asked for."`
+	Scope        string      `option:"scope" doc:"What the token is to be good for."`
+	Format       wire.Format `option:"format"`
+	Source       string      `option:"source"`
 
 	// For the publisher.
 	Compression string        `option:"compression" default:"none" values:"none,gzip,snappy,lz4,zstd" doc:"Of batches."`
@@ -53,17 +61,12 @@ type Config struct {
 
 	brokers        []string
 	user, password string
+	tokens         *token.Source
 }
 
 var compressions = map[string]kgo.CompressionCodec{
 	"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
 	"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
-}
-
-var mechanisms = map[string]func(user, password string) sasl.Mechanism{
-	"plain":         func(u, p string) sasl.Mechanism { return plain.Auth{User: u, Pass: p}.AsMechanism() },
-	"scram-sha-256": func(u, p string) sasl.Mechanism { return scram.Auth{User: u, Pass: p}.AsSha256Mechanism() },
-	"scram-sha-512": func(u, p string) sasl.Mechanism { return scram.Auth{User: u, Pass: p}.AsSha512Mechanism() },
 }
 
 // prepare sets the defaults and reports all mistakes, those of the caller among them.
@@ -78,9 +81,7 @@ func (c *Config) prepare(mistakes ...error) (*wire.Codec, error) {
 	if _, ok := compressions[c.Compression]; !ok {
 		errs = append(errs, fmt.Errorf("compression is %q: want none, gzip, snappy, lz4 or zstd", c.Compression))
 	}
-	if mechanisms[c.SASL] == nil {
-		errs = append(errs, fmt.Errorf("sasl is %q: want plain, scram-sha-256 or scram-sha-512", c.SASL))
-	}
+	errs = append(errs, c.checkLogin(), refuse(c.Options))
 	if c.MaxBytes < 1<<10 || c.MaxBytes > 64<<20 {
 		errs = append(errs, fmt.Errorf("max_bytes is %d: want 1 KiB to 64 MiB", c.MaxBytes))
 	}
@@ -115,19 +116,18 @@ type dialFunc = func(ctx context.Context, network, address string) (net.Conn, er
 
 // client makes a client with the options. It does not connect.
 func (c *Config) client(dial dialFunc, opts ...kgo.Opt) (*kgo.Client, error) {
-	opts = append(opts,
+	opts = slices.Concat([]kgo.Opt{kgo.ClientID("postrider")}, c.Options, opts, []kgo.Opt{
 		kgo.SeedBrokers(c.brokers...),
-		kgo.ClientID("postrider"),
 		kgo.Dialer(dial),
 		kgo.DisableClientMetrics(),
-		kgo.RequestTimeoutOverhead(5*time.Second),
-		kgo.MetadataMinAge(250*time.Millisecond),
+		kgo.RequestTimeoutOverhead(5 * time.Second),
+		kgo.MetadataMinAge(250 * time.Millisecond),
 		kgo.MetadataMaxAge(time.Minute),
 		// Long pauses are the relay's business.
 		kgo.RetryBackoffFn(func(tries int) time.Duration { return min(50*time.Millisecond<<min(tries, 6), 2*time.Second) }),
-	)
-	if c.user != "" {
-		opts = append(opts, kgo.SASL(mechanisms[c.SASL](c.user, c.password)))
+	})
+	if c.logsIn() {
+		opts = append(opts, kgo.SASL(c.mechanism()))
 	}
 	return kgo.NewClient(opts...)
 }

@@ -1,9 +1,17 @@
 package kafka
 
 import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"net"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
 
 	"github.com/postrider/postrider/broker"
 )
@@ -58,5 +66,60 @@ func TestMistakesAreReportedAtOnce(t *testing.T) {
 	_, err = driver.Open(&broker.Settings{URL: "kafka://x", Values: map[string]string{"ca_file": "config_test.go"}})
 	if err == nil {
 		t.Error("a file without certificates was accepted")
+	}
+}
+
+// TestRefusedOptions holds that options of the client which would break a guarantee are refused by name, and others are not.
+func TestRefusedOptions(t *testing.T) {
+	t.Parallel()
+	for name, option := range map[string]kgo.Opt{
+		"RequiredAcks":                        kgo.RequiredAcks(kgo.LeaderAck()),
+		"DisableIdempotentWrite":              kgo.DisableIdempotentWrite(),
+		"TransactionalID":                     kgo.TransactionalID("t"),
+		"MaxProduceRequestsInflightPerBroker": kgo.MaxProduceRequestsInflightPerBroker(5),
+		"ConsumerGroup":                       kgo.ConsumerGroup("g"),
+		"ConsumeTopics":                       kgo.ConsumeTopics("t"),
+		"Dialer":                              kgo.Dialer(func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed }),
+		"DialTLSConfig":                       kgo.DialTLSConfig(new(tls.Config)),
+	} {
+		options := []kgo.Opt{option}
+		switch name {
+		case "RequiredAcks", "MaxProduceRequestsInflightPerBroker":
+			options = append(options, kgo.DisableIdempotentWrite()) // the client itself wants both
+		case "ConsumerGroup":
+			options = append(options, kgo.ConsumeTopics("t"))
+		}
+		if _, err := NewPublisher(Config{URL: "kafka://localhost", Options: options}); err == nil || !strings.Contains(err.Error(), name+" cannot be set") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	p, err := NewPublisher(Config{URL: "kafka://localhost", Options: []kgo.Opt{
+		kgo.ClientID("shop"), kgo.Rack("a"), kgo.SASL(plain.Auth{User: "u", Pass: "p"}.AsMechanism()), kgo.RequestTimeoutOverhead(time.Second),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s := p.take()
+	defer s.close()
+	if id := s.client.OptValue(kgo.ClientID); id != "shop" {
+		t.Errorf("the client is called %v", id)
+	}
+}
+
+func TestLoginMistakes(t *testing.T) {
+	t.Parallel()
+	for want, cfg := range map[string]Config{
+		"neither token_file nor token_url":         {SASL: "oauthbearer"},
+		"want oauthbearer":                         {TokenFile: "f"},
+		"URL has no user":                          {PasswordFile: "f"},
+		"URL has a user, but sasl is aws-msk-iam":  {URL: "kafka://u:p@localhost", SASL: "aws-msk-iam"},
+		"password_file is set, and URL has a pass": {URL: "kafka://u:p@localhost", PasswordFile: "f"},
+		"client_secret_file is not":                {SASL: "oauthbearer", TokenURL: "https://id/token", ClientID: "c"},
+	} {
+		cfg.URL = cmp.Or(cfg.URL, "kafka://localhost")
+		if _, err := NewPublisher(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
 }

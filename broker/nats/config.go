@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -29,8 +28,15 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Logger is told of outages and recoveries. Defaults to [slog.Default].
 	Logger *slog.Logger
+	// Options are further options of the client, such as a login of your own. What Postrider sets itself wins, and options that would
+	// break its guarantees are refused. Defaults to none.
+	Options []client.Option
 
-	CredentialsFile string        `option:"credentials_file" doc:"File with a user's JWT and seed."`
+	CredentialsFile string        `option:"credentials_file" doc:"File with a user's JWT and seed, read for each connection."`
+	NKeyFile        string        `option:"nkey_file" doc:"File with the seed of a user's nkey."`
+	TokenFile       string        `option:"token_file" doc:"File with a token, read for each connection."`
+	Domain          string        `option:"domain" doc:"Domain of JetStream, where a leaf node has another one."`
+	APIPrefix       string        `option:"api_prefix" doc:"What the subjects of JetStream's API begin with, where an account imports them; instead of domain."`
 	InboxPrefix     string        `option:"inbox_prefix" default:"_INBOX" doc:"What the subjects of answers begin with."`
 	ConnectTimeout  time.Duration `option:"connect_timeout" default:"2s" doc:"How long one server may take to let us in."`
 	Format          wire.Format   `option:"format"`
@@ -65,11 +71,7 @@ func (c *Config) prepare(mistakes ...error) (*wire.Codec, error) {
 	}
 	codec, err := wire.NewCodec(c.Format, c.Source, wire.Dialect{Prefix: "ce-", Percent: true, ByType: true})
 	errs := append(broker.Negative(*c), err, validURLs(c.URL), errors.Join(mistakes...))
-	if c.CredentialsFile != "" {
-		if _, err := os.Stat(c.CredentialsFile); err != nil {
-			errs = append(errs, fmt.Errorf("CredentialsFile: %w", err))
-		}
-	}
+	errs = append(errs, c.checkLogin(), refuse(c.Options))
 	if c.Atomic && c.Stream == "" {
 		errs = append(errs, errors.New("option atomic (Atomic) needs stream (Stream): a batch goes to one stream"))
 	}
@@ -123,30 +125,32 @@ func (c *Config) connect(ctx context.Context, name string, refused client.ErrHan
 		}
 		return conn, err
 	}
-	opts := []client.Option{
-		client.Name(name),
+	opts := append([]client.Option{client.Name(name)}, c.Options...)
+	opts = append(opts,
 		client.NoReconnect(),
 		client.Timeout(c.ConnectTimeout),
 		client.FlusherTimeout(c.ConnectTimeout),
-		client.PingInterval(5 * time.Second),
+		client.PingInterval(5*time.Second),
 		client.MaxPingsOutstanding(2),
 		client.CustomInboxPrefix(c.InboxPrefix),
 		client.SetCustomDialer(dialer(dial)),
 		client.ErrorHandler(refused),
 		client.ClosedHandler(func(conn *client.Conn) { end(fmt.Errorf("nats: the connection broke: %v", conn.LastError())) }), //nolint:errorlint // it may be nil
-	}
+	)
 	if c.TLS != nil {
 		opts = append(opts, client.Secure(c.TLS))
 	}
-	if c.CredentialsFile != "" {
-		opts = append(opts, client.UserCredentials(c.CredentialsFile))
-	}
-	conn, err := client.Connect(c.URL, opts...)
+	login, err := c.login()
 	if err != nil {
 		end(err)
 		return nil, err
 	}
-	js, err := jetstream.New(conn)
+	conn, err := client.Connect(c.URL, append(opts, login...)...)
+	if err != nil {
+		end(err)
+		return nil, err
+	}
+	js, err := c.jetStream(conn)
 	return &link{conn, js, life}, err
 }
 

@@ -61,7 +61,7 @@ func create(ctx context.Context, s *broker.Settings, name string) error {
 func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
 	return connected(ctx, s, func(_ *Publisher, link *session) error {
 		failed := make(chan error, load.Messages)
-		js, err := jetstream.New(link.conn, jetstream.WithPublishAsyncMaxPending(4096),
+		js, err := link.config.jetStream(link.conn, jetstream.WithPublishAsyncMaxPending(4096),
 			jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, _ *client.Msg, err error) { failed <- err }))
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -16,8 +17,13 @@ import (
 
 // Config tells a [Publisher] or a [Consumer] where the server is and what to do there.
 type Config struct {
-	// URL is the server's address, such as amqp://user:password@host:5672/vhost, or amqps:// for TLS. Required.
+	// URL is the server's address, such as amqp://user:password@host:5672/vhost, or amqps:// for TLS. It may have several hosts of a
+	// cluster, with commas in between: each connection goes to one of them that answers. Required.
 	URL string
+	// SASL is how a user logs in. With external that is by the client's certificate.
+	SASL string `option:"sasl" default:"plain" values:"plain,external" doc:"How a user logs in; with external it is by the client's certificate."`
+	// PasswordFile has the user's password, and is read for each connection. Defaults to none: the password is in URL.
+	PasswordFile string `option:"password_file" doc:"File with the user's password, read for each connection."`
 	// Exchange is where messages are published. Defaults to the default one: names are those of queues.
 	Exchange string `option:"exchange" doc:"Exchange to publish to; default: a message's name is that of a queue."`
 	// Pipeline lets a relay have several messages of one key under way, for few keys with many messages. Their order can
@@ -46,8 +52,11 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Logger is told of outages and recoveries. Defaults to [slog.Default].
 	Logger *slog.Logger
+	// Client has further settings of the client. Dial and TLSClientConfig are those above, and Recovery is refused. Defaults to none.
+	Client amqp.Config
 
-	unread error // what could not be read of the settings
+	unread    error // what could not be read of the settings
+	addresses []amqp.URI
 }
 
 // complete returns the configuration with its defaults, or all that is wrong with it. It does not repeat the URL, which
@@ -59,14 +68,16 @@ func (c Config) complete() (Config, *wire.Codec, error) {
 	}
 	codec, err := wire.NewCodec(c.Format, c.Source, wire.Dialect{Prefix: "cloudEvents_", ByType: c.Exchange != ""})
 	errs := append(broker.Negative(c), c.unread, err, checkShort("Exchange", c.Exchange), checkShort("Name", c.Name))
-	u, err := amqp.ParseURI(c.URL)
-	switch {
-	case err != nil:
-		errs = append(errs, errors.New("URL is not one such as amqp://user:password@localhost:5672/vhost"))
-	case c.TLS != nil && u.Scheme != "amqps":
-		errs = append(errs, fmt.Errorf("TLS is set, but URL says %s, which is not encrypted: want amqps", u.Scheme))
-	case c.TLS != nil && c.TLS.InsecureSkipVerify:
-		errs = append(errs, errors.New("TLS has InsecureSkipVerify: servers are always verified"))
+	if c.addresses, err = parseURL(c.URL); err != nil {
+		errs = append(errs, err)
+	} else {
+		errs = append(errs, c.checkLogin(c.addresses[0]))
+	}
+	if c.Client.Dial != nil || c.Client.TLSClientConfig != nil {
+		errs = append(errs, errors.New("Client has Dial or TLSClientConfig: use Dial and TLS"))
+	}
+	if c.Client.Recovery != nil {
+		errs = append(errs, errors.New("Client has Recovery: a channel that recovers by itself loses what was not confirmed"))
 	}
 	if c.InFlight+c.MaxWaiting > 65535 {
 		errs = append(errs, fmt.Errorf("InFlight is %d and MaxWaiting %d: together they are the prefetch, which is at most 65535", c.InFlight, c.MaxWaiting))
@@ -75,6 +86,46 @@ func (c Config) complete() (Config, *wire.Codec, error) {
 		err = fmt.Errorf("rabbitmq: %w", err)
 	}
 	return c, codec, err
+}
+
+// parseURL returns the address of each host. Its error never contains the URL.
+func parseURL(text string) ([]amqp.URI, error) {
+	scheme, rest, _ := strings.Cut(text, "://")
+	at := strings.LastIndexByte(rest, '@') + 1
+	end := strings.IndexAny(rest[at:], "/?")
+	if end < 0 {
+		end = len(rest) - at
+	}
+	var addresses []amqp.URI
+	for host := range strings.SplitSeq(rest[at:at+end], ",") {
+		u, err := amqp.ParseURI(scheme + "://" + rest[:at] + host + rest[at+end:])
+		if err != nil || host == "" {
+			return nil, errors.New("URL is not one such as amqp://user:password@localhost:5672/vhost, or with several hosts: amqp://user:password@a:5672,b:5672/vhost")
+		}
+		addresses = append(addresses, u)
+	}
+	return addresses, nil
+}
+
+// checkLogin reports settings that contradict each other.
+func (c *Config) checkLogin(u amqp.URI) error {
+	var errs []error
+	if c.TLS != nil && u.Scheme != "amqps" {
+		errs = append(errs, fmt.Errorf("TLS is set, but URL says %s, which is not encrypted: want amqps", u.Scheme))
+	}
+	if c.TLS != nil && c.TLS.InsecureSkipVerify {
+		errs = append(errs, errors.New("TLS has InsecureSkipVerify: servers are always verified"))
+	}
+	if c.SASL == "external" && (c.TLS == nil || c.TLS.Certificates == nil && c.TLS.GetClientCertificate == nil) {
+		errs = append(errs, errors.New("sasl is external, but there is no client certificate: want cert_file and key_file, or TLS"))
+	}
+	if c.SASL != "external" && c.SASL != "plain" {
+		errs = append(errs, fmt.Errorf("sasl is %q: want plain or external", c.SASL))
+	}
+	if c.PasswordFile != "" && c.SASL == "external" {
+		errs = append(errs, errors.New("password_file is set, but sasl is external, which has no password"))
+	}
+	return errors.Join(errs...)
 }
 
 // checkShort holds what the protocol says of names: at most 255 bytes.

@@ -3,7 +3,11 @@ package rabbitmq
 import (
 	"cmp"
 	"context"
+	"maps"
+	"math/rand/v2"
 	"net"
+	"os"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -37,29 +41,57 @@ type connection struct {
 	socket socket
 }
 
-// connect opens a connection, whose name is for those who look at the server.
-func (c *Config) connect(ctx context.Context, name string) (*connection, error) {
+// connect opens a connection to one of the hosts, whose name is for those who look at the server. It begins anywhere in the list, so that
+// connections spread over a cluster.
+func (c *Config) connect(ctx context.Context, name string) (conn *connection, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	n := len(c.addresses)
+	for i, first := 0, rand.IntN(n); i < n && conn == nil && ctx.Err() == nil; i++ {
+		conn, err = c.connectTo(ctx, patience/time.Duration(n), &c.addresses[(first+i)%n], name)
+	}
+	if conn == nil {
+		return nil, cmp.Or(err, ctx.Err())
+	}
+	return conn, nil
+}
+
+// connectTo opens a connection to one host.
+func (c *Config) connectTo(ctx context.Context, within time.Duration, host *amqp.URI, name string) (*connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var s socket
 	stop := func() bool { return true }
-	config := amqp.Config{
-		Heartbeat:  patience, // unless the URL says heartbeat=
-		Properties: amqp.NewConnectionProperties(),
-		Dial: func(network, address string) (net.Conn, error) {
-			conn, err := c.Dial(ctx, network, address)
-			if err == nil {
-				stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
-			}
-			s = socket{conn, patience}
-			return s, err
-		},
+	config := c.Client
+	if config.Heartbeat == 0 {
+		config.Heartbeat = patience // unless the URL says heartbeat=
 	}
+	config.Properties = amqp.NewConnectionProperties()
+	maps.Copy(config.Properties, c.Client.Properties)
 	config.Properties.SetClientConnectionName(name)
+	config.Dial = func(network, address string) (net.Conn, error) {
+		conn, err := c.Dial(ctx, network, address)
+		if err == nil {
+			stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
+		}
+		s = socket{conn, patience}
+		return s, err
+	}
 	if c.TLS != nil {
 		config.TLSClientConfig = c.TLS.Clone() // the client writes into it
 	}
-	conn, err := amqp.DialConfig(c.URL, config)
+	at := *host
+	switch {
+	case c.SASL == "external":
+		config.SASL = []amqp.Authentication{&amqp.ExternalAuth{}}
+	case c.PasswordFile != "":
+		password, err := os.ReadFile(c.PasswordFile)
+		if err != nil {
+			return nil, err
+		}
+		at.Password = strings.TrimSpace(string(password))
+	}
+	conn, err := amqp.DialConfig(at.String(), config)
 	if stop() && err == nil {
 		return &connection{conn, s}, nil
 	}

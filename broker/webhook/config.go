@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -46,6 +47,22 @@ type Config struct {
 	Source string `option:"source"`
 	// InFlight is the largest number of messages that a receiver handles at a time. Defaults to 64.
 	InFlight int `option:"in_flight" default:"64"`
+	// HeadersFile has headers for every request, one "Name: value" a line, such as an API key. It is read again when it changes. Defaults to
+	// none.
+	HeadersFile string `option:"headers_file" doc:"File with headers for every request, one 'Name: value' a line; read again when it changes."`
+	// TokenFile has a bearer token, and is read for each request; or TokenURL, ClientID, SecretFile and Scope get one of an OAuth 2 provider.
+	// Defaults to none.
+	TokenFile  string `option:"token_file" doc:"File with a bearer token, read for each request."`
+	TokenURL   string `option:"token_url" doc:"Token endpoint of an OAuth 2 provider, for a bearer token; instead of token_file."`
+	ClientID   string `option:"client_id" doc:"Who we are to the provider."`
+	SecretFile string `option:"client_secret_file" doc:"File with the client's secret, read each time a token is asked for."`
+	Scope      string `option:"scope" doc:"What the token is to be good for."`
+	// Proxy is the address of an HTTP proxy that all requests go through, which then resolves the endpoint's name: what addresses may be reached
+	// is up to it. Defaults to none; the environment is not asked.
+	Proxy string `option:"proxy" kind:"secret" doc:"Address of an HTTP proxy that all requests go through; which addresses may be reached is then up to it."`
+	// Transport sends the requests instead of ours, and with it Dial, TLS, Proxy and the check of addresses are yours. Redirects are not followed
+	// in any case. Defaults to none.
+	Transport http.RoundTripper
 	// TLS holds the endpoint's authority and the client's certificate. Defaults to the system's authorities.
 	TLS *tls.Config
 	// Dial replaces the way to open connections, and with it the check of addresses. Defaults to a [net.Dialer].
@@ -69,6 +86,8 @@ func (c *Config) parseURL() (*url.URL, error) {
 		return nil, errors.New("webhook: URL: want an address such as https://example.com/hooks")
 	case u.Fragment != "" || strings.Count(c.URL, namePlace) != strings.Count(u.Path, namePlace):
 		return nil, fmt.Errorf("webhook: URL: has a fragment (#), or %s elsewhere than in its path", namePlace)
+	case c.Transport != nil && (c.TLS != nil || c.Dial != nil || c.Proxy != ""):
+		return nil, errors.New("webhook: Transport is set, and so is TLS, Dial or Proxy: these are the transport's")
 	case c.TLS != nil && c.TLS.InsecureSkipVerify:
 		return nil, errors.New("webhook: TLS: InsecureSkipVerify is set: give RootCAs the endpoint's authority instead")
 	}
@@ -94,4 +113,16 @@ func (p *Publisher) Inspect(context.Context, []string) (postrider.Inspection, er
 			`Set secrets to one such as "whsec_" and the output of: openssl rand -base64 32`)
 	}
 	return result, nil
+}
+
+// parseProxy returns the proxy's address, nil if there is none. Its error never contains the address.
+func (c *Config) parseProxy() (*url.URL, error) {
+	if c.Proxy == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(c.Proxy)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("webhook: proxy: want an address such as http://proxy.internal:3128")
+	}
+	return u, nil
 }

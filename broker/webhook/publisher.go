@@ -27,7 +27,8 @@ type Publisher struct {
 	signer    *signature.Signer
 	url       *url.URL
 	dialer    *net.Dialer
-	transport *http.Transport
+	transport http.RoundTripper
+	login     *login
 	closing   context.Context
 	close     context.CancelFunc
 	slots     chan struct{}
@@ -45,14 +46,24 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	address, urlErr := cfg.parseURL()
 	signer, signerErr := signature.NewSigner(cfg.Secrets...)
 	guard, guardErr := newGuard(&cfg)
-	if err := errors.Join(err, urlErr, signerErr, guardErr); err != nil {
+	login, loginErr := newLogin(&cfg)
+	proxy, proxyErr := cfg.parseProxy()
+	if err := errors.Join(err, urlErr, signerErr, guardErr, loginErr, proxyErr); err != nil {
 		return nil, err
 	}
-	p := &Publisher{cfg: cfg, codec: codec, signer: signer, url: address, slots: make(chan struct{}, cfg.Parallel)}
+	p := &Publisher{cfg: cfg, codec: codec, signer: signer, url: address, login: login, slots: make(chan struct{}, cfg.Parallel)}
 	p.named, p.pauses = strings.Contains(cfg.URL, namePlace), make(map[string]*StatusError)
 	p.closing, p.close = context.WithCancel(context.Background())
-	p.dialer = &net.Dialer{Timeout: cfg.Timeout, ControlContext: guard.control}
-	p.transport = &http.Transport{ // without Proxy: none is taken from the environment
+	if cfg.Transport != nil {
+		p.transport = cfg.Transport
+		return p, nil
+	}
+	p.dialer = &net.Dialer{Timeout: cfg.Timeout}
+	if proxy == nil {
+		p.dialer.ControlContext = guard.control
+	}
+	p.transport = &http.Transport{
+		Proxy:                  http.ProxyURL(proxy), // nil: none, not that of the environment
 		DialContext:            p.dial,
 		TLSClientConfig:        cfg.TLS.Clone(),
 		TLSHandshakeTimeout:    cfg.Timeout,
@@ -96,7 +107,9 @@ func (p *Publisher) NameOf(m *postrider.Message) string {
 // Close implements [postrider.Publisher].
 func (p *Publisher) Close() error {
 	p.close()
-	p.transport.CloseIdleConnections()
+	if t, ok := p.transport.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
 	return nil
 }
 
@@ -116,7 +129,14 @@ func (p *Publisher) send(ctx context.Context, m *postrider.Message) error {
 	defer cancel()
 	var sent atomic.Bool // what the endpoint has got is at least a request, if perhaps without its whole body
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
-	req, err := p.request(ctx, m)
+	if p.cfg.Transport != nil {
+		sent.Store(true) // it may not say when
+	}
+	headers := http.Header{}
+	if err := p.login.add(ctx, headers); err != nil {
+		return p.note(name, postrider.Unavailable(err))
+	}
+	req, err := p.request(ctx, m, headers)
 	if err != nil {
 		return postrider.Permanent(err)
 	}
@@ -135,6 +155,9 @@ func (p *Publisher) send(ctx context.Context, m *postrider.Message) error {
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
 	}
 	_ = resp.Body.Close()
+	if resp.StatusCode == http.StatusUnauthorized {
+		p.login.refused()
+	}
 	return p.note(name, p.classify(resp))
 }
 

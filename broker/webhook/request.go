@@ -33,8 +33,8 @@ func isFieldValue(s string) bool {
 	return !strings.ContainsFunc(s, isControl) && strings.Trim(s, " \t") == s
 }
 
-// request makes the request for a message. Errors are about the message.
-func (p *Publisher) request(ctx context.Context, m *postrider.Message) (*http.Request, error) {
+// request makes the request for a message, with the headers that let it in. Errors are about the message.
+func (p *Publisher) request(ctx context.Context, m *postrider.Message, headers http.Header) (*http.Request, error) {
 	packet := wire.Packet{Headers: make([]wire.Header, 0, 16)}
 	p.codec.Encode(m, &packet)
 	if p.cfg.MaxBody > 0 && len(packet.Body) > p.cfg.MaxBody {
@@ -49,6 +49,7 @@ func (p *Publisher) request(ctx context.Context, m *postrider.Message) (*http.Re
 	if err != nil {
 		return nil, err
 	}
+	req.Header = headers
 	if user := p.url.User; user != nil {
 		password, _ := user.Password()
 		req.SetBasicAuth(user.Username(), password)

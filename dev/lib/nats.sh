@@ -22,7 +22,58 @@ nats_install() {
   mv "$program.part" "$program"
 }
 
-nats_init() { nats_config "${INSTANCE:-postrider}" | as_server tee "$DIR/nats.conf" >/dev/null; }
+nats_init() {
+  if is_secure; then
+    ca_make
+    nats_secure_config | as_server tee "$DIR/nats.conf" >/dev/null
+  else
+    nats_config "${INSTANCE:-postrider}" | as_server tee "$DIR/nats.conf" >/dev/null
+  fi
+}
+
+# The public half of the nkey whose seed the tests have.
+NATS_NKEY=UBZDTUG2YLU3KNOJOUZVNN4OKCEGVBRGGFNZX6TYACHOIDZRLB4LSZYB
+
+# Nobody may do anything without TLS and a login. Who comes with postrider's certificate needs no password. The second account sees only
+# what the first exports to it, under a prefix of its own.
+nats_secure_config() {
+  cat <<EOT
+server_name: "secure"
+listen: "127.0.0.1:$PORT"
+jetstream {
+  store_dir: "$DIR/data"
+  max_file_store: 5GB
+  domain: "secure"
+}
+tls {
+  cert_file: "$(ca_dir)/server.pem"
+  key_file: "$(ca_dir)/server.key"
+  ca_file: "$(ca_dir)/ca.pem"
+}
+accounts {
+  SHOP {
+    jetstream: enabled
+    users: [
+      {user: "postrider", password: "secret"}
+      {nkey: "$NATS_NKEY"}
+      {user: "restricted", password: "secret", permissions: {publish: {deny: ["forbidden.>"]}}}
+    ]
+    exports: [
+      {service: "\$JS.API.>", response_type: stream}
+      {service: "shared.>"}
+      {stream: "deliver.>"}
+    ]
+  }
+  GUEST {
+    users: [{user: "guest", password: "secret"}]
+    imports: [
+      {service: {account: "SHOP", subject: "\$JS.API.>"}, to: "shop.api.>"}
+      {service: {account: "SHOP", subject: "shared.>"}}
+    ]
+  }
+}
+EOT
+}
 
 # nats_config SERVER
 nats_config() {
@@ -52,6 +103,11 @@ nats_ready() { [[ -n $(nats_pid) ]] && answers "$PORT" '' 'INFO *"jetstream":tru
 nats_pid() { daemon_pid; }
 nats_stop() { daemon_stop 30; }
 nats_env() {
+  if is_secure; then
+    export_line "$(env_name NATS)" "tls://127.0.0.1:$PORT"
+    export_line POSTRIDER_TEST_CA "$(ca_dir)"
+    return
+  fi
   export_line "$(env_name NATS)" "nats://127.0.0.1:$PORT"
   broker_url nats "nats://127.0.0.1:$PORT"
 }

@@ -20,14 +20,42 @@ appendonly yes
 appendfsync $([[ -n $INSTANCE ]] && echo always || echo everysec)
 save ""
 maxmemory-policy noeviction
+$(if is_secure; then redis_secure; fi)
+EOT
+}
+
+# Besides TLS, the users: postrider, which may do everything, and restricted, which may not write to streams.
+redis_secure() {
+  ca_make
+  cat <<EOT
+port 0
+tls-port $PORT
+tls-cert-file $(ca_dir)/server.pem
+tls-key-file $(ca_dir)/server.key
+tls-ca-cert-file $(ca_dir)/ca.pem
+tls-auth-clients optional
+user default off
+user postrider on >secret ~* &* +@all
+user restricted on >secret ~* &* +@all -xadd
 EOT
 }
 
 redis_start() { daemon_launch /usr/bin/redis-server "$DIR/redis.conf"; }
-redis_ready() { [[ -n $(redis_pid) ]] && answers "$PORT" 'PING\r\n' '+PONG*'; }
+redis_ready() {
+  if is_secure; then
+    [[ -n $(redis_pid) ]] && redis-cli --tls --cacert "$(ca_dir)/ca.pem" -p "$PORT" --user postrider --pass secret --no-auth-warning ping &>/dev/null
+    return
+  fi
+  [[ -n $(redis_pid) ]] && answers "$PORT" 'PING\r\n' '+PONG*'
+}
 redis_pid() { daemon_pid; }
 redis_stop() { daemon_stop 30; }
 redis_env() {
+  if is_secure; then
+    export_line "$(env_name REDIS)" "rediss://127.0.0.1:$PORT/0"
+    export_line POSTRIDER_TEST_CA "$(ca_dir)"
+    return
+  fi
   export_line "$(env_name REDIS)" "redis://127.0.0.1:$PORT/0"
   broker_url redis "redis://127.0.0.1:$PORT/0"
   broker_url asynq "asynq://127.0.0.1:$PORT/0"

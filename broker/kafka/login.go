@@ -1,0 +1,153 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/aws"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/postrider/postrider/broker/token"
+)
+
+// Ways to log in.
+const (
+	loginPlain     = "plain"
+	loginScram256  = "scram-sha-256"
+	loginScram512  = "scram-sha-512"
+	loginOAuth     = "oauthbearer"
+	loginAmazonIAM = "aws-msk-iam"
+)
+
+// logsIn reports whether a login was asked for; otherwise there is none, or that of Options.
+func (c *Config) logsIn() bool {
+	return c.user != "" || c.SASL == loginOAuth || c.SASL == loginAmazonIAM
+}
+
+// checkLogin reports settings that contradict each other. It comes after parseURL.
+func (c *Config) checkLogin() error {
+	var errs []error
+	switch c.SASL {
+	case loginPlain, loginScram256, loginScram512:
+		if c.PasswordFile != "" && c.user == "" {
+			errs = append(errs, errors.New("password_file is set, but URL has no user: want kafka://user@host:port"))
+		}
+		if c.PasswordFile != "" && c.password != "" {
+			errs = append(errs, errors.New("password_file is set, and URL has a password: want one of them"))
+		}
+	case loginOAuth:
+		if c.TokenFile == "" && c.TokenURL == "" {
+			errs = append(errs, errors.New("sasl is oauthbearer, but neither token_file nor token_url is set"))
+		}
+	case loginAmazonIAM:
+	default:
+		errs = append(errs, fmt.Errorf("sasl is %q: want plain, scram-sha-256, scram-sha-512, oauthbearer or aws-msk-iam", c.SASL))
+	}
+	tokens := token.Config{File: c.TokenFile, URL: c.TokenURL, ClientID: c.ClientID, SecretFile: c.SecretFile, Scope: c.Scope}
+	if tokens.IsSet() && c.SASL != loginOAuth {
+		errs = append(errs, fmt.Errorf("token_file or token_url is set, but sasl is %s: want oauthbearer", c.SASL))
+	}
+	var err error
+	c.tokens, err = token.NewSource(tokens)
+	errs = append(errs, err)
+	if c.user != "" && (c.SASL == loginOAuth || c.SASL == loginAmazonIAM) {
+		errs = append(errs, fmt.Errorf("URL has a user, but sasl is %s, which has none", c.SASL))
+	}
+	return errors.Join(errs...)
+}
+
+// mechanism returns how to log in. Secrets are read for each login, so that they can be replaced while everything runs.
+func (c *Config) mechanism() sasl.Mechanism {
+	switch c.SASL {
+	case loginScram256:
+		return scram.Sha256(func(context.Context) (scram.Auth, error) {
+			password, err := c.readPassword()
+			return scram.Auth{User: c.user, Pass: password}, err
+		})
+	case loginScram512:
+		return scram.Sha512(func(context.Context) (scram.Auth, error) {
+			password, err := c.readPassword()
+			return scram.Auth{User: c.user, Pass: password}, err
+		})
+	case loginOAuth:
+		return oauth.Oauth(func(ctx context.Context) (oauth.Auth, error) {
+			text, err := c.tokens.Token(ctx)
+			return oauth.Auth{Token: text}, err
+		})
+	case loginAmazonIAM:
+		return aws.ManagedStreamingIAM(func(context.Context) (aws.Auth, error) {
+			a := aws.Auth{AccessKey: os.Getenv("AWS_ACCESS_KEY_ID"), SecretKey: os.Getenv("AWS_SECRET_ACCESS_KEY"), SessionToken: os.Getenv("AWS_SESSION_TOKEN")}
+			if a.AccessKey == "" || a.SecretKey == "" {
+				return a, errors.New("kafka: sasl is aws-msk-iam, but AWS_ACCESS_KEY_ID or AWS_SECRET_ACCESS_KEY is not set")
+			}
+			return a, nil
+		})
+	default:
+		return plain.Plain(func(context.Context) (plain.Auth, error) {
+			password, err := c.readPassword()
+			return plain.Auth{User: c.user, Pass: password}, err
+		})
+	}
+}
+
+func (c *Config) readPassword() (string, error) {
+	if c.PasswordFile == "" {
+		return c.password, nil
+	}
+	text, err := os.ReadFile(c.PasswordFile)
+	if err != nil {
+		return "", fmt.Errorf("kafka: password_file: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// refused are options of the client on which our guarantees stand, and why.
+var refused = []struct {
+	name string
+	by   any
+	why  string
+}{
+	{"RequiredAcks", kgo.RequiredAcks, "a message counts as confirmed when all replicas in sync have it"},
+	{"DisableIdempotentWrite", kgo.DisableIdempotentWrite, "retries inside the client would repeat messages and change their order"},
+	{"TransactionalID", kgo.TransactionalID, "records would wait for an end of the transaction that nobody sends"},
+	{"MaxProduceRequestsInflightPerBroker", kgo.MaxProduceRequestsInflightPerBroker, "more than one request at a time changes the order when one fails"},
+	{"ConsumerGroup", kgo.ConsumerGroup, "it is the option group"},
+	{"ConsumeTopics", kgo.ConsumeTopics, "it is the option name"},
+	{"AutoCommitMarks", kgo.AutoCommitMarks, "messages are committed when their effect is, not before"},
+	{"Dialer", kgo.Dialer, "use Dial"},
+	{"DialTLSConfig", kgo.DialTLSConfig, "use TLS"},
+}
+
+// refuse reports the options that would break a guarantee, by name.
+func refuse(options []kgo.Opt) error {
+	if len(options) == 0 {
+		return nil
+	}
+	usual, err := kgo.NewClient()
+	if err != nil {
+		return err
+	}
+	defer usual.Close()
+	asked, err := kgo.NewClient(options...)
+	if err != nil {
+		return fmt.Errorf("Options: %w", err)
+	}
+	defer asked.Close()
+	var errs []error
+	for _, r := range refused {
+		if text(asked.OptValues(r.by)) != text(usual.OptValues(r.by)) {
+			errs = append(errs, fmt.Errorf("Options: %s cannot be set: %s", r.name, r.why))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// text tells values of options from each other: of functions and pointers it is their address.
+func text(values []any) string { return fmt.Sprintf("%v", values) }
