@@ -17,9 +17,9 @@ var (
 	allServers   = []start{
 		{"postgres15", "postgres18", "postgres15@crash", "postgres18@crash", "postgres15@e2e", "postgres18@e2e", "pgbouncer", "mariadb", "smtp"},
 		{"pulsar"},
-		{"kafka", "kafka@crash"},
-		{"rabbitmq", "rabbitmq@crash", "redis", "redis@crash", "registry"},
-		{"nats", "nats@crash", "nats-cluster"},
+		{"kafka", "kafka@crash", "kafka@secure"},
+		{"rabbitmq", "rabbitmq@crash", "rabbitmq@secure", "redis", "redis@crash", "redis@secure", "registry"},
+		{"nats", "nats@crash", "nats@secure", "nats-cluster"},
 	}
 	longServers = append([]start{{"postgres14", "postgres16", "postgres17"}, {"pulsar@crash"}}, allServers...)
 )

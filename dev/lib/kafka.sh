@@ -57,6 +57,10 @@ kafka_java() {
 # one, for whoever came through the proxy; it is at port.proxied.
 kafka_listeners() {
   local more='' advertised='' protocol=''
+  if is_secure; then
+    kafka_secure_listeners
+    return
+  fi
   if [[ -n ${POSTRIDER_KAFKA_PROXY:-} ]]; then
     more=,PROXIED://127.0.0.1:$(extra_port proxied)
     advertised=,PROXIED://$POSTRIDER_KAFKA_PROXY
@@ -67,8 +71,28 @@ kafka_listeners() {
   echo "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT$protocol"
 }
 
+# Clients need TLS and a login: by password, by SCRAM, or by a token, which nobody signs. The user is postrider, the password secret.
+kafka_secure_listeners() {
+  ca_make
+  cat "$(ca_dir)/server.key" "$(ca_dir)/server.pem" | as_server tee "$DIR/keystore.pem" >/dev/null
+  cat <<EOT
+listeners=SECURE://127.0.0.1:$PORT,INTERNAL://127.0.0.1:$(extra_port internal),CONTROLLER://127.0.0.1:$(extra_port controller)
+advertised.listeners=SECURE://127.0.0.1:$PORT,INTERNAL://127.0.0.1:$(extra_port internal)
+listener.security.protocol.map=SECURE:SASL_SSL,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=INTERNAL
+ssl.keystore.type=PEM
+ssl.keystore.location=$DIR/keystore.pem
+ssl.truststore.type=PEM
+ssl.truststore.location=$(ca_dir)/ca.pem
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512,OAUTHBEARER
+listener.name.secure.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_postrider="secret";
+listener.name.secure.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.secure.oauthbearer.sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;
+EOT
+}
+
 kafka_init() {
-  local java controller
+  local java controller users=()
   if [[ -e $DIR/initialised ]]; then return; fi
   controller=$(extra_port controller)
   rm -rf "$DIR/data" # an earlier attempt that did not get to its end
@@ -105,7 +129,8 @@ allow.everyone.if.no.acl.found=true
 EOT
   mapfile -t java < <(kafka_java)
   # The identity of a cluster is 16 bytes in base64; these are "postrider-test-1".
-  as_server "${java[@]}" kafka.tools.StorageTool format -t cG9zdHJpZGVyLXRlc3QtMQ -c "$DIR/server.properties" \
+  if is_secure; then users=(--add-scram 'SCRAM-SHA-512=[name=postrider,password=secret]'); fi
+  as_server "${java[@]}" kafka.tools.StorageTool format -t cG9zdHJpZGVyLXRlc3QtMQ -c "$DIR/server.properties" "${users[@]}" \
     >>"$DIR/format.log" 2>&1 || die "could not format; see $DIR/format.log"
   as_server touch "$DIR/initialised"
 }
@@ -119,8 +144,10 @@ kafka_start() {
 # The question is Metadata for all topics: length, key 3, version 4, number 65, no client name, null, false. The answer:
 # length, number, no throttling, one broker. It is listed once it has joined, which is later than its port opens.
 kafka_ready() {
+  local port=$PORT
+  if is_secure; then port=$(extra_port internal); fi
   [[ -n $(kafka_pid) ]] &&
-    answers_bytes "$PORT" '\0\0\0\017\0\003\0\004\0\0\0\0101\0377\0377\0377\0377\0377\0377\0' \
+    answers_bytes "$port" '\0\0\0\017\0\003\0\004\0\0\0\0101\0377\0377\0377\0377\0377\0377\0' \
       '????????000000410000000000000001'
 }
 
@@ -128,5 +155,6 @@ kafka_pid() { daemon_pid; }
 kafka_stop() { daemon_stop 60; }
 kafka_env() {
   export_line "$(env_name KAFKA)" "127.0.0.1:$PORT"
+  if is_secure; then export_line POSTRIDER_TEST_CA "$(ca_dir)"; fi
   broker_url kafka "kafka://127.0.0.1:$PORT"
 }

@@ -18,7 +18,7 @@ ERL_EPMD_ADDRESS=127.0.0.1
 ERL_EPMD_PORT=$(extra_port epmd)
 RABBITMQ_NODENAME=postrider@localhost
 RABBITMQ_NODE_IP_ADDRESS=127.0.0.1
-RABBITMQ_NODE_PORT=$PORT
+RABBITMQ_NODE_PORT=$(if is_secure; then extra_port plain; else echo "$PORT"; fi)
 RABBITMQ_DIST_PORT=$(extra_port dist)
 RABBITMQ_MNESIA_BASE=$DIR/data
 RABBITMQ_LOG_BASE=$DIR/logs
@@ -33,11 +33,34 @@ RABBITMQ_CTL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1}
 EOT
 }
 
+# The user is postrider, by password or by certificate. The listener without TLS is for the test of readiness alone.
+rabbitmq_secure_config() {
+  cat <<EOT
+listeners.ssl.default = 127.0.0.1:$PORT
+ssl_options.cacertfile = $(ca_dir)/ca.pem
+ssl_options.certfile = $(ca_dir)/server.pem
+ssl_options.keyfile = $(ca_dir)/server.key
+ssl_options.verify = verify_peer
+ssl_options.fail_if_no_peer_cert = false
+auth_mechanisms.1 = PLAIN
+auth_mechanisms.2 = EXTERNAL
+ssl_cert_login_from = common_name
+default_user = postrider
+default_pass = secret
+EOT
+}
+
 rabbitmq_init() {
   local settings
   as_server mkdir -p "$DIR/data" "$DIR/logs"
-  echo '[].' | as_server tee "$DIR/enabled_plugins" >/dev/null
-  echo 'loopback_users.guest = true' | as_server tee "$DIR/rabbitmq.conf" >/dev/null
+  if is_secure; then
+    ca_make
+    echo '[rabbitmq_auth_mechanism_ssl].' | as_server tee "$DIR/enabled_plugins" >/dev/null
+    rabbitmq_secure_config | as_server tee "$DIR/rabbitmq.conf" >/dev/null
+  else
+    echo '[].' | as_server tee "$DIR/enabled_plugins" >/dev/null
+    echo 'loopback_users.guest = true' | as_server tee "$DIR/rabbitmq.conf" >/dev/null
+  fi
   # Made here, and not by whichever program is first: that might be root's rabbitmqctl, and the server could not read it.
   if [[ ! -s $DIR/.erlang.cookie ]]; then
     # shellcheck disable=SC2016 # for the other shell
@@ -63,7 +86,11 @@ rabbitmq_start() {
 }
 
 # The answer to the protocol's greeting is a frame of type 1 on channel 0.
-rabbitmq_ready() { [[ -n $(rabbitmq_pid) ]] && answers_bytes "$PORT" 'AMQP\0\0\011\001' 010000; }
+rabbitmq_ready() {
+  local port=$PORT
+  if is_secure; then port=$(extra_port plain); fi
+  [[ -n $(rabbitmq_pid) ]] && answers_bytes "$port" 'AMQP\0\0\011\001' 010000
+}
 
 rabbitmq_pid() { daemon_pid; }
 
@@ -76,6 +103,11 @@ rabbitmq_stop() {
 }
 
 rabbitmq_env() {
+  if is_secure; then
+    export_line "$(env_name RABBITMQ)" "amqps://127.0.0.1:$PORT/"
+    export_line POSTRIDER_TEST_CA "$(ca_dir)"
+    return
+  fi
   export_line "$(env_name RABBITMQ)" "amqp://guest:guest@127.0.0.1:$PORT/"
   broker_url rabbitmq "amqp://guest:guest@127.0.0.1:$PORT/"
   export_line "$(env_name RABBITMQCTL)" "$DIR/rabbitmqctl"
