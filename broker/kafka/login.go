@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
@@ -106,6 +108,23 @@ func (c *Config) readPassword() (string, error) {
 		return "", fmt.Errorf("kafka: password_file: %w", err)
 	}
 	return strings.TrimSpace(string(text)), nil
+}
+
+// probe logs in once, and returns why that is refused. That nobody can be reached is no reason: the line knows that.
+func (c *Config) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	client, err := c.client(c.dial, kgo.RequestRetries(0))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	err = client.Ping(ctx)
+	var unreachable *net.OpError
+	if err == nil || ctx.Err() != nil || errors.As(err, &unreachable) {
+		return nil
+	}
+	return fmt.Errorf("the brokers do not let us in (SASL %s): %w", c.SASL, err)
 }
 
 // refused are options of the client on which our guarantees stand, and why.

@@ -18,6 +18,7 @@ import (
 // it is closed, and the next one has a producer ID and connections of its own.
 type session struct {
 	client  *kgo.Client
+	probe   func(context.Context) error
 	line    *line
 	packet  wire.Packet
 	arena   []byte // holds keys and headers of the records
@@ -34,7 +35,7 @@ type session struct {
 
 // newSession makes a producer. It does not connect.
 func (p *Publisher) newSession() (s *session, err error) {
-	s = &session{line: &line{dial: p.cfg.dial}, errs: make(map[*kgo.Record]error)}
+	s = &session{probe: p.cfg.probe, line: &line{dial: p.cfg.dial}, errs: make(map[*kgo.Record]error)}
 	s.client, err = p.cfg.client(s.line.open,
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.StopProducerOnDataLossDetected(), // a broken sequence is an unknown outcome, not something to continue after
@@ -118,10 +119,7 @@ func (s *session) send(ctx context.Context, cancel context.CancelCauseFunc) bool
 	for i := range s.records {
 		s.client.Produce(context.Background(), &s.records[i], s.finish) //nolint:contextcheck // a record fails with its session, not with ctx
 	}
-	select {
-	case <-s.lined:
-	case <-ctx.Done():
-	}
+	s.await(ctx, cancel)
 	if s.flushed = !s.failed.Load() && ctx.Err() == nil; s.flushed {
 		s.line.shut.Store(false)
 		s.flush(ctx)
@@ -133,6 +131,25 @@ func (s *session) send(ctx context.Context, cancel context.CancelCauseFunc) bool
 	s.close()
 	s.left.Wait()
 	return false
+}
+
+// await returns when all records have a partition or have failed, or ctx has ended. The client does not say that it is not let in, and tries
+// again for long: when nothing comes, it is found out apart.
+func (s *session) await(ctx context.Context, cancel context.CancelCauseFunc) {
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	for {
+		select {
+		case <-s.lined:
+			return
+		case <-ctx.Done():
+			return
+		case <-late.C:
+			if err := s.probe(ctx); err != nil {
+				cancel(err)
+			}
+		}
+	}
 }
 
 // flush returns when the fate of all records is known, or ctx has ended. A flush of the client overlooks a topic whose

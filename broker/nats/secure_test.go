@@ -3,9 +3,8 @@ package nats_test
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"log/slog"
+	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,101 +13,46 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/nats"
-	"github.com/postrider/postrider/internal/need"
 )
 
 // seed is that of the user whose public key the server knows (dev/lib/nats.sh). It opens nothing but a server for tests on this machine.
 const seed = "SUAOVMOAVX6ZIGTRZRQXHLPRI47JLR57Z7GQ5YPPDCK3DA2V5ENLKFU5DQ"
 
-func secure(t *testing.T) (url, ca string) {
-	t.Helper()
-	return need.Env(t, "POSTRIDER_TEST_NATS_SECURE", "nats@secure"), need.Env(t, "POSTRIDER_TEST_CA", "nats@secure")
-}
-
-// TestLogins sends and receives with each way to log in, as configuration files have them, and names what is wrong with others.
+// TestLogins sends and receives with each way to log in, and names what is wrong with others.
 func TestLogins(t *testing.T) {
 	t.Parallel()
-	url, ca := secure(t)
-	file := func(name, text string) string {
-		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	login := func(user string) string { return strings.Replace(url, "//", "//"+user+"@", 1) }
-	trusted := map[string]string{"ca_file": filepath.Join(ca, "ca.pem")}
-	d, err := broker.Lookup("nats")
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := "logins." + strings.ReplaceAll(time.Now().Format("150405.000000"), ".", "")
-	if err := d.Create(t.Context(), &broker.Settings{URL: login("postrider:secret"), Values: trusted}, name); err != nil {
-		t.Fatal(err)
-	}
-	with := func(more ...string) map[string]string {
-		values := map[string]string{"ca_file": trusted["ca_file"]}
-		for i := 0; i < len(more); i += 2 {
-			values[more[i]] = more[i+1]
-		}
-		return values
-	}
-	sent := 0
-	for _, c := range []struct {
-		what, url string
-		values    map[string]string
-		fails     string
-	}{
-		{"password", login("postrider:secret"), with(), ""},
-		{"nkey", url, with("nkey_file", file("seed", seed+"\n")), ""},
-		{"domain", login("postrider:secret"), with("domain", "secure"), ""},
-		{"no login", url, with(), "Authorization Violation"},
-		{"wrong password", login("postrider:wrong"), with(), "Authorization Violation"},
-		{"broken nkey", url, with("nkey_file", file("other", strings.Replace(seed, "SUAOV", "SUAOW", 1))), "checksum"},
-		{"other authority", login("postrider:secret"), map[string]string{"ca_file": filepath.Join(ca, "other.pem")}, "certificate"},
-		{"no authority", login("postrider:secret"), nil, "certificate"},
-	} {
-		settings := &broker.Settings{URL: c.url, Values: c.values, Logger: slog.New(slog.DiscardHandler)}
-		p, err := d.Open(settings)
-		if err != nil {
-			t.Errorf("%s: %v", c.what, err)
-			continue
-		}
-		errs := p.Publish(t.Context(), []postrider.Message{event(name, "k", sent)})
-		_ = p.Close()
-		switch {
-		case c.fails == "" && errs != nil:
-			t.Errorf("%s: %v", c.what, errs)
-		case c.fails == "":
-			sent++
-		case errs == nil:
-			t.Errorf("%s was let in", c.what)
-		case postrider.ScopeOf(errs[0]) != postrider.ScopeDestination || !strings.Contains(errs[0].Error(), c.fails):
-			t.Errorf("%s: %v, want %q and the whole destination", c.what, errs[0], c.fails)
-		}
-	}
-	settings := &broker.Settings{URL: login("postrider:secret"), Values: with("name", name, "group", "logins"), Logger: slog.New(slog.DiscardHandler)}
-	c, err := d.Subscribe(settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	receive(t, c.(*nats.Consumer))
+	address, ca := brokertest.SecureEnv(t, "POSTRIDER_TEST_NATS_SECURE", "nats@secure")
+	as := func(user string) string { return strings.Replace(address, "//", "//"+user+"@", 1) }
+	nkey := brokertest.SecretFile(t, seed)
+	brokertest.Logins(t, brokertest.Secured{
+		Driver: "nats", Name: fmt.Sprintf("logins.%d", time.Now().UnixNano()),
+		Logins: []brokertest.Login{
+			brokertest.Works("password", as("postrider:secret"), ca.With()),
+			brokertest.Works("nkey", address, ca.With("nkey_file", nkey)),
+			brokertest.Works("domain", as("postrider:secret"), ca.With("domain", "secure")),
+			brokertest.Refused("no login", address, ca.With(), "Authorization Violation"),
+			brokertest.Refused("wrong password", as("postrider:wrong"), ca.With(), "Authorization Violation"),
+			brokertest.Refused("other authority", as("postrider:secret"), ca.Only("other"), "certificate"),
+			brokertest.Refused("system's authorities", as("postrider:secret"), nil, "certificate"),
+		},
+		Secret: brokertest.Login{URL: address, Values: ca.With("nkey_file", nkey)}, SecretOption: "nkey_file",
+	})
 }
 
 // TestOptions holds that a program's own options reach the client, and that those which would break a guarantee are refused by name.
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	url, ca := secure(t)
+	url, ca := brokertest.SecureEnv(t, "POSTRIDER_TEST_NATS_SECURE", "nats@secure")
 	authorities := x509.NewCertPool()
-	pem, err := os.ReadFile(filepath.Join(ca, "ca.pem"))
+	pem, err := os.ReadFile(ca.File("ca.pem"))
 	if err != nil || !authorities.AppendCertsFromPEM(pem) {
 		t.Fatal("no authority", err)
 	}
 	p := publisher(t, nats.Config{URL: url, TLS: &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}, Options: []client.Option{client.UserInfo("postrider", "secret")}})
 	defer p.Close()
-	conn, err := client.Connect(url, client.UserInfo("postrider", "secret"), client.RootCAs(filepath.Join(ca, "ca.pem")))
+	conn, err := client.Connect(url, client.UserInfo("postrider", "secret"), client.RootCAs(ca.File("ca.pem")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,6 +29,8 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Logger is told of outages and failing handlers. Defaults to [slog.Default].
 	Logger *slog.Logger
+
+	PasswordFile string `option:"password_file" doc:"File with the user's password, read for each connection."`
 
 	Timeout time.Duration `option:"timeout" default:"10s" doc:"Longest wait for an answer."`
 	Format  wire.Format   `option:"format"`
@@ -67,6 +70,16 @@ func (c *Config) prepare(mistakes ...error) (*redis.Options, *wire.Codec, error)
 	codec, codecErr := wire.NewCodec(c.Format, c.Source, wire.Dialect{NoID: true})
 	options, err := server.Options(c.URL, c.TLS, c.Dial, c.Timeout)
 	errs := append(broker.Negative(*c), codecErr, err, errors.Join(mistakes...))
+	if err == nil && c.PasswordFile != "" {
+		if options.Password != "" {
+			errs = append(errs, errors.New("password_file is set, and URL has a password: want one of them"))
+		}
+		user, file := options.Username, c.PasswordFile
+		options.CredentialsProviderContext = func(context.Context) (string, string, error) {
+			password, err := os.ReadFile(file)
+			return user, strings.TrimSpace(string(password)), err
+		}
+	}
 	if c.WaitReplicas > 0 && c.WaitTimeout >= c.Timeout {
 		errs = append(errs, fmt.Errorf("wait_timeout and timeout: %v is not less than %v", c.WaitTimeout, c.Timeout))
 	}

@@ -64,8 +64,14 @@ func (l *line) connect(ctx context.Context) error {
 	l.conn, l.in = conn, bufio.NewReaderSize(conn, 16<<10)
 	var commands []byte
 	answers := 2
-	if o := l.options; o.Username != "" || o.Password != "" {
-		commands = appendCommand(commands, "AUTH", cmp.Or(o.Username, "default"), o.Password)
+	user, password := l.options.Username, l.options.Password
+	if ask := l.options.CredentialsProviderContext; ask != nil {
+		if user, password, err = ask(ctx); err != nil {
+			return err
+		}
+	}
+	if user != "" || password != "" {
+		commands = appendCommand(commands, "AUTH", cmp.Or(user, "default"), password)
 		answers++
 	}
 	if l.options.DB != 0 {

@@ -144,10 +144,10 @@ kafka_start() {
 # The question is Metadata for all topics: length, key 3, version 4, number 65, no client name, null, false. The answer:
 # length, number, no throttling, one broker. It is listed once it has joined, which is later than its port opens.
 kafka_ready() {
-  local port=$PORT
-  if is_secure; then port=$(extra_port internal); fi
+  local at=$PORT
+  if is_secure; then at=$(extra_port internal); fi
   [[ -n $(kafka_pid) ]] &&
-    answers_bytes "$port" '\0\0\0\017\0\003\0\004\0\0\0\0101\0377\0377\0377\0377\0377\0377\0' \
+    answers_bytes "$at" '\0\0\0\017\0\003\0\004\0\0\0\0101\0377\0377\0377\0377\0377\0377\0' \
       '????????000000410000000000000001'
 }
 

@@ -87,9 +87,9 @@ rabbitmq_start() {
 
 # The answer to the protocol's greeting is a frame of type 1 on channel 0.
 rabbitmq_ready() {
-  local port=$PORT
-  if is_secure; then port=$(extra_port plain); fi
-  [[ -n $(rabbitmq_pid) ]] && answers_bytes "$port" 'AMQP\0\0\011\001' 010000
+  local at=$PORT
+  if is_secure; then at=$(extra_port plain); fi
+  [[ -n $(rabbitmq_pid) ]] && answers_bytes "$at" 'AMQP\0\0\011\001' 010000
 }
 
 rabbitmq_pid() { daemon_pid; }
