@@ -29,6 +29,6 @@ func ExampleConfig_options() {
 	})
 	fmt.Println(err)
 	// Output:
-	// kafka: Options: RequiredAcks cannot be set: a message counts as confirmed when all replicas in sync have it
-	// Options: DisableIdempotentWrite cannot be set: retries inside the client would repeat messages and change their order
+	// kafka: option RequiredAcks cannot be set: a message counts as confirmed when all replicas in sync have it
+	// option DisableIdempotentWrite cannot be set: retries inside the client would repeat messages and change their order
 }

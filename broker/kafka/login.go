@@ -156,13 +156,13 @@ func refuse(options []kgo.Opt) error {
 	defer usual.Close()
 	asked, err := kgo.NewClient(options...)
 	if err != nil {
-		return fmt.Errorf("Options: %w", err)
+		return fmt.Errorf("options: %w", err)
 	}
 	defer asked.Close()
 	var errs []error
 	for _, r := range refused {
 		if text(asked.OptValues(r.by)) != text(usual.OptValues(r.by)) {
-			errs = append(errs, fmt.Errorf("Options: %s cannot be set: %s", r.name, r.why))
+			errs = append(errs, fmt.Errorf("option %s cannot be set: %s", r.name, r.why))
 		}
 	}
 	return errors.Join(errs...)

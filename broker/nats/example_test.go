@@ -20,5 +20,5 @@ func ExampleConfig_options() {
 	defer p.Close()
 	_, err = nats.NewPublisher(nats.Config{URL: "tls://nats.internal:4222", Options: []client.Option{client.MaxReconnects(10)}})
 	fmt.Println(err)
-	// Output: nats: Options: MaxReconnects cannot be set: a connection that comes back by itself sends again what was sent, behind what followed
+	// Output: nats: option MaxReconnects cannot be set: a connection that comes back by itself sends again what was sent, behind what followed
 }

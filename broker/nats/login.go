@@ -87,7 +87,7 @@ func refuse(options []client.Option) error {
 		{"ErrorHandler", asked.AsyncErrorCB != nil, "the session must hear of what is refused"},
 	} {
 		if o.other {
-			errs = append(errs, fmt.Errorf("Options: %s cannot be set: %s", o.name, o.why))
+			errs = append(errs, fmt.Errorf("option %s cannot be set: %s", o.name, o.why))
 		}
 	}
 	return errors.Join(errs...)

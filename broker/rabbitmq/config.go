@@ -74,10 +74,10 @@ func (c Config) complete() (Config, *wire.Codec, error) {
 		errs = append(errs, c.checkLogin(c.addresses[0]))
 	}
 	if c.Client.Dial != nil || c.Client.TLSClientConfig != nil {
-		errs = append(errs, errors.New("Client has Dial or TLSClientConfig: use Dial and TLS"))
+		errs = append(errs, errors.New("the client has Dial or TLSClientConfig: use Dial and TLS"))
 	}
 	if c.Client.Recovery != nil {
-		errs = append(errs, errors.New("Client has Recovery: a channel that recovers by itself loses what was not confirmed"))
+		errs = append(errs, errors.New("the client has Recovery: a channel that recovers by itself loses what was not confirmed"))
 	}
 	if c.InFlight+c.MaxWaiting > 65535 {
 		errs = append(errs, fmt.Errorf("InFlight is %d and MaxWaiting %d: together they are the prefetch, which is at most 65535", c.InFlight, c.MaxWaiting))

@@ -22,5 +22,5 @@ func ExampleConfig_client() {
 	defer p.Close()
 	_, err = rabbitmq.NewPublisher(rabbitmq.Config{URL: "amqp://localhost", Client: amqp.Config{Recovery: new(amqp.Recovery)}})
 	fmt.Println(err)
-	// Output: rabbitmq: Client has Recovery: a channel that recovers by itself loses what was not confirmed
+	// Output: rabbitmq: the client has Recovery: a channel that recovers by itself loses what was not confirmed
 }

@@ -21,7 +21,7 @@ var (
 		{"rabbitmq", "rabbitmq@crash", "rabbitmq@secure", "redis", "redis@crash", "redis@secure", "registry"},
 		{"nats", "nats@crash", "nats@secure", "nats-cluster"},
 	}
-	longServers = append([]start{{"postgres14", "postgres16", "postgres17"}, {"pulsar@crash"}}, allServers...)
+	longServers = append([]start{{"postgres14", "postgres16", "postgres17"}, {"pulsar@crash"}, {"kafka-cluster"}}, allServers...)
 )
 
 // startServers starts servers, and returns how to stop those that did not run before.

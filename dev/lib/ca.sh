@@ -45,5 +45,5 @@ ca_sign() {
   rm -f "$dir/$2.csr"
 }
 
-# is_secure is for instances that speak TLS and want a login.
-is_secure() { [[ $INSTANCE == secure ]]; }
+# is_secure is for servers that speak TLS and want a login: instances @secure, and Kafka's cluster.
+is_secure() { [[ $INSTANCE == secure || $KIND == kafka_cluster ]]; }

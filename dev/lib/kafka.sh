@@ -53,6 +53,9 @@ kafka_java() {
     "-Dlog4j2.configurationFile=$DIR/log4j2.properties"
 }
 
+# The controller's port of a cluster's node belongs to the cluster.
+kafka_controller() { if [[ $KIND == kafka_cluster ]]; then kafka_cluster_controller "$VERSION"; else extra_port controller; fi; }
+
 # Clients are told where to come back to. With POSTRIDER_KAFKA_PROXY, an address, there is a second listener, which names that
 # one, for whoever came through the proxy; it is at port.proxied.
 kafka_listeners() {
@@ -66,7 +69,7 @@ kafka_listeners() {
     advertised=,PROXIED://$POSTRIDER_KAFKA_PROXY
     protocol=,PROXIED:PLAINTEXT
   fi
-  echo "listeners=PLAINTEXT://127.0.0.1:$PORT,CONTROLLER://127.0.0.1:$(extra_port controller)$more"
+  echo "listeners=PLAINTEXT://127.0.0.1:$PORT,CONTROLLER://127.0.0.1:$(kafka_controller)$more"
   echo "advertised.listeners=PLAINTEXT://127.0.0.1:$PORT$advertised"
   echo "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT$protocol"
 }
@@ -76,7 +79,7 @@ kafka_secure_listeners() {
   ca_make
   cat "$(ca_dir)/server.key" "$(ca_dir)/server.pem" | as_server tee "$DIR/keystore.pem" >/dev/null
   cat <<EOT
-listeners=SECURE://127.0.0.1:$PORT,INTERNAL://127.0.0.1:$(extra_port internal),CONTROLLER://127.0.0.1:$(extra_port controller)
+listeners=SECURE://127.0.0.1:$PORT,INTERNAL://127.0.0.1:$(extra_port internal),CONTROLLER://127.0.0.1:$(kafka_controller)
 advertised.listeners=SECURE://127.0.0.1:$PORT,INTERNAL://127.0.0.1:$(extra_port internal)
 listener.security.protocol.map=SECURE:SASL_SSL,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT
 inter.broker.listener.name=INTERNAL
@@ -92,32 +95,27 @@ EOT
 }
 
 kafka_init() {
-  local java controller users=()
-  if [[ -e $DIR/initialised ]]; then return; fi
-  controller=$(extra_port controller)
-  rm -rf "$DIR/data" # an earlier attempt that did not get to its end
-  as_server tee "$DIR/log4j2.properties" >/dev/null <<'EOT'
-appender.stdout.type = Console
-appender.stdout.name = STDOUT
-appender.stdout.layout.type = PatternLayout
-appender.stdout.layout.pattern = %d %p %m (%c)%n
-rootLogger.level = INFO
-rootLogger.appenderRef.stdout.ref = STDOUT
-EOT
-  as_server tee "$DIR/server.properties" >/dev/null <<EOT
+  kafka_format "$(kafka_properties 1 "1@127.0.0.1:$(kafka_controller)" 1 1)"
+}
+
+# kafka_properties NODE VOTERS REPLICAS INSYNC prints the settings of a node that is broker and controller.
+kafka_properties() {
+  cat <<EOT
 process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:$controller
+node.id=$1
+controller.quorum.voters=$2
 controller.listener.names=CONTROLLER
 $(kafka_listeners)
 log.dirs=$DIR/data
-offsets.topic.replication.factor=1
+default.replication.factor=$3
+min.insync.replicas=$4
+offsets.topic.replication.factor=$3
 offsets.topic.num.partitions=4
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
+transaction.state.log.replication.factor=$3
+transaction.state.log.min.isr=$4
 transaction.state.log.num.partitions=4
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.replication.factor=$3
+share.coordinator.state.topic.min.isr=$4
 share.coordinator.state.topic.num.partitions=4
 group.initial.rebalance.delay.ms=0
 # After a crash the controller, which is new itself, waits this long for the old broker before it takes the new one.
@@ -127,6 +125,22 @@ broker.heartbeat.interval.ms=500
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 allow.everyone.if.no.acl.found=true
 EOT
+}
+
+# kafka_format PROPERTIES
+kafka_format() {
+  local java users=()
+  if [[ -e $DIR/initialised ]]; then return; fi
+  rm -rf "$DIR/data" # an earlier attempt that did not get to its end
+  as_server tee "$DIR/log4j2.properties" >/dev/null <<'EOT'
+appender.stdout.type = Console
+appender.stdout.name = STDOUT
+appender.stdout.layout.type = PatternLayout
+appender.stdout.layout.pattern = %d %p %m (%c)%n
+rootLogger.level = INFO
+rootLogger.appenderRef.stdout.ref = STDOUT
+EOT
+  as_server tee "$DIR/server.properties" >/dev/null <<<"$1"
   mapfile -t java < <(kafka_java)
   # The identity of a cluster is 16 bytes in base64; these are "postrider-test-1".
   if is_secure; then users=(--add-scram 'SCRAM-SHA-512=[name=postrider,password=secret]'); fi

@@ -46,6 +46,7 @@ func TestLostAnswerOfASettle(t *testing.T) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, address)
 			return deafConn{conn, &deaf}, err
 		}
+		config.MaxConns = 1 // on which the statement is prepared: the answer that is lost must be that of its execution
 		pool, err := pgxpool.NewWithConfig(t.Context(), config)
 		if err != nil {
 			t.Fatal(err)
@@ -54,8 +55,9 @@ func TestLostAnswerOfASettle(t *testing.T) {
 		if h.store, err = postgres.New(pool, h.cfg); err != nil {
 			t.Fatal(err)
 		}
-		h.enqueue(10)
 		s := h.sit("f")
+		s.settle()
+		h.enqueue(10)
 		s.readAll()
 		before := h.number("SELECT sum(n) FROM @.cursors")
 		deaf.Store(true)

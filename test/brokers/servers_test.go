@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,6 +32,7 @@ type server struct {
 	variable string // of the environment
 	service  string // of dev/services
 	values   map[string]string
+	login    string // user and password, of servers that want TLS too
 
 	queueOption bool // the option "queue" says where a publisher sends to; the name is only the type of a task
 	unordered   bool // its consumers give no order
@@ -86,7 +88,12 @@ func (s server) settings(t *testing.T, more map[string]string) *broker.Settings 
 		values = make(map[string]string)
 	}
 	maps.Copy(values, more)
-	return &broker.Settings{URL: d.Schemes[0] + "://" + address, Values: values, Logger: logger(t)}
+	scheme := d.Schemes[0] + "://"
+	if s.login != "" {
+		scheme = d.Schemes[1] + "://" + s.login + "@"
+		values["ca_file"] = filepath.Join(need.Env(t, "POSTRIDER_TEST_CA", s.service), "ca.pem")
+	}
+	return &broker.Settings{URL: scheme + address, Values: values, Logger: logger(t)}
 }
 
 // logger shows what a broker's client says when a test fails and -v is set, and nothing otherwise: outages are meant.
