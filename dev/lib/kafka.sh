@@ -83,6 +83,8 @@ listeners=SECURE://127.0.0.1:$PORT,INTERNAL://127.0.0.1:$(extra_port internal),C
 advertised.listeners=SECURE://127.0.0.1:$PORT,INTERNAL://127.0.0.1:$(extra_port internal)
 listener.security.protocol.map=SECURE:SASL_SSL,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT
 inter.broker.listener.name=INTERNAL
+# The nodes among themselves, who must vote before there is any ACL to be read. Clients have a name.
+super.users=User:ANONYMOUS
 ssl.keystore.type=PEM
 ssl.keystore.location=$DIR/keystore.pem
 ssl.truststore.type=PEM
