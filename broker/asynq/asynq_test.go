@@ -232,7 +232,7 @@ func TestDeadLetterQueue(t *testing.T) {
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	in, err := open(t, asynq.Config{}).Inspect(t.Context(), []string{"any"})
-	if err != nil || !strings.Contains(fmt.Sprint(in.Settings), "{retention 24h0m0s}") || !strings.Contains(fmt.Sprint(in.Warnings), "one second") {
+	if err != nil || !strings.Contains(fmt.Sprint(in.Settings), "{retention 24h0m0s}") || !strings.Contains(fmt.Sprint(in.Warnings), "two seconds") {
 		t.Errorf("got %+v, %v", in, err)
 	}
 }
