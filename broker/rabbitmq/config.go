@@ -116,7 +116,7 @@ func (c *Config) checkLogin(u amqp.URI) error {
 	if c.TLS != nil && c.TLS.InsecureSkipVerify {
 		errs = append(errs, errors.New("TLS has InsecureSkipVerify: servers are always verified"))
 	}
-	if c.SASL == "external" && (c.TLS == nil || c.TLS.Certificates == nil && c.TLS.GetClientCertificate == nil) {
+	if c.SASL == "external" && !c.hasCertificate() {
 		errs = append(errs, errors.New("sasl is external, but there is no client certificate: want cert_file and key_file, or TLS"))
 	}
 	if c.SASL != "external" && c.SASL != "plain" {
@@ -126,6 +126,10 @@ func (c *Config) checkLogin(u amqp.URI) error {
 		errs = append(errs, errors.New("password_file is set, but sasl is external, which has no password"))
 	}
 	return errors.Join(errs...)
+}
+
+func (c *Config) hasCertificate() bool {
+	return c.TLS != nil && (c.TLS.Certificates != nil || c.TLS.GetClientCertificate != nil)
 }
 
 // checkShort holds what the protocol says of names: at most 255 bytes.

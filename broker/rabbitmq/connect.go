@@ -3,11 +3,15 @@ package rabbitmq
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -97,6 +101,10 @@ func (c *Config) connectTo(ctx context.Context, within time.Duration, host *amqp
 	}
 	if s.Conn != nil {
 		_ = s.Close()
+	}
+	// With TLS 1.3 the server looks at the certificate when the handshake is over, and its answer can be lost with the connection.
+	if c.hasCertificate() && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) {
+		err = fmt.Errorf("%w: the server may refuse the client's certificate", err)
 	}
 	return nil, cmp.Or(ctx.Err(), err)
 }

@@ -16,6 +16,7 @@ ca_make_once() {
   local dir
   dir=$(ca_dir)
   if [[ -e $dir/complete ]]; then return; fi
+  command -v openssl >/dev/null || apt_install openssl
   rm -rf "$dir"
   mkdir -p "$dir"
   ca_authority ca "Postrider test authority"
