@@ -212,3 +212,13 @@ func (s *Settings) TLS() (*tls.Config, error) {
 	}
 	return config, nil
 }
+
+// ReadSecret returns what an option's file holds, without the space around it. It is to be called each time the secret is needed, so that the file
+// can be replaced while everything runs.
+func ReadSecret(option, file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", option, err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -16,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/token"
 )
 
@@ -103,11 +103,7 @@ func (c *Config) readPassword() (string, error) {
 	if c.PasswordFile == "" {
 		return c.password, nil
 	}
-	text, err := os.ReadFile(c.PasswordFile)
-	if err != nil {
-		return "", fmt.Errorf("kafka: password_file: %w", err)
-	}
-	return strings.TrimSpace(string(text)), nil
+	return broker.ReadSecret("password_file", c.PasswordFile)
 }
 
 // probe logs in once, and returns why that is refused. That nobody can be reached is no reason: the line knows that.

@@ -8,6 +8,8 @@ import (
 
 	client "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/postrider/postrider/broker"
 )
 
 // checkLogin reports settings that contradict each other, and files that are not there.
@@ -44,8 +46,8 @@ func (c *Config) login() ([]client.Option, error) {
 		option, err := client.NkeyOptionFromSeed(c.NKeyFile)
 		return []client.Option{option}, err
 	case c.TokenFile != "":
-		token, err := os.ReadFile(c.TokenFile)
-		return []client.Option{client.Token(strings.TrimSpace(string(token)))}, err
+		token, err := broker.ReadSecret("token_file", c.TokenFile)
+		return []client.Option{client.Token(token)}, err
 	}
 	return nil, nil
 }

@@ -55,8 +55,8 @@ type Config struct {
 	// Client has further settings of the client. Dial and TLSClientConfig are those above, and Recovery is refused. Defaults to none.
 	Client amqp.Config
 
-	unread    error // what could not be read of the settings
-	addresses []amqp.URI
+	unread    error    // what could not be read of the settings
+	addresses []string // a URL for each host
 }
 
 // complete returns the configuration with its defaults, or all that is wrong with it. It does not repeat the URL, which
@@ -68,10 +68,11 @@ func (c Config) complete() (Config, *wire.Codec, error) {
 	}
 	codec, err := wire.NewCodec(c.Format, c.Source, wire.Dialect{Prefix: "cloudEvents_", ByType: c.Exchange != ""})
 	errs := append(broker.Negative(c), c.unread, err, checkShort("Exchange", c.Exchange), checkShort("Name", c.Name))
-	if c.addresses, err = parseURL(c.URL); err != nil {
+	var scheme string
+	if scheme, c.addresses, err = parseURL(c.URL); err != nil {
 		errs = append(errs, err)
 	} else {
-		errs = append(errs, c.checkLogin(c.addresses[0]))
+		errs = append(errs, c.checkLogin(scheme))
 	}
 	if c.Client.Dial != nil || c.Client.TLSClientConfig != nil {
 		errs = append(errs, errors.New("the client has Dial or TLSClientConfig: use Dial and TLS"))
@@ -88,30 +89,29 @@ func (c Config) complete() (Config, *wire.Codec, error) {
 	return c, codec, err
 }
 
-// parseURL returns the address of each host. Its error never contains the URL.
-func parseURL(text string) ([]amqp.URI, error) {
+// parseURL returns a URL for each host, with all that was said besides. Its error never contains the URL.
+func parseURL(text string) (scheme string, addresses []string, err error) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	at := strings.LastIndexByte(rest, '@') + 1
 	end := strings.IndexAny(rest[at:], "/?")
 	if end < 0 {
 		end = len(rest) - at
 	}
-	var addresses []amqp.URI
 	for host := range strings.SplitSeq(rest[at:at+end], ",") {
-		u, err := amqp.ParseURI(scheme + "://" + rest[:at] + host + rest[at+end:])
-		if err != nil || host == "" {
-			return nil, errors.New("URL is not one such as amqp://user:password@localhost:5672/vhost, or with several hosts: amqp://user:password@a:5672,b:5672/vhost")
+		address := scheme + "://" + rest[:at] + host + rest[at+end:]
+		if _, err := amqp.ParseURI(address); err != nil || host == "" {
+			return "", nil, errors.New("URL is not one such as amqp://user:password@localhost:5672/vhost, or with several hosts: amqp://user:password@a:5672,b:5672/vhost")
 		}
-		addresses = append(addresses, u)
+		addresses = append(addresses, address)
 	}
-	return addresses, nil
+	return scheme, addresses, nil
 }
 
 // checkLogin reports settings that contradict each other.
-func (c *Config) checkLogin(u amqp.URI) error {
+func (c *Config) checkLogin(scheme string) error {
 	var errs []error
-	if c.TLS != nil && u.Scheme != "amqps" {
-		errs = append(errs, fmt.Errorf("TLS is set, but URL says %s, which is not encrypted: want amqps", u.Scheme))
+	if c.TLS != nil && scheme != "amqps" {
+		errs = append(errs, fmt.Errorf("TLS is set, but URL says %s, which is not encrypted: want amqps", scheme))
 	}
 	if c.TLS != nil && c.TLS.InsecureSkipVerify {
 		errs = append(errs, errors.New("TLS has InsecureSkipVerify: servers are always verified"))

@@ -9,12 +9,12 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
-	"os"
-	"strings"
 	"syscall"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/postrider/postrider/broker"
 )
 
 const (
@@ -52,7 +52,7 @@ func (c *Config) connect(ctx context.Context, name string) (conn *connection, er
 	defer cancel()
 	n := len(c.addresses)
 	for i, first := 0, rand.IntN(n); i < n && conn == nil && ctx.Err() == nil; i++ {
-		conn, err = c.connectTo(ctx, patience/time.Duration(n), &c.addresses[(first+i)%n], name)
+		conn, err = c.connectTo(ctx, patience/time.Duration(n), c.addresses[(first+i)%n], name)
 	}
 	if conn == nil {
 		return nil, cmp.Or(err, ctx.Err())
@@ -61,7 +61,7 @@ func (c *Config) connect(ctx context.Context, name string) (conn *connection, er
 }
 
 // connectTo opens a connection to one host.
-func (c *Config) connectTo(ctx context.Context, within time.Duration, host *amqp.URI, name string) (*connection, error) {
+func (c *Config) connectTo(ctx context.Context, within time.Duration, address, name string) (*connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var s socket
@@ -84,18 +84,21 @@ func (c *Config) connectTo(ctx context.Context, within time.Duration, host *amqp
 	if c.TLS != nil {
 		config.TLSClientConfig = c.TLS.Clone() // the client writes into it
 	}
-	at := *host
 	switch {
 	case c.SASL == "external":
 		config.SASL = []amqp.Authentication{&amqp.ExternalAuth{}}
 	case c.PasswordFile != "":
-		password, err := os.ReadFile(c.PasswordFile)
+		password, err := broker.ReadSecret("password_file", c.PasswordFile)
 		if err != nil {
 			return nil, err
 		}
-		at.Password = strings.TrimSpace(string(password))
+		u, err := amqp.ParseURI(address)
+		if err != nil {
+			return nil, err
+		}
+		config.SASL = []amqp.Authentication{&amqp.PlainAuth{Username: u.Username, Password: password}}
 	}
-	conn, err := amqp.DialConfig(at.String(), config)
+	conn, err := amqp.DialConfig(address, config)
 	if stop() && err == nil {
 		return &connection{conn, s}, nil
 	}

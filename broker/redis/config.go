@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -76,8 +75,8 @@ func (c *Config) prepare(mistakes ...error) (*redis.Options, *wire.Codec, error)
 		}
 		user, file := options.Username, c.PasswordFile
 		options.CredentialsProviderContext = func(context.Context) (string, string, error) {
-			password, err := os.ReadFile(file)
-			return user, strings.TrimSpace(string(password)), err
+			password, err := broker.ReadSecret("password_file", file)
+			return user, password, err
 		}
 	}
 	if c.WaitReplicas > 0 && c.WaitTimeout >= c.Timeout {

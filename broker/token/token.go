@@ -11,10 +11,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/postrider/postrider/broker"
 )
 
 // Config says where tokens come from: File alone, or the three of a provider.
@@ -152,14 +153,13 @@ func (s *Source) ask(ctx context.Context) (token string, life time.Duration, err
 	return said.Token, time.Duration(max(said.Expires, 0)) * time.Second, nil
 }
 
-func readSecret(what, file string) (string, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("token: %s: %w", what, err)
-	}
-	secret := strings.TrimSpace(string(text))
-	if secret == "" {
-		return "", fmt.Errorf("token: %s: %s is empty", what, file)
+func readSecret(option, file string) (string, error) {
+	secret, err := broker.ReadSecret(option, file)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("token: %w", err)
+	case secret == "":
+		return "", fmt.Errorf("token: %s: %s is empty", option, file)
 	}
 	return secret, nil
 }
