@@ -4,42 +4,42 @@ import "context"
 
 // Publisher sends messages to a destination. Implementations are safe for concurrent use.
 type Publisher interface {
-	// Publish sends msgs in their order and returns when the fate of each is known. It returns nil when the
-	// destination has durably confirmed all of them; otherwise one entry per message, nil where confirmed. Errors are
-	// marked with [Permanent], [NameUnavailable] or [Unavailable] where the publisher knows; one refused message must not
-	// harm its neighbours. When ctx ends, Publish returns soon, and what was not confirmed by then carries an error.
+	// Publish sends msgs in order and returns when the outcome of each is known. It returns nil if the destination
+	// durably confirmed all of them; otherwise one entry per message, nil where confirmed. Publish marks errors with
+	// [Permanent], [NameUnavailable] or [Unavailable] where it knows the class. One refused message must not affect the
+	// others. When ctx ends, Publish returns soon, with an error for each message that was not confirmed by then.
 	//
-	// Publish does not keep msgs, and does not change them.
+	// Publish neither retains nor modifies msgs.
 	Publish(ctx context.Context, msgs []Message) []error
 
-	// Close gives up the publisher's resources. No Publish is under way or follows.
+	// Close releases the publisher's resources. Publish must not be called concurrently with or after Close.
 	Close() error
 }
 
-// OrderKeeper is implemented by a [Publisher] whose pipeline keeps order when a message in the middle fails: nothing
-// behind the failed message, of the same key and the same call, is accepted. With any other publisher the relay keeps
-// at most one message of a key in flight.
+// OrderKeeper is implemented by a [Publisher] that keeps order when a message in the middle of a call fails: it accepts
+// no later message of the same key in that call. With any other publisher the relay keeps at most one message of a key
+// in flight.
 type OrderKeeper interface {
 	KeepsOrder() bool
 }
 
-// Namer is implemented by a [Publisher] that sends messages to several queues, topics, subjects or endpoints, so that an
-// outage of one of them holds up its own messages alone. With any other publisher all messages share one name.
+// Namer is implemented by a [Publisher] that sends to several queues, topics, subjects or endpoints. An outage of one of
+// them then delays only its own messages. With any other publisher all messages share one name.
 type Namer interface {
-	// NameOf returns the name that Publish sends m to. Messages of one name fare alike unless one of them is to blame.
+	// NameOf returns the name that Publish sends m to.
 	NameOf(m *Message) string
 }
 
-// Inspector is implemented by a [Publisher] that can find out what the confirmations of its destination are worth.
+// Inspector is implemented by a [Publisher] that can report how durable the confirmations of its destination are.
 type Inspector interface {
 	// Inspect asks the destination how it is set up for the given names, as in [Message.Topic]. It sends no message and
 	// changes nothing. A name that does not exist is a [Warning]; an error means that the destination did not answer.
 	Inspect(ctx context.Context, names []string) (Inspection, error)
 }
 
-// Inspection is what a destination's confirmation means.
+// Inspection describes what a confirmation of the destination means.
 type Inspection struct {
-	// Confirmed says in one sentence what has happened to a message that counts as confirmed.
+	// Confirmed says in one sentence what the destination did with a confirmed message.
 	Confirmed string
 	// Settings are those of the destination that this depends on, such as "min.insync.replicas (orders)".
 	Settings []Setting
@@ -53,30 +53,30 @@ type Setting struct{ Name, Value string }
 // Warning is a danger and the sentence that says how to remove it.
 type Warning struct{ Danger, Remedy string }
 
-// Handler does the work that a received message asks for. Nil means that it is done and the message may be forgotten.
+// Handler handles a received message. The consumer acknowledges the message if Handler returns nil.
 type Handler func(ctx context.Context, m Message) error
 
 // Consumer receives messages from a destination.
 type Consumer interface {
-	// Consume hands messages to handle and acknowledges each at the destination once handle has returned nil. Messages
-	// of one key are handled one after the other, in the order in which the destination delivers them; when handle fails, or
-	// panics, it is called again with the same message, after a pause, and the later ones of its key wait, while other keys
-	// go on. After a number of attempts a consumer may move the message to a dead-letter destination. What was not acknowledged
-	// when Consume ends or the process dies is delivered again: handle must expect repetitions.
+	// Consume calls handle for each message and acknowledges the message after handle returns nil. It handles the
+	// messages of one key one at a time, in the order in which the destination delivers them. If handle fails or panics,
+	// Consume calls it again with the same message after a backoff; later messages of the key wait, other keys continue.
+	// After a number of attempts a consumer may move the message to a dead-letter destination. The destination redelivers
+	// messages that were not acknowledged when Consume ended or the process died: handle must tolerate duplicates.
 	//
-	// Consume returns nil soon after ctx has ended, when the calls of handle under way have returned. Outages never end
-	// it; it returns an error only when the subscription itself can never work. It may be called again.
+	// Consume returns nil soon after ctx ends, when all running calls of handle have returned. It survives outages and
+	// returns an error only if the subscription can never work. It may be called again.
 	Consume(ctx context.Context, handle Handler) error
 
-	// Close gives up the consumer's resources. No Consume is under way or follows.
+	// Close releases the consumer's resources. Consume must not be called concurrently with or after Close.
 	Close() error
 }
 
-// PublisherFunc makes a function that handles one message at a time a [Publisher], for relays that deliver inside
-// their own process. It returns nil when the message has been dealt with.
+// PublisherFunc adapts a function that handles one message at a time to a [Publisher], for relays that deliver inside
+// their own process. The function returns nil if it handled the message.
 type PublisherFunc func(ctx context.Context, m Message) error
 
-// Publish calls the function for each message in turn and, after a failure or the end of ctx, for none that follows.
+// Publish calls the function for each message in order. It stops after the first failure or when ctx ends.
 func (f PublisherFunc) Publish(ctx context.Context, msgs []Message) []error {
 	for i, m := range msgs {
 		err := Unavailable(ctx.Err())
@@ -95,7 +95,7 @@ func (f PublisherFunc) Publish(ctx context.Context, msgs []Message) []error {
 	return nil
 }
 
-// KeepsOrder is true: messages behind a failed one are not tried.
+// KeepsOrder returns true: Publish does not try messages behind a failed one.
 func (f PublisherFunc) KeepsOrder() bool { return true }
 
 // Close does nothing.

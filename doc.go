@@ -1,15 +1,15 @@
-// Package postrider carries what a database transaction has promised to the rest of the world.
+// Package postrider implements the transactional outbox and inbox patterns.
 //
-// A message is written in the business transaction, and is published to a broker once that has committed: in order per
-// key, never lost, and with an effect that happens once at each consumer.
+// The application writes a message in its own database transaction. A relay publishes it to a broker after the commit, in
+// order per key and without loss, and each consumer applies its effect once.
 //
 // # The way of a message
 //
-// The application makes a [Message] with [Event] or [UniqueEvent] and hands it, with its own transaction, to an
-// [Outbox]. The message then waits in a [Store] (folder store). A relay (package relay) opens a [Feed] of that store,
-// reads committed messages shard by shard, hands them to a [Publisher] (folder broker) and settles what the broker has
+// The application creates a [Message] with [Event] or [UniqueEvent] and passes it, with its own transaction, to an
+// [Outbox]. The message waits in a store (folder store). A relay (package relay) opens a feed of that store (package feeds),
+// reads committed messages shard by shard, passes them to a [Publisher] (folder broker) and settles what the broker
 // confirmed.
 //
-// This package holds the message, the ports between those stations and the classes of errors that they tell each other.
-// It depends on the standard library alone.
+// This package defines what applications use: the message, the interfaces that they hold, and the error classes. It
+// depends on the standard library only.
 package postrider

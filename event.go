@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// Option changes a message while it is being constructed, before defaults are derived from its fields.
+// Option sets fields of a message during construction, before defaults are derived from them.
 type Option func(*Message)
 
-// Event makes a message about one aggregate and fills every default but the dedup key.
+// Event returns a message about one aggregate with all defaults except the dedup key.
 //
-// A []byte payload is carried as it is, with content type application/octet-stream; a [json.RawMessage] is carried as
-// it is, as application/json, if it is JSON; anything else is encoded as JSON. A payload that is none is reported by
-// [Message.Validate], and so by Enqueue: nothing can enqueue the message.
+// A []byte payload is used as is, with content type application/octet-stream. A [json.RawMessage] is used as is, as
+// application/json, and must be valid JSON. Any other payload is encoded as JSON. If the payload cannot be encoded,
+// [Message.Validate], and therefore Enqueue, returns the error.
 func Event(eventType, aggregateType, aggregateID string, payload any, opts ...Option) Message {
 	m := Message{
 		ID:            NewID(),
@@ -36,9 +36,9 @@ func Event(eventType, aggregateType, aggregateID string, payload any, opts ...Op
 	return m
 }
 
-// UniqueEvent makes a message as [Event] does and gives it, unless an option has set another, the dedup key
-// "type:aggregateType:aggregateID:schemaVersion", with ":tenantID" behind it if there is a tenant: such a thing happens to the
-// aggregate once. A colon or percent sign in a part is percent-encoded. A key that would be too long is a hash of it.
+// UniqueEvent is like [Event] and sets the dedup key, unless an option does, to
+// "type:aggregateType:aggregateID:schemaVersion", followed by ":tenantID" if there is a tenant. Use it for facts that happen
+// once per aggregate. Colons and percent signs in the parts are percent-encoded. A key that is too long is hashed.
 func UniqueEvent(eventType, aggregateType, aggregateID string, payload any, opts ...Option) Message {
 	m := Event(eventType, aggregateType, aggregateID, payload, opts...)
 	if m.DedupKey == "" {
@@ -47,7 +47,7 @@ func UniqueEvent(eventType, aggregateType, aggregateID string, payload any, opts
 	return m
 }
 
-// partEscaper keeps the parts of a key apart.
+// partEscaper escapes separators inside the parts of a key.
 var partEscaper = strings.NewReplacer("%", "%25", ":", "%3A")
 
 func uniqueKey(m *Message) string {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -77,7 +78,7 @@ func (o *orders) place(ctx context.Context, tx *sql.Tx, id string) error {
 // any other change, with the memory store in its tests.
 func ExampleOutbox() {
 	ctx := context.Background()
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 	app := &orders{outbox: memory.Outbox[*sql.Tx](store)}
 	if err := app.place(ctx, nil, "42"); err != nil {
 		fmt.Println(err)
@@ -85,7 +86,7 @@ func ExampleOutbox() {
 	}
 
 	// A relay does this; a test can, too.
-	feed, err := store.Open(ctx, "test", postrider.Member{Lease: time.Minute})
+	feed, err := store.Open(ctx, "test", feeds.Member{Lease: time.Minute})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -97,7 +98,7 @@ func ExampleOutbox() {
 		return
 	}
 	for _, shard := range share.Shards {
-		batches, err := feed.Read(ctx, []postrider.Demand{{Shard: shard, Limit: 10}})
+		batches, err := feed.Read(ctx, []feeds.Demand{{Shard: shard, Limit: 10}})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -133,7 +134,7 @@ func (c census) Enqueue(ctx context.Context, msgs []postrider.Message) (context.
 // Packages telemetry/prometheus and telemetry/otel have observers that are ready to use.
 func ExampleObserveOutbox() {
 	count := census{postrider.Observers(), make(map[string]int)}
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 	outbox := postrider.ObserveOutbox(memory.Outbox[*sql.Tx](store), count)
 	for _, id := range []string{"42", "43"} {
 		if err := (&orders{outbox}).place(context.Background(), nil, id); err != nil {

@@ -6,23 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on what a [Message] may hold. They keep a mistake in one producer from becoming a problem of the database,
-// the broker and every consumer.
+// Limits of a [Message]. They keep one faulty producer from harming the database, the broker and all consumers.
 const (
 	MaxPayload = 16 << 20 // bytes of Message.Payload
 	MaxHeaders = 64 << 10 // bytes of all header names and values together
 	MaxText    = 1024     // bytes of any other text field
 )
 
-// Message is one thing that a transaction has promised to tell the world.
+// Message is a fact that a transaction announces to other services.
 //
-// It is a value: [Event] and [UniqueEvent] copy what they are given, and stores copy what they keep, so that setting a
-// field changes the caller's own copy and nothing else. Whoever shares a Message between goroutines must not write into
-// its Payload or Headers.
+// It is a value: [Event] and [UniqueEvent] copy their arguments, and stores copy what they keep, so setting a field changes
+// only the caller's copy. Goroutines that share a Message must not write to its Payload or Headers.
 type Message struct {
-	// ID is stable from enqueue to consumer. Filled by the constructors; a store fills a zero ID. Consumers set it to that by
-	// which they recognise the message, also where another sender has given it an ID of another form, or none: see
-	// [github.com/postrider/postrider/wire.Identity].
+	// ID identifies the message from enqueue to consumer. The constructors set it; a store sets a zero ID. Consumers set
+	// it to the ID by which they recognise the message, even if the sender used another form of ID or none: see
+	// [github.com/postrider/postrider/broker/codec.Identity].
 	ID ID
 	// Type says what happened, such as "order.placed". Required.
 	Type string
@@ -31,53 +29,53 @@ type Message struct {
 	AggregateID   string
 	// Key overrides the ordering key. See [Message.OrderKey].
 	Key string
-	// Topic is where the message is to go, in the words of the routes; empty leaves it to them. Publishers read it as the
-	// name of a topic, subject, queue or stream, and consumers set it to the name that they received from.
+	// Topic names the destination as the routes know it; empty lets the routes decide. Publishers use it as the name of a
+	// topic, subject, queue or stream. Consumers set it to the name that they received from.
 	Topic string
-	// RoutingKey is handed to brokers that route by one.
+	// RoutingKey is passed to brokers that route by key.
 	RoutingKey string
 	// TenantID is the tenant that the message belongs to.
 	TenantID string
 
-	// Payload is carried byte for byte; nothing between producer and consumer decodes it.
+	// Payload is delivered byte for byte; nothing between producer and consumer decodes it.
 	Payload []byte
 	// ContentType describes Payload. The constructors set it from the kind of payload.
 	ContentType string
-	// Headers are carried to the broker as they are.
+	// Headers are passed to the broker unchanged.
 	Headers map[string]string
 	// SchemaVersion is the version of the payload's schema. Defaults to 1.
 	SchemaVersion int
 	// SchemaID names the schema, for instance in a registry.
 	SchemaID string
 
-	// DedupKey names the fact that the message states: two messages with one key state the same fact.
+	// DedupKey identifies the fact: two messages with the same key state the same fact.
 	DedupKey string
 	// OccurredAt is when the fact happened. Defaults to the time of construction.
 	OccurredAt time.Time
 	// DeliverAfter is the earliest time of delivery; the zero time means at once.
 	DeliverAfter time.Time
-	// Priority lets a larger number overtake. Defaults to 0.
+	// Priority: messages with a larger number overtake others. Defaults to 0.
 	Priority int
 
-	// CorrelationID ties together all messages of one business process.
+	// CorrelationID groups all messages of one business process.
 	CorrelationID string
 	// CausationID is the ID of the message or request that caused this one.
 	CausationID string
 
-	// WireID is the ID that the broker and its consumers see, such as "outbox-" and the ID. Routes set it on the way out,
-	// consumers on the way in: as the sender wrote it, empty if there is none. Stores do not keep it. Empty means ID. See
+	// WireID is the ID that the broker and its consumers see, such as "outbox-" and the ID. Routes set it when they send;
+	// consumers set it to the sender's ID, empty if there is none. Stores do not keep it. Defaults to ID. See
 	// [Message.BrokerID].
 	WireID string
-	// Repetition tells a deliberate repetition from what was sent before, so that a broker that drops duplicates does not
-	// take it for one. Consumers see the same ID. Relays set it for a replay, consumers for a dead letter; stores do not keep
-	// it. Letters, digits and hyphens. Empty means that there is none.
+	// Repetition distinguishes a deliberate repetition, so that a broker that drops duplicates accepts it. Consumers see the
+	// same ID. Relays set it for a replay, consumers for a dead letter. Stores do not keep it. Letters, digits and hyphens;
+	// empty for none.
 	Repetition string
 
 	err error // what a constructor could not do; reported by Validate
 }
 
-// OrderKey is the key in whose order the message is delivered: Key when set, otherwise "AggregateType/AggregateID".
-// Messages without any of these are in no order, and OrderKey is empty.
+// OrderKey returns the ordering key: Key if set, otherwise "AggregateType/AggregateID". It is empty for messages without any
+// of these, which have no order.
 func (m *Message) OrderKey() string {
 	if m.Key != "" || (m.AggregateType == "" && m.AggregateID == "") {
 		return m.Key
@@ -85,7 +83,7 @@ func (m *Message) OrderKey() string {
 	return m.AggregateType + "/" + m.AggregateID
 }
 
-// BrokerID is the ID that the broker sees: WireID when set, otherwise ID.
+// BrokerID returns the ID that the broker sees: WireID if set, otherwise ID.
 func (m *Message) BrokerID() string {
 	if m.WireID != "" {
 		return m.WireID
@@ -93,7 +91,7 @@ func (m *Message) BrokerID() string {
 	return m.ID.String()
 }
 
-// InvalidError says which field of a message cannot be accepted, and why. It matches [ErrInvalid].
+// InvalidError names the field of a message that is not acceptable, and the reason. It matches [ErrInvalid].
 type InvalidError struct {
 	Field  string
 	Reason string
@@ -106,8 +104,8 @@ func (e *InvalidError) Error() string {
 // Is makes errors.Is(err, ErrInvalid) true.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
-// Validate reports the first thing that keeps the message from being enqueued, as an [*InvalidError]. Stores call it;
-// producers may, to fail before they open a transaction.
+// Validate returns an [*InvalidError] for the first reason that the message cannot be enqueued. Stores call it. Producers may
+// call it to fail before they open a transaction.
 func (m *Message) Validate() error {
 	if m.err != nil {
 		return m.err
@@ -145,8 +143,8 @@ func (m *Message) Validate() error {
 	return m.validHeaders()
 }
 
-// ValidateAll reports the first thing that keeps messages from being enqueued together, as an [*InvalidError]: what
-// [Message.Validate] says of one of them, an aggregate without its ID, or an ID that two of them have. Outboxes call it.
+// ValidateAll returns an [*InvalidError] for the first reason that the messages cannot be enqueued together: an error of
+// [Message.Validate], an aggregate type without an ID, or a duplicate ID. Outboxes call it.
 func ValidateAll(msgs []Message) error {
 	for i := range msgs {
 		m := &msgs[i]
@@ -192,7 +190,7 @@ func (m *Message) validHeaders() error {
 	return nil
 }
 
-// validText refuses what databases and brokers refuse or silently change: NUL, and bytes that are not UTF-8.
+// validText rejects text that databases and brokers reject or silently change: NUL and invalid UTF-8.
 func validText(field, s string) error {
 	for i := range len(s) {
 		if s[i] == 0 {

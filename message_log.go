@@ -2,8 +2,8 @@ package postrider
 
 import "log/slog"
 
-// LogValue is what a log says of the message: what names it, and never its payload or the values of its headers. With an
-// empty key, as in slog.Any("", m), the fields stand beside the others of the line.
+// LogValue implements [slog.LogValuer]. It identifies the message and never contains its payload or header values. With an
+// empty key, as in slog.Any("", m), the fields are inlined.
 func (m Message) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("id", m.ID.String()), slog.String("type", m.Type)}
 	for _, f := range []struct{ name, value string }{

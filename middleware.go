@@ -2,11 +2,10 @@ package postrider
 
 import "context"
 
-// Middleware wraps a handler, to do something before and after each message. Package middleware has some; [Observe] counts, times
-// and traces.
+// Middleware wraps a handler. Package broker/middleware has common ones; [Observe] counts, times and traces.
 type Middleware func(next Handler) Handler
 
-// Wrap returns a handler inside of middleware, the first being the outermost.
+// Wrap returns a handler wrapped in middleware; the first is the outermost.
 func Wrap(handle Handler, all ...Middleware) Handler {
 	for i := len(all) - 1; i >= 0; i-- {
 		handle = all[i](handle)
@@ -14,8 +13,8 @@ func Wrap(handle Handler, all ...Middleware) Handler {
 	return handle
 }
 
-// Use returns a consumer that hands every message through middleware, the first being the outermost. An inbox has middleware in
-// its configuration: there it also sees what is tried again from the consumer's database.
+// Use returns a consumer that passes every message through middleware; the first is the outermost. An inbox takes middleware
+// in its configuration, where it also sees retries from the consumer's database.
 func Use(from Consumer, all ...Middleware) Consumer { return &wrappedConsumer{from, all} }
 
 type wrappedConsumer struct {

@@ -7,25 +7,25 @@ import (
 	"slices"
 )
 
-// Observer is told of what is done with messages, to count, time or trace it. Its methods are called on the way of every
-// message, from many goroutines: they must be quick, and must not fail. Each returns the context for what follows, and a
-// function that is called once when the outcome is known.
+// Observer counts, times or traces what happens to messages. Its methods run for every message, on many goroutines: they
+// must be fast and must not fail. Each returns the context for the operation and a function that is called once with its
+// outcome.
 //
-// [ObserveOutbox], [ObservePublisher] and [Observe] put an observer in its place.
+// [ObserveOutbox], [ObservePublisher] and [Observe] install an observer.
 type Observer interface {
-	// Enqueue is called before messages are written in a transaction, which may still be rolled back. The observer may set
-	// headers of msgs, such as "traceparent"; their maps are its own. An outcome with an error means that none was written.
+	// Enqueue is called before messages are written in a transaction, which may still roll back. The observer may set
+	// headers of msgs, such as "traceparent". If the outcome has an error, no message was written.
 	Enqueue(ctx context.Context, msgs []Message) (context.Context, func(repeats []int, err error))
 
-	// Publish is called before messages are handed to the publisher of a feed, and the outcome is what Publish returned:
-	// nil when all are confirmed, or one error per message. The observer does not change msgs.
+	// Publish is called before messages are passed to the publisher of a feed. The outcome is the result of Publish: nil if
+	// all are confirmed, or one error per message. The observer must not modify msgs.
 	Publish(ctx context.Context, feed string, msgs []Message) (context.Context, func(errs []error))
 
-	// Handle is called before a message that was received is handed to the handler of a consumer.
+	// Handle is called before a received message is passed to the handler of a consumer.
 	Handle(ctx context.Context, consumer string, m *Message) (context.Context, func(err error))
 }
 
-// Observers makes several observers one. The first is asked first, and told of the outcome last.
+// Observers combines several observers. The first is called first, and its outcome function last.
 func Observers(all ...Observer) Observer {
 	if len(all) == 1 { // nothing to join on the way of every message
 		return all[0]
@@ -71,7 +71,7 @@ func (all observers) Handle(ctx context.Context, consumer string, m *Message) (c
 	}
 }
 
-// ObserveOutbox returns an outbox that tells o of every message, and lets it set headers.
+// ObserveOutbox returns an outbox that reports every message to o, which may set headers.
 func ObserveOutbox[Tx any](to Outbox[Tx], o Observer) Outbox[Tx] { return &observedOutbox[Tx]{to, o} }
 
 type observedOutbox[Tx any] struct {
@@ -105,7 +105,7 @@ func (b *observedOutbox[Tx]) begin(ctx context.Context, msgs []Message) (context
 	return ctx, msgs, told
 }
 
-// ObservePublisher returns a publisher that tells o of every call, for the feed of that name.
+// ObservePublisher returns a publisher that reports every call to o under the name of the feed.
 func ObservePublisher(feed string, to Publisher, o Observer) Publisher {
 	p := &observedPublisher{to, feed, o}
 	if i, ok := to.(Inspector); ok {
@@ -130,13 +130,13 @@ func (p *observedPublisher) Publish(ctx context.Context, msgs []Message) []error
 	return errs
 }
 
-// KeepsOrder says what the observed publisher says.
+// KeepsOrder returns the value of the observed publisher.
 func (p *observedPublisher) KeepsOrder() bool {
 	k, ok := p.Publisher.(OrderKeeper)
 	return ok && k.KeepsOrder()
 }
 
-// NameOf says what the observed publisher says.
+// NameOf returns the value of the observed publisher.
 func (p *observedPublisher) NameOf(m *Message) string {
 	if n, ok := p.Publisher.(Namer); ok {
 		return n.NameOf(m)
@@ -146,8 +146,8 @@ func (p *observedPublisher) NameOf(m *Message) string {
 
 var errPanicked = errors.New("postrider: the handler panicked")
 
-// Observe is middleware that tells o of every message, each time, for the consumer of that name. An inbox has an Observer of its
-// own, for it deals with failures itself.
+// Observe returns middleware that reports every message to o under the name of the consumer. An inbox takes an Observer in
+// its configuration, because it handles failures itself.
 func Observe(consumer string, o Observer) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, m Message) (err error) {

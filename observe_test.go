@@ -52,7 +52,7 @@ func expectLines(t *testing.T, got *[]string, want ...string) {
 
 func TestObserveOutbox(t *testing.T) {
 	var lines []string
-	s := store.New(store.Config{})
+	s := store.Open(store.Config{})
 	outbox := postrider.ObserveOutbox(s, postrider.Observers(diary{"a", &lines}, diary{"b", &lines}))
 	mine := postrider.UniqueEvent("order.placed", "order", "1", map[string]int{"n": 1})
 	mine.Headers = map[string]string{"own": "x"}

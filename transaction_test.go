@@ -46,7 +46,7 @@ func TestHooksFromManyGoroutines(t *testing.T) {
 
 // What must not happen before the commit, or without it, is handed to AfterCommit; what must be undone, to AfterRollback.
 func ExampleAfterCommit() {
-	var db postrider.Transactor[*memory.Tx] = memory.New(memory.Config{})
+	var db postrider.Transactor[*memory.Tx] = memory.Open(memory.Config{})
 	seats := 10
 	for _, outcome := range []error{nil, errors.New("payment declined")} {
 		err := db.Do(context.Background(), func(ctx context.Context, tx *memory.Tx) error {

@@ -11,15 +11,15 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/memory"
-	"github.com/postrider/postrider/wire"
 )
 
 type owlConfig struct {
 	URL     string
 	TLS     *tls.Config
 	Logger  *slog.Logger
-	Format  wire.Format   `option:"format"`
+	Format  codec.Format  `option:"format"`
 	Tower   string        `option:"tower" default:"north" doc:"Where it lives."`
 	Flights int           `option:"flights" default:"3" doc:"At a time."`
 	Night   bool          `option:"night" default:"true" doc:"Whether it flies."`
@@ -54,7 +54,7 @@ func TestFill(t *testing.T) {
 		"flights": "5", "night": "false", "prey": "mice,voles", "format": "raw",
 	}})
 	want := owlConfig{
-		URL: "owl://tower", Logger: logger, Format: wire.Raw, Tower: "north", Flights: 5, Rest: time.Minute, Prey: []string{"mice", "voles"},
+		URL: "owl://tower", Logger: logger, Format: codec.Raw, Tower: "north", Flights: 5, Rest: time.Minute, Prey: []string{"mice", "voles"},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)

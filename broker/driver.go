@@ -21,6 +21,8 @@ type Driver struct {
 	Name string
 	// Schemes are those of the URLs that mean it, such as "nats" and "tls".
 	Schemes []string
+	// Example is a URL to begin with, such as "nats://localhost:4222".
+	Example string
 	// Doc says in one sentence where messages go.
 	Doc string
 	// Options are what a destination can set, beside those that all have (see [Common]).

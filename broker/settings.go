@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 // Kind is the kind of an option's value.
@@ -44,11 +44,11 @@ type Option struct {
 // Common returns the options that every destination has.
 func Common() []Option {
 	formats := make([]string, 0, 4)
-	for _, f := range wire.Formats() {
+	for _, f := range codec.Formats() {
 		formats = append(formats, string(f))
 	}
 	return []Option{
-		{Name: "format", Kind: Text, Default: string(wire.CloudEvents), Values: formats, Doc: "How a message is laid out."},
+		{Name: "format", Kind: Text, Default: string(codec.CloudEvents), Values: formats, Doc: "How a message is laid out."},
 		{Name: "source", Kind: Text, Default: "postrider", Doc: "The CloudEvents attribute of that name: who speaks."},
 		{Name: "name", Kind: Text, Doc: "What a consumer receives from: a topic, subject, queue or stream."},
 		{Name: "group", Kind: Text, Doc: "The consumer's group: members of one share the messages."},
@@ -122,6 +122,9 @@ type Settings struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Logger is told of outages and recoveries. Nil means [slog.Default].
 	Logger *slog.Logger
+	// Certificate is told of each certificate that a server shows, and of the client's own, where any of the [TLSOptions] is set. Defaults
+	// to nobody.
+	Certificate func(*x509.Certificate)
 
 	driver  string
 	options []Option
@@ -172,7 +175,7 @@ func splitList(text string) []string {
 }
 
 // Format returns the wire format.
-func (s *Settings) Format() wire.Format { return wire.Format(s.Text("format")) }
+func (s *Settings) Format() codec.Format { return codec.Format(s.Text("format")) }
 
 // TLS returns what the [TLSOptions] say, nil if none of them is set. Servers are always verified. The client's certificate is read for each
 // connection, so that it can be replaced while everything runs.
@@ -182,6 +185,14 @@ func (s *Settings) TLS() (*tls.Config, error) {
 		return nil, nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.Certificate != nil {
+		config.VerifyConnection = func(state tls.ConnectionState) error {
+			for _, shown := range state.PeerCertificates {
+				s.Certificate(shown)
+			}
+			return nil
+		}
+	}
 	if ca != "" {
 		pem, err := os.ReadFile(ca)
 		if err != nil {
@@ -199,6 +210,9 @@ func (s *Settings) TLS() (*tls.Config, error) {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
 			return nil, fmt.Errorf("cert_file and key_file: %w", err)
+		}
+		if s.Certificate != nil {
+			s.Certificate(pair.Leaf)
 		}
 		var last atomic.Pointer[tls.Certificate]
 		last.Store(&pair)

@@ -15,6 +15,9 @@ type Console struct {
 	Listen string
 	// Prefix is the path that it is reached under. Defaults to "/".
 	Prefix string
+	// CertFile and KeyFile are PEM files of a certificate and its key. With them the console speaks HTTPS, and no HTTP. They are read again when
+	// they change. Defaults to none.
+	CertFile, KeyFile string
 	// Hosts are the names that it is reached by, beside those of this machine. Defaults to none.
 	Hosts []string
 	// Tokens are fixed secrets, by the name of whom each belongs to. Defaults to none.
@@ -82,7 +85,7 @@ func (c *Console) Validate() error {
 		return fmt.Errorf("%q is not a host and port such as 127.0.0.1:8711", c.Listen)
 	}
 	if !isLoopback(host) && len(c.Tokens) == 0 && c.OIDC == nil && (c.Proxy == nil || c.Proxy.UserHeader == "") {
-		return fmt.Errorf("other machines can call %s, and nobody is asked who they are: "+
+		return fmt.Errorf("other machines can call %s, and no authentication is configured: "+
 			"want console.tokens, console.oidc or console.proxy.user_header, or 127.0.0.1", c.Listen)
 	}
 	return nil
@@ -98,6 +101,9 @@ func (c *Console) check(wrong func(path, format string, args ...any)) {
 		}
 	}
 	role("console.payloads", c.Payloads)
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		wrong("console.cert_file", "cert_file is %q and key_file is %q: want both, or none", c.CertFile, c.KeyFile)
+	}
 	if c.SessionKey != "" && len(c.SessionKey) < 32 {
 		wrong("console.session_key", "it has %d characters, and could be guessed: want at least 32", len(c.SessionKey))
 	}

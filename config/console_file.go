@@ -10,6 +10,9 @@ func (r *reader) console(n *yaml.Node, path string) Console {
 		"listen": r.textInto(&c.Listen),
 		"prefix": r.textInto(&c.Prefix),
 		"hosts":  r.textsInto(&c.Hosts),
+
+		"cert_file": r.textInto(&c.CertFile),
+		"key_file":  r.textInto(&c.KeyFile),
 		"tokens": func(n *yaml.Node, path string) {
 			c.Tokens = make(map[string]ConsoleToken)
 			r.named(n, path, func(name string, n *yaml.Node, path string) {
@@ -71,9 +74,11 @@ func consoleSchema() object {
 		return object{"description": doc, "anyOf": []any{object{"type": "string"}, object{"type": "array", "items": object{"type": "string"}}}}
 	}
 	return strictObject(object{
-		"listen": with(text("Host and port of the web console. Default: none."), "examples", []string{"127.0.0.1:8711"}),
-		"prefix": with(text("Path that it is reached under."), "default", "/"),
-		"hosts":  texts("Names that it is reached by, beside those of this machine. Requests for others are refused."),
+		"listen":    with(text("Host and port of the web console. Default: none."), "examples", []string{"127.0.0.1:8711"}),
+		"prefix":    with(text("Path that it is reached under."), "default", "/"),
+		"cert_file": text("PEM file of a certificate. With it, and its key, the console speaks HTTPS and no HTTP; it is read again when it changes. Default: none."),
+		"key_file":  text("PEM file of the key of that certificate. Default: none."),
+		"hosts":     texts("Names that it is reached by, beside those of this machine. Requests for others are refused."),
 		"tokens": with(namedBy("Fixed secrets, by the name of whom each belongs to.", strictObject(object{
 			"token": text("At least 24 characters, such as \"${ANN_TOKEN}\"."),
 			"role":  role("What it lets its owner do.", "viewer"),
@@ -113,6 +118,8 @@ func redactConsole(c Console) map[string]any {
 	}
 	put(shown, "listen", c.Listen, c.Listen != "")
 	put(shown, "prefix", c.Prefix, c.Prefix != "")
+	put(shown, "cert_file", c.CertFile, c.CertFile != "")
+	put(shown, "key_file", c.KeyFile, c.KeyFile != "")
 	put(shown, "hosts", c.Hosts, len(c.Hosts) > 0)
 	put(shown, "payloads", c.Payloads, c.Payloads != "")
 	put(shown, "redact", c.Redact, len(c.Redact) > 0)

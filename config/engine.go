@@ -30,7 +30,7 @@ type Table struct {
 	Delete bool
 	// DefaultType, DefaultTopic and DefaultContentType are for tables without such a column.
 	DefaultType, DefaultTopic, DefaultContentType string
-	// WireID is what the broker sees as the message's ID, with {id} for the row's. Defaults to the message's own.
+	// WireID is what the broker sees as the message's ID, with {id} for the row's and {database} for what tells its database from others. Defaults to the message's own.
 	WireID string
 	// Shards is how many parts the keys are divided into, and so the most relays that share the work. Defaults to 8.
 	Shards int
@@ -75,8 +75,8 @@ func (r *reader) database(n *yaml.Node, path string) Database {
 	t := &d.Table
 	r.fields(n, path, map[string]func(*yaml.Node, string){
 		"url": r.textInto(&d.URL), "schema": r.textInto(&d.Schema), "engine": r.textInto(&d.Engine),
-		"max_log_size": r.numberInto(&d.MaxLogSize),
-		"table":        r.textInto(&t.Name), "layout": r.textInto(&t.Preset), "order_by": r.textsInto(&t.OrderBy),
+		"max_log_size": r.numberInto(&d.MaxLogSize), "home": r.textInto(&d.Home),
+		"table": r.textInto(&t.Name), "layout": r.textInto(&t.Preset), "order_by": r.textsInto(&t.OrderBy),
 		"delete": r.boolInto(&t.Delete), "wire_id": r.textInto(&t.WireID), "shards": r.numberInto(&t.Shards),
 		"retention": r.durationInto(&t.Retention),
 		"columns": func(n *yaml.Node, path string) {
@@ -168,9 +168,10 @@ func (c *checker) table(path string, d Database) {
 	}
 }
 
-// oneFeed refuses a second feed of a table whose rows say what has become of them.
-func (c *checker) oneFeed() {
-	serves := make(map[[3]string]string)
+// sharedTables refuses two feeds of a table whose rows say what has become of them, unless their filters exclude each other: a row that
+// both are to send, one of them would find marked as sent.
+func (c *checker) sharedTables() {
+	serves := make(map[[3]string][]string)
 	for _, name := range keys(c.Feeds) {
 		database, err := choose("database", c.Feeds[name].Database, c.Databases)
 		if err != nil || c.Databases[database].EngineName() != EngineClassic {
@@ -178,10 +179,13 @@ func (c *checker) oneFeed() {
 		}
 		d := c.Databases[database]
 		table := [3]string{d.URL, d.Schema, d.Table.Name + "/" + d.Table.Preset}
-		if first, ok := serves[table]; ok {
-			c.wrong("feeds."+name, "the table of database %s serves feed %s already: with the classic engine, a table has one feed", database, first)
-			continue
+		only := c.Feeds[name].Only
+		for _, first := range serves[table] {
+			if other := c.Feeds[first].Only; !only.Excludes(&other) {
+				c.wrong("feeds."+name, "the table of database %s serves feed %s already: with the classic engine, a row goes to one feed; "+
+					"let feeds.%s.only and feeds.%s.only exclude each other", database, first, first, name)
+			}
 		}
-		serves[table] = name
+		serves[table] = append(serves[table], name)
 	}
 }

@@ -32,7 +32,7 @@ func tableSchema() object {
 		"default": with(strictObject(object{
 			"type": text("Type of messages."), "topic": text("Topic of messages."), "content_type": text("Content type of payloads."),
 		}), "description", "What is true for all rows of a table without a column for it."),
-		"wire_id":   with(text("ID that the broker sees, with {id} for the row's ID. Default: the message's own ID."), "examples", []string{"outbox-{id}"}),
+		"wire_id":   with(text("ID that the broker sees, with {id} for the row's ID and {database} for what tells its database from others. Default: the message's own ID."), "examples", []string{"outbox-{database}-{id}"}),
 		"shards":    with(number("Parts that the keys are divided into, and so the most relays that share the work. At most 256.", 1), "default", 8),
 		"retention": duration("For how long delivered rows are kept. Default: 168h in a table of our own, for ever elsewhere."),
 	}
@@ -66,7 +66,7 @@ func (t *Table) show(into *RedactedDatabase) {
 // YAML returns the section of a file that has only this database. Its URL is written as it is: it should hold a variable instead of
 // a password.
 func (d Database) YAML(name string) ([]byte, error) {
-	shown := RedactedDatabase{URL: d.URL, Schema: d.Schema, MaxLogSize: d.MaxLogSize, Engine: d.EngineName()}
+	shown := RedactedDatabase{URL: d.URL, Schema: d.Schema, MaxLogSize: d.MaxLogSize, Home: d.Home, Engine: d.EngineName()}
 	d.Table.show(&shown)
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)

@@ -104,3 +104,24 @@ feeds: {one: {database: g}, two: {database: g}}
 		t.Errorf("%d mistakes:\n%v", len(mistakes), err)
 	}
 }
+
+// TestFeedsOfOneTable allows feeds whose filters exclude each other, and names both sides of two that do not: one of them would find
+// rows marked as sent that it was to send.
+func TestFeedsOfOneTable(t *testing.T) {
+	const file = `databases: {shop: {url: mysql://h/d, layout: bento}, again: {url: mysql://h/d, layout: bento}}
+destinations: {jobs: {url: fake://host}}
+feeds: {acme: {database: shop, only: {tenants: [acme, "a-*"]}}, rest: {database: again, only: %s}}
+`
+	for only, wrong := range map[string]string{
+		"{tenants: [zeta, b]}":                  "",
+		"{tenants: [zeta], topics: [acme]}":     "",
+		"{tenants: ['*']}":                      "feeds.acme.only and feeds.rest.only",
+		"{tenants: [zeta, a-b]}":                "feeds.acme.only and feeds.rest.only",
+		"{types: [order.placed], topics: ['']}": "feeds.acme.only and feeds.rest.only",
+	} {
+		_, err := parse(strings.Replace(file, "%s", only, 1))
+		if (err != nil) != (wrong != "") || err != nil && !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%s: %v, want %q", only, err, wrong)
+		}
+	}
+}

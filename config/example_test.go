@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/postrider/postrider/broker/route"
 	_ "github.com/postrider/postrider/broker/stdout"
 	"github.com/postrider/postrider/config"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/route"
 )
 
 // The same as a file, in Go.

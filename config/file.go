@@ -8,8 +8,8 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/route"
 )
 
 // File is a whole configuration. One made in Go is checked with [File.Validate].
@@ -43,6 +43,9 @@ type Database struct {
 	Engine string
 	// MaxLogSize is from how many bytes on the log does not keep delivered messages for their time. Defaults to 0, no limit.
 	MaxLogSize int
+	// Home is what you call the place where the database lives, such as "production": relays in a copy of it, which have another, send nothing.
+	// Defaults to none.
+	Home string
 	// Table is where the classic engine finds messages.
 	Table Table
 }
@@ -64,7 +67,7 @@ type Feed struct {
 	Database string
 	// Destination is where routes lead that name none. Defaults to the only one.
 	Destination string
-	// Only is the filter: other messages are passed over as done. Defaults to all.
+	// Only is the filter: other messages are passed over as done, or with the classic engine left alone. Defaults to all.
 	Only route.Match
 	// Order is "strict": per key, nothing overtakes a message that fails; or "skip": the later messages of its key do.
 	// Defaults to "strict".

@@ -13,8 +13,8 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/memory"
+	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/route"
 )
 
 func TestParse(t *testing.T) {

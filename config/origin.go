@@ -5,22 +5,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // ParseOrigin reads where a new feed begins: "now", "oldest" or an RFC 3339 time.
-func ParseOrigin(text string) (postrider.Origin, error) {
+func ParseOrigin(text string) (feeds.Origin, error) {
 	switch text {
 	case "now":
-		return postrider.Origin{Now: true}, nil
+		return feeds.Origin{Now: true}, nil
 	case "oldest":
-		return postrider.Origin{}, nil
+		return feeds.Origin{}, nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || at.IsZero() {
-		return postrider.Origin{}, fmt.Errorf("%q is none of now, oldest and a time such as 2026-01-31T12:00:00Z", text)
+		return feeds.Origin{}, fmt.Errorf("%q is none of now, oldest and a time such as 2026-01-31T12:00:00Z", text)
 	}
-	return postrider.Origin{Time: at}, nil
+	return feeds.Origin{Time: at}, nil
 }
 
 // Where returns the scheme and the host of a destination's address: what a feed remembers of it. Passwords, paths and options,

@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/feeds"
 )
 
 func TestParseOrigin(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	for text, want := range map[string]postrider.Origin{"now": {Now: true}, "oldest": {}, "2026-01-31T12:00:00Z": {Time: noon}} {
+	for text, want := range map[string]feeds.Origin{"now": {Now: true}, "oldest": {}, "2026-01-31T12:00:00Z": {Time: noon}} {
 		if got, err := config.ParseOrigin(text); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/postrider/postrider/broker"
-	"github.com/postrider/postrider/route"
+	"github.com/postrider/postrider/broker/route"
 )
 
 // Parse reads a configuration. The name is used in mistakes, and files that it mentions are relative to its folder. In

@@ -6,8 +6,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/reconcile"
-	"github.com/postrider/postrider/route"
 )
 
 // Patrol is a job that looks for what is missing and sends it again. It is one of three kinds, by what is set: Query, Consumer or
@@ -146,8 +146,13 @@ func (c *checker) patrol(path string, p Patrol) {
 
 // patrolNames checks what the job refers to.
 func (c *checker) patrolNames(path string, p Patrol) {
-	if _, err := c.PatrolDatabase(p); err != nil && len(c.Databases) > 0 && (p.Query != "" || p.Database != "") {
+	name, err := c.PatrolDatabase(p)
+	if err != nil && len(c.Databases) > 0 && (p.Query != "" || p.Database != "") {
 		c.wrong(path+".database", "%v", err)
+	}
+	if err == nil && c.Databases[name].EngineName() != EngineLog {
+		c.wrong(path, "its database %q has the engine %s, where there are no patrols: want one with the engine %s",
+			name, c.Databases[name].EngineName(), EngineLog)
 	}
 	if p.kind() != ofQuery && len(c.Feeds) > 0 {
 		if _, err := c.PatrolFeed(p); err != nil {
@@ -155,8 +160,10 @@ func (c *checker) patrolNames(path string, p Patrol) {
 		}
 	}
 	if p.Inbox != "" {
-		if _, err := choose("database", p.Inbox, c.Databases); err != nil {
+		if name, err := choose("database", p.Inbox, c.Databases); err != nil {
 			c.wrong(path+".inbox", "%v", err)
+		} else if engine := c.Databases[name].EngineName(); engine != EngineLog {
+			c.wrong(path+".inbox", "the database %q has the engine %s, whose inboxes no patrol can ask: want one with the engine %s", name, engine, EngineLog)
 		}
 	}
 	if p.Destination != "" {

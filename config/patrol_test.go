@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,23 @@ func TestPatrolMistakes(t *testing.T) {
 		_, err := parse(text)
 		if err == nil || strings.Count(err.Error(), "\n") > 0 || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v", c.replacement, err)
+		}
+	}
+}
+
+// Patrols need the log: elsewhere the mistake is found here, and not by a relay that ends.
+func TestPatrolsNeedTheLog(t *testing.T) {
+	const text = `databases: {app: {url: host=h}, old: {url: "mysql://u@h/db"}}
+destinations: {d: {url: 'discard:'}}
+feeds: {default: {database: %s}}
+patrols: {p: {consumer: billing%s}}
+`
+	for _, c := range []struct{ database, more, want string }{
+		{"old", "", `patrols.p: its database "old" has the engine classic`},
+		{"app", ", inbox: old", `patrols.p.inbox: the database "old" has the engine classic`},
+	} {
+		if _, err := parse(fmt.Sprintf(text, c.database, c.more)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
 }

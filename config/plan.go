@@ -6,8 +6,8 @@ import (
 	"log/slog"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/route"
 )
 
 const defaultSchema = "postrider"
@@ -56,12 +56,17 @@ func (f *File) Feed(name string) (*Plan, error) {
 	return p, nil
 }
 
-// Router returns the publisher for the feed's relay. It needs all of the table's destinations, opened.
+// Router returns the publisher for the feed's relay. It needs all of the table's destinations, opened. With the classic engine the
+// store has the filter: what a router passes over would be marked as sent.
 func (p *Plan) Router(destinations map[string]postrider.Publisher, log *slog.Logger) (*route.Router, error) {
 	if log != nil {
 		log = log.With("feed", p.Name)
 	}
-	return route.NewRouter(p.Table, destinations, route.Config{Only: p.Only, Logger: log})
+	cfg := route.Config{Only: p.Only, Logger: log}
+	if p.Database.EngineName() == EngineClassic {
+		cfg.Only = route.Match{}
+	}
+	return route.NewRouter(p.Table, destinations, cfg)
 }
 
 // rules returns the feed's routes with their destinations. Where there is none, it stays empty.

@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/route"
 )
 
 // hiddenText stands where a secret was.
@@ -39,6 +39,7 @@ type RedactedDatabase struct {
 	URL        string            `json:"url" yaml:"url"`
 	Schema     string            `json:"schema,omitempty" yaml:"schema,omitempty"`
 	MaxLogSize int               `json:"max_log_size,omitempty" yaml:"max_log_size,omitempty"`
+	Home       string            `json:"home,omitempty" yaml:"home,omitempty"`
 	Engine     string            `json:"engine" yaml:"engine"`
 	Table      string            `json:"table,omitempty" yaml:"table,omitempty"`
 	Layout     string            `json:"layout,omitempty" yaml:"layout,omitempty"`
@@ -100,7 +101,7 @@ func (f *File) Redacted() Redacted {
 		r.Patrols[name] = f.showPatrol(p)
 	}
 	for name, d := range f.Databases {
-		shown := RedactedDatabase{URL: RedactURL(d.URL), Schema: d.Schema, MaxLogSize: d.MaxLogSize, Engine: d.EngineName()}
+		shown := RedactedDatabase{URL: RedactURL(d.URL), Schema: d.Schema, MaxLogSize: d.MaxLogSize, Home: d.Home, Engine: d.EngineName()}
 		if d.Schema == "" && shown.Engine == EngineLog {
 			shown.Schema = defaultSchema
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/discard"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -139,6 +140,6 @@ func checkRelay(c relay.Config) []relayMistake {
 // noStore stands where a check needs a store that it will not use.
 type noStore struct{}
 
-func (noStore) Open(context.Context, string, postrider.Member) (postrider.Feed, error) {
+func (noStore) Open(context.Context, string, feeds.Member) (feeds.Feed, error) {
 	return nil, postrider.ErrUnsupported
 }

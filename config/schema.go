@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/route"
 )
 
 // object is a JSON object, printed with its keys in alphabetical order.
@@ -65,6 +65,7 @@ func databaseSchema() object {
 		"schema": with(text("Schema that holds what is ours. With the classic engine, the default is the connection's own."), "default", defaultSchema),
 		"max_log_size": object{"type": "integer", "minimum": 1,
 			"description": "From how many bytes on the log does not keep delivered messages for their time: relays empty all slots that every feed has passed. Default: no limit."},
+		"home": with(text("What you call the place where the database lives, such as production. The first relay gives it to the log; relays that have another, or none, as in a copy of the server, send nothing."), "maxLength", 100),
 	})
 	return strictObject(properties, "url")
 }
@@ -73,7 +74,7 @@ func feedSchema() object {
 	return with(strictObject(object{
 		"database":    text("Where messages come from. Default: the only one."),
 		"destination": text("Where routes lead that name none. Default: the only one."),
-		"only":        with(ref("match"), "description", "The filter: other messages are passed over as done."),
+		"only":        with(ref("match"), "description", "The filter: other messages are passed over as done, or with the classic engine left alone in their table."),
 		"order": object{"enum": []string{relay.Strict, relay.Skip}, "default": relay.Strict,
 			"description": "strict: per key, nothing overtakes a message that fails. skip: the later messages of its key do."},
 		"create": text("Where the feed begins if it does not exist: now, oldest or an RFC 3339 time. Default: only the first feed of a database is created, with the oldest message."),

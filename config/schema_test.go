@@ -229,7 +229,7 @@ func TestDefaultsAreThoseOfTheRelay(t *testing.T) {
 		}
 	}
 	defaults := reflect.ValueOf(relay.Config{}.WithDefaults())
-	if len(relayOptions) != defaults.NumField()-9-2+7 { // Feed, Name, Create, From, Beside, Destination, Force, Order, Logger; two sections of 5 and 2 options
+	if len(relayOptions) != defaults.NumField()-10-2+7 { // Feed, Name, Create, From, Beside, Destination, Force, NoInspection, Order, Logger; two sections of 5 and 2 options
 		t.Error("a field of relay.Config has no option")
 	}
 	for _, o := range relayOptions {

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/route"
 )
 
 // Validate reports all mistakes, as [Mistakes]. A File from [Load] or [Parse] has none.
@@ -48,7 +48,7 @@ func (f *File) check() Mistakes {
 		c.named("patrols", name)
 		c.patrol("patrols."+name, f.Patrols[name])
 	}
-	c.oneFeed()
+	c.sharedTables()
 	if _, err := f.Pools(keys(f.Feeds)); err != nil {
 		c.wrong("connections", "%v", err)
 	}
@@ -90,6 +90,12 @@ func (c *checker) database(path string, d Database) {
 	if d.Schema != "" && (!schemaForm.MatchString(d.Schema) || strings.HasPrefix(d.Schema, "pg_")) {
 		c.wrong(path+".schema", "%q is not a name of a schema: want lower-case letters, digits and _, at most 48 of them, "+
 			"not starting with a digit or pg_", d.Schema)
+	}
+	if d.Home != "" && d.EngineName() != EngineLog {
+		c.wrong(path+".home", "only the log has one")
+	}
+	if len(d.Home) > 100 {
+		c.wrong(path+".home", "it has %d bytes: want at most 100", len(d.Home))
 	}
 	if d.MaxLogSize != 0 && d.EngineName() != EngineLog {
 		c.wrong(path+".max_log_size", "only the log has it")

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/console/api"
 	"github.com/postrider/postrider/console/auth"
-	"github.com/postrider/postrider/desk"
 )
 
 // TestActs does what operators do. A dry run changes nothing, and what is done is recorded with who and why.
@@ -35,22 +35,22 @@ func testActs(t *testing.T, s *scene) {
 		recorded     string
 	}{
 		{"POST", "/dead/act", dict{"act": "retry", "filter": ids(1), "why": "it's fixed"}, 1,
-			"postrider dead replay " + dead.Items[1].ID + " --feed default --reason 'it'\\''s fixed' --yes", "retry"},
+			"postrider dead replay " + dead.Items[1].ID + " --feed default --reason 'it'\\''s fixed'", "retry"},
 		{"POST", "/dead/act", dict{"act": "discard", "filter": ids(2), "why": "spam"}, 1,
-			"postrider dead discard " + dead.Items[2].ID + " --feed default --reason spam --yes", "discard"},
+			"postrider dead discard " + dead.Items[2].ID + " --feed default --reason spam", "discard"},
 		{"POST", "/dead/act", dict{"act": "park", "filter": ids(3), "why": "later"}, 1,
-			"postrider keys park " + dead.Items[3].Key + " --feed default --reason later --yes", "park"},
+			"postrider keys park " + dead.Items[3].Key + " --feed default --reason later", "park"},
 		{"POST", "/keys/act", dict{"act": "skip", "feed": "default", "key": dead.Items[0].Key, "why": "go on"}, 1,
-			"postrider keys skip " + dead.Items[0].Key + " --feed default --reason 'go on' --yes", "skip"},
+			"postrider keys skip " + dead.Items[0].Key + " --feed default --reason 'go on'", "skip"},
 		{"POST", "/dead/act", dict{"act": "retry", "filter": dict{"feed": "default", "type": "bad.order"}, "limit": 1, "why": "one"}, 1, "", "retry"},
 		{"POST", "/dead/act", dict{"act": "discard", "filter": dict{"feed": "default", "error": "refused by", "statuses": []string{"dead"}},
-			"why": "two"}, 2, "postrider dead discard --all --feed default --status dead --error 'refused by' --reason two --yes", "discard"},
+			"why": "two"}, 2, "postrider dead discard --all --feed default --status dead --error 'refused by' --reason two", "discard"},
 		{"POST", "/feeds/default/rewind", dict{"time": "2020-01-01T00:00:00Z", "why": "lost"}, -1,
-			"postrider feeds rewind default --to 2020-01-01T00:00:00Z --reason lost --yes", "feed rewind"},
+			"postrider feeds rewind default --to 2020-01-01T00:00:00Z --reason lost", "feed rewind"},
 		{"POST", "/feeds", dict{"name": "audit", "why": "new", "oldest": true}, 1, "postrider feeds add audit --oldest --reason new", "feed add"},
 		{"POST", "/feeds/audit/pause", dict{"why": "wait"}, 1, "postrider feeds pause audit --reason wait", "feed pause"},
 		{"POST", "/feeds/audit/resume", dict{}, 1, "postrider feeds resume audit", "feed resume"},
-		{"DELETE", "/feeds/audit", dict{"why": "old"}, -1, "postrider feeds rm audit --reason old --yes", "feed remove"},
+		{"DELETE", "/feeds/audit", dict{"why": "old"}, -1, "postrider feeds rm audit --reason old", "feed remove"},
 	} {
 		what := act.path + " " + act.recorded
 		if act.method == "DELETE" || act.path == "/dead/act" || act.path == "/keys/act" || strings.HasSuffix(act.path, "rewind") {
@@ -118,9 +118,9 @@ func testActs(t *testing.T, s *scene) {
 // state is all that an act could change.
 func (s *scene) state() []any {
 	ctx := s.t.Context()
-	feeds := must(s.db.Feeds.Feeds(ctx))
+	feeds := must(s.db.Feeds.ListFeeds(ctx))
 	return []any{
-		must(s.db.Letters.List(ctx, desk.Filter{}, nil, 100)), feeds, len(must(s.db.Records.Audit(ctx, "", 0, 1000))),
+		must(s.db.DeadLetters.List(ctx, admin.Filter{}, nil, 100)), feeds, len(must(s.db.Records.Audit(ctx, "", 0, 1000))),
 	}
 }
 
@@ -138,11 +138,11 @@ func TestEdit(t *testing.T) {
 	seen.Message.Headers["shop"] = "south"
 	var done api.Done
 	s.wants(auth.Operator, "PUT", path, dict{"type": "order.placed", "headers": seen.Message.Headers, "payload": `{"n":2}`, "why": "typo"}, &done)
-	want := "postrider dead edit " + plain.ID.String() + " --feed default --type order.placed --header shop=south --payload FILE --reason typo --yes"
+	want := "postrider dead edit " + plain.ID.String() + " --feed default --type order.placed --header shop=south --payload FILE --reason typo"
 	if done.Command != want {
 		t.Errorf("%s\nwant %s", done.Command, want)
 	}
-	kept := must(s.db.Letters.List(t.Context(), desk.Filter{ID: plain.ID}, nil, 1))[0]
+	kept := must(s.db.DeadLetters.List(t.Context(), admin.Filter{ID: plain.ID}, nil, 1))[0]
 	if string(kept.Payload) != `{"n":2}` || kept.Type != "order.placed" || kept.Headers["shop"] != "south" || kept.Headers["api-token"] != "geheim" {
 		t.Errorf("it is %+v", kept)
 	}

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/console"
 	"github.com/postrider/postrider/console/api"
 	"github.com/postrider/postrider/console/auth"
-	"github.com/postrider/postrider/desk"
 )
 
 // TestConfig tells everything that is wrong at once.
@@ -80,8 +80,8 @@ func TestPages(t *testing.T) {
 // broken is a database that does not answer.
 type broken struct{ err error }
 
-func (b broken) Gauges(context.Context) (*desk.Standing, error) { return nil, b.err }
-func (b broken) Vitals(context.Context) (*desk.Vitals, error)   { return nil, b.err }
+func (b broken) Gauges(context.Context) (*admin.Standing, error) { return nil, b.err }
+func (b broken) Vitals(context.Context) (*admin.Vitals, error)   { return nil, b.err }
 
 // TestUnreachable says that a database does not answer, and no secret of its address.
 func TestUnreachable(t *testing.T) {
@@ -113,7 +113,7 @@ func TestOverview(t *testing.T) {
 	s.enqueue(bad(2)...)
 	s.enqueue(messages("bad.order", 1)...)
 	s.relay(2)
-	if err := s.db.Feeds.PauseFeed(t.Context(), desk.By{Who: "test"}, "default", true); err != nil {
+	if err := s.db.Feeds.PauseFeed(t.Context(), admin.By{Who: "test"}, "default", true); err != nil {
 		t.Fatal(err)
 	}
 	var o api.Overview

@@ -31,7 +31,7 @@ func (broker) NameOf(m *postrider.Message) string { return m.OrderKey() }
 
 func (broker) Close() error { return nil }
 
-// relay serves the feed "default" until all that was enqueued is delivered, or set aside.
+// relay serves the feed "default" until all that was enqueued is delivered, or deferred.
 func (s *scene) relay(dead int) {
 	s.t.Helper()
 	r := must(relay.New(s.store, broker{}, relay.Config{Name: "r1", PollMin: time.Millisecond, SettleInterval: time.Millisecond, Retry: retry.Policy{Attempts: 1},
@@ -40,7 +40,7 @@ func (s *scene) relay(dead int) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
 	s.await("the relay", func() bool {
-		feeds := must(s.db.Feeds.Feeds(s.t.Context()))
+		feeds := must(s.db.Feeds.ListFeeds(s.t.Context()))
 		return len(feeds) > 0 && feeds[0].Pending == 0 && feeds[0].Dead >= dead
 	})
 	stop()
@@ -51,7 +51,7 @@ func (s *scene) await(what string, done func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.t.Fatalf("%s is not done in time: %+v", what, must(s.db.Feeds.Feeds(s.t.Context())))
+			s.t.Fatalf("%s is not done in time: %+v", what, must(s.db.Feeds.ListFeeds(s.t.Context())))
 		}
 	}
 }

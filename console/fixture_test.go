@@ -15,9 +15,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/console"
 	"github.com/postrider/postrider/console/auth"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/idempotency"
 	"github.com/postrider/postrider/reconcile"
 	"github.com/postrider/postrider/saga"
@@ -30,7 +31,7 @@ import (
 type scene struct {
 	t       *testing.T
 	db      console.Database
-	store   postrider.Store
+	store   feeds.Store
 	enqueue func(msgs ...postrider.Message)
 	url     string
 	console *console.Console
@@ -58,8 +59,8 @@ func must[T any](value T, err error) T {
 
 // inMemory is a scene without a server.
 func inMemory(t *testing.T, change ...func(*console.Config)) *scene {
-	store := memory.New(memory.Config{Shards: 2})
-	keys, sagas, patrols := memory.NewIdempotency(store), memory.NewSagas(store), memory.NewPatrols[*memory.Tx]()
+	store := memory.Open(memory.Config{Shards: 2})
+	keys, sagas, patrols := store.IdempotencyKeys(), store.Sagas(), store.Reconciliations()
 	s := &scene{t: t, store: store, enqueue: func(msgs ...postrider.Message) {
 		t.Helper()
 		err := store.Do(t.Context(), func(ctx context.Context, tx *memory.Tx) error { return store.Enqueue(ctx, tx, msgs...) })
@@ -68,7 +69,7 @@ func inMemory(t *testing.T, change ...func(*console.Config)) *scene {
 		}
 	}}
 	s.db = console.Database{
-		Name: "main", Letters: store, Feeds: store, Records: store, Log: store, Gauges: store, Problems: store, Keys: keys, Sagas: sagas, Patrols: patrols,
+		Name: "main", DeadLetters: store, Feeds: store, Records: store, Log: store, Gauges: store, Problems: store, Keys: keys, Sagas: sagas, Patrols: patrols,
 	}
 	startSaga(t, sagas)
 	claimKeys(t, keys)
@@ -81,10 +82,9 @@ func inMemory(t *testing.T, change ...func(*console.Config)) *scene {
 func onPostgres(t *testing.T, change ...func(*console.Config)) *scene {
 	pool := pgtest.Pool(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	cfg := pgtest.Schema(t, pool, postgres.Layout{Shards: 4})
-	operator := must(postgres.NewDesk(pool, cfg))
-	outbox := must(postgres.NewOutbox(postgres.OutboxConfig{Config: cfg}))
-	sagas, patrols := must(postgres.NewSagas(pool, cfg)), must(postgres.NewPatrols(pool, cfg))
-	s := &scene{t: t, store: must(postgres.New(pool, cfg)), enqueue: func(msgs ...postrider.Message) {
+	db := must(postgres.Open(pool, cfg))
+	operator, outbox, sagas, patrols := db.Admin(), db.Outbox(), db.Sagas(), db.Reconciliations()
+	s := &scene{t: t, store: db.Feeds(), enqueue: func(msgs ...postrider.Message) {
 		t.Helper()
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return outbox.Enqueue(t.Context(), tx, msgs...) })
 		if err != nil {
@@ -92,9 +92,9 @@ func onPostgres(t *testing.T, change ...func(*console.Config)) *scene {
 		}
 	}}
 	s.db = console.Database{
-		Name: "main", Schema: cfg.Schema, Letters: operator, Feeds: operator, Records: operator, Log: operator, Gauges: operator, Problems: operator, Replays: operator,
-		Keys: must(postgres.NewIdempotencyDesk(pool, cfg)), Sagas: sagas, Patrols: patrols,
-		RunPatrol: func(_ context.Context, _ desk.By, job string) (reconcile.Counts, error) {
+		Name: "main", Schema: cfg.Schema, DeadLetters: operator, Feeds: operator, Records: operator, Log: operator, Gauges: operator, Problems: operator, Replays: operator,
+		Keys: db.IdempotencyAdmin(), Sagas: db.SagaAdmin(), Patrols: patrols,
+		RunPatrol: func(_ context.Context, _ admin.By, job string) (reconcile.Counts, error) {
 			if job == "held" {
 				return reconcile.Counts{}, &reconcile.NotYetError{Job: job, Holder: "another"}
 			}
@@ -105,7 +105,7 @@ func onPostgres(t *testing.T, change ...func(*console.Config)) *scene {
 		},
 	}
 	startSaga(t, sagas)
-	claimKeys(t, must(postgres.NewIdempotency(pool, cfg)))
+	claimKeys(t, db.IdempotencyKeys())
 	announce(t, patrols)
 	s.serve(change)
 	return s

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/console/api"
 	"github.com/postrider/postrider/console/auth"
+	"github.com/postrider/postrider/feeds"
 )
 
 // TestOutages: a feed's page shows what is wrong with its destination, as relays have reported it, and no secrets with it.
@@ -18,17 +18,17 @@ func TestOutages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
-			feed := must(s.store.Open(t.Context(), "default", postrider.Member{Name: "test", Lease: time.Minute}))
-			report := func(problems ...postrider.Problem) {
+			feed := must(s.store.Open(t.Context(), "default", feeds.Member{Name: "test", Lease: time.Minute}))
+			report := func(problems ...feeds.Problem) {
 				t.Helper()
-				if err := feed.(postrider.Reporter).Report(t.Context(), problems); err != nil {
+				if err := feed.(feeds.Reporter).Report(t.Context(), problems); err != nil {
 					t.Fatal(err)
 				}
 			}
-			report(postrider.Problem{Name: "orders", Failures: 3, Cause: "queue is full"})
-			report(postrider.Problem{Name: "payments", Failures: 1, Cause: "no route"},
-				postrider.Problem{Failures: 2, Cause: "dial amqp://ann:geheim@broker: refused"})
-			report(postrider.Problem{Name: "payments"})
+			report(feeds.Problem{Name: "orders", Failures: 3, Cause: "queue is full"})
+			report(feeds.Problem{Name: "payments", Failures: 1, Cause: "no route"},
+				feeds.Problem{Failures: 2, Cause: "dial amqp://ann:geheim@broker: refused"})
+			report(feeds.Problem{Name: "payments"})
 			s.await("the console's look at the feed", func() bool {
 				status, _ := s.raw(auth.Viewer, "GET", "/feeds/default", nil)
 				return status == 200

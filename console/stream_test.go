@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/console/api"
 	"github.com/postrider/postrider/console/auth"
 	"github.com/postrider/postrider/console/live"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/feeds"
 )
 
 // reading is a stream of events.
@@ -94,7 +95,7 @@ func TestEvents(t *testing.T) {
 			}
 			want = missed.T
 		}
-		if err := s.db.Feeds.AddFeed(t.Context(), desk.By{Who: "test"}, "audit", false); err != nil {
+		if err := s.db.Feeds.AddFeed(t.Context(), admin.By{Who: "test"}, "audit", false); err != nil {
 			t.Fatal(err)
 		}
 		for more := true; more && len(o.Feeds) < 2; {
@@ -128,7 +129,7 @@ func TestEvents(t *testing.T) {
 // TestTail follows the log.
 func TestTail(t *testing.T) {
 	s := onPostgres(t)
-	if err := s.db.Feeds.AddFeed(t.Context(), desk.By{Who: "test"}, "default", true); err != nil {
+	if err := s.db.Feeds.AddFeed(t.Context(), admin.By{Who: "test"}, "default", true); err != nil {
 		t.Fatal(err)
 	}
 	tail := s.follow("/messages/tail?type=order.placed", "")
@@ -144,6 +145,15 @@ func TestTail(t *testing.T) {
 	var row api.LogRow
 	if tail.next("message", &row); row.ID == all[1].ID.String() || row.Type != "order.placed" {
 		t.Errorf("got %+v", row)
+	}
+	s.relay(1) // a row comes again when it says something else
+	for published := map[string]bool{}; len(published) < 3; {
+		if _, more := tail.next("message", &row); !more {
+			t.Fatal("the tail has ended")
+		}
+		if row.Status == feeds.StatusPublished {
+			published[row.ID] = true
+		}
 	}
 }
 

@@ -42,7 +42,11 @@ func TestQuickstart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	migrator, err := postgres.NewMigrator(pool, postgres.Config{}, postgres.Layout{})
+	db, err := postgres.Open(pool, postgres.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrator, err := db.Migrator(postgres.Layout{})
 	if err != nil {
 		t.Fatal(err)
 	}

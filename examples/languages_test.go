@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -62,7 +63,11 @@ func TestLanguages(t *testing.T) {
 			t.Parallel()
 			address := pgtest.Database(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 			pool := pgtest.Pool(t, address)
-			migrator, err := postgres.NewMigrator(pool, postgres.Config{}, postgres.Layout{})
+			db, err := postgres.Open(pool, postgres.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			migrator, err := db.Migrator(postgres.Layout{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +81,7 @@ func TestLanguages(t *testing.T) {
 			if got := strings.TrimSpace(out); !strings.EqualFold(got, want) { // Python says False
 				t.Errorf("it said\n%s\nwant\n%s", got, want)
 			}
-			l.compare(t, pool)
+			l.compare(t, pool, db.Feeds())
 		})
 	}
 }
@@ -141,10 +146,10 @@ type arrival struct {
 }
 
 // compare relays everything, and compares what arrives with the orders in the database.
-func (l language) compare(t *testing.T, pool *pgxpool.Pool) {
+func (l language) compare(t *testing.T, pool *pgxpool.Pool, store feeds.Store) {
 	t.Helper()
 	want, total := l.expected(t, pool)
-	got := deliver(t, pool, total)
+	got := deliver(t, pool, store, total)
 	if keys, arrived := sortedKeys(want), sortedKeys(got); !slices.Equal(keys, arrived) {
 		t.Fatalf("messages of %q arrived, want those of %q", arrived, keys)
 	}
@@ -200,7 +205,7 @@ func (l language) expected(t *testing.T, pool *pgxpool.Pool) (want map[string][]
 }
 
 // deliver relays what the log holds, which must be that many messages, and returns what has arrived, by key.
-func deliver(t *testing.T, pool *pgxpool.Pool, total int) map[string][]arrival {
+func deliver(t *testing.T, pool *pgxpool.Pool, store feeds.Store, total int) map[string][]arrival {
 	t.Helper()
 	var held int
 	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM postrider.messages").Scan(&held); err != nil {
@@ -208,10 +213,6 @@ func deliver(t *testing.T, pool *pgxpool.Pool, total int) map[string][]arrival {
 	}
 	if held != total {
 		t.Errorf("the log holds %d messages, want %d", held, total)
-	}
-	store, err := postgres.New(pool, postgres.Config{})
-	if err != nil {
-		t.Fatal(err)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()

@@ -42,6 +42,7 @@ func (a Answer) With(name, value string) Answer {
 // Send writes the answer as the response to a request.
 func (a Answer) Send(w http.ResponseWriter) {
 	maps.Copy(w.Header(), a.Header)
+	w.Header().Del("Content-Length") // a handler may have said that of another body
 	w.WriteHeader(a.status())
 	if len(a.Body) > 0 {
 		_, _ = w.Write(a.Body) // the client is gone; it will ask again

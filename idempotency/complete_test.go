@@ -213,10 +213,10 @@ func TestRepeatedTransaction(t *testing.T) {
 }
 
 // stubborn rolls the first run of every transaction back.
-type stubborn struct{ *memory.Store }
+type stubborn struct{ *memory.DB }
 
 func (s stubborn) Do(ctx context.Context, f func(context.Context, *memory.Tx) error) error {
-	err := s.Store.Do(ctx, func(ctx context.Context, tx *memory.Tx) error {
+	err := s.DB.Do(ctx, func(ctx context.Context, tx *memory.Tx) error {
 		if err := f(ctx, tx); err != nil {
 			return err
 		}
@@ -225,7 +225,7 @@ func (s stubborn) Do(ctx context.Context, f func(context.Context, *memory.Tx) er
 	if !errors.Is(err, errUndo) {
 		return err
 	}
-	return s.Store.Do(ctx, f)
+	return s.DB.Do(ctx, f)
 }
 
 // TestMany: many keys, many requests of each at once, in all forms; one effect each.
@@ -281,8 +281,8 @@ func TestMany(t *testing.T) {
 // TestOldKeysArePurged sends requests for two days, and nobody asks for old keys to be removed.
 func TestOldKeysArePurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &shop{t: t, store: memory.New(memory.Config{}), mux: http.NewServeMux()}
-		watched := &purges{Idempotency: memory.NewIdempotency(s.store)}
+		s := &shop{t: t, store: memory.Open(memory.Config{}), mux: http.NewServeMux()}
+		watched := &purges{Idempotency: s.store.IdempotencyKeys()}
 		s.wire(watched)
 		s.plain("POST /", func(http.ResponseWriter, *http.Request) {})
 		begin := time.Now()

@@ -63,11 +63,11 @@ var neverStored = []string{"Authorization", "Connection", "Content-Length", "Coo
 	"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Authentication-Info", "Authentication-Info", "Proxy-Connection", "Set-Cookie", "Set-Cookie2", "Te", "Trailer",
 	"Transfer-Encoding", "Upgrade", "Www-Authenticate"}
 
-// KeepFinal is the default of [Config.Keep]: every status but those of the server's own failures (5xx) and those that ask for
-// another attempt (408, 409, 425 and 429).
+// KeepFinal is the default of [Config.Keep]: every status but those of the server's own failures (5xx), those that ask for another attempt
+// (408, 409, 425 and 429), and those that a client gets past with another login (401 and 403).
 func KeepFinal(status int) bool {
 	switch status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
 		return false
 	}
 	return status < 500

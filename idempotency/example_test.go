@@ -49,8 +49,8 @@ func post(h http.Handler, path, user, key, body string) {
 
 // The key, the order, its message and the answer are one commit.
 func ExampleKeys_Handle() {
-	store := memory.New(memory.Config{})
-	keys, err := idempotency.New(memory.NewIdempotency(store), idempotency.Config{Scope: whoAsks, Required: true})
+	store := memory.Open(memory.Config{})
+	keys, err := idempotency.New(store.IdempotencyKeys(), idempotency.Config{Scope: whoAsks, Required: true})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -95,8 +95,8 @@ func ExampleKeys_Handle() {
 
 // A handler that has its own transaction completes its key in it.
 func ExampleKeys_Complete() {
-	store := memory.New(memory.Config{})
-	keys, err := idempotency.New(memory.NewIdempotency(store), idempotency.Config{Scope: whoAsks})
+	store := memory.Open(memory.Config{})
+	keys, err := idempotency.New(store.IdempotencyKeys(), idempotency.Config{Scope: whoAsks})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func ExampleConfig() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store := memory.NewIdempotency(memory.New(memory.Config{}))
+	store := memory.Open(memory.Config{}).IdempotencyKeys()
 	var keys *idempotency.Keys[*memory.Tx]
 	keys, err = idempotency.New(store, idempotency.Config{
 		Scope:     idempotency.Public, // a sign-up form: there is no user yet
@@ -169,8 +169,8 @@ func ExampleConfig() {
 
 // What a store does, without HTTP around it.
 func ExampleStore() {
-	database := memory.New(memory.Config{})
-	var store idempotency.Store[*memory.Tx] = memory.NewIdempotency(database)
+	database := memory.Open(memory.Config{})
+	var store idempotency.Store[*memory.Tx] = database.IdempotencyKeys()
 	ctx := context.Background()
 	claim := idempotency.Claim{
 		ID:          idempotency.ID{Tenant: "acme", Principal: "ann", Route: "POST /orders", Key: "8e03978e"},

@@ -21,7 +21,7 @@ import (
 // shop is an API on a store in memory.
 type shop struct {
 	t     *testing.T
-	store *memory.Store
+	store *memory.DB
 	keys  *idempotency.Keys[*memory.Tx]
 	mux   *http.ServeMux
 	runs  counter // how often a handler was called
@@ -36,8 +36,8 @@ func (c *counter) now() int { return int(c.n.Load()) }
 
 func open(t *testing.T, change ...func(*idempotency.Config)) *shop {
 	t.Helper()
-	s := &shop{t: t, store: memory.New(memory.Config{}), mux: http.NewServeMux()}
-	s.wire(memory.NewIdempotency(s.store), change...)
+	s := &shop{t: t, store: memory.Open(memory.Config{}), mux: http.NewServeMux()}
+	s.wire(s.store.IdempotencyKeys(), change...)
 	return s
 }
 
@@ -121,7 +121,7 @@ func (s *shop) want(r *http.Request, status, runs, done int) *httptest.ResponseR
 }
 
 func TestConfig(t *testing.T) {
-	_, err := idempotency.New(memory.NewIdempotency(memory.New(memory.Config{})), idempotency.Config{
+	_, err := idempotency.New(memory.Open(memory.Config{}).IdempotencyKeys(), idempotency.Config{
 		Lease: time.Hour, Retention: time.Minute, MaxKey: 256, MaxAnswer: -1, Headers: []string{"ETag", "set-cookie"},
 	})
 	for _, want := range []string{"Scope is not set", "Retention is 1m0s and Lease 1h0m0s", "MaxKey is 256", "MaxAnswer -1", "Set-Cookie"} {

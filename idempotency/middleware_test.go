@@ -41,7 +41,7 @@ func TestReplay(t *testing.T) {
 		t.Errorf("second: %v\n%s", second.Header(), second.Body)
 	}
 	for _, other := range []*http.Request{
-		ask("POST /orders/1?a=b", "another"), ask("POST /orders/1?a=c", "body"), ask("POST /orders/2?a=b", "body"),
+		ask("POST /orders/1?a=b", "body", "Content-Type", "application/xml"), ask("POST /orders/1?a=b", "another"), ask("POST /orders/1?a=c", "body"), ask("POST /orders/2?a=b", "body"),
 	} {
 		s.want(other, 422, 1, 0)
 	}
@@ -111,7 +111,7 @@ func TestOverTheWire(t *testing.T) {
 
 func TestStatuses(t *testing.T) {
 	for status, kept := range map[int]bool{200: true, 201: true, 204: true, 302: true, 400: true, 402: true, 404: true, 422: true,
-		408: false, 409: false, 425: false, 429: false, 500: false, 502: false, 503: false, 599: false} {
+		401: false, 403: false, 408: false, 409: false, 425: false, 429: false, 500: false, 502: false, 503: false, 599: false} {
 		s := open(t)
 		s.plain("POST /", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 		s.whole("POST /whole", func(ctx context.Context, _ *memory.Tx, _ *http.Request) (idempotency.Answer, error) {
@@ -248,7 +248,7 @@ func TestTooLarge(t *testing.T) {
 // TestStoreFails: without the store nothing is done, and what is done is told.
 func TestStoreFails(t *testing.T) {
 	s := open(t)
-	faults := &failing{Store: memory.NewIdempotency(s.store)}
+	faults := &failing{Store: s.store.IdempotencyKeys()}
 	s.wire(faults)
 	s.plain("POST /plain", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201) })
 	s.whole("POST /whole", func(ctx context.Context, _ *memory.Tx, _ *http.Request) (idempotency.Answer, error) {

@@ -116,9 +116,11 @@ func shorten(route string) string {
 }
 
 func fingerprint(r *http.Request, body []byte) Fingerprint {
-	sum := contentSum(r.Header.Get("Content-Type"), body)
+	contentType := r.Header.Get("Content-Type")
+	sum := contentSum(contentType, body)
+	kind, _, _ := mime.ParseMediaType(contentType)
 	h := sha256.New()
-	_, _ = io.WriteString(h, r.Method+" "+r.URL.EscapedPath()+"?"+r.URL.RawQuery+"\n") // none of them has a line break
+	_, _ = io.WriteString(h, r.Method+" "+r.URL.EscapedPath()+"?"+r.URL.RawQuery+"\n"+kind+"\n") // none of them has a line break
 	h.Write(sum[:])
 	return Fingerprint(h.Sum(nil))
 }

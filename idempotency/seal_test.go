@@ -55,7 +55,7 @@ func withCipher(t *testing.T, key byte) func(*idempotency.Config) {
 // TestCipher: with a cipher the store sees nothing of an answer, and cannot give it to anybody else.
 func TestCipher(t *testing.T) {
 	s := open(t)
-	store := &thief{Store: memory.NewIdempotency(s.store)}
+	store := &thief{Store: s.store.IdempotencyKeys()}
 	answer := idempotency.Answer{Status: 201, Header: http.Header{"Location": {"/secret"}}, Body: []byte("secret")}
 	routes := func() {
 		s.mux = http.NewServeMux()

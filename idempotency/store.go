@@ -19,7 +19,7 @@ type ID struct {
 	Key       string // what the client sent
 }
 
-// Fingerprint tells requests with one key apart: a SHA-256 of method, path, query and body, without the boundary of a
+// Fingerprint tells requests with one key apart: a SHA-256 of method, path, query, media type and body, without the boundary of a
 // multipart one.
 type Fingerprint [32]byte
 

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/retry"
 )
 
-// WindowError means that a store forgets what was received before the last possible repetition of it has come.
+// WindowError means that a store forgets received messages before their last possible redelivery.
 type WindowError struct {
 	Consumer           string
 	Window, Redelivery time.Duration
@@ -24,7 +25,7 @@ func (e *WindowError) Error() string {
 
 // setAside has the store keep a message whose handler has failed for the first time.
 func (in *Inbox[Tx]) setAside(ctx context.Context, m postrider.Message, cause error) error {
-	s := in.judge(postrider.Deferred{Message: m}, cause)
+	s := in.judge(feeds.Deferred{Message: m}, cause)
 	if err := in.store.Defer(ctx, in.name, m, s); err != nil {
 		return err
 	}
@@ -32,10 +33,10 @@ func (in *Inbox[Tx]) setAside(ctx context.Context, m postrider.Message, cause er
 	return nil
 }
 
-// judge says what is to become of a message whose handler has failed; d is how it was set aside until now.
-func (in *Inbox[Tx]) judge(d postrider.Deferred, cause error) Setback {
+// judge says what is to become of a message whose handler has failed; d is how it was deferred until now.
+func (in *Inbox[Tx]) judge(d feeds.Deferred, cause error) Deferral {
 	if errors.Is(cause, errBusy) { // nothing has failed
-		return Setback{Status: postrider.StatusRetry, Blocking: in.cfg.Order == Strict, Attempts: d.Attempts, Delay: busy, Cause: d.LastError}
+		return Deferral{Status: feeds.StatusRetry, Blocking: in.cfg.Order == Strict, Attempts: d.Attempts, Delay: busy, Cause: d.LastError}
 	}
 	f := retry.Failure{Err: cause, Attempts: d.Attempts}
 	if !d.TriedAt.IsZero() {
@@ -43,13 +44,13 @@ func (in *Inbox[Tx]) judge(d postrider.Deferred, cause error) Setback {
 		f.Age, f.Waited = d.AvailableAt.Sub(d.DeferredAt), 2*d.AvailableAt.Sub(d.TriedAt)
 	}
 	next := in.routeOf(d.Type).retry.Decide(f, rand.Float64())
-	s := Setback{
-		Status: postrider.StatusRetry, Blocking: in.cfg.Order == Strict, Attempts: next.Attempts, Delay: next.Pause, Cause: cause.Error(),
+	s := Deferral{
+		Status: feeds.StatusRetry, Blocking: in.cfg.Order == Strict, Attempts: next.Attempts, Delay: next.Pause, Cause: cause.Error(),
 	}
 	log := in.cfg.Logger.With("consumer", in.name, "", d.Message, "attempt", next.Attempts,
 		"latency", time.Since(d.OccurredAt).Round(time.Millisecond), "err", cause)
 	if next.GiveUp {
-		s.Status = postrider.StatusDead
+		s.Status = feeds.StatusDead
 		in.stats.dead.Add(1)
 		log.Error("inbox: dead letter", "next", "postrider dead show --consumer "+in.name+" "+d.ID.String())
 		return s

@@ -37,7 +37,7 @@ func TestBatchBesideHandlers(t *testing.T) {
 		if want := []string{"On", "On", "batch other", "batch other"}; !slices.Equal(calls, want) {
 			t.Errorf("calls %q, want %q", calls, want)
 		}
-		h.wantLetters()
+		h.wantDeadLetters()
 		stop()
 	})
 }

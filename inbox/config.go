@@ -12,23 +12,23 @@ import (
 	"github.com/postrider/postrider/retry"
 )
 
-// Order is what becomes of the later messages of a key while one of them is set aside.
+// Order decides what happens to later messages of a key while one is deferred.
 type Order string
 
 const (
-	// Strict makes them wait, until an operator decides if need be.
+	// Strict makes them wait until it is handled or an operator decides.
 	Strict Order = "strict"
-	// Skip lets them go on without it.
+	// Skip handles them without waiting.
 	Skip Order = "skip"
 )
 
-// Config tunes an [Inbox]. The zero value works.
+// Config configures an [Inbox]. The zero value is valid.
 type Config struct {
-	// Retry is how often a message is tried whose handler fails. After the last attempt, or MaxAge after it was set aside, it is
+	// Retry is how often a message is tried whose handler fails. After the last attempt, or MaxAge after it was deferred, it is
 	// a dead letter. Attempts that fail with [postrider.Unavailable] do not count. Defaults to 20 attempts after 1 s, 2 s, 4 s, up
 	// to 1 min, which is about 14 minutes, and no MaxAge.
 	Retry retry.Policy
-	// Order is what becomes of the later messages of a key while one of them is set aside. Defaults to [Strict].
+	// Order decides what happens to later messages of a key while one is deferred. Defaults to [Strict].
 	Order Order
 	// Redelivery is the longest time after which a message can come again: the broker's own retention, and how far back
 	// anybody replays. The inbox refuses to open if its store forgets earlier than that. Defaults to 24 h.
@@ -38,28 +38,27 @@ type Config struct {
 	AcceptLate bool
 	// IgnoreUnknown acknowledges messages of a type that has no handler. Defaults to false: they are dead letters.
 	IgnoreUnknown bool
-	// Timeout is how long a handler may take before its context ends. Defaults to 1 minute.
+	// Timeout limits the run time of a handler: its context ends then. Defaults to 1 minute.
 	Timeout time.Duration
-	// Retriers is how many messages that were set aside are tried again at the same time. Defaults to 4.
+	// Retriers is the number of deferred messages that are retried concurrently. Defaults to 4.
 	Retriers int
-	// Batch is the largest number of messages that a handler of batches is given. Defaults to 64.
+	// Batch is the maximum number of messages passed to a batch handler. Defaults to 64.
 	Batch int
-	// Poll is how often the store is asked for what has become due. What this process sets aside it does not need to ask for.
-	// Defaults to 2 s.
+	// Poll is how often the inbox asks the store for due messages. It knows those that it deferred itself. Defaults to 2 s.
 	Poll time.Duration
-	// Drain is how long handlers of retries may go on after the end of Run. Defaults to 10 s.
+	// Drain is how long handlers of retries may continue after Run ends. Defaults to 10 s.
 	Drain time.Duration
-	// Process is what this process is called, for operators. Defaults to the host's name and the process ID.
+	// Process names this process for operators. Defaults to the host name and the process ID.
 	Process string
-	// Observer is told of every call of a handler, also for a message that was set aside. Defaults to none. It takes the
+	// Observer is told of every call of a handler, also for a message that was deferred. Defaults to none. It takes the
 	// place of [postrider.Observe], which does not see what an inbox takes care of.
 	Observer postrider.Observer
 	// Middleware is around every handler of single messages, the first being the outermost. Defaults to none. Panics are recovered
 	// and Timeout holds without it.
 	Middleware []postrider.Middleware
-	// Codecs read payloads for [On] and [OnBatch], by content type, in lower case and without parameters. Defaults to JSON for all.
+	// Codecs decode payloads for [On] and [OnBatch] by content type, in lower case and without parameters. Defaults to JSON for all.
 	Codecs map[string]Codec
-	// Logger is told of failures. Defaults to [slog.Default].
+	// Logger logs failures. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
 

@@ -8,14 +8,14 @@ import (
 )
 
 var (
-	// ErrLate means that a message is too old, or too far ahead of its time, to know whether it was received before.
+	// ErrLate means that a message is too old, or too far in the future, to know whether it was received before.
 	ErrLate = errors.New("inbox: the message is outside of the window in which repetitions are recognised")
 
 	// ErrNoHandler means that no handler is registered for the type of a message.
 	ErrNoHandler = errors.New("inbox: no handler for this type of message")
 )
 
-// FailedError means that a handler has failed, or that the database has refused to commit what it did.
+// FailedError means that a handler failed, or that the database refused to commit its transaction.
 type FailedError struct{ Err error }
 
 func (e *FailedError) Error() string { return e.Err.Error() }

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/broker/codec"
 	broker "github.com/postrider/postrider/broker/memory"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/memory"
-	"github.com/postrider/postrider/wire"
 )
 
 // OrderPlaced is the payload of "order.placed".
@@ -24,12 +25,12 @@ type OrderPlaced struct {
 	Cents int    `json:"cents"`
 }
 
-// A consumer that charges for orders. In an application the store is postgres.NewInbox(pool, postgres.Config{}), transactions are
+// A consumer that charges for orders. In an application the store is db.Inbox() of postgres.Open, transactions are
 // pgx.Tx, and the consumer is that of a broker such as nats.NewConsumer.
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 	queue := broker.New()
 
 	billing, err := inbox.New(store.Inbox(), "billing", inbox.Config{})
@@ -60,7 +61,7 @@ func Example() {
 
 // Schemas change: older payloads are brought to the version that the handler knows.
 func ExampleOn() {
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 	billing, err := inbox.New(store.Inbox(), "billing", inbox.Config{})
 	if err != nil {
 		panic(err)
@@ -88,7 +89,7 @@ func ExampleOn() {
 // A handler that fails is called again after a pause. What was in vain is left to an operator.
 func ExampleInbox_Handle() {
 	ctx := context.Background()
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 	billing, err := inbox.New(store.Inbox(), "billing", inbox.Config{
 		Retry:         retry.Policy{Pauses: []time.Duration{time.Second, time.Minute, time.Hour}},
 		Order:         inbox.Strict, // or inbox.Skip: later messages of the key do not wait
@@ -107,11 +108,11 @@ func ExampleInbox_Handle() {
 			panic(err)
 		}
 	}
-	letters, err := store.List(ctx, desk.Filter{Feed: inbox.Feed(billing.Name())}, nil, 10)
+	deadLetters, err := store.List(ctx, admin.Filter{Feed: inbox.Feed(billing.Name())}, nil, 10)
 	if err != nil {
 		panic(err)
 	}
-	for _, d := range letters {
+	for _, d := range deadLetters {
 		fmt.Printf("%s %s %q\n", d.Status, d.Payload, d.LastError)
 	}
 	fmt.Printf("%+v\n", billing.Stats())
@@ -123,7 +124,7 @@ func ExampleInbox_Handle() {
 
 // Many messages in one transaction: each costs less.
 func ExampleInbox_HandleBatch() {
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 	stock, err := inbox.New(store.Inbox(), "stock", inbox.Config{Batch: 100})
 	if err != nil {
 		panic(err)
@@ -145,7 +146,7 @@ func ExampleInbox_HandleBatch() {
 func ExampleInbox_Publisher() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 	mails, err := inbox.New(store.Inbox(), "mails", inbox.Config{})
 	if err != nil {
 		panic(err)
@@ -175,7 +176,7 @@ func ExampleInbox_Publisher() {
 // A consumer with a loop of its own needs only the record, in its own transaction.
 func ExampleStore() {
 	ctx := context.Background()
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 	var received inbox.Store[*memory.Tx] = store.Inbox()
 
 	receive := func(m postrider.Message) error {
@@ -189,7 +190,7 @@ func ExampleStore() {
 		})
 	}
 	for _, id := range []string{"order-7", "order-7", "order-8"} {
-		m := postrider.Message{ID: wire.Identity("/shop", id), WireID: id} // as consumers set it, also for others' messages
+		m := postrider.Message{ID: codec.Identity("/shop", id), WireID: id} // as consumers set it, also for others' messages
 		if err := receive(m); err != nil {
 			fmt.Println(err)
 		}
@@ -205,7 +206,7 @@ func ExampleStore() {
 // All of a store's own part, for those who write one; see package inboxtest.
 func ExampleStore_handle() {
 	ctx := context.Background()
-	var store inbox.Store[*memory.Tx] = memory.New(memory.Config{}).Inbox()
+	var store inbox.Store[*memory.Tx] = memory.Open(memory.Config{}).Inbox()
 	window, err := store.Open(ctx, "billing")
 	fmt.Println(window, err)
 
@@ -215,7 +216,7 @@ func ExampleStore_handle() {
 	var failed *inbox.FailedError
 	fmt.Println(errors.As(err, &failed), failed.Unwrap())
 
-	back := inbox.Setback{Status: postrider.StatusRetry, Blocking: true, Attempts: 1, Cause: failed.Error()}
+	back := inbox.Deferral{Status: feeds.StatusRetry, Blocking: true, Attempts: 1, Cause: failed.Error()}
 	fmt.Println(store.Defer(ctx, "billing", m, back))
 	for _, next := range []postrider.Message{m, postrider.Event("order.paid", "order", "7", 2), postrider.Event("order.paid", "order", "8", 3)} {
 		verdicts, err := store.Handle(ctx, "billing", []postrider.Message{next}, false, func(context.Context, *memory.Tx, []int) error { return nil })
@@ -223,9 +224,9 @@ func ExampleStore_handle() {
 	}
 	var a inbox.Attempt
 	a, err = store.Retry(ctx, "billing",
-		func(context.Context, *memory.Tx, postrider.Deferred) error { return nil },
-		func(d postrider.Deferred, err error) inbox.Setback {
-			return inbox.Setback{Status: postrider.StatusDead}
+		func(context.Context, *memory.Tx, feeds.Deferred) error { return nil },
+		func(d feeds.Deferred, err error) inbox.Deferral {
+			return inbox.Deferral{Status: feeds.StatusDead}
 		})
 	fmt.Println(a.Found, a.Failed, err, store.Maintain(ctx))
 	// Output:
@@ -240,7 +241,7 @@ func ExampleStore_handle() {
 
 // An inbox refuses to work with a store that forgets too early.
 func ExampleWindowError() {
-	store := memory.New(memory.Config{InboxWindow: time.Hour})
+	store := memory.Open(memory.Config{InboxWindow: time.Hour})
 	billing, err := inbox.New(store.Inbox(), "billing", inbox.Config{Redelivery: 2 * time.Hour})
 	if err != nil {
 		panic(err)
@@ -262,7 +263,7 @@ func ExampleWindowError() {
 	// <nil> 1 late handled
 }
 
-// What a consumer has set aside lies in a feed of its own, whose name tells whose it is.
+// What a consumer has deferred lies in a feed of its own, whose name tells whose it is.
 func ExampleConsumerOf() {
 	fmt.Println(inbox.ConsumerOf(inbox.Feed("billing")))
 	fmt.Println(inbox.ConsumerOf("default") == "")

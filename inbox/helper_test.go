@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/store/memory"
 )
@@ -26,7 +27,7 @@ var errHandler = errors.New("no such customer")
 type house struct {
 	*inbox.Inbox[tx]
 	t       *testing.T
-	store   *memory.Store
+	store   *memory.DB
 	flaky   *flaky
 	effects effects
 }
@@ -36,7 +37,7 @@ func newHouse(t *testing.T, cfg inbox.Config) *house {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 	h := &house{t: t, store: store, flaky: &flaky{Store: store.Inbox()}}
 	var err error
 	if h.Inbox, err = inbox.New(h.flaky, "billing", cfg); err != nil {
@@ -66,24 +67,24 @@ func (h *house) receive(m postrider.Message) {
 	}
 }
 
-// letters returns what is set aside.
-func (h *house) letters() []postrider.Deferred {
+// letters returns what is deferred.
+func (h *house) deadLetters() []feeds.Deferred {
 	h.t.Helper()
-	all, err := h.store.List(h.t.Context(), desk.Filter{Feed: inbox.Feed("billing")}, nil, 1000)
+	all, err := h.store.List(h.t.Context(), admin.Filter{Feed: inbox.Feed("billing")}, nil, 1000)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	return all
 }
 
-func (h *house) wantLetters(want ...string) {
+func (h *house) wantDeadLetters(want ...string) {
 	h.t.Helper()
 	var got []string
-	for _, d := range h.letters() {
+	for _, d := range h.deadLetters() {
 		got = append(got, string(d.Payload)+" "+string(d.Status))
 	}
 	if !slices.Equal(got, want) {
-		h.t.Errorf("set aside: %q, want %q", got, want)
+		h.t.Errorf("deferred: %q, want %q", got, want)
 	}
 }
 
@@ -162,14 +163,14 @@ func (f *flaky) Handle(ctx context.Context, consumer string, msgs []postrider.Me
 	return f.Store.Handle(ctx, consumer, msgs, late, work)
 }
 
-func (f *flaky) Defer(ctx context.Context, consumer string, m postrider.Message, s inbox.Setback) error {
+func (f *flaky) Defer(ctx context.Context, consumer string, m postrider.Message, s inbox.Deferral) error {
 	if err := f.ask(); err != nil {
 		return err
 	}
 	return f.Store.Defer(ctx, consumer, m, s)
 }
 
-func (f *flaky) Retry(ctx context.Context, consumer string, work func(context.Context, tx, postrider.Deferred) error, judge func(postrider.Deferred, error) inbox.Setback) (inbox.Attempt, error) {
+func (f *flaky) Retry(ctx context.Context, consumer string, work func(context.Context, tx, feeds.Deferred) error, judge func(feeds.Deferred, error) inbox.Deferral) (inbox.Attempt, error) {
 	if err := f.ask(); err != nil {
 		return inbox.Attempt{Next: -1}, err
 	}

@@ -8,8 +8,9 @@ import (
 	"sync"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/middleware"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/slot"
-	"github.com/postrider/postrider/middleware"
 )
 
 // Handler does what a message asks for, through tx: what it does there is committed together with the record of the message.
@@ -17,7 +18,7 @@ import (
 // marked [postrider.Unavailable] or [postrider.RetryAfter] is an outage of what the handler calls, and counts against no message.
 type Handler[Tx any] func(ctx context.Context, tx Tx, m postrider.Message) error
 
-// BatchHandler does what several messages of different keys ask for, in one transaction.
+// BatchHandler handles several messages with different keys in one transaction.
 type BatchHandler[Tx any] func(ctx context.Context, tx Tx, msgs []postrider.Message) error
 
 // Inbox is a named consumer. Handlers are registered before it is used; then it is safe for concurrent use.
@@ -28,7 +29,7 @@ type Inbox[Tx any] struct {
 	routes  map[string]*route[Tx] // by type
 	unknown *route[Tx]            // of types that have no handler
 	stats   counters
-	wake    chan struct{} // something was set aside
+	wake    chan struct{} // something was deferred
 	help    chan struct{} // there may be more to try again than one can do
 
 	misuse  error     // what is wrong with the handlers
@@ -38,8 +39,8 @@ type Inbox[Tx any] struct {
 	opened bool
 }
 
-// New returns an inbox. The name is what the consumer is known by, in every process and for ever: what it has received is
-// recorded under that name.
+// New returns an inbox. The name identifies the consumer in every process and must not change: the store records received
+// messages under it.
 func New[Tx any](store Store[Tx], name string, cfg Config) (*Inbox[Tx], error) {
 	cfg, err := cfg.withDefaults()
 	if name == "" || len(name) > 200 {
@@ -47,6 +48,9 @@ func New[Tx any](store Store[Tx], name string, cfg Config) (*Inbox[Tx], error) {
 	}
 	if store == nil {
 		err = errors.Join(err, errors.New("inbox: store is nil"))
+	}
+	if err != nil {
+		return nil, err
 	}
 	return &Inbox[Tx]{
 		name:    name,
@@ -56,13 +60,13 @@ func New[Tx any](store Store[Tx], name string, cfg Config) (*Inbox[Tx], error) {
 		unknown: &route[Tx]{settings: settings{retry: &cfg.Retry}},
 		wake:    make(chan struct{}, 1),
 		help:    make(chan struct{}, max(cfg.Retriers, 1)),
-	}, err
+	}, nil
 }
 
 // Name returns the consumer's name.
 func (in *Inbox[Tx]) Name() string { return in.name }
 
-// Feed returns the name under which operators find what a consumer has set aside.
+// Feed returns the name under which operators find the deferred messages of a consumer.
 func Feed(consumer string) string { return feedPrefix + consumer }
 
 // ConsumerOf returns the name of the consumer that a [Feed] belongs to; empty if it is a feed of relays.
@@ -95,7 +99,7 @@ func (in *Inbox[Tx]) open(ctx context.Context) error {
 }
 
 // Receive is a [postrider.Handler] for any consumer. It returns nil when the message is taken care of: handled, or handled before,
-// or set aside. An error, always [postrider.Unavailable], means that the consumer's database could not be reached: the message
+// or deferred. An error, always [postrider.Unavailable], means that the consumer's database could not be reached: the message
 // is to be tried again, and is not to blame.
 func (in *Inbox[Tx]) Receive(ctx context.Context, m postrider.Message) error {
 	return postrider.Unavailable(in.accept(ctx, m))
@@ -108,7 +112,7 @@ func (in *Inbox[Tx]) accept(ctx context.Context, m postrider.Message) error {
 	if err := in.open(ctx); err != nil {
 		return err
 	}
-	if m.Type == postrider.CanaryType {
+	if m.Type == feeds.CanaryType {
 		return nil
 	}
 	in.identify(&m)

@@ -68,7 +68,7 @@ func TestProviderIsDownForTenMinutes(t *testing.T) {
 				synctest.Wait()
 				stop()
 				s := h.Stats()
-				if s.Dead != 0 || int(s.Handled) != count || handled != count || len(h.letters()) != 0 {
+				if s.Dead != 0 || int(s.Handled) != count || handled != count || len(h.deadLetters()) != 0 {
 					t.Errorf("%d handled, %+v, want %d", handled, s, count)
 				}
 				t.Logf("%d calls during the outage, %+v", calls, s)
@@ -104,8 +104,8 @@ func TestOutageCountsNothing(t *testing.T) {
 		h.receive(message("k", "behind"))
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
-		h.wantLetters("m retry", "behind waiting")
-		if d := h.letters()[0]; d.Attempts != 0 || d.LastError != errProvider.Error() {
+		h.wantDeadLetters("m retry", "behind waiting")
+		if d := h.deadLetters()[0]; d.Attempts != 0 || d.LastError != errProvider.Error() {
 			t.Errorf("%+v", d)
 		}
 		mu.Lock()
@@ -120,8 +120,8 @@ func TestOutageCountsNothing(t *testing.T) {
 		mu.Unlock()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		h.wantLetters("m dead", "behind waiting")
-		if d := h.letters()[0]; d.Attempts != 0 {
+		h.wantDeadLetters("m dead", "behind waiting")
+		if d := h.deadLetters()[0]; d.Attempts != 0 {
 			t.Errorf("%+v", d)
 		}
 
@@ -131,8 +131,8 @@ func TestOutageCountsNothing(t *testing.T) {
 		up.Store(true)
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
-		h.wantLetters("m dead", "behind waiting", "m dead")
-		if d := h.letters()[2]; d.Attempts != 2 || d.LastError != errHandler.Error() {
+		h.wantDeadLetters("m dead", "behind waiting", "m dead")
+		if d := h.deadLetters()[2]; d.Attempts != 2 || d.LastError != errHandler.Error() {
 			t.Errorf("%+v", d)
 		}
 		stop()

@@ -8,7 +8,7 @@ import (
 )
 
 // Publisher makes the inbox a relay's destination: a feed is then handled in the relay's own process, with no broker at all, up to
-// parallel keys at a time. Run must be under way too, without consumers, for what is set aside.
+// parallel keys at a time. Run must be under way too, without consumers, for what is deferred.
 func (in *Inbox[Tx]) Publisher(parallel int) postrider.Publisher { return publisher[Tx]{in, parallel} }
 
 type publisher[Tx any] struct {

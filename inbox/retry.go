@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
-// retry starts those who try again what was set aside. The first one asks the store now and then; the others are woken when
+// retry starts those who try again what was deferred. The first one asks the store now and then; the others are woken when
 // there is more than one can do.
 func (in *Inbox[Tx]) retry(ctx context.Context, run *sync.WaitGroup) {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -32,7 +32,7 @@ func (in *Inbox[Tx]) retrier(ctx, hard context.Context, asks bool) {
 		a, err := in.attempt(hard)
 		switch {
 		case err != nil:
-			in.cfg.Logger.Warn("inbox: cannot try again what was set aside", "consumer", in.name, "err", err)
+			in.cfg.Logger.Warn("inbox: cannot try again what was deferred", "consumer", in.name, "err", err)
 		case a.Found:
 			signal(in.help)
 			continue
@@ -71,7 +71,7 @@ var errBusy = errors.New("inbox: as many messages of the type are being handled 
 // attempt tries one message again that is due. It does not wait for room: it has a connection, which those may need who have the
 // room.
 func (in *Inbox[Tx]) attempt(ctx context.Context) (Attempt, error) {
-	a, err := in.store.Retry(ctx, in.name, func(ctx context.Context, tx Tx, d postrider.Deferred) error {
+	a, err := in.store.Retry(ctx, in.name, func(ctx context.Context, tx Tx, d feeds.Deferred) error {
 		r := in.routeOf(d.Type)
 		if r.room != nil {
 			select {

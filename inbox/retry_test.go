@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/retry"
 )
@@ -43,20 +44,20 @@ func TestRetries(t *testing.T) {
 		if !slices.Equal(at, want) {
 			t.Errorf("attempts at %v, want %v", at, want)
 		}
-		h.wantLetters("bad dead", "behind waiting")
-		if d := h.letters()[0]; d.Attempts != 4 || d.LastError != errHandler.Error() {
+		h.wantDeadLetters("bad dead", "behind waiting")
+		if d := h.deadLetters()[0]; d.Attempts != 4 || d.LastError != errHandler.Error() {
 			t.Errorf("%+v", d)
 		}
 		h.wantEffects("aside")
 		h.wantStats(inbox.Stats{Handled: 1, Repeated: 1, Waiting: 1, Failed: 3, Dead: 1})
 
 		fixed = true
-		if n, err := h.store.Act(t.Context(), desk.By{Who: "ann"}, desk.Retry, desk.Filter{ID: bad.ID}, 0); n != 1 || err != nil {
+		if n, err := h.store.Act(t.Context(), admin.By{Who: "ann"}, admin.Retry, admin.Filter{ID: bad.ID}, 0); n != 1 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
 		time.Sleep(3 * time.Second) // the next poll
 		synctest.Wait()
-		h.wantLetters()
+		h.wantDeadLetters()
 		h.wantEffects("aside", "bad", "behind")
 		h.receive(message("k", "next"))
 		h.wantEffects("aside", "bad", "behind", "next")
@@ -106,8 +107,8 @@ func TestDeadAtOnce(t *testing.T) {
 			h.Handle("t", func(context.Context, tx, postrider.Message) error { return c.err })
 			h.receive(c.m)
 			h.receive(c.m)
-			all := h.letters()
-			if len(all) != 1 || all[0].Status != postrider.StatusDead || all[0].LastError != c.cause {
+			all := h.deadLetters()
+			if len(all) != 1 || all[0].Status != feeds.StatusDead || all[0].LastError != c.cause {
 				t.Errorf("%+v", all)
 			}
 			if s := h.Stats(); s.Dead != 1 {
@@ -132,8 +133,8 @@ func TestUnknownTypes(t *testing.T) {
 	h := newHouse(t, inbox.Config{IgnoreUnknown: true})
 	h.Handle("known", h.record)
 	h.receive(message("", "ignored"))
-	h.receive(postrider.Message{ID: madeAt(time.Now()), Type: postrider.CanaryType})
-	h.wantLetters()
+	h.receive(postrider.Message{ID: madeAt(time.Now()), Type: feeds.CanaryType})
+	h.wantDeadLetters()
 	h.wantEffects()
 	h.Handle("*", h.record)
 	h.receive(message("", "all others"))
@@ -157,9 +158,9 @@ func TestPanicAndTimeout(t *testing.T) {
 		if d := time.Since(begin); d != 3*time.Second {
 			t.Errorf("it took %s", d)
 		}
-		h.wantLetters("panics retry", "hangs retry")
+		h.wantDeadLetters("panics retry", "hangs retry")
 		for i, want := range []string{"the handler panicked: a bug", "the handler took longer than 3s: context deadline exceeded"} {
-			if got := h.letters()[i].LastError; got != want {
+			if got := h.deadLetters()[i].LastError; got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/middleware"
+	"github.com/postrider/postrider/broker/middleware"
 	"github.com/postrider/postrider/retry"
 )
 
@@ -22,7 +22,7 @@ type route[Tx any] struct {
 	room   chan struct{}          // of those at work; nil if there is no limit
 }
 
-// Option says how the messages of a type are treated.
+// Option configures how messages of a type are handled.
 type Option func(*settings)
 
 type settings struct {
@@ -36,7 +36,7 @@ type settings struct {
 // Retry is [Config.Retry] for the messages of a type. What it leaves open is as there.
 func Retry(policy retry.Policy) Option { return func(s *settings) { s.retry = &policy } }
 
-// Timeout is [Config.Timeout] for the messages of a type.
+// Timeout overrides [Config.Timeout] for a type.
 func Timeout(limit time.Duration) Option { return func(s *settings) { s.timeout = limit } }
 
 // Concurrency bounds how many messages of a type are handled at the same time by this process, for handlers that call what stands no

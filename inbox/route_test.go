@@ -89,7 +89,7 @@ func TestPolicyByType(t *testing.T) {
 		if calls["hasty"] != 7 || calls["patient"] != 1 {
 			t.Errorf("got %v", calls)
 		}
-		h.wantLetters("1 retry", "2 dead")
+		h.wantDeadLetters("1 retry", "2 dead")
 		stop()
 	})
 }
@@ -191,7 +191,7 @@ func TestTypedBatch(t *testing.T) {
 		if want := []string{"aa", "bb", "cc", "dd", "ee", "other"}; !slices.Equal(effects, want) {
 			t.Errorf("effects %q, want %q", effects, want)
 		}
-		h.wantLetters("[1] dead")
+		h.wantDeadLetters("[1] dead")
 		if largest.Load() < 2 {
 			t.Errorf("the largest batch had %d", largest.Load())
 		}
@@ -223,8 +223,8 @@ func TestCodecs(t *testing.T) {
 		h.receive(m)
 	}
 	h.wantEffects("cba", "fed", "ghi", "jkl")
-	h.wantLetters("x dead", "y retry", "\x00 dead")
-	if l := h.letters(); !strings.Contains(l[2].LastError, "application/x-protobuf") {
+	h.wantDeadLetters("x dead", "y retry", "\x00 dead")
+	if l := h.deadLetters(); !strings.Contains(l[2].LastError, "application/x-protobuf") {
 		t.Errorf("it does not name the content type: %s", l[2].LastError)
 	}
 }

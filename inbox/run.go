@@ -16,9 +16,9 @@ const (
 	heardEvery = 10 * time.Second
 )
 
-// Run receives from consumers and tries again what was set aside, until ctx ends. Then it returns nil, when the handlers under
+// Run receives from consumers and tries again what was deferred, until ctx ends. Then it returns nil, when the handlers under
 // way have returned. Outages never end it; it returns an error only when it can never work: handlers that are missing or
-// registered twice, a subscription that is refused for good, a [*WindowError], or [postrider.ErrSchema]. Without consumers it only sees to what was set aside, for an inbox that receives through
+// registered twice, a subscription that is refused for good, a [*WindowError], or [postrider.ErrSchema]. Without consumers it only sees to what was deferred, for an inbox that receives through
 // [Inbox.Receive] or [Inbox.Publisher]. It may be called again.
 func (in *Inbox[Tx]) Run(ctx context.Context, consumers ...postrider.Consumer) error {
 	if err := in.usable(); err != nil {

@@ -85,8 +85,8 @@ func TestDrain(t *testing.T) {
 		if d := time.Since(begin); d != 3*time.Second {
 			t.Errorf("it stopped after %s", d)
 		}
-		h.wantLetters("a retry")
-		if d := h.letters()[0]; d.Attempts != 1 {
+		h.wantDeadLetters("a retry")
+		if d := h.deadLetters()[0]; d.Attempts != 1 {
 			t.Errorf("an attempt that was cut short counts: %+v", d)
 		}
 	})
@@ -100,7 +100,7 @@ func TestOutages(t *testing.T) {
 		h.Handle("t", func(ctx context.Context, x tx, m postrider.Message) error {
 			if string(m.Payload) == "b" && !failed {
 				failed = true
-				h.flaky.down.Store(true) // so that it cannot even be set aside
+				h.flaky.down.Store(true) // so that it cannot even be deferred
 				return errHandler
 			}
 			return h.record(ctx, x, m)
@@ -149,7 +149,7 @@ func TestMisused(t *testing.T) {
 				}
 			}
 			h.wantEffects()
-			h.wantLetters()
+			h.wantDeadLetters()
 		})
 	}
 }
@@ -244,7 +244,7 @@ func TestPublisher(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("effects %q, want %q", got, want)
 		}
-		if counts, err := h.store.Feeds(ctx); err != nil || counts[0].Dead != 0 || counts[0].Pending != 0 {
+		if counts, err := h.store.ListFeeds(ctx); err != nil || counts[0].Dead != 0 || counts[0].Pending != 0 {
 			t.Errorf("%+v, %v: an outage of the consumer killed messages", counts, err)
 		}
 		cancel()
@@ -259,7 +259,7 @@ func TestPublisher(t *testing.T) {
 // fail: each takes effect once. It is for the race detector, too.
 func TestStress(t *testing.T) {
 	const keys, each = 8, 40
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 	var done effects
 	ctx, cancel := context.WithCancel(t.Context())
 	b := broker.New()

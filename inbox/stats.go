@@ -6,11 +6,11 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Stats is what an inbox has done since the start of the process.
+// Stats counts what an inbox has done since the process started.
 type Stats struct {
 	Handled  int64 // messages whose effect was committed, also at a later attempt
 	Repeated int64 // deliveries that were skipped
-	Waiting  int64 // messages set aside behind one of their key
+	Waiting  int64 // messages deferred behind one of their key
 	Failed   int64 // attempts that failed and are repeated
 	Dead     int64 // dead letters, late ones included
 	Late     int64 // messages outside of the window
@@ -18,7 +18,7 @@ type Stats struct {
 
 type counters struct{ handled, repeated, waiting, failed, dead, late atomic.Int64 }
 
-// Stats returns the numbers so far.
+// Stats returns the current counts.
 func (in *Inbox[Tx]) Stats() Stats {
 	c := &in.stats
 	return Stats{c.handled.Load(), c.repeated.Load(), c.waiting.Load(), c.failed.Load(), c.dead.Load(), c.late.Load()}

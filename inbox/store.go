@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // Store is the consumer's side of a store. Tx is the transaction type of the consumer's database. Implementations are safe
@@ -18,7 +19,7 @@ type Store[Tx any] interface {
 	// any, and commits both. When work fails, or the database refuses the commit, nothing of it has happened and the error is
 	// a [*FailedError]. After any other error Handle is to be called again: it will tell what has become of the messages.
 	//
-	// A message of a key that is blocked is set aside as waiting, and one outside of the window as dead, unless late is set;
+	// A message of a key that is blocked is deferred as waiting, and one outside of the window as dead, unless late is set;
 	// work does not see them. Work may be called more than once, in a new transaction each time.
 	Handle(ctx context.Context, consumer string, msgs []postrider.Message, late bool, work Work[Tx]) ([]Verdict, error)
 
@@ -27,13 +28,13 @@ type Store[Tx any] interface {
 	// [ErrLate].
 	Claim(ctx context.Context, tx Tx, consumer string, id postrider.ID) (fresh bool, err error)
 
-	// Defer records a message as received and sets it aside, unless somebody else has recorded it.
-	Defer(ctx context.Context, consumer string, m postrider.Message, s Setback) error
+	// Defer records a message as received and defers it, unless somebody else has recorded it.
+	Defer(ctx context.Context, consumer string, m postrider.Message, s Deferral) error
 
 	// Retry takes one message that is due, which nobody else gets meanwhile, calls work in a transaction, and forgets that the
-	// message was set aside in the same transaction. When work fails, its effect is undone and judge says what is to become of
+	// message was deferred in the same transaction. When work fails, its effect is undone and judge says what is to become of
 	// the message. Work is called in vain, and undone, if an operator decides about the message meanwhile.
-	Retry(ctx context.Context, consumer string, work func(ctx context.Context, tx Tx, d postrider.Deferred) error, judge func(postrider.Deferred, error) Setback) (Attempt, error)
+	Retry(ctx context.Context, consumer string, work func(ctx context.Context, tx Tx, d feeds.Deferred) error, judge func(feeds.Deferred, error) Deferral) (Attempt, error)
 
 	// Heard notes that a process works for the consumer, so that operators see when none does. It is called every few seconds.
 	Heard(ctx context.Context, consumer, process string) error
@@ -42,10 +43,10 @@ type Store[Tx any] interface {
 	Maintain(ctx context.Context) error
 }
 
-// Work does what fresh messages ask for, in a transaction: fresh are indexes of those that [Store.Handle] was given.
+// Work handles fresh messages in a transaction; fresh holds their indexes in the arguments of [Store.Handle].
 type Work[Tx any] func(ctx context.Context, tx Tx, fresh []int) error
 
-// Verdict is what has become of a message.
+// Verdict is the outcome of receiving a message.
 type Verdict int
 
 const (
@@ -53,7 +54,7 @@ const (
 	Handled Verdict = iota
 	// Repeated means that the message had been received before.
 	Repeated
-	// Waiting means that an earlier message of the key is set aside, and so is this one.
+	// Waiting means that an earlier message of the key is deferred, and so is this one.
 	Waiting
 	// Late means that the message is outside of the window, so that nobody knows whether it was received before. It is a dead
 	// letter now.
@@ -74,10 +75,10 @@ func (v Verdict) String() string {
 	}
 }
 
-// Setback is how a message is set aside.
-type Setback struct {
-	// Status is [postrider.StatusRetry] or [postrider.StatusDead].
-	Status postrider.Status
+// Deferral describes how to defer a message.
+type Deferral struct {
+	// Status is [feeds.StatusRetry] or [feeds.StatusDead].
+	Status feeds.Status
 	// Blocking makes later messages of the key wait for this one.
 	Blocking bool
 	Attempts int           // so far
@@ -85,7 +86,7 @@ type Setback struct {
 	Cause    string
 }
 
-// Attempt is what a call of [Store.Retry] found.
+// Attempt is the result of [Store.Retry].
 type Attempt struct {
 	// Found means that a message was due; Failed is the error of work, if it has failed.
 	Found  bool

@@ -9,9 +9,10 @@ import (
 	"strings"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/phrase"
 )
 
-// Codec reads payloads of a content type.
+// Codec decodes payloads of a content type.
 type Codec interface {
 	// Decode reads the payload of a message into what into points to. An error makes the message a dead letter, unless it is marked
 	// [postrider.Unavailable].
@@ -130,7 +131,7 @@ func (c jsonCodec) Decode(_ context.Context, m *postrider.Message, into any) err
 		d.DisallowUnknownFields()
 	}
 	if err := d.Decode(into); err != nil {
-		return err
+		return phrase.Undecodable(err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("something follows the JSON value")

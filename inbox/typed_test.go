@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 )
 
@@ -49,9 +49,9 @@ func TestTyped(t *testing.T) {
 		{"any version", `{"name":"a"}`, 9, nil, order{"a", 0}, ""},
 		{"unknown field", `{"name":"a","x":1}`, 0, nil, order{"a", 0}, ""},
 		{"refused field", `{"name":"a","x":1}`, 0, closed, order{}, `unknown field "x"`},
-		{"not JSON", `name=a`, 0, nil, order{}, "invalid character"},
-		{"another type", `[1]`, 0, nil, order{}, "cannot unmarshal array"},
-		{"empty", ``, 0, nil, order{}, "EOF"},
+		{"not JSON", `name=a`, 0, nil, order{}, "invalid JSON at byte"},
+		{"another type", `[1]`, 0, nil, order{}, "a JSON array does not fit"},
+		{"empty", ``, 0, nil, order{}, "the JSON ends too early"},
 		{"more behind", `{"name":"a"} {}`, 0, nil, order{}, "something follows the JSON value"},
 		{"garbage behind", `{"name":"a"}]`, 0, nil, order{}, "something follows the JSON value"},
 		{"space behind", "{\"name\":\"a\"} \n", 0, nil, order{"a", 0}, ""},
@@ -70,12 +70,12 @@ func TestTyped(t *testing.T) {
 			m := message("", c.payload)
 			m.SchemaVersion = c.version
 			h.receive(m)
-			letters := h.letters()
-			if c.fault == "" && (got != c.want || len(letters) > 0) {
-				t.Errorf("got %+v, want %+v; %+v", got, c.want, letters)
+			deadLetters := h.deadLetters()
+			if c.fault == "" && (got != c.want || len(deadLetters) > 0) {
+				t.Errorf("got %+v, want %+v; %+v", got, c.want, deadLetters)
 			}
-			if c.fault != "" && (len(letters) != 1 || letters[0].Status != postrider.StatusDead || !strings.Contains(letters[0].LastError, c.fault)) {
-				t.Errorf("want a dead letter with %q, got %+v", c.fault, letters)
+			if c.fault != "" && (len(deadLetters) != 1 || deadLetters[0].Status != feeds.StatusDead || !strings.Contains(deadLetters[0].LastError, c.fault)) {
+				t.Errorf("want a dead letter with %q, got %+v", c.fault, deadLetters)
 			}
 		})
 	}
@@ -101,8 +101,8 @@ func FuzzTyped(f *testing.F) {
 				fits = 1
 			}
 		}
-		if called != fits || len(h.letters()) != 1-fits {
-			t.Errorf("%q: handled %d times, want %d; %+v", payload, called, fits, h.letters())
+		if called != fits || len(h.deadLetters()) != 1-fits {
+			t.Errorf("%q: handled %d times, want %d; %+v", payload, called, fits, h.deadLetters())
 		}
 	})
 }

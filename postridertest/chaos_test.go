@@ -11,6 +11,7 @@ import (
 
 	"github.com/postrider/postrider"
 	broker "github.com/postrider/postrider/broker/memory"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/postridertest"
 	"github.com/postrider/postrider/relay"
@@ -184,7 +185,7 @@ func TestFaultyPublisherHasNames(t *testing.T) {
 // A process outside of a world: the next relay sends again what the dead one has published and not settled.
 func TestProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.New(memory.Config{Shards: 1})
+		store := memory.Open(memory.Config{Shards: 1})
 		tx := store.Begin()
 		if err := store.Enqueue(t.Context(), tx, event("a", "1")); err != nil {
 			t.Fatal(err)
@@ -216,7 +217,7 @@ func TestProcess(t *testing.T) {
 		}
 
 		p := in.Process()
-		feed, err := p.Store(store).Open(t.Context(), "other", postrider.Member{Lease: time.Second, Create: true})
+		feed, err := p.Store(store).Open(t.Context(), "other", feeds.Member{Lease: time.Second, Create: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +226,7 @@ func TestProcess(t *testing.T) {
 		ctx := t.Context()
 		for name, call := range map[string]func() error{
 			"Open": func() error {
-				_, err := p.Store(store).Open(ctx, "other", postrider.Member{Lease: 1, Create: true})
+				_, err := p.Store(store).Open(ctx, "other", feeds.Member{Lease: 1, Create: true})
 				return err
 			},
 			"Balance":  func() error { _, err := feed.Balance(ctx); return err },
@@ -234,9 +235,9 @@ func TestProcess(t *testing.T) {
 			"Release":  func() error { return feed.Release(ctx, nil) },
 			"Defer":    func() error { return feed.Defer(ctx, nil) },
 			"Blocked":  func() error { _, err := feed.Blocked(ctx, 0); return err },
-			"Due":      func() error { _, err := feed.Due(ctx, postrider.DueRequest{Limit: 1}); return err },
+			"Due":      func() error { _, err := feed.Due(ctx, feeds.DueRequest{Limit: 1}); return err },
 			"Conclude": func() error { _, err := feed.Conclude(ctx, nil); return err },
-			"Suspect":  func() error { _, err := feed.Suspect(ctx, postrider.Start{}); return err },
+			"Suspect":  func() error { _, err := feed.Suspect(ctx, feeds.Start{}); return err },
 			"Publish":  func() error { return errors.Join(pub.Publish(ctx, numbered("a"))...) },
 		} {
 			if err := call(); !errors.Is(err, postridertest.ErrInjected) {

@@ -59,7 +59,7 @@ func (s *faultyInbox[Tx]) Handle(ctx context.Context, consumer string, msgs []po
 		return nil
 	})
 	if errors.Is(err, errCommit) {
-		return nil, errCommit // and not a failure of the handler: nobody is there who could set the message aside
+		return nil, errCommit // and not a failure of the handler: nobody is there who could deferred the message
 	}
 	return verdicts, err
 }

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -170,7 +170,7 @@ func (w *World) left() string {
 func (w *World) next() (next time.Time) {
 	for _, d := range w.aside() {
 		at := d.AvailableAt
-		if d.Status == postrider.StatusHeld { // its name may accept messages again by then
+		if d.Status == feeds.StatusHeld { // its name may accept messages again by then
 			at = time.Now().Add(quiet)
 		}
 		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
@@ -182,8 +182,8 @@ func (w *World) next() (next time.Time) {
 
 // pending returns how many messages the relay has not settled. It is unknown before the relay has begun.
 func (w *World) pending() (int, bool) {
-	feeds, _ := w.Store.Feeds(context.Background()) // cannot fail
-	for _, f := range feeds {
+	listed, _ := w.Store.ListFeeds(context.Background()) // cannot fail
+	for _, f := range listed {
 		if f.Name == w.cfg.Relay.Feed {
 			return f.Pending, true
 		}
@@ -191,8 +191,8 @@ func (w *World) pending() (int, bool) {
 	return 0, false
 }
 
-func (w *World) aside() []postrider.Deferred {
-	all, _ := w.Store.List(context.Background(), desk.Filter{}, nil, 1<<30) // cannot fail
+func (w *World) aside() []feeds.Deferred {
+	all, _ := w.Store.List(context.Background(), admin.Filter{}, nil, 1<<30) // cannot fail
 	return all
 }
 

@@ -41,7 +41,7 @@ func PlaceOrder[Tx any](ctx context.Context, tx Tx, outbox postrider.Outbox[Tx],
 // A test of what one transaction has enqueued. The outbox can be that of a real database just as well.
 func ExampleRecord() {
 	ctx := context.Background()
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 	var outbox *postridertest.Recorder[*memory.Tx] = postridertest.Record[*memory.Tx](store)
 
 	err := store.Do(ctx, func(ctx context.Context, tx *memory.Tx) error {
@@ -77,7 +77,7 @@ func ExampleRecord() {
 // A transaction that the recorder cannot see the end of, because its context does not come from a transactor.
 func ExampleRecorder_RolledBack() {
 	ctx := context.Background()
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 	outbox := postridertest.Record[*memory.Tx](store)
 
 	tx := store.Begin()
@@ -204,7 +204,7 @@ func ExampleWorld_Advance() {
 // Faults without a world: around the publisher, the consumer and the stores that the application has.
 func ExampleInject() {
 	ctx := context.Background()
-	store, queue := memory.New(memory.Config{Shards: 1}), broker.New()
+	store, queue := memory.Open(memory.Config{Shards: 1}), broker.New()
 	var half postridertest.When = postridertest.Sometimes(0.5)
 	var faults *postridertest.Injector = postridertest.Inject(t, postridertest.Faults{
 		Seed:       7, // or by the environment variable postridertest.SeedVariable

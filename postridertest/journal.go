@@ -19,7 +19,7 @@ const (
 	Received    What = "received"    // handed to a consumer
 	Handled     What = "handled"     // its effect was committed
 	Repeated    What = "repeated"    // recognised by an inbox as received before, and skipped
-	Waiting     What = "waiting"     // set aside by an inbox, behind a failed one of its key
+	Waiting     What = "waiting"     // deferred by an inbox, behind a failed one of its key
 	Failed      What = "failed"      // the handler has failed, and is to try again
 	Dead        What = "dead"        // given up by an inbox
 	Crashed     What = "crashed"     // the relay's process has died; there is no message

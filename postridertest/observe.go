@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 )
 
@@ -77,25 +78,25 @@ func (s watched[Tx]) Handle(ctx context.Context, consumer string, msgs []postrid
 	return verdicts, nil
 }
 
-func (s watched[Tx]) Defer(ctx context.Context, consumer string, m postrider.Message, back inbox.Setback) error {
+func (s watched[Tx]) Defer(ctx context.Context, consumer string, m postrider.Message, back inbox.Deferral) error {
 	err := s.Store.Defer(ctx, consumer, m, back)
 	if err == nil {
-		s.journal.add(setback(consumer, m, back))
+		s.journal.add(deferralStep(consumer, m, back))
 	}
 	return err
 }
 
-func (s watched[Tx]) Retry(ctx context.Context, consumer string, work func(context.Context, Tx, postrider.Deferred) error, judge func(postrider.Deferred, error) inbox.Setback) (inbox.Attempt, error) {
+func (s watched[Tx]) Retry(ctx context.Context, consumer string, work func(context.Context, Tx, feeds.Deferred) error, judge func(feeds.Deferred, error) inbox.Deferral) (inbox.Attempt, error) {
 	defer s.journal.handle()()
 	var step Step
 	a, err := s.Store.Retry(ctx, consumer,
-		func(ctx context.Context, tx Tx, d postrider.Deferred) error {
+		func(ctx context.Context, tx Tx, d feeds.Deferred) error {
 			step = Step{What: Handled, By: consumer, Message: d.Message}
 			return work(ctx, tx, d)
 		},
-		func(d postrider.Deferred, err error) inbox.Setback {
+		func(d feeds.Deferred, err error) inbox.Deferral {
 			back := judge(d, err)
-			step = setback(consumer, d.Message, back)
+			step = deferralStep(consumer, d.Message, back)
 			return back
 		})
 	if err == nil && a.Found {
@@ -104,9 +105,9 @@ func (s watched[Tx]) Retry(ctx context.Context, consumer string, work func(conte
 	return a, err
 }
 
-func setback(consumer string, m postrider.Message, back inbox.Setback) Step {
+func deferralStep(consumer string, m postrider.Message, back inbox.Deferral) Step {
 	step := Step{What: Failed, By: consumer, Message: m, Err: back.Cause}
-	if back.Status == postrider.StatusDead {
+	if back.Status == feeds.StatusDead {
 		step.What = Dead
 	}
 	return step

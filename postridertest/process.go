@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // errDead is also a reset, so that a relay gives up at once, instead of trying to release what it holds.
-var errDead = fmt.Errorf("%w: the process has died (%w)", ErrInjected, postrider.ErrReset)
+var errDead = fmt.Errorf("%w: the process has died (%w)", ErrInjected, feeds.ErrReset)
 
 // Process stands for the process that a relay runs in. When it dies, nothing that the relay still wants to record reaches the
 // store: its shards stay leased until the lease runs out, and what was published is published again by the next one.
@@ -75,14 +75,14 @@ func (p *Process) Context(ctx context.Context) (context.Context, context.CancelF
 }
 
 // Store returns a store for the relay of the process. It does no maintenance.
-func (p *Process) Store(s postrider.Store) postrider.Store { return mortalStore{p, s} }
+func (p *Process) Store(s feeds.Store) feeds.Store { return killableStore{p, s} }
 
-type mortalStore struct {
+type killableStore struct {
 	p     *Process
-	store postrider.Store
+	store feeds.Store
 }
 
-func (s mortalStore) Open(ctx context.Context, feed string, member postrider.Member) (postrider.Feed, error) {
+func (s killableStore) Open(ctx context.Context, feed string, member feeds.Member) (feeds.Feed, error) {
 	if s.p.Dead() {
 		return nil, errDead
 	}
@@ -90,12 +90,12 @@ func (s mortalStore) Open(ctx context.Context, feed string, member postrider.Mem
 	if err != nil {
 		return nil, err
 	}
-	return mortalFeed{s.p, f}, nil
+	return killableFeed{s.p, f}, nil
 }
 
-type mortalFeed struct {
+type killableFeed struct {
 	p    *Process
-	feed postrider.Feed
+	feed feeds.Feed
 }
 
 // alive calls f unless the process has died.
@@ -106,48 +106,48 @@ func alive[T any](p *Process, f func() (T, error)) (result T, err error) {
 	return f()
 }
 
-func (f mortalFeed) Balance(ctx context.Context) (postrider.Share, error) {
-	return alive(f.p, func() (postrider.Share, error) { return f.feed.Balance(ctx) })
+func (f killableFeed) Balance(ctx context.Context) (feeds.Share, error) {
+	return alive(f.p, func() (feeds.Share, error) { return f.feed.Balance(ctx) })
 }
 
-func (f mortalFeed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.Batch, error) {
-	return alive(f.p, func() ([]postrider.Batch, error) { return f.feed.Read(ctx, want) })
+func (f killableFeed) Read(ctx context.Context, want []feeds.Demand) ([]feeds.Batch, error) {
+	return alive(f.p, func() ([]feeds.Batch, error) { return f.feed.Read(ctx, want) })
 }
 
-func (f mortalFeed) Settle(ctx context.Context, marks []postrider.Mark) ([]int, error) {
+func (f killableFeed) Settle(ctx context.Context, marks []feeds.Mark) ([]int, error) {
 	return alive(f.p, func() ([]int, error) { return f.feed.Settle(ctx, marks) })
 }
 
-func (f mortalFeed) Release(ctx context.Context, marks []postrider.Mark) error {
+func (f killableFeed) Release(ctx context.Context, marks []feeds.Mark) error {
 	_, err := alive(f.p, func() (struct{}, error) { return struct{}{}, f.feed.Release(ctx, marks) })
 	return err
 }
 
 // Close of a dead process does nothing: the store learns of its death when its leases run out.
-func (f mortalFeed) Close(ctx context.Context) error {
+func (f killableFeed) Close(ctx context.Context) error {
 	if f.p.Dead() {
 		return nil
 	}
 	return f.feed.Close(ctx)
 }
 
-func (f mortalFeed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
+func (f killableFeed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
 	_, err := alive(f.p, func() (struct{}, error) { return struct{}{}, f.feed.Defer(ctx, msgs) })
 	return err
 }
 
-func (f mortalFeed) Blocked(ctx context.Context, shard int) ([]string, error) {
+func (f killableFeed) Blocked(ctx context.Context, shard int) ([]string, error) {
 	return alive(f.p, func() ([]string, error) { return f.feed.Blocked(ctx, shard) })
 }
 
-func (f mortalFeed) Due(ctx context.Context, want postrider.DueRequest) (postrider.Due, error) {
-	return alive(f.p, func() (postrider.Due, error) { return f.feed.Due(ctx, want) })
+func (f killableFeed) Due(ctx context.Context, want feeds.DueRequest) (feeds.Due, error) {
+	return alive(f.p, func() (feeds.Due, error) { return f.feed.Due(ctx, want) })
 }
 
-func (f mortalFeed) Conclude(ctx context.Context, done []postrider.Conclusion) ([]string, error) {
+func (f killableFeed) Conclude(ctx context.Context, done []feeds.Conclusion) ([]string, error) {
 	return alive(f.p, func() ([]string, error) { return f.feed.Conclude(ctx, done) })
 }
 
-func (f mortalFeed) Suspect(ctx context.Context, start postrider.Start) (int, error) {
+func (f killableFeed) Suspect(ctx context.Context, start feeds.Start) (int, error) {
 	return alive(f.p, func() (int, error) { return f.feed.Suspect(ctx, start) })
 }

@@ -16,8 +16,8 @@ func event(kind, id string) postrider.Message {
 	return postrider.Event(kind, "order", id, map[string]string{"id": id})
 }
 
-func recorder() (*memory.Store, *postridertest.Recorder[*memory.Tx]) {
-	s := memory.New(memory.Config{})
+func recorder() (*memory.DB, *postridertest.Recorder[*memory.Tx]) {
+	s := memory.Open(memory.Config{})
 	return s, postridertest.Record[*memory.Tx](s)
 }
 
@@ -79,7 +79,7 @@ func TestRecordWithoutTransactor(t *testing.T) {
 // Transactions of a type that cannot be compared are never the same, instead of a panic.
 func TestRecordOfIncomparableTransactions(t *testing.T) {
 	type tx []string
-	rec := postridertest.Record(memory.Outbox[tx](memory.New(memory.Config{})))
+	rec := postridertest.Record(memory.Outbox[tx](memory.Open(memory.Config{})))
 	if err := rec.Enqueue(t.Context(), tx{}, event("placed", "1")); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // Report is what has happened in a [World] since it was made. Its lists are in the order of time.
@@ -14,9 +15,9 @@ type Report struct {
 	Enqueued, Sent, Unconfirmed, Received, Handled, Repeated, Failed []Step
 
 	// Dead are the messages that were given up, by the relay or by an inbox, and wait for an operator.
-	Dead []postrider.Deferred
+	Dead []feeds.Deferred
 	// Later are those that wait for their time, for an earlier one of their key, or for an operator who has parked them.
-	Later []postrider.Deferred
+	Later []feeds.Deferred
 	// Pending is how many committed messages are still to be sent.
 	Pending int
 	// Settled means that nothing was left that could be done at the time.
@@ -43,7 +44,7 @@ func (w *World) Report() *Report {
 		}
 	}
 	for _, d := range w.aside() {
-		if d.Status == postrider.StatusDead {
+		if d.Status == feeds.StatusDead {
 			r.Dead = append(r.Dead, d)
 		} else {
 			r.Later = append(r.Later, d)
@@ -103,7 +104,7 @@ func (r *Report) String() string {
 		rows = append(rows, []string{d.Feed, string(d.Status), number(d.Message), d.Type, d.OrderKey(), fmt.Sprint(d.Attempts), due, d.LastError})
 	}
 	if len(rows) > 0 {
-		b.WriteString("set aside:\n")
+		b.WriteString("deferred:\n")
 		b.WriteString(table([]string{"where", "status", "no.", "type", "key", "attempts", "due", "error"}, rows))
 	}
 	return strings.TrimRight(b.String(), "\n")

@@ -45,7 +45,7 @@ type Config struct {
 // when a method returns, so there is nothing to close.
 type World struct {
 	// Store has the transactions, by its Do or Begin, and everything that an operator can do.
-	Store *memory.Store
+	Store *memory.DB
 	// Outbox is that of the store. It records what is enqueued.
 	Outbox *Recorder[*memory.Tx]
 	// Broker has what was sent. Its Fail makes it refuse. What is published there directly reaches no consumer: see Publish.
@@ -89,7 +89,7 @@ func New(t testing.TB, cfg Config) *World {
 	}
 
 	w := &World{t: t, cfg: cfg, bubble: inBubble(), log: log, journal: newJournal(cfg.Parallel)}
-	w.Store = memory.New(cfg.Store)
+	w.Store = memory.Open(cfg.Store)
 	w.Outbox = Record(postrider.Outbox[*memory.Tx](w.Store))
 	w.Outbox.log.counted = func(m postrider.Message) { w.journal.add(Step{What: Enqueued, Message: m}) }
 	w.Broker = broker.New()

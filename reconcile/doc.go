@@ -1,4 +1,4 @@
-// Package reconcile patrols: again and again it looks for business rows that lack the effect they should have had, and sends the
+// Package reconcile periodically finds business rows that lack their expected effect, and sends the
 // message that leads to it once more.
 //
 // An outbox loses nothing by itself. What patrols are for is everything else: a row that was written past the outbox, a

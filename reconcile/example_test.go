@@ -36,13 +36,13 @@ func missingMails(table []enrollment) reconcile.Find[*memory.Tx] {
 
 func Example() {
 	ctx := context.Background()
-	db := memory.New(memory.Config{}) // with PostgreSQL: postgres.NewTransactor, postgres.NewOutbox and postgres.NewPatrols
+	db := memory.Open(memory.Config{}) // with PostgreSQL: postgres.NewTransactor, postgres.NewOutbox and postgres.NewPatrols
 	table := []enrollment{
 		{"1", time.Now().Add(-2 * time.Hour), true},
 		{"2", time.Now().Add(-time.Hour), false},
 		{"3", time.Now(), false}, // may still be on its way
 	}
-	patrol, err := reconcile.New(memory.NewPatrols[*memory.Tx](), db, db,
+	patrol, err := reconcile.New(db.Reconciliations(), db.Transactor(), db.Outbox(),
 		reconcile.Config{Holder: "billing-7", Logger: slog.New(slog.DiscardHandler)},
 		reconcile.Job[*memory.Tx]{
 			Name:     "enrollments",
@@ -141,7 +141,8 @@ func (deaf) Holds(_ context.Context, _ time.Time, msgs []postrider.Message) ([]i
 
 func ExampleUnreceived() {
 	ctx := context.Background()
-	db, store := memory.New(memory.Config{}), memory.NewPatrols[*memory.Tx]()
+	db := memory.Open(memory.Config{})
+	store := db.Reconciliations()
 	log := sentLog{
 		{Message: postrider.Event("order.paid", "order", "2", nil), Place: 12},
 		{Message: postrider.Event("order.placed", "order", "1", nil), Place: 11},

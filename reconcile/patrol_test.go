@@ -19,7 +19,7 @@ import (
 
 // world is business rows, and the outbox of their messages.
 type world struct {
-	*memory.Store
+	*memory.DB
 	patrols *memory.Patrols[*memory.Tx]
 
 	mu    sync.Mutex
@@ -28,7 +28,8 @@ type world struct {
 }
 
 func newWorld() *world {
-	return &world{Store: memory.New(memory.Config{}), patrols: memory.NewPatrols[*memory.Tx](), rows: make(map[string]time.Time)}
+	db := memory.Open(memory.Config{})
+	return &world{DB: db, patrols: db.Reconciliations(), rows: make(map[string]time.Time)}
 }
 
 func (w *world) find(_ context.Context, _ *memory.Tx, since, until time.Time, limit int) (found []postrider.Message, _ error) {
@@ -58,7 +59,7 @@ func (w *world) lack(n int, at time.Time, apart time.Duration) {
 func (w *world) patrol(t *testing.T, cfg reconcile.Config, jobs ...reconcile.Job[*memory.Tx]) *reconcile.Patrol[*memory.Tx] {
 	t.Helper()
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	p, err := reconcile.New(w.patrols, w.Store, w.Store, cfg, jobs...)
+	p, err := reconcile.New(w.patrols, w.DB, w.DB, cfg, jobs...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,14 +304,14 @@ func TestMistakes(t *testing.T) {
 	} {
 		j := good
 		change(&j)
-		if _, err := reconcile.New(w.patrols, w.Store, w.Store, reconcile.Config{}, j); err == nil {
+		if _, err := reconcile.New(w.patrols, w.DB, w.DB, reconcile.Config{}, j); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	if _, err := reconcile.New(w.patrols, w.Store, w.Store, reconcile.Config{}, good, good); err == nil {
+	if _, err := reconcile.New(w.patrols, w.DB, w.DB, reconcile.Config{}, good, good); err == nil {
 		t.Error("two jobs of one name: accepted")
 	}
-	if _, err := reconcile.New(w.patrols, w.Store, nil, reconcile.Config{}, good); err == nil {
+	if _, err := reconcile.New(w.patrols, w.DB, nil, reconcile.Config{}, good); err == nil {
 		t.Error("no outbox: accepted")
 	}
 }

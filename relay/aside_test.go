@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/postridertest"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
@@ -41,7 +42,7 @@ func TestBlockedElsewhere(t *testing.T) {
 		}
 		mood.mend()
 		w.commitMany(50, 5)
-		if n, err := w.store.Act(t.Context(), desk.By{}, desk.Retry, desk.Filter{Head: true}, 0); n != 2 || err != nil {
+		if n, err := w.store.Act(t.Context(), admin.By{}, admin.Retry, admin.Filter{Head: true}, 0); n != 2 || err != nil {
 			t.Errorf("retried %d, %v", n, err)
 		}
 		w.await(5 * time.Second)
@@ -51,7 +52,7 @@ func TestBlockedElsewhere(t *testing.T) {
 		second.stop()
 		w.check()
 		w.checkNothingRepeated()
-		checkAside(w, map[postrider.Status]int{})
+		checkAside(w, map[feeds.Status]int{})
 	}
 	t.Run("stop", func(t *testing.T) {
 		bothModes(t, func(t *testing.T, keepsOrder bool) {
@@ -105,18 +106,18 @@ type crime struct {
 	script
 	mu       sync.Mutex
 	started  map[string]int
-	deferred []postrider.Deferral
+	deferred []feeds.Deferral
 
-	aside     []postrider.Deferred // what was set aside before
-	concluded map[string]postrider.Conclusion
+	aside     []feeds.Deferred // what was deferred before
+	concluded map[string]feeds.Conclusion
 	again     map[string]time.Time // when they are due
 }
 
-func (c *crime) Open(context.Context, string, postrider.Member) (postrider.Feed, error) {
+func (c *crime) Open(context.Context, string, feeds.Member) (feeds.Feed, error) {
 	return c, nil
 }
 
-func (c *crime) Suspect(_ context.Context, start postrider.Start) (int, error) {
+func (c *crime) Suspect(_ context.Context, start feeds.Start) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	name := strconv.FormatInt(start.Seq, 10)
@@ -127,26 +128,26 @@ func (c *crime) Suspect(_ context.Context, start postrider.Start) (int, error) {
 	return c.started[name], nil
 }
 
-func (c *crime) Defer(_ context.Context, msgs []postrider.Deferral) error {
+func (c *crime) Defer(_ context.Context, msgs []feeds.Deferral) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deferred = append(c.deferred, msgs...)
 	return nil
 }
 
-func (c *crime) Due(context.Context, postrider.DueRequest) (postrider.Due, error) {
+func (c *crime) Due(context.Context, feeds.DueRequest) (feeds.Due, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	due := postrider.Due{Next: time.Second}
+	due := feeds.Due{Next: time.Second}
 	for _, d := range c.aside {
-		if end, ok := c.concluded[d.Type]; !ok || !end.Delivered && end.Status == postrider.StatusRetry && !time.Now().Before(c.again[d.Type]) {
+		if end, ok := c.concluded[d.Type]; !ok || !end.Delivered && end.Status == feeds.StatusRetry && !time.Now().Before(c.again[d.Type]) {
 			due.Messages = append(due.Messages, d)
 		}
 	}
 	return due, nil
 }
 
-func (c *crime) Conclude(_ context.Context, done []postrider.Conclusion) ([]string, error) {
+func (c *crime) Conclude(_ context.Context, done []feeds.Conclusion) ([]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, d := range done {
@@ -156,14 +157,14 @@ func (c *crime) Conclude(_ context.Context, done []postrider.Conclusion) ([]stri
 	return nil, nil
 }
 
-// newCrimeAside is a crime over messages that were set aside, of a shard whose others make progress.
+// newCrimeAside is a crime over messages that were deferred, of a shard whose others make progress.
 func newCrimeAside(n int) *crime {
-	c := &crime{started: make(map[string]int), concluded: make(map[string]postrider.Conclusion), again: make(map[string]time.Time)}
-	c.balance = func(context.Context) (postrider.Share, error) {
-		return postrider.Share{Shards: []int{0}, Quota: 1, Members: 1, Deferred: true, Orphans: []int{0}}, nil
+	c := &crime{started: make(map[string]int), concluded: make(map[string]feeds.Conclusion), again: make(map[string]time.Time)}
+	c.balance = func(context.Context) (feeds.Share, error) {
+		return feeds.Share{Shards: []int{0}, Quota: 1, Members: 1, Deferred: true, Orphans: []int{0}}, nil
 	}
 	for i, m := range batch(0, n).Messages {
-		c.aside = append(c.aside, postrider.Deferred{Message: m, Seq: int64(i), Status: postrider.StatusRetry, Blocking: true, Attempts: 1})
+		c.aside = append(c.aside, feeds.Deferred{Message: m, Seq: int64(i), Status: feeds.StatusRetry, Blocking: true, Attempts: 1})
 	}
 	return c
 }
@@ -172,12 +173,12 @@ func newCrimeAside(n int) *crime {
 func newCrime(n int) *crime {
 	reads := 0
 	return &crime{started: make(map[string]int), script: script{
-		balance: func(context.Context) (postrider.Share, error) {
-			return postrider.Share{Shards: []int{0}, Quota: 1, Members: 1, Suspects: []int{0}, Orphans: []int{0}}, nil
+		balance: func(context.Context) (feeds.Share, error) {
+			return feeds.Share{Shards: []int{0}, Quota: 1, Members: 1, Suspects: []int{0}, Orphans: []int{0}}, nil
 		},
-		read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+		read: func(context.Context, []feeds.Demand) ([]feeds.Batch, error) {
 			if reads++; reads == 1 {
-				return []postrider.Batch{batch(0, n)}, nil
+				return []feeds.Batch{batch(0, n)}, nil
 			}
 			return nil, nil
 		},
@@ -199,7 +200,7 @@ func (c *crime) play(t *testing.T) (r *running, sent []string) {
 }
 
 // TestDeadlyMessage: after relays have died, messages are sent one by one; one that was begun twice before and never ended
-// is set aside unsent, and the others arrive.
+// is deferred unsent, and the others arrive.
 func TestDeadlyMessage(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		for before := range 4 {
@@ -209,9 +210,9 @@ func TestDeadlyMessage(t *testing.T) {
 			want := "0 1 2 3 4"
 			if before >= 2 {
 				want = "0 1 3 4"
-				if len(c.deferred) != 1 || c.deferred[0].Index != 2 || c.deferred[0].Status != postrider.StatusDead ||
+				if len(c.deferred) != 1 || c.deferred[0].Index != 2 || c.deferred[0].Status != feeds.StatusDead ||
 					!c.deferred[0].Blocking || !strings.Contains(c.deferred[0].Cause, "died") {
-					t.Errorf("begun %d times before: set aside %+v, want message 2 as dead", before, c.deferred)
+					t.Errorf("begun %d times before: deferred %+v, want message 2 as dead", before, c.deferred)
 				}
 			}
 			if got := strings.Join(sent, " "); got != want {
@@ -245,11 +246,11 @@ type slowCrime struct {
 	slow *atomic.Bool
 }
 
-func (c slowCrime) Open(context.Context, string, postrider.Member) (postrider.Feed, error) {
+func (c slowCrime) Open(context.Context, string, feeds.Member) (feeds.Feed, error) {
 	return c, nil
 }
 
-func (c slowCrime) Suspect(ctx context.Context, start postrider.Start) (int, error) {
+func (c slowCrime) Suspect(ctx context.Context, start feeds.Start) (int, error) {
 	if !c.slow.Swap(true) {
 		time.Sleep(2 * time.Second)
 	}
@@ -277,8 +278,8 @@ func TestDeadlyFarBehind(t *testing.T) {
 		}), relay.Config{BatchSize: 10, ReadAhead: 60})
 		time.Sleep(10 * time.Second)
 		r.stop()
-		if len(c.deferred) != 2 || c.deferred[0].Index != 0 || c.deferred[0].Status != postrider.StatusRetry ||
-			c.deferred[1].Index != far || c.deferred[1].Status != postrider.StatusDead {
+		if len(c.deferred) != 2 || c.deferred[0].Index != 0 || c.deferred[0].Status != feeds.StatusRetry ||
+			c.deferred[1].Index != far || c.deferred[1].Status != feeds.StatusDead {
 			t.Errorf("deferred %+v, want message 0 to be tried again and message %d as dead", c.deferred, far)
 		}
 	})
@@ -304,13 +305,13 @@ func TestSuspectInOutage(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			r.stop()
 			if len(c.deferred) > 0 || sent != 5 {
-				t.Errorf("%d messages were sent, and set aside are %+v", sent, c.deferred)
+				t.Errorf("%d messages were sent, and deferred are %+v", sent, c.deferred)
 			}
 		})
 	}
 }
 
-// TestDeadlyAside: after a relay has died, what was set aside is sent message by message. One that was begun twice before and
+// TestDeadlyAside: after a relay has died, what was deferred is sent message by message. One that was begun twice before and
 // never ended becomes a dead letter unsent, and the others arrive.
 func TestDeadlyAside(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
@@ -321,7 +322,7 @@ func TestDeadlyAside(t *testing.T) {
 			want, dead := "0 1 2 3 4", int64(0)
 			if before >= 2 {
 				want, dead = "0 1 3 4", 1
-				if got := c.concluded["2"]; got.Delivered || got.Status != postrider.StatusDead || got.Attempts != 1+before ||
+				if got := c.concluded["2"]; got.Delivered || got.Status != feeds.StatusDead || got.Attempts != 1+before ||
 					!strings.Contains(got.Cause, "died") {
 					t.Errorf("begun %d times before: concluded %+v, want it dead", before, got)
 				}
@@ -333,8 +334,8 @@ func TestDeadlyAside(t *testing.T) {
 	})
 }
 
-// TestCarefulAsideIsBounded: what is set aside goes together again when enough messages have gone alone.
-func TestCarefulAsideIsBounded(t *testing.T) {
+// TestCarefulAsideIsBounded: what is deferred goes together again when enough messages have gone alone.
+func TestSuspectsGoTogetherAgain(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		c := newCrimeAside(8)
 		var sizes []int
@@ -405,7 +406,7 @@ func TestDeadlyBehindAnother(t *testing.T) {
 		}}
 		var r *running
 		deaths := 0
-		for asideCounts(w)[postrider.StatusDead] == 0 {
+		for asideCounts(w)[feeds.StatusDead] == 0 {
 			w.commitMany(30, 3)
 			process = injector.Process()
 			r = start(t, process.Store(w.store), s, relay.Config{BatchSize: 10, ReadAhead: 20, Retry: retry.Policy{First: 5 * time.Second}})
@@ -424,13 +425,13 @@ func TestDeadlyBehindAnother(t *testing.T) {
 		w.commitMany(30, 3)
 		time.Sleep(time.Minute)
 		harmless.Store(true)
-		if n, err := w.store.Act(t.Context(), desk.By{}, desk.Retry, desk.Filter{Head: true}, 0); n != 1 || err != nil {
+		if n, err := w.store.Act(t.Context(), admin.By{}, admin.Retry, admin.Filter{Head: true}, 0); n != 1 || err != nil {
 			t.Errorf("retried %d, %v", n, err)
 		}
 		w.await(time.Minute)
 		r.stop()
 		w.check()
-		checkAside(w, map[postrider.Status]int{})
+		checkAside(w, map[feeds.Status]int{})
 	})
 }
 
@@ -453,13 +454,13 @@ func TestLoneFailure(t *testing.T) {
 			t.Errorf("stats %+v, want a dead letter, and no failing lane", got)
 		}
 		r.stop()
-		checkAside(w, map[postrider.Status]int{postrider.StatusDead: 1})
+		checkAside(w, map[feeds.Status]int{feeds.StatusDead: 1})
 	})
 }
 
-// asideFaults is a store that cannot set anything aside at times.
+// asideFaults is a store that cannot defer at times.
 type asideFaults struct {
-	postrider.Store
+	feeds.Store
 	mu   sync.Mutex
 	fail func(op string) error
 }
@@ -470,17 +471,17 @@ func (f *asideFaults) before(op string) error {
 	return f.fail(op)
 }
 
-func (f *asideFaults) Open(ctx context.Context, name string, m postrider.Member) (postrider.Feed, error) {
+func (f *asideFaults) Open(ctx context.Context, name string, m feeds.Member) (feeds.Feed, error) {
 	feed, err := f.Store.Open(ctx, name, m)
 	return asideFaultsFeed{f, feed}, err
 }
 
 type asideFaultsFeed struct {
 	f *asideFaults
-	postrider.Feed
+	feeds.Feed
 }
 
-func (f asideFaultsFeed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
+func (f asideFaultsFeed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
 	if err := f.f.before("Defer"); err != nil {
 		return err
 	}
@@ -494,21 +495,21 @@ func (f asideFaultsFeed) Blocked(ctx context.Context, shard int) ([]string, erro
 	return f.Feed.Blocked(ctx, shard)
 }
 
-func (f asideFaultsFeed) Due(ctx context.Context, want postrider.DueRequest) (postrider.Due, error) {
+func (f asideFaultsFeed) Due(ctx context.Context, want feeds.DueRequest) (feeds.Due, error) {
 	if err := f.f.before("Due"); err != nil {
-		return postrider.Due{}, err
+		return feeds.Due{}, err
 	}
 	return f.Feed.Due(ctx, want)
 }
 
-func (f asideFaultsFeed) Conclude(ctx context.Context, done []postrider.Conclusion) ([]string, error) {
+func (f asideFaultsFeed) Conclude(ctx context.Context, done []feeds.Conclusion) ([]string, error) {
 	if err := f.f.before("Conclude"); err != nil {
 		return nil, err
 	}
 	return f.Feed.Conclude(ctx, done)
 }
 
-// TestCannotSetAside: while the store cannot set messages aside, their keys wait, and others go on. Nothing is lost, and order
+// TestCannotSetAside: while the store cannot deferred messages, their keys wait, and others go on. Nothing is lost, and order
 // is kept.
 func TestCannotSetAside(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
@@ -533,7 +534,7 @@ func TestCannotSetAside(t *testing.T) {
 		if n := log.count("WARN relay: deferring messages fails, trying again"); n < 1 || n > 3 {
 			t.Errorf("%d lines about a minute of outage", n)
 		}
-		checkAside(w, map[postrider.Status]int{})
+		checkAside(w, map[feeds.Status]int{})
 		r.cancel() // not clean: what has arrived behind the refused ones is not settled
 		<-r.done
 		r = start(t, f, s, cfg)
@@ -548,7 +549,7 @@ func TestCannotSetAside(t *testing.T) {
 		w.await(time.Minute)
 		r.stop()
 		w.check()
-		checkAside(w, map[postrider.Status]int{})
+		checkAside(w, map[feeds.Status]int{})
 	})
 }
 
@@ -601,7 +602,7 @@ func TestRefusedAtRandom(t *testing.T) {
 					relays[i] = start(t, f, s, cfg)
 				}
 				if random.IntN(20) == 0 {
-					if _, err := w.store.Act(t.Context(), desk.By{}, desk.Retry, desk.Filter{}, 0); err != nil {
+					if _, err := w.store.Act(t.Context(), admin.By{}, admin.Retry, admin.Filter{}, 0); err != nil {
 						t.Error(err)
 					}
 				}
@@ -609,7 +610,7 @@ func TestRefusedAtRandom(t *testing.T) {
 			}
 			time.Sleep(30 * time.Second)
 			mood.mend()
-			if _, err := w.store.Act(t.Context(), desk.By{}, desk.Retry, desk.Filter{}, 0); err != nil {
+			if _, err := w.store.Act(t.Context(), admin.By{}, admin.Retry, admin.Filter{}, 0); err != nil {
 				t.Error(err)
 			}
 			w.await(10 * time.Minute)
@@ -621,7 +622,7 @@ func TestRefusedAtRandom(t *testing.T) {
 				r.stop()
 			}
 			w.check()
-			checkAside(w, map[postrider.Status]int{})
+			checkAside(w, map[feeds.Status]int{})
 		})
 	}
 }

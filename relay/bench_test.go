@@ -9,6 +9,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/discard"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/memory"
 )
@@ -24,7 +25,7 @@ func BenchmarkRelay(b *testing.B) {
 		{"waves", func(p *discard.Publisher) postrider.Publisher { return unordered{p} }},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			store := memory.New(memory.Config{})
+			store := memory.Open(memory.Config{})
 			outbox := memory.Outbox[any](store)
 			payload := make([]byte, 256)
 			msgs := make([]postrider.Message, 0, 1000)
@@ -74,12 +75,12 @@ func BenchmarkLanes(b *testing.B) {
 			b.Run(name, func(b *testing.B) {
 				page := batch(0, bench.page)
 				left := b.N
-				store := &script{read: func(_ context.Context, want []postrider.Demand) ([]postrider.Batch, error) {
+				store := &script{read: func(_ context.Context, want []feeds.Demand) ([]feeds.Batch, error) {
 					own := page
 					own.Messages = own.Messages[:min(left, len(own.Messages), want[0].Limit)]
 					left -= len(own.Messages)
 					own.More = left > 0
-					return []postrider.Batch{own}, nil
+					return []feeds.Batch{own}, nil
 				}}
 				sink := discard.New()
 				var pub postrider.Publisher = sink

@@ -7,93 +7,95 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/process"
 	"github.com/postrider/postrider/retry"
 )
 
 // The order policies of a feed.
 const (
-	// Strict holds back the later messages of a key while one of them fails, until an operator decides if need be.
+	// Strict holds back later messages of a key until the failed one is delivered or an operator decides.
 	Strict = "strict"
-	// Skip lets the later messages of a key overtake one that fails.
+	// Skip lets later messages of a key overtake a failed one.
 	Skip = "skip"
 )
 
-// Config tunes a [Relay]. The zero value works.
+// Config configures a [Relay]. The zero value is valid.
 type Config struct {
 	// Feed is the name of the feed that the relay serves. Defaults to "default".
 	Feed string
 	// Name is shown to operators as the member's name. Defaults to "host:pid".
 	Name string
 
-	// Create makes the relay create the feed if it does not exist, beginning at From: it would otherwise be refused, lest a
-	// mistyped name sends the whole log again. The first feed of a log is always created. Defaults to false.
+	// Create creates the feed, beginning at From, if it does not exist. Without it the relay refuses to start, because a
+	// mistyped name would send the whole log again. The first feed of a log is always created. Defaults to false.
 	Create bool
-	// From is where a feed that is created begins. Defaults to the oldest message.
-	From postrider.Origin
-	// Beside names the other feeds that the process serves: they are created together with the first feed of a log. Defaults to none.
+	// From is where a newly created feed begins. Defaults to the oldest message.
+	From feeds.Origin
+	// Beside names the other feeds of the process; they are created together with the first feed of a log. Defaults to none.
 	Beside []string
-	// Destination says in a few words where the relay sends to, without any secret. The feed remembers it, and a relay that
-	// brings another one is refused. Defaults to none, which is accepted.
+	// Destination describes the destination in a few words, without secrets. The feed remembers it and refuses relays with a
+	// different one. Defaults to none, which is accepted.
 	Destination string
-	// Force makes the feed remember Destination instead of another one. Defaults to false.
+	// Force replaces the destination that the feed remembers. Defaults to false.
 	Force bool
 
-	// Lease is how long shards stay with a relay that the store does not hear from: the longest pause before others
-	// take over after a crash. No Publish lasts longer. Defaults to 10 s.
+	// NoInspection skips the check of what confirmations are worth, which a relay runs if the publisher is a
+	// [postrider.Inspector]. Set it in a process whose relays share a publisher and that runs the check itself. Defaults to false.
+	NoInspection bool
+
+	// Lease is how long a relay owns a shard without renewing it: after a crash, others take over within this time. No Publish
+	// lasts longer. Defaults to 10 s.
 	Lease time.Duration
-	// BalanceInterval is the time between two checks of the relay's fair share. Defaults to 1 s.
+	// BalanceInterval is the time between two checks of the fair share. Defaults to 1 s.
 	BalanceInterval time.Duration
-	// SettleInterval is the least time between two records of progress: what a crash can cause to be sent again.
+	// SettleInterval is the minimum time between two checkpoints: a crash can repeat what was sent since the last one.
 	// Defaults to 50 ms.
 	SettleInterval time.Duration
 
-	// BatchSize is the largest number of messages in one Publish. A slow destination wants fewer: what has not been
-	// confirmed when the lease ends is sent again. Defaults to 500.
+	// BatchSize is the maximum number of messages in one Publish. Use fewer for a slow destination: what is not confirmed when
+	// the lease expires is sent again. Defaults to 500.
 	BatchSize int
-	// ReadAhead is the largest number of messages of one shard that are read but not confirmed, or confirmed behind one
-	// that is not. Defaults to 4000.
+	// ReadAhead is the maximum number of messages of one shard that are read but not settled. Defaults to 4000.
 	ReadAhead int
-	// Memory is about how many bytes of messages the relay holds, in all shards together, but no more than a quarter of the
-	// memory that the process may have (GOMEMLIMIT, or its control group's limit). A message that is larger passes alone.
-	// Defaults to 64 MiB.
+	// Memory limits the bytes of messages in memory, for all shards together, to at most a quarter of the process's memory limit
+	// (GOMEMLIMIT or the control group). A larger message passes alone. Defaults to 64 MiB.
 	Memory int
-	// PollMin is the time between two reads while messages keep coming. When many come, up to three times as much passes,
-	// so that each read brings more; when few come, up to five times, so that most reads bring any. Defaults to 5 ms.
+	// PollMin is the time between two reads under load. At high rates it grows up to three times, so that each read returns
+	// more; at low rates up to five times, so that few reads return nothing. Defaults to 5 ms.
 	PollMin time.Duration
-	// PollMax is the longest time between two reads of an idle relay. The interval grows to 50 ms at once, and then to a 64th of the
-	// time that nothing has come. Defaults to 250 ms.
+	// PollMax is the maximum time between two reads of an idle relay. The interval grows to 50 ms at once, and then to a 64th of
+	// the idle time. Defaults to 250 ms.
 	PollMax time.Duration
 
-	// PublishTimeout bounds one Publish, together with what is left of the lease. Defaults to 30 s.
+	// PublishTimeout limits one Publish, together with the rest of the lease. Defaults to 30 s.
 	PublishTimeout time.Duration
-	// Outage has the pauses after failures that are no message's fault, of the broker as of the store. They are repeated until
-	// they are over, so it has no Attempts and no MaxAge. A message that is not to blame while others pass is tried again
-	// after up to four times as long. Defaults to 100 ms, doubling up to 2 s: a recovered destination is noticed within 5 s.
+	// Outage is the backoff during outages of the broker or the store. Such retries do not end, so it has no Attempts and no
+	// MaxAge. A message that an outage affects while others succeed is retried after up to four times as long. Defaults to
+	// 100 ms, doubling up to 2 s: a recovered destination is noticed within 5 s.
 	Outage retry.Policy
-	// Order is what becomes of the later messages of a key while one of them fails: [Strict] or [Skip]. Defaults to Strict.
+	// Order decides what happens to later messages of a key while one fails: [Strict] or [Skip]. Defaults to Strict.
 	Order string
-	// Retry is how often a message is sent that fails by its own fault before it is a dead letter. What an outage does to it
-	// is not counted. MaxAge ends also what is not counted while others pass, and counts from when the message was deferred.
-	// Defaults to 5 attempts after 1 s, 2 s, 4 s, up to 10 min, and no MaxAge.
+	// Retry is the retry policy of a message that fails by itself, before it becomes a dead letter. Outages do not count.
+	// MaxAge also ends retries that do not count, and starts when the message is deferred. Defaults to 5 attempts after 1 s,
+	// 2 s, 4 s, up to 10 min, and no MaxAge.
 	Retry retry.Policy
 
-	// DrainTimeout is how long a stopping relay waits for what is in flight before it cancels it, and how long it then
-	// tries to release its shards. It also bounds how long a shard that goes to another relay waits for the store to defer
-	// messages that failed while later ones were confirmed, which would be sent again. Defaults to 10 s.
+	// DrainTimeout is how long a stopping relay waits for messages in flight before it cancels them, and how long it then tries
+	// to release its shards. It also limits how long a shard that moves to another relay waits for the store to defer failed
+	// messages, which would otherwise be sent again. Defaults to 10 s.
 	DrainTimeout time.Duration
 
-	// Canary is the time between two canaries, messages that prove that others would arrive, if the store can send them. See
-	// [postrider.CanaryType]. Defaults to 0, which means none.
+	// Canary is the time between two canary messages, which prove that the pipeline works, if the store supports them. See
+	// [feeds.CanaryType]. Defaults to 0: none.
 	Canary time.Duration
-	// MaintainInterval is the time between two rounds of the store's housekeeping. Defaults to 1 min.
+	// MaintainInterval is the time between two runs of the store's housekeeping. Defaults to 1 min.
 	MaintainInterval time.Duration
-	// Logger is told of outages, recoveries, lost shards and refused messages. Defaults to [slog.Default].
+	// Logger logs outages, recoveries, lost shards and refused messages. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
 
-// WithDefaults returns the configuration that a relay would work with: c, and the defaults where c says nothing.
+// WithDefaults returns c with defaults for all fields that are not set.
 func (c Config) WithDefaults() Config {
 	c.Feed = cmp.Or(c.Feed, "default")
 	c.Name = cmp.Or(c.Name, process.Name())
@@ -117,7 +119,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// validate reports everything that is wrong with a configuration whose defaults have been filled in.
+// validate returns all errors of a configuration with defaults.
 func (c Config) validate() error {
 	var errs []error
 	for _, f := range []struct {
@@ -185,12 +187,12 @@ func parts(err error) []error {
 	return nil
 }
 
-// Member is how a relay with this configuration introduces itself to its feed.
-func (c Config) Member() postrider.Member {
-	return postrider.Member{
+// Member returns how a relay with this configuration joins its feed.
+func (c Config) Member() feeds.Member {
+	return feeds.Member{
 		Name: c.Name, Lease: c.Lease, Create: c.Create, From: c.From, Beside: c.Beside, Destination: c.Destination, Force: c.Force,
 	}
 }
 
-// margin is the part of a lease that is never used: the end of every Publish is planned for that much before its end.
+// margin is the unused end of a lease: every Publish is planned to end that much earlier.
 func (c Config) margin() time.Duration { return c.Lease / 10 }

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
 )
@@ -65,19 +66,19 @@ func (r *refuser) fail(m *postrider.Message) (error, bool) { //nolint:revive // 
 	return err, err == nil
 }
 
-// asideCounts returns what is set aside, by status.
-func asideCounts(w *world) map[postrider.Status]int {
-	counts, err := w.store.Count(w.t.Context(), desk.Filter{}, 0)
+// asideCounts returns what is deferred, by status.
+func asideCounts(w *world) map[feeds.Status]int {
+	counts, err := w.store.Count(w.t.Context(), admin.Filter{}, 0)
 	if err != nil {
 		w.t.Error(err)
 	}
 	return counts
 }
 
-func checkAside(w *world, want map[postrider.Status]int) {
+func checkAside(w *world, want map[feeds.Status]int) {
 	w.t.Helper()
 	if got := asideCounts(w); fmt.Sprint(got) != fmt.Sprint(want) {
-		w.t.Errorf("set aside are %v, want %v", got, want)
+		w.t.Errorf("deferred are %v, want %v", got, want)
 	}
 }
 
@@ -104,7 +105,7 @@ func TestSkip(t *testing.T) {
 					t.Errorf("stats %+v, want one dead letter that blocks nothing", got)
 				}
 				mood.mend()
-				if n, err := w.store.Act(t.Context(), desk.By{}, desk.Retry, desk.Filter{}, 0); n != 1 || err != nil {
+				if n, err := w.store.Act(t.Context(), admin.By{}, admin.Retry, admin.Filter{}, 0); n != 1 || err != nil {
 					t.Errorf("retried %d, %v", n, err)
 				}
 				w.await(5 * time.Second)
@@ -147,7 +148,7 @@ func TestPlainErrorInFullWindow(t *testing.T) {
 }
 
 // TestPlainErrorBeforeItsKey: behind a message that fails for ever there are only others of its key, which the destination is
-// never given. They do not keep it from being set aside.
+// never given. They do not keep it from being deferred.
 func TestPlainErrorBeforeItsKey(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -163,7 +164,7 @@ func TestPlainErrorBeforeItsKey(t *testing.T) {
 		if _, distinct, _ := w.counts(); distinct != 19 {
 			t.Errorf("%d messages were received, want 19", distinct)
 		}
-		checkAside(w, map[postrider.Status]int{postrider.StatusDead: 1})
+		checkAside(w, map[feeds.Status]int{feeds.StatusDead: 1})
 		r.stop()
 	})
 }
@@ -182,7 +183,7 @@ func TestBackoffSeries(t *testing.T) {
 		r := start(t, w.store, s, relay.Config{Retry: retry.Policy{Pauses: series, Attempts: 7}})
 		time.Sleep(5 * time.Minute)
 		r.stop()
-		checkAside(w, map[postrider.Status]int{postrider.StatusDead: 20})
+		checkAside(w, map[feeds.Status]int{feeds.StatusDead: 20})
 		for i, want := range append(series, time.Second, time.Second, time.Second) {
 			for key := range 20 {
 				at := l.times("k" + strconv.Itoa(key))
@@ -250,7 +251,7 @@ func TestDeliverAfter(t *testing.T) {
 		w.await(time.Hour)
 		r.stop()
 		w.checkNothingRepeated()
-		checkAside(w, map[postrider.Status]int{})
+		checkAside(w, map[feeds.Status]int{})
 		for i := range 100 {
 			due := time.Duration(i) * time.Minute
 			at := w.received["late"+strconv.Itoa(i)][0].at.Sub(begin)
@@ -312,7 +313,7 @@ func TestPriorityWithFailures(t *testing.T) {
 	}
 }
 
-// TestWholeCallFails: a publisher that keeps order may lose its connection and with it a whole call, of what was set aside
+// TestWholeCallFails: a publisher that keeps order may lose its connection and with it a whole call, of what was deferred
 // too. Those that wait behind the first message of a key are then not charged, nor tried before it.
 func TestWholeCallFails(t *testing.T) {
 	for name, err := range map[string]error{"unknown": errOdd, "permanent": postrider.Permanent(errOdd)} {

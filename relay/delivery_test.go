@@ -1,16 +1,19 @@
 package relay_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
 )
@@ -96,7 +99,7 @@ func TestBrokerDown(t *testing.T) {
 	})
 }
 
-// TestRefused lets the destination refuse one message. It is set aside, and with it the later ones of its key; after five
+// TestRefused lets the destination refuse one message. It is deferred, and with it the later ones of its key; after five
 // attempts it is dead, and its key waits until an operator has decided. Nothing else waits, and nothing is dropped.
 func TestRefused(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
@@ -127,10 +130,10 @@ func TestRefused(t *testing.T) {
 			}
 		}
 		if got := r.Stats(); len(at) != 5 || got.Refused != 5 || got.Dead != 1 || got.Deferred != 248 || got.Blocked != 1 || got.Buffered != 0 {
-			t.Errorf("%d attempts, stats %+v, want 5, one of them dead, and all others of the key set aside", len(at), got)
+			t.Errorf("%d attempts, stats %+v, want 5, one of them dead, and all others of the key deferred", len(at), got)
 		}
 		mended.Store(true)
-		if n, err := w.store.Act(t.Context(), desk.By{}, desk.Retry, desk.Filter{Key: "k1", Head: true}, 0); n != 1 || err != nil {
+		if n, err := w.store.Act(t.Context(), admin.By{}, admin.Retry, admin.Filter{Key: "k1", Head: true}, 0); n != 1 || err != nil {
 			t.Errorf("retried %d, %v", n, err)
 		}
 		w.commitMany(400, 4)
@@ -144,11 +147,11 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// attendMax is the longest time between two looks at what was set aside.
+// attendMax is the longest time between two looks at what was deferred.
 const attendMax = 500 * time.Millisecond
 
 // TestPlainErrorOfOneMessage: a handler that fails for one message, without a class, must not keep other keys waiting. As
-// others arrive, the message is to blame, and is set aside.
+// others arrive, the message is to blame, and is deferred.
 func TestPlainErrorOfOneMessage(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -177,7 +180,7 @@ func TestPlainErrorOfOneMessage(t *testing.T) {
 			t.Errorf("stats %+v, want one dead letter", got)
 		}
 		mended.Store(true)
-		if n, err := w.store.Act(t.Context(), desk.By{}, desk.Retry, desk.Filter{}, 0); n != 1 || err != nil {
+		if n, err := w.store.Act(t.Context(), admin.By{}, admin.Retry, admin.Filter{}, 0); n != 1 || err != nil {
 			t.Errorf("retried %d, %v", n, err)
 		}
 		w.await(5 * time.Second)
@@ -279,4 +282,42 @@ func TestConfig(t *testing.T) {
 			t.Errorf("no line with %q in:\n%v", want, err)
 		}
 	}
+}
+
+// TestDebugLog follows one message: at level debug every attempt is a line, without what the message carries.
+func TestDebugLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		failures := 0
+		s := &sink{w: w, fail: func(m *postrider.Message) (error, bool) {
+			if m.OrderKey() == "k1" && failures < 3 {
+				failures++
+				return errOdd, false
+			}
+			return nil, true
+		}}
+		var lines bytes.Buffer // a handler writes one line at a time
+		r := start(t, w.store, s, relay.Config{Logger: slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		w.commit("k1", "k2")
+		w.await(time.Hour)
+		r.stop()
+		var attempts []string
+		for line := range strings.Lines(lines.String()) {
+			if strings.Contains(line, "level=DEBUG") && strings.Contains(line, "key=k1") {
+				attempts = append(attempts, line)
+			}
+		}
+		if len(attempts) != 4 {
+			t.Fatal(attempts)
+		}
+		for i, want := range map[int][]string{
+			0: {`msg="relay: not confirmed"`, "attempt=1", "err="}, 3: {`msg="relay: delivered"`, "attempt=4", "latency="},
+		} {
+			for _, text := range append(want, "feed=", "id=", "type=", "took=") {
+				if !strings.Contains(attempts[i], text) {
+					t.Errorf("line %d has no %s: %s", i, text, attempts[i])
+				}
+			}
+		}
+	})
 }

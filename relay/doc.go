@@ -1,28 +1,32 @@
-// Package relay carries committed messages from a store to a broker.
+// Package relay publishes committed messages from a store to a broker.
 //
-// A [Relay] is a value: [New] checks its configuration, [Relay.Run] works until its context ends. It runs inside the
-// application or in a process of its own, alone or as one of many; relays of one feed share its shards through the
-// store and need not know each other.
+// [New] validates the configuration; [Relay.Run] works until its context ends. A relay runs inside the application or in
+// its own process, alone or beside others. Relays of one feed share its shards through the store and do not know each
+// other.
 //
 // # How it works
 //
-// For every shard that the store has given it, a relay has a lane: a loop around a state machine (internal/shard) that decides
-// what is sent, sent again, deferred and settled. One reader fetches messages for all lanes in one call and runs ahead of them
-// within bounds in messages and bytes. A lane publishes its messages, the oldest first, one call at a time; what has failed
-// before goes in calls of its own, so that it holds up nothing else. One settler records what has been confirmed and renews the
-// leases; one keeper asks for the relay's fair share and gives up what exceeds it. Publishing waits for none of their calls,
-// unless a lease has nearly run out.
+// A relay runs one lane per shard that it owns: a loop around a state machine (internal/shard) that decides what to send,
+// retry, defer and settle. One reader fetches messages for all lanes in one call and reads ahead within bounds in messages
+// and bytes. A lane publishes its messages in order, one call at a time. Retries go in separate calls, so that they do not
+// delay new messages. One settler records what the destination confirmed and renews the leases. One keeper requests the
+// relay's fair share of shards and releases the surplus. Publishing does not wait for their calls unless a lease is about
+// to expire.
 //
-// What becomes of a message that fails depends on the error's class and scope (see [postrider.Class], [postrider.Scope]) and on
-// what becomes of others meanwhile. One that fails while others of its name pass is deferred with its key, its attempts are
-// counted, and it is a dead letter at the end. A name that accepts nothing is held: its messages are deferred uncounted, and
-// probed with growing pauses. While nothing passes at all, everything waits where it is: nothing is written or counted. An error
-// of the publisher that has a method RetryAfter() time.Duration, itself or in what it wraps, makes the pause at least that long,
-// up to five minutes.
+// What happens to a message that fails depends on the class and scope of the error ([postrider.Class], [postrider.Scope])
+// and on the outcome of other messages:
+//
+//   - It fails while others to the same name succeed: the relay defers it with its key, counts the attempt, and makes it a
+//     dead letter after the last one.
+//   - Its name accepts nothing: the relay holds the name, defers its messages without counting attempts, and probes it
+//     with a growing backoff.
+//   - Nothing succeeds at all: all messages wait in place. Nothing is written or counted.
+//
+// An error of the publisher with a method RetryAfter() time.Duration sets a minimum for the backoff, up to five minutes.
 //
 // # The files
 //
-// They are to be read in this order; none refers to one before it:
+// Read them in this order; no file refers to an earlier one:
 //
 //   - relay.go: a relay and its life
 //   - serve.go: what works at the same time
@@ -33,11 +37,12 @@
 //   - settler.go: recording progress
 //   - due.go: fetching deferred messages
 //   - report.go: telling the store what is wrong
-//   - tenure.go: the lanes, for as long as the store vouches for what it hands out
+//   - epoch.go: the lanes, for as long as the store vouches for what it hands out
 //   - lane.go: one shard; the decisions are made in internal/shard
 //   - session.go: what all of them share
 //   - problems.go: what is wrong with the destination
 //   - stats.go: what a relay has done
+//   - environment.go: how the variables of other outboxes set it up
 //   - config.go, memory.go: how it is set up
 //   - seldom.go, backoff.go: lines in the log, and pauses
 //

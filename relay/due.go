@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // dueMax is the longest time between two looks at deferred messages, while there are some that will be due: an operator may
@@ -12,14 +12,14 @@ import (
 const dueMax = 500 * time.Millisecond
 
 // fetchDue hands deferred messages to the lanes when their time has come, until ctx ends.
-func (t *tenure) fetchDue(ctx context.Context) {
+func (t *epoch) fetchDue(ctx context.Context) {
 	cfg := &t.cfg
 	trouble := outage{log: t.log, what: "asking for deferred messages"}
 	pause := backoff{policy: cfg.Outage}
 	for ctx.Err() == nil {
 		wait := time.Hour          // until somebody says that there is something
 		if t.dueSome.Swap(false) { // what is told from here on, the call may not see
-			next, held, err := t.fetchDueOnce() //nolint:contextcheck // what has begun lasts as long as the tenure
+			next, held, err := t.fetchDueOnce() //nolint:contextcheck // what has begun lasts as long as the epoch
 			switch {
 			case err != nil && (t.over(err) || t.ctx.Err() != nil):
 				return
@@ -51,8 +51,8 @@ func (t *tenure) fetchDue(ctx context.Context) {
 
 // fetchDueOnce asks for what the lanes can send. It returns how long it takes until there is something else, negative if there
 // is nothing to wait for; and whether names are held, of which there may be something.
-func (t *tenure) fetchDueOnce() (next time.Duration, held bool, err error) {
-	want := postrider.DueRequest{Limit: t.cfg.BatchSize, Bytes: t.cfg.Memory / 8}
+func (t *epoch) fetchDueOnce() (next time.Duration, held bool, err error) {
+	want := feeds.DueRequest{Limit: t.cfg.BatchSize, Bytes: t.cfg.Memory / 8}
 	lanes := make(map[int]*lane)
 	some := false
 	for _, l := range t.lanes() {
@@ -77,7 +77,7 @@ func (t *tenure) fetchDueOnce() (next time.Duration, held bool, err error) {
 	if err != nil {
 		return 0, held, err
 	}
-	byShard := make(map[int][]postrider.Deferred)
+	byShard := make(map[int][]feeds.Deferred)
 	for _, d := range due.Messages {
 		byShard[d.Shard] = append(byShard[d.Shard], d)
 	}
@@ -93,7 +93,7 @@ func (t *tenure) fetchDueOnce() (next time.Duration, held bool, err error) {
 }
 
 // hand gives the lane deferred messages. It wants no others until it has dealt with them.
-func (l *lane) hand(msgs []postrider.Deferred) {
+func (l *lane) hand(msgs []feeds.Deferred) {
 	l.post(func(m *mail) {
 		m.due = append(m.due, msgs...)
 		l.face.wantsDue = false

@@ -12,7 +12,7 @@ import (
 
 // A relay inside the application, with a Go function as its destination: no broker, no other process.
 func Example() {
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 
 	ctx, stop := context.WithCancel(context.Background())
 	welcome := postrider.PublisherFunc(func(ctx context.Context, m postrider.Message) error {

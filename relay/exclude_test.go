@@ -9,33 +9,34 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
 )
 
 // picky is a store that refuses to defer a message of a key, and takes it without its content only if bare is set.
 type picky struct {
-	postrider.Store
+	feeds.Store
 	key     string
 	bare    bool
 	mended  atomic.Bool
 	refused atomic.Int64
 }
 
-func (p *picky) Open(ctx context.Context, feed string, m postrider.Member) (postrider.Feed, error) {
+func (p *picky) Open(ctx context.Context, feed string, m feeds.Member) (feeds.Feed, error) {
 	inner, err := p.Store.Open(ctx, feed, m)
 	return pickyFeed{inner, p}, err
 }
 
 type pickyFeed struct {
-	postrider.Feed
+	feeds.Feed
 	p *picky
 }
 
 var errPicky = errors.New("the store does not like it")
 
-func (f pickyFeed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
+func (f pickyFeed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
 	for _, d := range msgs {
 		if m := &d.Batch.Messages[d.Index]; m.Key == f.p.key && string(m.Payload) == "0" && !(d.Bare && f.p.bare) && !f.p.mended.Load() {
 			f.p.refused.Add(1)
@@ -46,15 +47,19 @@ func (f pickyFeed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
 }
 
 // find returns the message of the log with a key and a number.
-func find(w *world, key, number string) *desk.Logged {
+func find(w *world, key, number string) *admin.Logged {
 	w.t.Helper()
-	page, err := w.store.Messages(w.t.Context(), "default", desk.Filter{Key: key}, 0, 100)
+	page, err := w.store.Messages(w.t.Context(), "default", admin.Filter{Key: key}, 0, 100)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for i := range page.Items {
-		if string(page.Items[i].Payload) == number {
-			return &page.Items[i]
+	for i := range page.Items { // lists have no payloads
+		one, err := w.store.Messages(w.t.Context(), "default", admin.Filter{ID: page.Items[i].ID}, 0, 1)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if string(one.Items[0].Payload) == number {
+			return &one.Items[0]
 		}
 	}
 	w.t.Fatalf("the log has no message %s of key %s", number, key)
@@ -63,17 +68,17 @@ func find(w *world, key, number string) *desk.Logged {
 
 // TestExclude: what an operator decides about before the relay comes to it is not sent, and what is behind it goes on.
 func TestExclude(t *testing.T) {
-	for _, act := range []desk.Act{desk.Park, desk.Discard} {
+	for _, act := range []admin.Act{admin.Park, admin.Discard} {
 		t.Run(string(act), func(t *testing.T) {
 			bothModes(t, func(t *testing.T, keepsOrder bool) {
 				w := newWorld(t, 2)
 				s := &sink{w: w, keepsOrder: keepsOrder}
-				if err := w.store.AddFeed(t.Context(), desk.By{}, "default", true); err != nil {
+				if err := w.store.AddFeed(t.Context(), admin.By{}, "default", true); err != nil {
 					t.Fatal(err)
 				}
 				w.commitMany(40, 4)
 				for _, number := range []string{"3", "4"} {
-					if err := w.store.Exclude(t.Context(), desk.By{}, act, "default", find(w, "k1", number).ID); err != nil {
+					if err := w.store.Exclude(t.Context(), admin.By{}, act, "default", find(w, "k1", number).ID); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -88,9 +93,9 @@ func TestExclude(t *testing.T) {
 						t.Errorf("message %d was received", d.seq)
 					}
 				}
-				want := map[postrider.Status]int{}
-				if act == desk.Park {
-					want[postrider.StatusParked] = 2
+				want := map[feeds.Status]int{}
+				if act == admin.Park {
+					want[feeds.StatusParked] = 2
 				}
 				checkAside(w, want)
 			})
@@ -112,7 +117,7 @@ func TestExcludeStuck(t *testing.T) {
 		if _, distinct, _ := w.counts(); distinct >= 100 || p.refused.Load() < 5 {
 			t.Fatalf("%d messages were received, %d deferrals were refused: nothing is stuck", distinct, p.refused.Load())
 		}
-		if err := w.store.Exclude(t.Context(), desk.By{}, desk.Discard, "default", find(w, "k1", "0").ID); err != nil {
+		if err := w.store.Exclude(t.Context(), admin.By{}, admin.Discard, "default", find(w, "k1", "0").ID); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
@@ -123,7 +128,7 @@ func TestExcludeStuck(t *testing.T) {
 			t.Errorf("stats %+v, want nothing left", got)
 		}
 		r.stop()
-		checkAside(w, map[postrider.Status]int{})
+		checkAside(w, map[feeds.Status]int{})
 	})
 }
 
@@ -145,7 +150,7 @@ func TestBare(t *testing.T) {
 			t.Errorf("stats %+v, want nothing in the window, one key blocked and two dead letters", got)
 		}
 		r.stop()
-		list, err := w.store.List(t.Context(), desk.Filter{Key: "", Statuses: []postrider.Status{postrider.StatusDead}}, nil, 10)
+		list, err := w.store.List(t.Context(), admin.Filter{Key: "", Statuses: []feeds.Status{feeds.StatusDead}}, nil, 10)
 		if err != nil || len(list) != 2 {
 			t.Fatalf("dead are %+v, %v, want two", list, err)
 		}
@@ -158,12 +163,12 @@ func TestBare(t *testing.T) {
 			t.Error("the log has lost the message, or it is another one")
 		}
 		// It can neither be sent nor edited, but removed.
-		for _, act := range []desk.Act{desk.Retry, desk.Park, desk.Discard} {
+		for _, act := range []admin.Act{admin.Retry, admin.Park, admin.Discard} {
 			want := 1
-			if act == desk.Retry {
+			if act == admin.Retry {
 				want = 0
 			}
-			if n, err := w.store.Act(t.Context(), desk.By{}, act, desk.Filter{ID: d.ID}, 0); n != want || err != nil {
+			if n, err := w.store.Act(t.Context(), admin.By{}, act, admin.Filter{ID: d.ID}, 0); n != want || err != nil {
 				t.Errorf("%s: %d, %v, want %d", act, n, err, want)
 			}
 		}
@@ -190,7 +195,7 @@ func TestBareNotInOutage(t *testing.T) {
 		f.set(nil)
 		time.Sleep(time.Minute)
 		r.stop()
-		list, err := w.store.List(t.Context(), desk.Filter{Statuses: []postrider.Status{postrider.StatusDead}}, nil, 10)
+		list, err := w.store.List(t.Context(), admin.Filter{Statuses: []feeds.Status{feeds.StatusDead}}, nil, 10)
 		if err != nil || len(list) != 1 || list[0].Bare {
 			t.Errorf("dead are %+v, %v, want one with its content", list, err)
 		}

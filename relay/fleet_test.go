@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -312,7 +313,7 @@ func TestStart(t *testing.T) {
 		if got := r.Stats().Paused; got != trouble.Error() {
 			t.Errorf("paused because of %q, want %q", got, trouble)
 		}
-		foreign := fmt.Errorf("cluster 7: %w", postrider.ErrForeign)
+		foreign := fmt.Errorf("cluster 7: %w", feeds.ErrForeign)
 		f.set(func(op string) error {
 			if op == "Balance" {
 				return foreign
@@ -360,7 +361,7 @@ func TestReset(t *testing.T) {
 		f.set(func(op string) error {
 			if op != "Open" && op != "Release" && op != "Close" && calls.Add(1)%499 == 0 {
 				f.forget(4)
-				return fmt.Errorf("%s: %w", op, postrider.ErrReset)
+				return fmt.Errorf("%s: %w", op, feeds.ErrReset)
 			}
 			return nil
 		})
@@ -403,7 +404,7 @@ func TestStopStress(t *testing.T) {
 				case 5:
 					if i%2 == 0 && op != "Open" {
 						f.forget(3)
-						return postrider.ErrReset
+						return feeds.ErrReset
 					}
 				}
 				return nil
@@ -459,7 +460,7 @@ func TestMaintains(t *testing.T) {
 }
 
 type maintained struct {
-	postrider.Store
+	feeds.Store
 	rounds atomic.Int64
 }
 

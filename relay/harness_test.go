@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/memory"
 )
@@ -21,7 +22,7 @@ import (
 // relays are checked against.
 type world struct {
 	t     *testing.T
-	store *memory.Store
+	store *memory.DB
 
 	mu        sync.Mutex
 	committed map[string]int        // by key: how many messages, numbered from 0
@@ -46,7 +47,7 @@ type delivery struct {
 func newWorld(t *testing.T, shards int) *world {
 	return &world{
 		t:         t,
-		store:     memory.New(memory.Config{Shards: shards}),
+		store:     memory.Open(memory.Config{Shards: shards}),
 		committed: make(map[string]int),
 		received:  make(map[string][]delivery),
 		seen:      make(map[message]bool),
@@ -263,11 +264,11 @@ func moody(seed uint64, share float64) func(*postrider.Message) (error, bool) {
 // faults stands between a relay and its store. Hooks are called with the name of the method before the call goes on; an
 // error is returned in its place.
 type faults struct {
-	postrider.Store
+	feeds.Store
 	mu    sync.Mutex
 	hook  func(op string) error
 	calls map[string]int
-	inner postrider.Feed
+	inner feeds.Feed
 }
 
 func (f *faults) set(hook func(op string) error) {
@@ -300,7 +301,7 @@ func (f *faults) count(ops ...string) int {
 	return n
 }
 
-func (f *faults) Open(ctx context.Context, feed string, m postrider.Member) (postrider.Feed, error) {
+func (f *faults) Open(ctx context.Context, feed string, m feeds.Member) (feeds.Feed, error) {
 	if err := f.before("Open"); err != nil {
 		return nil, err
 	}
@@ -313,7 +314,7 @@ func (f *faults) Open(ctx context.Context, feed string, m postrider.Member) (pos
 
 // forget makes the memory store do what a database does at a reset: fall back to what was settled.
 func (f *faults) forget(shards int) {
-	marks := make([]postrider.Mark, shards)
+	marks := make([]feeds.Mark, shards)
 	for i := range marks {
 		marks[i].Shard = i
 	}
@@ -325,38 +326,38 @@ func (f *faults) forget(shards int) {
 
 type faultyFeed struct {
 	f *faults
-	postrider.Feed
+	feeds.Feed
 }
 
-func (f faultyFeed) Balance(ctx context.Context) (postrider.Share, error) {
+func (f faultyFeed) Balance(ctx context.Context) (feeds.Share, error) {
 	if err := f.f.before("Balance"); err != nil {
-		return postrider.Share{}, err
+		return feeds.Share{}, err
 	}
 	return f.Feed.Balance(ctx)
 }
 
-func (f faultyFeed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.Batch, error) {
+func (f faultyFeed) Read(ctx context.Context, want []feeds.Demand) ([]feeds.Batch, error) {
 	if err := f.f.before("Read"); err != nil {
 		return nil, err
 	}
 	return f.Feed.Read(ctx, want)
 }
 
-func (f faultyFeed) Settle(ctx context.Context, marks []postrider.Mark) ([]int, error) {
+func (f faultyFeed) Settle(ctx context.Context, marks []feeds.Mark) ([]int, error) {
 	if err := f.f.before("Settle"); err != nil {
 		return nil, err
 	}
 	return f.Feed.Settle(ctx, marks)
 }
 
-func (f faultyFeed) Conclude(ctx context.Context, done []postrider.Conclusion) ([]string, error) {
+func (f faultyFeed) Conclude(ctx context.Context, done []feeds.Conclusion) ([]string, error) {
 	if err := f.f.before("Conclude"); err != nil {
 		return nil, err
 	}
 	return f.Feed.Conclude(ctx, done)
 }
 
-func (f faultyFeed) Release(ctx context.Context, marks []postrider.Mark) error {
+func (f faultyFeed) Release(ctx context.Context, marks []feeds.Mark) error {
 	if err := f.f.before("Release"); err != nil {
 		return err
 	}
@@ -378,7 +379,7 @@ type running struct {
 	done   chan error
 }
 
-func start(t *testing.T, store postrider.Store, pub postrider.Publisher, cfg relay.Config) *running {
+func start(t *testing.T, store feeds.Store, pub postrider.Publisher, cfg relay.Config) *running {
 	t.Helper()
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

@@ -6,19 +6,19 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay/internal/shard"
 )
 
 // keep holds the relay's fair share of shards until ctx ends. Calls of the feed are not cut when it does: a Balance
 // that is given up half-way may have taken shards that nobody would then release.
-func (t *tenure) keep(ctx context.Context) {
+func (t *epoch) keep(ctx context.Context) {
 	trouble := outage{log: t.log, what: "balancing"}
 	releasing := outage{log: t.log, what: "releasing surplus shards"}
 	pause := backoff{policy: t.cfg.Outage}
 	for ctx.Err() == nil {
 		wait := t.cfg.BalanceInterval
-		if err := t.balance(); err == nil { //nolint:contextcheck // what has begun lasts as long as the tenure
+		if err := t.balance(); err == nil { //nolint:contextcheck // what has begun lasts as long as the epoch
 			if t.moving {
 				wait = min(wait, moveInterval)
 			}
@@ -57,7 +57,7 @@ func (t *tenure) keep(ctx context.Context) {
 // moveInterval is the time between two turns of balancing while the number of shards changes: keys wait for it.
 const moveInterval = 50 * time.Millisecond
 
-func (t *tenure) balance() error {
+func (t *epoch) balance() error {
 	call, cancel := context.WithTimeout(t.ctx, t.cfg.Lease)
 	defer cancel()
 	t.count.balances.Add(1)
@@ -78,7 +78,7 @@ func (t *tenure) balance() error {
 }
 
 // adopt makes the lanes agree with the share.
-func (t *tenure) adopt(share postrider.Share) {
+func (t *epoch) adopt(share feeds.Share) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended != nil {
@@ -126,9 +126,9 @@ func (t *tenure) adopt(share postrider.Share) {
 }
 
 // start makes a lane. The caller holds the lock.
-func (t *tenure) start(number int, share postrider.Share) {
-	var slice *postrider.Slice
-	if i := slices.IndexFunc(share.Slices, func(s postrider.Slice) bool { return s.Shard == number }); i >= 0 {
+func (t *epoch) start(number int, share feeds.Share) {
+	var slice *feeds.Slice
+	if i := slices.IndexFunc(share.Slices, func(s feeds.Slice) bool { return s.Shard == number }); i >= 0 {
 		slice = &share.Slices[i]
 	}
 	start := shard.Start{Known: t.remembered[number]}
@@ -136,7 +136,7 @@ func (t *tenure) start(number int, share postrider.Share) {
 		start.Inherited = 2 * t.cfg.BatchSize
 	}
 	if slices.Contains(share.Suspects, number) {
-		// So far behind one that is stuck may it be, and the last one before it need not be settled.
+		// Allow up to ReadAhead messages behind a stuck one, whose predecessor may not be settled yet.
 		start.Suspects = t.cfg.ReadAhead + t.cfg.BatchSize
 		t.log.Warn("relay: the relays that had the shard died without any progress; sending one message at a time", "shard", number)
 	}
@@ -156,7 +156,7 @@ func (t *tenure) start(number int, share postrider.Share) {
 }
 
 // yield drains lanes until surplus of them do, those with the least read ahead first. The caller holds the lock.
-func (t *tenure) yield(surplus int) {
+func (t *epoch) yield(surplus int) {
 	var working []*lane
 	for _, l := range t.held {
 		if l.slice != nil {
@@ -180,7 +180,7 @@ func (t *tenure) yield(surplus int) {
 }
 
 // releaseDrained gives up the shards of lanes that have come to their end. It reports whether there are others to take.
-func (t *tenure) releaseDrained() (changed bool, err error) {
+func (t *epoch) releaseDrained() (changed bool, err error) {
 	var ended []*lane
 	for _, l := range t.lanes() {
 		if l.draining() && isClosed(l.done) {

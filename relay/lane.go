@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay/internal/shard"
 )
 
@@ -15,7 +16,7 @@ import (
 type lane struct {
 	s       *session
 	shard   int
-	slice   *postrider.Slice // what the lane is about, if that is a part of a shard
+	slice   *feeds.Slice // what the lane is about, if that is a part of a shard
 	machine *shard.Machine
 	after   []*lane         // those that had its keys before, and may still publish
 	done    chan struct{}   // closed when the lane has ended
@@ -28,7 +29,7 @@ type lane struct {
 	trouble [2]outage      // of publishing and of deferring
 
 	split   string // the tenant to be read apart when the lane has ended; set before that
-	partner *lane  // the one to be read together with when both have ended; guarded by the lock of the tenure
+	partner *lane  // the one to be read together with when both have ended; guarded by the lock of the epoch
 
 	mu   sync.Mutex
 	mail mail
@@ -38,7 +39,7 @@ type lane struct {
 // mail is what others have for the lane.
 type mail struct {
 	batches []sized
-	due     []postrider.Deferred
+	due     []feeds.Deferred
 	exclude *[]postrider.ID // messages that are not to be sent; nil if that is known
 	renewed time.Time       // when the last call that renewed the lease was sent; zero if there was none
 	drain   bool            // finish what has been begun, then end
@@ -47,7 +48,7 @@ type mail struct {
 
 // sized is a batch and what it takes in memory.
 type sized struct {
-	*postrider.Batch
+	*feeds.Batch
 	bytes int
 }
 
@@ -55,17 +56,17 @@ type sized struct {
 type face struct {
 	shard.Standing
 	mark     shard.Mark
-	settled  uint64               // the version of the mark that the store knows
-	count    shard.Counts         // what the relay's counters know
-	wantsDue bool                 // deferred messages can be sent,
-	held     []postrider.HeldName // but for those of these names
-	waits    bool                 // for room: the reader is to be told when there is some
-	behind   time.Time            // when there was last known to be more than had been read
+	settled  uint64           // the version of the mark that the store knows
+	count    shard.Counts     // what the relay's counters know
+	wantsDue bool             // deferred messages can be sent,
+	held     []feeds.HeldName // but for those of these names
+	waits    bool             // for room: the reader is to be told when there is some
+	behind   time.Time        // when there was last known to be more than had been read
 }
 
 // newLane makes a lane without a lease. Its shard may have been taken long ago, by a Balance whose answer was lost: the first
 // Settle tells that it is still the relay's.
-func newLane(s *session, number int, slice *postrider.Slice, start shard.Start) *lane {
+func newLane(s *session, number int, slice *feeds.Slice, start shard.Start) *lane {
 	log := s.log.With("shard", number)
 	l := &lane{
 		s:       s,
@@ -268,8 +269,8 @@ func (l *lane) publish(c *shard.Call) (a shard.Answer) {
 	if c.Alone {
 		a.Alone = true
 		select {
-		case l.s.careful <- struct{}{}:
-			defer func() { <-l.s.careful }()
+		case l.s.probing <- struct{}{}:
+			defer func() { <-l.s.probing }()
 		case <-ctx.Done():
 			a.Err = ctx.Err()
 			return a
@@ -289,7 +290,10 @@ func (l *lane) publish(c *shard.Call) (a shard.Answer) {
 			return a
 		}
 	}
+	begun := time.Now()
 	a.Errs = l.s.pub.Publish(ctx, c.Messages)
+	l.s.trace(ctx, c, a.Errs, time.Since(begun))
+	l.s.sent(c.Messages, a.Errs)
 	return a
 }
 
@@ -355,7 +359,7 @@ func (l *lane) tell(t shard.Told) {
 }
 
 // push hands the lane what was read for it.
-func (l *lane) push(b *postrider.Batch) {
+func (l *lane) push(b *feeds.Batch) {
 	batch := sized{b, shard.Size(b)}
 	l.post(func(m *mail) {
 		m.batches = append(m.batches, batch)

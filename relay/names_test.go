@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
 )
@@ -75,7 +79,7 @@ func TestNameDown(t *testing.T) {
 				r.stop()
 				w.check()
 				w.checkNothingRepeated()
-				checkAside(w, map[postrider.Status]int{})
+				checkAside(w, map[feeds.Status]int{})
 			})
 		})
 	}
@@ -205,7 +209,7 @@ func TestHeldOverRestart(t *testing.T) {
 			r := start(t, w.store, s, relay.Config{})
 			time.Sleep(time.Minute)
 			r.stop()
-			checkAside(w, map[postrider.Status]int{postrider.StatusHeld: 5})
+			checkAside(w, map[feeds.Status]int{feeds.StatusHeld: 5})
 		}
 	})
 }
@@ -427,7 +431,7 @@ func TestHalvedReads(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		var limits []int
 		sent := 0
-		s := &script{read: func(ctx context.Context, want []postrider.Demand) ([]postrider.Batch, error) {
+		s := &script{read: func(ctx context.Context, want []feeds.Demand) ([]feeds.Batch, error) {
 			limits = append(limits, want[0].Limit)
 			if want[0].Limit > 500 {
 				<-ctx.Done()
@@ -436,7 +440,7 @@ func TestHalvedReads(t *testing.T) {
 			if sent > 0 {
 				return nil, nil
 			}
-			return []postrider.Batch{batch(0, 10)}, nil
+			return []feeds.Batch{batch(0, 10)}, nil
 		}}
 		r := start(t, s, publisher(func(_ context.Context, msgs []postrider.Message) []error {
 			sent += len(msgs)
@@ -452,21 +456,21 @@ func TestHalvedReads(t *testing.T) {
 
 // reporting is a store that notes what is reported.
 type reporting struct {
-	postrider.Store
-	all chan postrider.Problem
+	feeds.Store
+	all chan feeds.Problem
 }
 
-func (r reporting) Open(ctx context.Context, name string, m postrider.Member) (postrider.Feed, error) {
+func (r reporting) Open(ctx context.Context, name string, m feeds.Member) (feeds.Feed, error) {
 	feed, err := r.Store.Open(ctx, name, m)
 	return reportingFeed{feed, r.all}, err
 }
 
 type reportingFeed struct {
-	postrider.Feed
-	all chan postrider.Problem
+	feeds.Feed
+	all chan feeds.Problem
 }
 
-func (f reportingFeed) Report(_ context.Context, problems []postrider.Problem) error {
+func (f reportingFeed) Report(_ context.Context, problems []feeds.Problem) error {
 	for _, p := range problems {
 		f.all <- p
 	}
@@ -491,7 +495,7 @@ func TestReport(t *testing.T) {
 				return c.err, false
 			}}}
 			w.commitTo("full", "k1", "k2")
-			store := reporting{w.store, make(chan postrider.Problem, 1000)}
+			store := reporting{w.store, make(chan feeds.Problem, 1000)}
 			r := start(t, store, s, relay.Config{})
 			time.Sleep(5 * time.Second)
 			select {
@@ -505,7 +509,7 @@ func TestReport(t *testing.T) {
 			up.Store(true)
 			time.Sleep(10 * time.Second)
 			r.stop()
-			last := make(map[string]postrider.Problem)
+			last := make(map[string]feeds.Problem)
 			for len(store.all) > 0 {
 				p := <-store.all
 				last[p.Name] = p
@@ -557,6 +561,40 @@ func TestReportOverRestart(t *testing.T) {
 			if got := open(); len(got) > 0 {
 				t.Errorf("wrong with %q, want nothing", got)
 			}
+		})
+	}
+}
+
+// inspected is a sink that says which names it lacks.
+type inspected struct{ named }
+
+func (inspected) Inspect(_ context.Context, names []string) (found postrider.Inspection, err error) {
+	for _, name := range names {
+		found.Warnings = append(found.Warnings, postrider.Warning{Danger: "there is no " + name, Remedy: "create " + name})
+	}
+	return found, nil
+}
+
+// TestInspection holds that a relay warns of names that it learns of only when messages go there, unless somebody else does.
+func TestInspection(t *testing.T) {
+	for quiet, want := range map[bool]int{false: 1, true: 0} {
+		t.Run(strconv.FormatBool(quiet), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				var log bytes.Buffer
+				r := start(t, w.store, inspected{named{&sink{w: w}}}, relay.Config{
+					NoInspection: quiet, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+				})
+				time.Sleep(time.Second)
+				for range 10 {
+					w.commitTo("tenant-7", "a", "b")
+					time.Sleep(time.Second)
+				}
+				r.stop()
+				if n := strings.Count(log.String(), `danger="there is no tenant-7" remedy="create tenant-7"`); n != want {
+					t.Errorf("the log warns %d times, want %d:\n%s", n, want, &log)
+				}
+			})
 		})
 	}
 }

@@ -3,23 +3,23 @@ package relay
 import (
 	"sync"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // problems gathers what the lanes say is wrong with the destination.
 type problems struct {
 	mu  sync.Mutex
-	all map[string]postrider.Problem
+	all map[string]feeds.Problem
 }
 
-func (p *problems) add(some []postrider.Problem) {
+func (p *problems) add(some []feeds.Problem) {
 	if len(some) == 0 {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all == nil {
-		p.all = make(map[string]postrider.Problem)
+		p.all = make(map[string]feeds.Problem)
 	}
 	for _, one := range some {
 		if one.Failures > 0 {
@@ -29,7 +29,7 @@ func (p *problems) add(some []postrider.Problem) {
 	}
 }
 
-func (p *problems) take() (all []postrider.Problem) {
+func (p *problems) take() (all []feeds.Problem) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, one := range p.all {
@@ -40,7 +40,7 @@ func (p *problems) take() (all []postrider.Problem) {
 }
 
 // restore puts back what could not be reported, unless there is news of it.
-func (p *problems) restore(old []postrider.Problem) {
+func (p *problems) restore(old []feeds.Problem) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, one := range old {
@@ -48,7 +48,7 @@ func (p *problems) restore(old []postrider.Problem) {
 			continue
 		}
 		if p.all == nil {
-			p.all = make(map[string]postrider.Problem)
+			p.all = make(map[string]feeds.Problem)
 		}
 		p.all[one.Name] = one
 	}

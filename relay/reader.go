@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // reader fetches messages for all lanes in one call, as fast as they come and no faster than the lanes have room.
 type reader struct {
-	*tenure
-	want  []postrider.Demand
+	*epoch
+	want  []feeds.Demand
 	asked map[int]*lane // by shard: who asked. A lane that came later must not get what an earlier one asked for.
 
 	shrink int // reads are so many times halved: the last ones took too long
@@ -52,8 +53,8 @@ func (c *Config) nextRead(messages int, within time.Duration) time.Duration {
 
 // read feeds the lanes until ctx ends. A Read under way is not cut then: stores may have to distrust a connection that
 // was cut, and with it what is still to be settled.
-func (t *tenure) read(ctx context.Context) {
-	rd := reader{tenure: t, asked: make(map[int]*lane)}
+func (t *epoch) read(ctx context.Context) {
+	rd := reader{epoch: t, asked: make(map[int]*lane)}
 	cfg := &t.cfg
 	trouble := outage{log: t.log, what: "reading"}
 	pause := backoff{policy: cfg.Outage}
@@ -70,7 +71,7 @@ func (t *tenure) read(ctx context.Context) {
 			continue
 		}
 		start := time.Now()
-		messages, more, err := rd.fetch() //nolint:contextcheck // what has begun lasts as long as the tenure
+		messages, more, err := rd.fetch() //nolint:contextcheck // what has begun lasts as long as the epoch
 		switch {
 		case err != nil:
 			if t.over(err) || t.ctx.Err() != nil {
@@ -145,7 +146,7 @@ func (rd *reader) collect() bool {
 			l.await()
 			continue
 		}
-		d := postrider.Demand{Shard: l.shard, Limit: cfg.ReadAhead - f.Buffered, Bytes: max(share, 1)}
+		d := feeds.Demand{Shard: l.shard, Limit: cfg.ReadAhead - f.Buffered, Bytes: max(share, 1)}
 		if f.Suspicious {
 			d.Limit = min(d.Limit, fewSuspects)
 		}
@@ -190,7 +191,7 @@ func (rd *reader) fetch() (messages int, more bool, err error) {
 // count returns how many messages there are, without canaries: those come all the time.
 func count(msgs []postrider.Message) (n int) {
 	for i := range msgs {
-		if msgs[i].Type != postrider.CanaryType {
+		if msgs[i].Type != feeds.CanaryType {
 			n++
 		}
 	}
@@ -200,7 +201,7 @@ func count(msgs []postrider.Message) (n int) {
 // missed notes that messages were read for a lane that is ending. If the relay has lost and regained the shard while they were
 // read, the store takes them for handed out, and the lane that has the shard now must not go on behind them: giving the shard
 // up makes the store begin again at what is settled.
-func (t *tenure) missed(l *lane) {
+func (t *epoch) missed(l *lane) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch now := t.held[l.shard]; now {

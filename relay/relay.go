@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // closeTimeout is a courtesy: what matters has been released, or could not be.
@@ -16,17 +17,17 @@ const closeTimeout = 2 * time.Second
 
 var errSecondRun = errors.New("relay: Run may be called only once")
 
-// Relay carries the messages of one feed to one publisher. Its methods are safe for concurrent use.
+// Relay publishes the messages of one feed through one publisher. It is safe for concurrent use.
 type Relay struct {
 	*shared
-	store   postrider.Store
+	store   feeds.Store
 	started atomic.Bool
-	tenure  atomic.Pointer[tenure] // the current one, for Stats
+	epoch   atomic.Pointer[epoch] // the current one, for Stats
 }
 
 // New returns a relay that is ready to run. It reports everything that is wrong with the configuration at once. The
 // publisher remains the caller's, to be closed after Run has returned.
-func New(store postrider.Store, pub postrider.Publisher, cfg Config) (*Relay, error) {
+func New(store feeds.Store, pub postrider.Publisher, cfg Config) (*Relay, error) {
 	var errs []error
 	if store == nil {
 		errs = append(errs, errors.New("relay: store is nil"))
@@ -47,7 +48,7 @@ func (r *Relay) Wake() { signal(r.wake) }
 
 // Run carries messages until ctx ends. It then finishes what is in flight, settles it, releases its shards and returns
 // nil, or what kept the stop from being clean. Outages, of the broker as of the database, never end it; that the feed does not
-// exist, or sends elsewhere, does: see [postrider.ErrNoFeed] and [postrider.ErrDestination]. Run may be called once.
+// exist, or sends elsewhere, does: see [feeds.ErrNoFeed] and [feeds.ErrDestination]. Run may be called once.
 func (r *Relay) Run(ctx context.Context) error {
 	if !r.started.CompareAndSwap(false, true) {
 		return errSecondRun
@@ -57,7 +58,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		return err
 	}
 
-	// hard outlives ctx by DrainTimeout: calls that are under way at the stop may end in peace, but not for ever.
+	// hard outlives ctx by DrainTimeout: calls that are running at the stop may finish, for up to DrainTimeout.
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var helpers sync.WaitGroup
 	helpers.Go(func() {
@@ -68,11 +69,12 @@ func (r *Relay) Run(ctx context.Context) error {
 		case <-hard.Done():
 		}
 	})
-	if m, ok := r.store.(postrider.Maintainer); ok {
+	if m, ok := r.store.(feeds.Maintainer); ok {
 		helpers.Go(func() { r.repeat(ctx, r.cfg.MaintainInterval, "maintenance of the store", m.Maintain) })
 	}
 
-	if c, ok := r.store.(postrider.Canary); ok && r.cfg.Canary > 0 {
+	helpers.Go(func() { r.watch.Run(ctx, func(error) {}) })
+	if c, ok := r.store.(feeds.Canary); ok && r.cfg.Canary > 0 {
 		helpers.Go(func() {
 			r.repeat(ctx, r.cfg.Canary, "sending a canary", func(ctx context.Context) error { return c.Canary(ctx, r.cfg.Canary) })
 		})
@@ -92,7 +94,7 @@ func (r *Relay) Run(ctx context.Context) error {
 
 // open joins the feed, however long that takes. It returns nil when ctx ends first, or when the relay may not serve the feed:
 // that is a mistake, and waiting would hide it.
-func (r *Relay) open(ctx context.Context) (postrider.Feed, error) {
+func (r *Relay) open(ctx context.Context) (feeds.Feed, error) {
 	trouble := outage{log: r.log, what: "opening the feed"}
 	pause := backoff{policy: r.cfg.Outage}
 	for ctx.Err() == nil {
@@ -104,7 +106,7 @@ func (r *Relay) open(ctx context.Context) (postrider.Feed, error) {
 			trouble.ok()
 			return feed, nil
 		}
-		if errors.Is(err, postrider.ErrNoFeed) || errors.Is(err, postrider.ErrDestination) {
+		if errors.Is(err, feeds.ErrNoFeed) || errors.Is(err, feeds.ErrDestination) {
 			return nil, fmt.Errorf("relay: %w", err)
 		}
 		if ctx.Err() == nil {
@@ -115,16 +117,16 @@ func (r *Relay) open(ctx context.Context) (postrider.Feed, error) {
 	return nil, nil
 }
 
-// serve spends one tenure after another on the feed, until ctx ends.
-func (r *Relay) serve(ctx, hard context.Context, feed postrider.Feed) error {
+// serve spends one epoch after another on the feed, until ctx ends.
+func (r *Relay) serve(ctx, hard context.Context, feed feeds.Feed) error {
 	pause := backoff{policy: r.cfg.Outage}
 	var remembered map[int]map[postrider.ID]bool
 	for {
 		start := time.Now()
-		t := newTenure(hard, r.shared, feed, remembered)
-		r.tenure.Store(t)
+		t := newEpoch(hard, r.shared, feed, remembered)
+		r.epoch.Store(t)
 		err := t.serve(ctx)
-		r.tenure.Store(nil)
+		r.epoch.Store(nil)
 		remembered = t.recall()
 		if ctx.Err() != nil {
 			if err != nil {
@@ -179,7 +181,7 @@ func (r *Relay) Stats() Stats {
 	if p := c.paused.Load(); p != nil {
 		s.Paused = *p
 	}
-	if t := r.tenure.Load(); t != nil {
+	if t := r.epoch.Load(); t != nil {
 		for _, l := range t.lanes() {
 			f := l.look()
 			s.Lanes++

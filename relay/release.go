@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // releaseAll gives up everything at the end of Run. It tries again where a retry can help.
-func (t *tenure) releaseAll(ctx context.Context) error {
+func (t *epoch) releaseAll(ctx context.Context) error {
 	if len(t.lanes()) == 0 {
 		return nil
 	}
@@ -21,25 +21,25 @@ func (t *tenure) releaseAll(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if errors.Is(err, postrider.ErrReset) || !sleep(last, pause.next()) {
+		if errors.Is(err, feeds.ErrReset) || !sleep(last, pause.next()) {
 			return fmt.Errorf("shards were not released: %w", err)
 		}
 	}
 }
 
-func (t *tenure) release(ctx context.Context, lanes []*lane) error {
+func (t *epoch) release(ctx context.Context, lanes []*lane) error {
 	return t.giveUp(ctx, lanes, t.feed.Release)
 }
 
 // giveUp has the shards of lanes released by do.
-func (t *tenure) giveUp(ctx context.Context, lanes []*lane, do func(context.Context, []postrider.Mark) error) error {
+func (t *epoch) giveUp(ctx context.Context, lanes []*lane, do func(context.Context, []feeds.Mark) error) error {
 	select {
 	case t.ledger <- struct{}{}:
 		defer func() { <-t.ledger }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	marks := make([]postrider.Mark, 0, len(lanes))
+	marks := make([]feeds.Mark, 0, len(lanes))
 	for _, l := range lanes {
 		marks = append(marks, l.progress().Mark)
 	}

@@ -4,15 +4,15 @@ import (
 	"context"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // reportInterval is the time between two reports of what is wrong with the destination.
 const reportInterval = time.Second
 
 // report tells the store what is wrong with the destination, until ctx ends: whoever asks the database learns the cause.
-func (t *tenure) report(ctx context.Context) {
-	reporter, ok := t.feed.(postrider.Reporter)
+func (t *epoch) report(ctx context.Context) {
+	reporter, ok := t.feed.(feeds.Reporter)
 	if !ok {
 		return
 	}

@@ -9,65 +9,66 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 )
 
 // script is a store of one feed whose every answer is written by the test. What it leaves out succeeds with nothing.
 type script struct {
-	balance func(ctx context.Context) (postrider.Share, error)
-	read    func(ctx context.Context, want []postrider.Demand) ([]postrider.Batch, error)
-	settle  func(ctx context.Context, marks []postrider.Mark) ([]int, error)
-	release func(ctx context.Context, marks []postrider.Mark) error
+	balance func(ctx context.Context) (feeds.Share, error)
+	read    func(ctx context.Context, want []feeds.Demand) ([]feeds.Batch, error)
+	settle  func(ctx context.Context, marks []feeds.Mark) ([]int, error)
+	release func(ctx context.Context, marks []feeds.Mark) error
 }
 
-func (s *script) Open(context.Context, string, postrider.Member) (postrider.Feed, error) {
+func (s *script) Open(context.Context, string, feeds.Member) (feeds.Feed, error) {
 	return s, nil
 }
 func (s *script) Close(context.Context) error { return nil }
 
-func (s *script) Balance(ctx context.Context) (postrider.Share, error) {
+func (s *script) Balance(ctx context.Context) (feeds.Share, error) {
 	if s.balance == nil {
-		return postrider.Share{Shards: []int{0}, Quota: 1, Members: 1}, nil
+		return feeds.Share{Shards: []int{0}, Quota: 1, Members: 1}, nil
 	}
 	return s.balance(ctx)
 }
 
-func (s *script) Read(ctx context.Context, want []postrider.Demand) ([]postrider.Batch, error) {
+func (s *script) Read(ctx context.Context, want []feeds.Demand) ([]feeds.Batch, error) {
 	if s.read == nil {
 		return nil, nil
 	}
 	return s.read(ctx, want)
 }
 
-func (s *script) Settle(ctx context.Context, marks []postrider.Mark) ([]int, error) {
+func (s *script) Settle(ctx context.Context, marks []feeds.Mark) ([]int, error) {
 	if s.settle == nil {
 		return nil, nil
 	}
 	return s.settle(ctx, marks)
 }
 
-func (s *script) Release(ctx context.Context, marks []postrider.Mark) error {
+func (s *script) Release(ctx context.Context, marks []feeds.Mark) error {
 	if s.release == nil {
 		return nil
 	}
 	return s.release(ctx, marks)
 }
 
-func (s *script) Defer(context.Context, []postrider.Deferral) error { return nil }
+func (s *script) Defer(context.Context, []feeds.Deferral) error { return nil }
 
 func (s *script) Blocked(context.Context, int) ([]string, error) { return nil, nil }
 
-func (s *script) Due(context.Context, postrider.DueRequest) (postrider.Due, error) {
-	return postrider.Due{Next: -1}, nil
+func (s *script) Due(context.Context, feeds.DueRequest) (feeds.Due, error) {
+	return feeds.Due{Next: -1}, nil
 }
 
-func (s *script) Conclude(context.Context, []postrider.Conclusion) ([]string, error) { return nil, nil }
+func (s *script) Conclude(context.Context, []feeds.Conclusion) ([]string, error) { return nil, nil }
 
-func (s *script) Suspect(context.Context, postrider.Start) (int, error) { return 1, nil }
+func (s *script) Suspect(context.Context, feeds.Start) (int, error) { return 1, nil }
 
 // batch makes messages of shard 0, all of different keys, named from the given number on.
-func batch(from, n int) postrider.Batch {
-	b := postrider.Batch{Cursor: from}
+func batch(from, n int) feeds.Batch {
+	b := feeds.Batch{Cursor: from}
 	for i := range n {
 		name := strconv.Itoa(from + i)
 		b.Messages = append(b.Messages, postrider.Message{Type: name, Key: name})
@@ -84,11 +85,11 @@ func (p publisher) Publish(ctx context.Context, msgs []postrider.Message) []erro
 func (p publisher) Close() error { return nil }
 
 // turns returns a share with shard 0 in the rounds for which it is told so, and in all that follow the last.
-func turns(held ...bool) func(context.Context) (postrider.Share, error) {
+func turns(held ...bool) func(context.Context) (feeds.Share, error) {
 	round := -1
-	return func(context.Context) (postrider.Share, error) {
+	return func(context.Context) (feeds.Share, error) {
 		round++
-		share := postrider.Share{Quota: 1, Members: 1}
+		share := feeds.Share{Quota: 1, Members: 1}
 		if held[min(round, len(held)-1)] {
 			share.Shards = []int{0}
 		}
@@ -105,11 +106,11 @@ func TestPublishEndsWithLease(t *testing.T) {
 		settles := 0
 		reads := 0
 		s := &script{
-			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+			read: func(context.Context, []feeds.Demand) ([]feeds.Batch, error) {
 				reads++
-				return []postrider.Batch{batch(reads, 1)}, nil
+				return []feeds.Batch{batch(reads, 1)}, nil
 			},
-			settle: func(ctx context.Context, _ []postrider.Mark) ([]int, error) {
+			settle: func(ctx context.Context, _ []feeds.Mark) ([]int, error) {
 				mu.Lock()
 				settles++
 				n, at := settles, time.Now()
@@ -157,11 +158,11 @@ func TestNothingBeginsWithoutLease(t *testing.T) {
 		reads, settles := 0, 0
 		var last time.Duration
 		s := &script{
-			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+			read: func(context.Context, []feeds.Demand) ([]feeds.Batch, error) {
 				reads++
-				return []postrider.Batch{batch(reads, 1)}, nil
+				return []feeds.Batch{batch(reads, 1)}, nil
 			},
-			settle: func(context.Context, []postrider.Mark) ([]int, error) {
+			settle: func(context.Context, []feeds.Mark) ([]int, error) {
 				if settles++; settles == 1 {
 					return nil, nil
 				}
@@ -186,10 +187,10 @@ func TestNothingBeginsWithoutLease(t *testing.T) {
 func TestNothingBeginsBeforeSettle(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		s := &script{
-			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
-				return []postrider.Batch{batch(1, 1)}, nil
+			read: func(context.Context, []feeds.Demand) ([]feeds.Batch, error) {
+				return []feeds.Batch{batch(1, 1)}, nil
 			},
-			settle: func(_ context.Context, marks []postrider.Mark) (lost []int, err error) {
+			settle: func(_ context.Context, marks []feeds.Mark) (lost []int, err error) {
 				time.Sleep(time.Second)
 				for _, m := range marks {
 					lost = append(lost, m.Shard)
@@ -213,20 +214,20 @@ func TestReadAcrossLoss(t *testing.T) {
 		settles := 0
 		var handedOut atomic.Bool
 		s := &script{
-			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+			read: func(context.Context, []feeds.Demand) ([]feeds.Batch, error) {
 				time.Sleep(lease / 2)
 				if handedOut.Swap(true) {
 					return nil, nil
 				}
-				return []postrider.Batch{batch(1, 3)}, nil
+				return []feeds.Batch{batch(1, 3)}, nil
 			},
-			settle: func(context.Context, []postrider.Mark) ([]int, error) {
+			settle: func(context.Context, []feeds.Mark) ([]int, error) {
 				if settles++; settles == 2 { // before the first read ends
 					return []int{0}, nil
 				}
 				return nil, nil
 			},
-			release: func(context.Context, []postrider.Mark) error {
+			release: func(context.Context, []feeds.Mark) error {
 				handedOut.Store(false)
 				return nil
 			},
@@ -251,14 +252,14 @@ func TestHungRelease(t *testing.T) {
 		var renewed time.Time
 		longest := time.Duration(0)
 		s := &script{
-			balance: func(context.Context) (postrider.Share, error) {
-				share := postrider.Share{Shards: []int{0, 1}, Quota: 2, Members: 1}
+			balance: func(context.Context) (feeds.Share, error) {
+				share := feeds.Share{Shards: []int{0, 1}, Quota: 2, Members: 1}
 				if time.Since(begin) > time.Second {
 					share.Quota, share.Members = 1, 2
 				}
 				return share, nil
 			},
-			settle: func(_ context.Context, marks []postrider.Mark) ([]int, error) {
+			settle: func(_ context.Context, marks []feeds.Mark) ([]int, error) {
 				for _, m := range marks {
 					if m.Shard == 0 {
 						if !renewed.IsZero() {
@@ -269,7 +270,7 @@ func TestHungRelease(t *testing.T) {
 				}
 				return nil, nil
 			},
-			release: func(ctx context.Context, marks []postrider.Mark) error {
+			release: func(ctx context.Context, marks []feeds.Mark) error {
 				if len(marks) == 1 && time.Since(begin) < time.Minute {
 					<-ctx.Done()
 					return ctx.Err()
@@ -294,7 +295,7 @@ func TestHungSettle(t *testing.T) {
 		longest := time.Duration(0)
 		s := &script{
 			balance: turns(true),
-			settle: func(ctx context.Context, _ []postrider.Mark) ([]int, error) {
+			settle: func(ctx context.Context, _ []feeds.Mark) ([]int, error) {
 				if hung = !hung; hung {
 					<-ctx.Done()
 					return nil, ctx.Err()
@@ -321,15 +322,15 @@ func TestFencedBySettle(t *testing.T) {
 		balances := turns(true)
 		first := true
 		s := &script{
-			balance: func(ctx context.Context) (postrider.Share, error) {
+			balance: func(ctx context.Context) (feeds.Share, error) {
 				if first {
 					first = false
 					return balances(ctx)
 				}
 				<-ctx.Done()
-				return postrider.Share{}, ctx.Err()
+				return feeds.Share{}, ctx.Err()
 			},
-			settle: func(context.Context, []postrider.Mark) ([]int, error) { return []int{0}, nil },
+			settle: func(context.Context, []feeds.Mark) ([]int, error) { return []int{0}, nil },
 		}
 		r := start(t, s, publisher(nil), relay.Config{DrainTimeout: time.Second})
 		time.Sleep(lease / 2)
@@ -348,10 +349,10 @@ func TestRegained(t *testing.T) {
 		handed := 0
 		s := &script{
 			balance: turns(true, false, true),
-			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+			read: func(context.Context, []feeds.Demand) ([]feeds.Batch, error) {
 				if handed == 0 || (handed == 1 && time.Since(begin) > 2*time.Second) {
 					handed++
-					return []postrider.Batch{batch(1, 3)}, nil
+					return []feeds.Batch{batch(1, 3)}, nil
 				}
 				return nil, nil
 			},
@@ -386,10 +387,10 @@ func TestStaleRead(t *testing.T) {
 		reads := 0
 		s := &script{
 			balance: turns(true, false, true),
-			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+			read: func(context.Context, []feeds.Demand) ([]feeds.Batch, error) {
 				if reads++; reads == 1 {
 					time.Sleep(5 * time.Second)
-					return []postrider.Batch{batch(1, 1)}, nil
+					return []feeds.Batch{batch(1, 1)}, nil
 				}
 				return nil, nil
 			},
@@ -411,7 +412,7 @@ func TestResetRemembers(t *testing.T) {
 		lost  func(settles int) ([]int, error)
 		times int
 	}{
-		{"reset", func(int) ([]int, error) { return nil, postrider.ErrReset }, 1},
+		{"reset", func(int) ([]int, error) { return nil, feeds.ErrReset }, 1},
 		{"lost to another", func(int) ([]int, error) { return []int{0}, nil }, 2},
 	} {
 		bubble(t, c.name, func(t *testing.T) {
@@ -423,19 +424,19 @@ func TestResetRemembers(t *testing.T) {
 			fresh.Store(true)
 			settles, done := 0, 0
 			s := &script{
-				balance: func(context.Context) (postrider.Share, error) {
+				balance: func(context.Context) (feeds.Share, error) {
 					if forgotten.Swap(false) {
 						fresh.Store(true)
 					}
-					return postrider.Share{Shards: []int{0}, Quota: 1, Members: 1}, nil
+					return feeds.Share{Shards: []int{0}, Quota: 1, Members: 1}, nil
 				},
-				read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+				read: func(context.Context, []feeds.Demand) ([]feeds.Batch, error) {
 					if !fresh.Swap(false) {
 						return nil, nil
 					}
-					return []postrider.Batch{b}, nil
+					return []feeds.Batch{b}, nil
 				},
-				settle: func(_ context.Context, marks []postrider.Mark) ([]int, error) {
+				settle: func(_ context.Context, marks []feeds.Mark) ([]int, error) {
 					done = max(done, marks[0].Done)
 					if settles++; settles == 2 {
 						forgotten.Store(true)
@@ -471,15 +472,15 @@ func TestResetDoesNotWait(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		reads, settles := 0, 0
 		s := &script{
-			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+			read: func(context.Context, []feeds.Demand) ([]feeds.Batch, error) {
 				if reads++; reads == 1 {
-					return []postrider.Batch{batch(1, 3)}, nil
+					return []feeds.Batch{batch(1, 3)}, nil
 				}
 				return nil, nil
 			},
-			settle: func(context.Context, []postrider.Mark) ([]int, error) {
+			settle: func(context.Context, []feeds.Mark) ([]int, error) {
 				if settles++; settles == 2 {
-					return nil, postrider.ErrReset
+					return nil, feeds.ErrReset
 				}
 				return nil, nil
 			},
@@ -506,16 +507,16 @@ func TestResetDoesNotWait(t *testing.T) {
 func TestMarks(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		var mu sync.Mutex
-		var marks []postrider.Mark
+		var marks []feeds.Mark
 		reads := 0
 		s := &script{
-			read: func(context.Context, []postrider.Demand) ([]postrider.Batch, error) {
+			read: func(context.Context, []feeds.Demand) ([]feeds.Batch, error) {
 				if reads++; reads > 2 {
 					return nil, nil
 				}
-				return []postrider.Batch{batch(10*reads, 10)}, nil
+				return []feeds.Batch{batch(10*reads, 10)}, nil
 			},
-			settle: func(_ context.Context, m []postrider.Mark) ([]int, error) {
+			settle: func(_ context.Context, m []feeds.Mark) ([]int, error) {
 				mu.Lock()
 				if m[0].Batch != nil {
 					marks = append(marks, m...)
@@ -524,7 +525,7 @@ func TestMarks(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 				return nil, nil
 			},
-			release: func(_ context.Context, m []postrider.Mark) error {
+			release: func(_ context.Context, m []feeds.Mark) error {
 				mu.Lock()
 				defer mu.Unlock()
 				marks = append(marks, m...)
@@ -555,17 +556,17 @@ func TestMarks(t *testing.T) {
 // TestStopDuringBalance: shards that a Balance brings while the relay stops are released.
 func TestStopDuringBalance(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
-		var released []postrider.Mark
+		var released []feeds.Mark
 		s := &script{
-			balance: func(ctx context.Context) (postrider.Share, error) {
+			balance: func(ctx context.Context) (feeds.Share, error) {
 				select {
 				case <-time.After(time.Second):
-					return postrider.Share{Shards: []int{3, 5}, Quota: 8, Members: 1}, nil
+					return feeds.Share{Shards: []int{3, 5}, Quota: 8, Members: 1}, nil
 				case <-ctx.Done():
-					return postrider.Share{}, ctx.Err()
+					return feeds.Share{}, ctx.Err()
 				}
 			},
-			release: func(_ context.Context, marks []postrider.Mark) error {
+			release: func(_ context.Context, marks []feeds.Mark) error {
 				released = append(released, marks...)
 				return nil
 			},
@@ -583,7 +584,7 @@ func TestStopDuringBalance(t *testing.T) {
 func TestReleaseTriesAgain(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		tries := 0
-		s := &script{release: func(context.Context, []postrider.Mark) error {
+		s := &script{release: func(context.Context, []feeds.Mark) error {
 			if tries++; tries < 3 {
 				return errOdd
 			}

@@ -8,11 +8,11 @@ import (
 
 var errLateStop = errors.New("calls were still under way after DrainTimeout and were cancelled")
 
-// serve works until ctx ends, then drains and releases; or until the store says that the tenure is over, and returns
+// serve works until ctx ends, then drains and releases; or until the store says that the epoch is over, and returns
 // why.
 //
-//nolint:contextcheck // what has begun lasts as long as the tenure
-func (t *tenure) serve(ctx context.Context) error {
+//nolint:contextcheck // what has begun lasts as long as the epoch
+func (t *epoch) serve(ctx context.Context) error {
 	defer t.cancel()
 	loop, stop := context.WithCancel(ctx)
 	defer stop()
@@ -48,7 +48,7 @@ func (t *tenure) serve(ctx context.Context) error {
 	return err
 }
 
-func (t *tenure) drainAll() {
+func (t *epoch) drainAll() {
 	for _, l := range t.lanes() {
 		l.drain()
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/internal/inspection"
 	"github.com/postrider/postrider/relay/internal/shard"
 )
 
@@ -22,16 +24,52 @@ type shared struct {
 	pub      postrider.Publisher
 	log      *slog.Logger
 	wake     chan struct{} // holds one token: somebody wants the store to be read now
-	careful  chan struct{} // holds one token: a message is being sent of which a crash is suspected, and it alone
+	probing  chan struct{} // holds one token: a message is being sent of which a crash is suspected, and it alone
 	deaths   seldom        // lines about dead letters,
 	refusals seldom        // and about messages that were deferred
 	problems problems      // to be reported
 	count    counters
+	watch    *inspection.Watch // nil if nobody asks what confirmed means
+	nameOf   func(*postrider.Message) string
 }
 
 func newShared(cfg Config, pub postrider.Publisher) *shared {
-	return &shared{
-		cfg: cfg, pub: pub, log: cfg.Logger.With("feed", cfg.Feed), wake: make(chan struct{}, 1), careful: make(chan struct{}, 1),
+	s := &shared{
+		cfg: cfg, pub: pub, log: cfg.Logger.With("feed", cfg.Feed), wake: make(chan struct{}, 1), probing: make(chan struct{}, 1),
+	}
+	if namer, ok := pub.(postrider.Namer); ok {
+		s.nameOf = namer.NameOf
+	}
+	if !cfg.NoInspection {
+		s.watch = inspection.New(pub, s.log, nil)
+	}
+	return s
+}
+
+// sent takes note of where a call has gone to. One message of a call is enough: the others begin calls of their own sooner or later.
+func (s *shared) sent(msgs []postrider.Message, errs []error) {
+	if s.watch != nil && s.nameOf != nil {
+		s.watch.Called(s.nameOf(&msgs[0]), errs)
+	}
+}
+
+// trace logs what has become of each message of a call, for those who look for a single one: at level debug, and free otherwise.
+func (s *shared) trace(ctx context.Context, c *shard.Call, errs []error, took time.Duration) {
+	if !s.log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	for i := range c.Messages {
+		m := &c.Messages[i]
+		attempt := 1
+		if c.Attempts != nil {
+			attempt += c.Attempts[i]
+		}
+		attrs := []any{"", *m, "attempt", attempt, "took", took, "latency", time.Since(m.OccurredAt).Round(time.Millisecond)}
+		if errs != nil && errs[i] != nil {
+			s.log.DebugContext(ctx, "relay: not confirmed", append(attrs, "err", errs[i])...)
+		} else {
+			s.log.DebugContext(ctx, "relay: delivered", attrs...)
+		}
 	}
 }
 
@@ -46,15 +84,13 @@ func (s *shared) machine(number int, slice, splits bool) shard.Config {
 	if keeper, ok := s.pub.(postrider.OrderKeeper); ok {
 		c.KeepsOrder = keeper.KeepsOrder()
 	}
-	if namer, ok := s.pub.(postrider.Namer); ok {
-		c.NameOf = namer.NameOf
-	}
+	c.NameOf = s.nameOf
 	return c
 }
 
 // setPaused keeps the text of an error that only an operator can do something about.
 func (s *shared) setPaused(err error) {
-	if errors.Is(err, postrider.ErrForeign) || errors.Is(err, postrider.ErrSchema) {
+	if errors.Is(err, feeds.ErrForeign) || errors.Is(err, postrider.ErrSchema) {
 		text := err.Error()
 		s.count.paused.Store(&text)
 	} else if err == nil {
@@ -76,10 +112,10 @@ func (s *shared) setPausedFeed(paused bool) {
 // session is what lanes, and those who work for all of them, share for as long as the store vouches for what it hands out.
 type session struct {
 	*shared
-	feed     postrider.Feed
-	splitter postrider.Splitter // the same, if it can split shards; otherwise nil
-	hard     context.Context    // for Publish: survives a reset, so that nothing is torn out of the publisher's hands
-	ctx      context.Context    // for calls of the feed: hard, cut by a reset
+	feed     feeds.Feed
+	splitter feeds.Splitter  // the same, if it can split shards; otherwise nil
+	hard     context.Context // for Publish: survives a reset, so that nothing is torn out of the publisher's hands
+	ctx      context.Context // for calls of the feed: hard, cut by a reset
 
 	more    chan struct{} // to the reader: a lane has room again, or is new
 	settled chan struct{} // to the settler: a lane has progressed, or is new
@@ -91,9 +127,9 @@ type session struct {
 }
 
 // newSession returns a session, and how to cut it.
-func newSession(hard context.Context, s *shared, feed postrider.Feed) (*session, context.CancelFunc) {
+func newSession(hard context.Context, s *shared, feed feeds.Feed) (*session, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(hard)
-	splitter, _ := feed.(postrider.Splitter)
+	splitter, _ := feed.(feeds.Splitter)
 	return &session{
 		shared: s, feed: feed, splitter: splitter, hard: hard, ctx: ctx,
 		more: make(chan struct{}, 1), settled: make(chan struct{}, 1), drained: make(chan struct{}, 1),

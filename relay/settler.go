@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // settle records progress and renews leases until ctx ends.
-func (t *tenure) settle(ctx context.Context) {
+func (t *epoch) settle(ctx context.Context) {
 	cfg := &t.cfg
 	trouble := outage{log: t.log, what: "settling"}
 	pause := backoff{policy: cfg.Outage, most: max(cfg.Outage.Pause(1, 0), cfg.margin())} // leases do not wait
@@ -61,7 +61,7 @@ func (c *Config) settleAfter(f *face) time.Duration {
 
 // progress is a mark with what is needed to note its success.
 type progress struct {
-	postrider.Mark
+	feeds.Mark
 	lane    *lane
 	version uint64
 }
@@ -69,14 +69,14 @@ type progress struct {
 // progress returns how far the lane is confirmed, if the store does not know.
 func (l *lane) progress() progress {
 	f := l.look()
-	p := progress{postrider.Mark{Shard: l.shard}, l, f.mark.Version}
+	p := progress{feeds.Mark{Shard: l.shard}, l, f.mark.Version}
 	if f.unsettled() {
 		p.Batch, p.Done = f.mark.Batch, f.mark.Done
 	}
 	return p
 }
 
-func (t *tenure) settleOnce(ctx context.Context) error {
+func (t *epoch) settleOnce(ctx context.Context) error {
 	select {
 	case t.ledger <- struct{}{}:
 		defer func() { <-t.ledger }()
@@ -85,7 +85,7 @@ func (t *tenure) settleOnce(ctx context.Context) error {
 	}
 	start := time.Now() // leases count from before the call
 	var all []progress
-	var marks []postrider.Mark
+	var marks []feeds.Mark
 	for _, l := range t.lanes() {
 		// Leases are renewed a little before it is due, when there is a call anyway.
 		if f := l.look(); f.unsettled() || l.age(start) >= t.cfg.Lease/4 {
@@ -116,7 +116,7 @@ func (t *tenure) settleOnce(ctx context.Context) error {
 }
 
 // fenced drops a lane whose shard another relay has taken.
-func (t *tenure) fenced(l *lane) {
+func (t *epoch) fenced(l *lane) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.held[l.shard] != l || t.ended != nil {
@@ -128,4 +128,4 @@ func (t *tenure) fenced(l *lane) {
 	t.log.Warn("relay: shard was lost", "shard", l.shard, "err", errFenced)
 }
 
-var errFenced = errors.New("another relay has taken it: this one was not heard from for the length of its lease")
+var errFenced = errors.New("the lease expired, and another relay has taken the shard")

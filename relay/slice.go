@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // mergeAfter is for how long a slice must not have been behind before it is read together with the others again.
@@ -12,7 +12,7 @@ const mergeAfter = 5 * time.Second
 
 // join ends a slice that has caught up, and the lane of its shard with it, so that they can be read together again. One at
 // a time: others wait.
-func (t *tenure) join() {
+func (t *epoch) join() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, l := range t.held {
@@ -32,12 +32,12 @@ func (t *tenure) join() {
 
 // rearrange splits or merges the shards of lanes that have ended for that. It returns the others that have ended, and
 // whether Balance has something to take.
-func (t *tenure) rearrange(ended []*lane) (rest []*lane, changed bool, err error) {
+func (t *epoch) rearrange(ended []*lane) (rest []*lane, changed bool, err error) {
 	for _, l := range ended {
 		switch {
 		case l.split != "":
 			changed = true
-			err = t.giveUp(t.ctx, []*lane{l}, func(ctx context.Context, marks []postrider.Mark) error {
+			err = t.giveUp(t.ctx, []*lane{l}, func(ctx context.Context, marks []feeds.Mark) error {
 				_, err := t.splitter.Split(ctx, marks[0], l.split)
 				return err
 			})
@@ -45,7 +45,7 @@ func (t *tenure) rearrange(ended []*lane) (rest []*lane, changed bool, err error
 			rest = append(rest, l)
 		case l.slice != nil && isClosed(l.partner.done):
 			changed = true
-			err = t.giveUp(t.ctx, []*lane{l.partner, l}, func(ctx context.Context, marks []postrider.Mark) error {
+			err = t.giveUp(t.ctx, []*lane{l.partner, l}, func(ctx context.Context, marks []feeds.Mark) error {
 				done, err := t.splitter.Merge(ctx, marks[0], marks[1])
 				if done {
 					t.log.Info("relay: a tenant has caught up, and is read together with the others", "shard", l.slice.Base, "tenant", l.slice.Tenant)
@@ -60,7 +60,7 @@ func (t *tenure) rearrange(ended []*lane) (rest []*lane, changed bool, err error
 	return rest, changed, nil
 }
 
-func (t *tenure) holds(l *lane) bool {
+func (t *epoch) holds(l *lane) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.held[l.shard] == l

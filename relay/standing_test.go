@@ -85,11 +85,11 @@ func TestRetryAfter(t *testing.T) {
 			bubble(t, fmt.Sprintf("%s/%v", class.name, keepsOrder), func(t *testing.T) {
 				w := newWorld(t, 1)
 				l := newLedger()
-				wishes := map[string]time.Duration{"k1": 30 * time.Second, "k2": time.Hour, "k3": -time.Hour}
+				retryAfters := map[string]time.Duration{"k1": 30 * time.Second, "k2": time.Hour, "k3": -time.Hour}
 				s := &sink{w: w, keepsOrder: keepsOrder, fail: func(m *postrider.Message) (error, bool) {
 					l.note(m.Key)
-					if wish, ok := wishes[m.Key]; ok {
-						return class.mark(tooManyError(wish)), false
+					if retryAfter, ok := retryAfters[m.Key]; ok {
+						return class.mark(tooManyError(retryAfter)), false
 					}
 					return nil, true
 				}}

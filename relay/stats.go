@@ -13,7 +13,7 @@ type Stats struct {
 	Failed    int64 // messages that came back from a Publish without confirmation, each time counted
 	Refused   int64 // of Failed, those that the destination called permanent
 	Retried   int64 // messages sent again after a failure
-	Deferred  int64 // messages set aside
+	Deferred  int64 // messages deferred
 	Dead      int64 // messages that became dead letters
 
 	Reads    int64 // calls of Feed.Read
@@ -31,7 +31,7 @@ type Stats struct {
 	Bytes    int // what they take in memory, about
 	Held     int // names that accept nothing at the moment, in all lanes
 
-	// Paused says why an operator must act before the relay can work, such as the text of [postrider.ErrForeign].
+	// Paused says why an operator must act before the relay can work, such as the text of [feeds.ErrForeign].
 	// It is empty otherwise.
 	Paused string
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
@@ -130,7 +130,7 @@ func charge(t *testing.T, seed uint64, seen *tally) {
 		t: t, random: rand.New(rand.NewPCG(seed, 7)), tried: make(map[string]int), charged: make(map[string]int),
 		undone: make(map[string]int), refunded: make(map[string]bool),
 	}
-	sagas := memory.NewSagas(memory.New(memory.Config{}))
+	sagas := memory.Open(memory.Config{}).Sagas()
 	sideBySide, within := p.roll(2) == 0, []time.Duration{0, 50 * time.Millisecond, 300 * time.Millisecond}[p.roll(3)]
 	declare := func(process *kill.Store[*memory.Tx]) *saga.Saga[*memory.Tx, ledger] {
 		one, two, three := p.step(process, "one"), p.step(process, "two"), p.step(process, "three")
@@ -177,7 +177,7 @@ func charge(t *testing.T, seed uint64, seen *tally) {
 		default:
 			continue
 		}
-		if done, err := sagas.Act(t.Context(), desk.By{Who: "model"}, act, "g", "1", ""); err != nil {
+		if done, err := sagas.Act(t.Context(), admin.By{Who: "model"}, act, "g", "1", ""); err != nil {
 			t.Error(err)
 		} else if done {
 			seen.Operator++

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
 	"github.com/postrider/postrider/store/memory"
@@ -30,8 +30,8 @@ func say(text string) func(context.Context, Tx, *Trip) error {
 }
 
 func Example() {
-	log := memory.New(memory.Config{})
-	store := memory.NewSagas(log) // postgres.NewSagas(pool, postgres.Config{}) with a database
+	log := memory.Open(memory.Config{})
+	store := log.Sagas() // db.Sagas() of postgres.Open with a database
 	booking, err := saga.New(store, "book-trip",
 		saga.Step("hotel", func(ctx context.Context, tx Tx, trip *Trip) error {
 			trip.Price += 100
@@ -79,7 +79,7 @@ func Example() {
 
 // A step can wait for a message or a human, and steps can run side by side.
 func ExampleWait() {
-	store := memory.NewSagas(memory.New(memory.Config{}))
+	store := memory.Open(memory.Config{}).Sagas()
 	booking, err := saga.New(store, "book-trip",
 		saga.Parallel(
 			saga.Step("hotel", func(context.Context, Tx, *Trip) error { return nil }, nil),
@@ -122,8 +122,8 @@ func ExampleWait() {
 }
 
 // A compensation that fails too often makes a saga stuck. It is tried again slowly, and an operator can decide.
-func ExampleDesk() {
-	store := memory.NewSagas(memory.New(memory.Config{}))
+func ExampleAdmin() {
+	store := memory.Open(memory.Config{}).Sagas()
 	down := errors.New("bank is down")
 	once := retry.Policy{Attempts: 1}
 	booking, err := saga.New(store, "book-trip",
@@ -147,14 +147,14 @@ func ExampleDesk() {
 		return booking.Start(ctx, tx, "trip-9", Trip{City: "Faro"})
 	})
 
-	var operator saga.Desk = store
+	var operator saga.Admin = store
 	trip := await(operator, "trip-9", saga.Stuck)
 	for _, s := range trip.Steps {
 		fmt.Println(s.Name, s.State, s.Error)
 	}
 	counts, _ := operator.Count(ctx, saga.Filter{Statuses: []saga.Status{saga.Stuck}})
 	fmt.Println(counts)
-	done, err := operator.Act(ctx, desk.By{Who: "ann", Why: "paid back by hand"}, saga.ActSkip, "book-trip", "trip-9", "deposit")
+	done, err := operator.Act(ctx, admin.By{Who: "ann", Why: "paid back by hand"}, saga.ActSkip, "book-trip", "trip-9", "deposit")
 	fmt.Println(done, err)
 	fmt.Println(await(operator, "trip-9", saga.Compensated).Step("deposit").State)
 	// Output:
@@ -191,7 +191,7 @@ func ExampleRun() {
 	// true payment <nil>
 }
 
-func await(store saga.Desk, id string, status saga.Status) *saga.Instance {
+func await(store saga.Admin, id string, status saga.Status) *saga.Instance {
 	for {
 		i, err := store.Show(context.Background(), "book-trip", id)
 		if err == nil && i.Status == status {

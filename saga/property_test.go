@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
@@ -75,7 +75,7 @@ func (s *simulation) roll(n int) int {
 
 func simulate(t *testing.T, seed uint64, seen map[saga.Status]int) {
 	s := &simulation{t: t, random: rand.New(rand.NewPCG(seed, 1)), tries: make(map[string]int)}
-	sagas := memory.NewSagas(memory.New(memory.Config{}))
+	sagas := memory.Open(memory.Config{}).Sagas()
 	shaky := &shakyStore{sagas, s}
 	ctx, stop := context.WithCancel(t.Context())
 	var group sync.WaitGroup
@@ -225,7 +225,7 @@ func (s *simulation) client(ctx context.Context, sagas *memory.Sagas, g *saga.Sa
 	}
 	if s.roll(10) == 0 {
 		time.Sleep(time.Duration(s.roll(200)) * time.Millisecond)
-		if _, err := sagas.Act(ctx, desk.By{Who: "model"}, saga.ActCompensate, fmt.Sprint("g", n), id, ""); err != nil {
+		if _, err := sagas.Act(ctx, admin.By{Who: "model"}, saga.ActCompensate, fmt.Sprint("g", n), id, ""); err != nil {
 			s.t.Error(err)
 		}
 	}

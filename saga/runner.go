@@ -151,7 +151,7 @@ func (r *Runner[Tx]) serve(ctx, steps context.Context) {
 			case errors.Is(err, errNothing):
 			case steps.Err() != nil:
 			default:
-				r.log.Error("saga: cannot work", "error", err)
+				r.log.Error("saga: cannot work", "err", err)
 			}
 			if passed {
 				if !errors.Is(err, errNothing) {
@@ -184,7 +184,7 @@ func (r *Runner[Tx]) idle(ctx context.Context, pause time.Duration) bool {
 	next, ok, err := r.store.Due(ctx, r.known)
 	if err != nil {
 		if ctx.Err() == nil {
-			r.log.Error("saga: cannot look for what is due", "error", err)
+			r.log.Error("saga: cannot look for what is due", "err", err)
 		}
 		return ctx.Err() == nil
 	}
@@ -223,7 +223,7 @@ func (r *Runner[Tx]) maintain(ctx context.Context) {
 	for ok && ctx.Err() == nil {
 		strangers, err := m.Maintain(ctx, max(0, r.config.Keep), r.known)
 		if err != nil && ctx.Err() == nil {
-			r.log.Error("saga: housekeeping failed", "error", err)
+			r.log.Error("saga: housekeeping failed", "err", err)
 		}
 		for _, s := range strangers {
 			r.log.Error("saga: a step is due that this program does not know; it is left to one that does",

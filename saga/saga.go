@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/retry"
 )
 
@@ -93,7 +94,7 @@ func erase[Tx, Data any](d declared[Tx, Data], stage int) *step[Tx] {
 	e.run = func(ctx context.Context, tx Tx, stored, signal []byte, undo bool) (edit, error) {
 		var data Data
 		if err := json.Unmarshal(stored, &data); err != nil {
-			return edit{}, fmt.Errorf("saga: data: %w", err)
+			return edit{}, fmt.Errorf("saga: data: %w", phrase.Undecodable(err))
 		}
 		// What this program makes of the stored data: another version of it may know other fields, which must stay.
 		before, err := json.Marshal(data)

@@ -22,7 +22,7 @@ import (
 func TestDeclarationReportsAllMistakes(t *testing.T) {
 	type tx = *memory.Tx
 	fine := func(context.Context, tx, *int) error { return nil }
-	sagas := memory.NewSagas(memory.New(memory.Config{}))
+	sagas := memory.Open(memory.Config{}).Sagas()
 	_, err := saga.New(sagas, "",
 		saga.Step("a", fine, nil).Timeout(-1).UndoFailed(),
 		saga.Step[tx, int]("b", nil, nil),
@@ -46,7 +46,7 @@ func TestDeclarationReportsAllMistakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	elsewhere, err := saga.New(memory.NewSagas(memory.New(memory.Config{})), "y", saga.Step("a", fine, nil))
+	elsewhere, err := saga.New(memory.Open(memory.Config{}).Sagas(), "y", saga.Step("a", fine, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestRunInProcess(t *testing.T) {
 // TestIdleRunnerAsksOnce holds what an idle runner costs, and that it is woken by what is started in its process.
 func TestIdleRunnerAsksOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &countingStore{Sagas: memory.NewSagas(memory.New(memory.Config{}))}
+		store := &countingStore{Sagas: memory.Open(memory.Config{}).Sagas()}
 		g, err := saga.New(store, "g", saga.Step("a", func(context.Context, *memory.Tx, *int) error { return nil }, nil))
 		if err != nil {
 			t.Fatal(err)
@@ -153,7 +153,7 @@ func (s *countingStore) Take(ctx context.Context, tx *memory.Tx, known saga.Know
 // TestPauses holds that the pauses between attempts are those of the policy.
 func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.NewSagas(memory.New(memory.Config{}))
+		store := memory.Open(memory.Config{}).Sagas()
 		var at []time.Duration
 		began := time.Now()
 		g, err := saga.New(store, "g", saga.Step("a", func(context.Context, *memory.Tx, *int) error {
@@ -184,7 +184,7 @@ func TestPauses(t *testing.T) {
 // TestGrace holds that a step that is under way when Run is to end is interrupted after the grace, and run again by the next.
 func TestGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.NewSagas(memory.New(memory.Config{}))
+		store := memory.Open(memory.Config{}).Sagas()
 		runs := 0
 		g, err := saga.New(store, "g", saga.Step("a", func(ctx context.Context, _ *memory.Tx, _ *int) error {
 			if runs++; runs == 1 {
@@ -224,7 +224,7 @@ func TestProviderIsDownForTenMinutes(t *testing.T) {
 	for name, fault := range map[string]error{"unavailable": postrider.Unavailable(errPlanned), "unknown": errPlanned} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := memory.NewSagas(memory.New(memory.Config{}))
+				store := memory.Open(memory.Config{}).Sagas()
 				began := time.Now()
 				calls := func(context.Context, *memory.Tx, *int) error {
 					if d := time.Since(began); d >= time.Minute && d < 11*time.Minute {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/retry"
 )
 
@@ -61,7 +62,7 @@ func Wait[Tx, Data, Payload any](
 		d.act = func(ctx context.Context, tx Tx, data *Data, signal []byte) error {
 			var payload Payload
 			if err := json.Unmarshal(signal, &payload); err != nil {
-				return postrider.Permanent(fmt.Errorf("saga: signal %s: %w", name, err))
+				return postrider.Permanent(fmt.Errorf("saga: signal %s: %w", name, phrase.Undecodable(err)))
 			}
 			return action(ctx, tx, data, payload)
 		}

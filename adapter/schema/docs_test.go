@@ -16,7 +16,7 @@ const orderSchema = orderV1
 
 // service has what docs/consuming.md and docs/producing/go.md show, on a store in memory.
 type service struct {
-	store  *memory.Store
+	store  *memory.DB
 	avro   *schema.Avro
 	placed []Order
 	gone   []string
@@ -88,7 +88,7 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &service{store: memory.New(memory.Config{}), avro: avro}
+	s := &service{store: memory.Open(memory.Config{}), avro: avro}
 	billing, err := s.consumer()
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 // Protocol Buffers without a registry: producer and consumer share the generated code.
 func Example() {
 	ctx := context.Background()
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 
 	billing, err := inbox.New(store.Inbox(), "billing", inbox.Config{
 		Codecs: map[string]inbox.Codec{schema.ContentProtobuf: schema.Protobuf{}},

@@ -9,7 +9,8 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/adapter/schema"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/memory"
@@ -21,7 +22,7 @@ func TestInbox(t *testing.T) {
 	g, cfg := newGate(t)
 	producer := newAvro(t, newRegistry(t, cfg), orderV1)
 	consumer := newAvro(t, newRegistry(t, cfg), orderV2)
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 	billing, err := inbox.New(store.Inbox(), "billing", inbox.Config{
 		Codecs: map[string]inbox.Codec{"": consumer, schema.ContentAvro: consumer},
 		Retry:  retry.Policy{First: 20 * time.Millisecond, Most: 20 * time.Millisecond, Attempts: 2},
@@ -57,16 +58,16 @@ func TestInbox(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	letters := func() []postrider.Deferred {
+	deadLetters := func() []feeds.Deferred {
 		t.Helper()
-		all, err := store.List(t.Context(), desk.Filter{Feed: inbox.Feed("billing")}, nil, 100)
+		all, err := store.List(t.Context(), admin.Filter{Feed: inbox.Feed("billing")}, nil, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return all
 	}
 	send("0", func(*postrider.Message) { g.down.Store(true) })
-	if l := letters(); len(l) != 1 || l[0].Status == "dead" || l[0].Attempts != 0 || !strings.Contains(l[0].LastError, "503") {
+	if l := deadLetters(); len(l) != 1 || l[0].Status == "dead" || l[0].Attempts != 0 || !strings.Contains(l[0].LastError, "503") {
 		t.Fatalf("while the registry is down: %+v", l)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -87,7 +88,7 @@ func TestInbox(t *testing.T) {
 	send("1", func(m *postrider.Message) { m.ContentType = "" }) // as Confluent's serializers send it
 	wantHandled("1")
 	send("2", func(m *postrider.Message) { m.Payload = []byte("\x00\x7f\xff\xff\xff\x02a\x02") })
-	if l := letters(); len(l) != 1 || l[0].Status != "dead" || l[0].AggregateID != "2" || !strings.Contains(l[0].LastError, "/schemas/ids/2147483647") {
+	if l := deadLetters(); len(l) != 1 || l[0].Status != "dead" || l[0].AggregateID != "2" || !strings.Contains(l[0].LastError, "/schemas/ids/2147483647") {
 		t.Errorf("an unknown schema: %+v", l)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/asynq"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/internal/need"
-	"github.com/postrider/postrider/wire"
 )
 
 func open(t *testing.T, cfg asynq.Config) *asynq.Publisher {
@@ -69,7 +69,7 @@ func receive(t *testing.T, handled <-chan postrider.Message) postrider.Message {
 func TestTask(t *testing.T) {
 	t.Parallel()
 	inspector := queue.NewInspectorFromRedisClient(connect(t))
-	for _, format := range []wire.Format{wire.CloudEvents, wire.Raw} {
+	for _, format := range []codec.Format{codec.CloudEvents, codec.Raw} {
 		name := queueName(t)
 		m := event(`{"n":1}`)
 		m.WireID = "verify_" + m.ID.String()
@@ -86,7 +86,7 @@ func TestTask(t *testing.T) {
 			t.Errorf("got %+v", info)
 		}
 		want := map[string]string{"traceparent": "00-1", "h:key": "mine", "key": "order/42", "content-type": m.ContentType}
-		if format == wire.CloudEvents {
+		if format == codec.CloudEvents {
 			want["ce-id"], want["ce-type"], want["ce-subject"] = m.WireID, "order.placed", "42"
 		}
 		for header, value := range want {

@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/redis/server"
-	"github.com/postrider/postrider/wire"
 )
 
 // Config is what a [Publisher] or a [Consumer] needs to know.
@@ -31,7 +31,7 @@ type Config struct {
 
 	Queue   string        `option:"queue" default:"default" doc:"The queue; for consumers, unless there is a name."`
 	Timeout time.Duration `option:"timeout" default:"10s" doc:"Longest wait for an answer of Redis."`
-	Format  wire.Format   `option:"format"`
+	Format  codec.Format  `option:"format"`
 	Source  string        `option:"source"`
 
 	// For the publisher. MaxRetry and Retention have defaults other than zero: here -1 means none.
@@ -49,15 +49,15 @@ type Config struct {
 }
 
 // prepare sets the defaults and reports all mistakes.
-func (c *Config) prepare() (*redis.Options, *wire.Codec, error) {
+func (c *Config) prepare() (*redis.Options, *codec.Codec, error) {
 	broker.SetDefaults(c)
 	c.MaxRetry, c.Retention = max(c.MaxRetry, 0), max(c.Retention, 0)
 	address := c.URL
 	if rest, ok := strings.CutPrefix(address, "asynq"); ok {
 		address = "redis" + rest
 	}
-	options, err := server.Options(address, c.TLS, c.Dial, c.Timeout)
-	codec, codecErr := wire.NewCodec(c.Format, c.Source, wire.Dialect{ByType: true})
+	options, err := server.Address{URL: address, TLS: c.TLS, Dial: c.Dial, Timeout: c.Timeout}.Options()
+	coder, codecErr := codec.NewCodec(c.Format, c.Source, codec.Dialect{ByType: true})
 	errs := append(broker.Negative(*c), err, codecErr)
 	// Braces say on which node of a cluster a key is.
 	if strings.TrimSpace(c.Queue) == "" || strings.ContainsAny(c.Queue+c.Name, "{}") {
@@ -69,5 +69,5 @@ func (c *Config) prepare() (*redis.Options, *wire.Codec, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, nil, fmt.Errorf("asynq: %w", err)
 	}
-	return options, codec, nil
+	return options.Simple(), coder, nil
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/intake"
 	"github.com/postrider/postrider/broker/redis/server"
 	"github.com/postrider/postrider/retry"
-	"github.com/postrider/postrider/wire"
 )
 
 var _ postrider.Consumer = (*Consumer)(nil)
@@ -27,7 +27,7 @@ type Consumer struct {
 	intake.Counters
 
 	cfg    Config
-	codec  *wire.Codec
+	coder  *codec.Codec
 	dead   intake.DeadLetters
 	client *redis.Client
 	one    sync.Mutex // Consume at a time
@@ -36,7 +36,7 @@ type Consumer struct {
 
 // NewConsumer returns a consumer that connects when it is first used. Errors are about the configuration.
 func NewConsumer(cfg Config) (*Consumer, error) {
-	options, codec, err := cfg.prepare()
+	options, coder, err := cfg.prepare()
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 	dead.Name = ""                      // it is a queue: the type of the task stays
 	options.PoolSize = cfg.InFlight + 8 // workers, and asynq's own housekeeping
 	options.Dialer = patient(options.Dialer)
-	c := &Consumer{cfg: cfg, codec: codec, dead: dead, client: redis.NewClient(options)}
+	c := &Consumer{cfg: cfg, coder: coder, dead: dead, client: redis.NewClient(options)}
 	c.close = sync.OnceValue(func() error { return errors.Join(c.client.Close(), c.dead.Close()) })
 	return c, nil
 }
@@ -122,7 +122,7 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 
 func (c *Consumer) message(ctx context.Context, t *queue.Task) postrider.Message {
 	id, _ := queue.GetTaskID(ctx)
-	m, err := message(c.codec, id, t)
+	m, err := message(c.coder, id, t)
 	if err != nil {
 		c.cfg.Logger.Error("asynq: task cannot be decoded, handing it over raw", "queue", c.cfg.Queue, "task", id, "err", err)
 	}

@@ -12,6 +12,7 @@ func init() {
 	broker.Register(broker.Driver{
 		Name:      "asynq",
 		Schemes:   []string{"asynq", "asynqs"},
+		Example:   "asynq://localhost:6379/0",
 		Doc:       "Each message becomes a task in a queue of asynq, on Redis.",
 		Options:   broker.OptionsOf(Config{}),
 		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return open(s, NewPublisher) },

@@ -8,23 +8,23 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/redis/server"
-	"github.com/postrider/postrider/wire"
 )
 
 // sender sends one message at a time over its own connection.
 type sender struct {
 	queue   string
-	codec   *wire.Codec
+	coder   *codec.Codec
 	line    *line
 	client  *queue.Client
 	seen    *observer
 	options []queue.Option
-	packet  wire.Packet
+	packet  codec.Packet
 }
 
-func newSender(cfg *Config, codec *wire.Codec, options *redis.Options) *sender {
-	s := &sender{queue: cfg.Queue, codec: codec, line: newLine(options), seen: &observer{}}
+func newSender(cfg *Config, coder *codec.Codec, options *redis.Options) *sender {
+	s := &sender{queue: cfg.Queue, coder: coder, line: newLine(options), seen: &observer{}}
 	s.line.client.AddHook(s.seen)
 	s.client = queue.NewClientFromRedisClient(s.line.client)
 	s.options = []queue.Option{
@@ -35,7 +35,7 @@ func newSender(cfg *Config, codec *wire.Codec, options *redis.Options) *sender {
 }
 
 func (s *sender) send(ctx context.Context, m *postrider.Message) error {
-	s.codec.Encode(m, &s.packet)
+	s.coder.Encode(m, &s.packet)
 	s.options[len(s.options)-1] = queue.TaskID(s.packet.UniqueID())
 	s.seen.err = nil
 	err := s.line.run(ctx, func() error {

@@ -6,7 +6,7 @@ import (
 	queue "github.com/hibiken/asynq"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 // Names of headers beside the message's own.
@@ -16,7 +16,7 @@ const (
 	escape            = "h:" // before a header that would be taken for something else
 )
 
-func task(p *wire.Packet) *queue.Task {
+func task(p *codec.Packet) *queue.Task {
 	headers := make(map[string]string, len(p.Headers)+2)
 	for _, h := range p.Headers {
 		if h.Name == headerKey || h.Name == headerContentType || strings.HasPrefix(h.Name, escape) {
@@ -35,8 +35,8 @@ func task(p *wire.Packet) *queue.Task {
 }
 
 // message reads a task, whoever made it. With an error the message is the task as it is: its headers and its payload.
-func message(codec *wire.Codec, id string, t *queue.Task) (postrider.Message, error) {
-	p := wire.Packet{Name: t.Type(), Body: t.Payload()}
+func message(coder *codec.Codec, id string, t *queue.Task) (postrider.Message, error) {
+	p := codec.Packet{Name: t.Type(), Body: t.Payload()}
 	p.SetUniqueID(id)
 	for name, value := range t.Headers() {
 		switch name {
@@ -45,8 +45,8 @@ func message(codec *wire.Codec, id string, t *queue.Task) (postrider.Message, er
 		case headerContentType:
 			p.ContentType = value
 		default:
-			p.Headers = append(p.Headers, wire.Header{Name: strings.TrimPrefix(name, escape), Value: value})
+			p.Headers = append(p.Headers, codec.Header{Name: strings.TrimPrefix(name, escape), Value: value})
 		}
 	}
-	return codec.Decode(&p)
+	return coder.Decode(&p)
 }

@@ -74,6 +74,8 @@ type Abilities struct {
 	Dedup bool
 	// Unordered means that consumers get messages in no order, whatever the publisher keeps.
 	Unordered bool
+	// OutageOfNames means that a server which cannot be reached is an outage of the names that it has: others may have others.
+	OutageOfNames bool
 	// NamesByType means that names are no logs of their own, so that messages without a topic are named after their type, and not
 	// after that of their aggregate.
 	NamesByType bool

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 func testBytes(t *testing.T, h Harness) {
@@ -150,7 +150,7 @@ func testIDs(t *testing.T, h Harness) {
 	publish(t, p, last)
 
 	if h.SignedIDs {
-		m.ID = wire.Identity("", m.WireID)
+		m.ID = codec.Identity("", m.WireID)
 	}
 	got := h.listen(t, name, "ids").wait(t, []postrider.Message{m, last})
 	copies := 0

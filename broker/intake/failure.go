@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/middleware"
+	"github.com/postrider/postrider/broker/middleware"
 	"github.com/postrider/postrider/retry"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 // call is one Publish. It sends in waves: in one wave all messages of a key go to one partition, so that none can be
@@ -55,9 +55,9 @@ func (c *call) wave(todo []int) (next [][]int) {
 // pick adds a message to the wave, unless it fails at once. It returns false if the message is for the next wave.
 func (c *call) pick(s *session, places map[string]place, i int) bool {
 	p := &s.packet
-	c.p.codec.Encode(&c.msgs[i], p)
+	c.p.coder.Encode(&c.msgs[i], p)
 	order := p.Key
-	if c.p.cfg.Format == wire.Debezium { // whose key is not the one that orders
+	if c.p.cfg.Format == codec.Debezium { // whose key is not the one that orders
 		order = c.msgs[i].OrderKey()
 	}
 	if order != "" {

@@ -16,8 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/token"
-	"github.com/postrider/postrider/wire"
 )
 
 // Config says how to reach a cluster, how to send to it and what to receive. The tag of a field has its default.
@@ -35,15 +35,15 @@ type Config struct {
 	// options that would break its guarantees are refused. Defaults to none.
 	Options []kgo.Opt
 
-	SASL         string      `option:"sasl" default:"plain" values:"plain,scram-sha-256,scram-sha-512,oauthbearer,aws-msk-iam" doc:"How a user logs in; aws-msk-iam takes AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment."`
-	PasswordFile string      `option:"password_file" doc:"File with the user's password, read for each login."`
-	TokenFile    string      `option:"token_file" doc:"File with the token for oauthbearer, read for each login."`
-	TokenURL     string      `option:"token_url" doc:"Token endpoint of an OAuth 2 provider, for oauthbearer; instead of token_file."`
-	ClientID     string      `option:"client_id" doc:"Who we are to the provider."`
-	SecretFile   string      `option:"client_secret_file" doc:"File with the client's secret, read each time a token is asked for."`
-	Scope        string      `option:"scope" doc:"What the token is to be good for."`
-	Format       wire.Format `option:"format"`
-	Source       string      `option:"source"`
+	SASL         string       `option:"sasl" default:"plain" values:"plain,scram-sha-256,scram-sha-512,oauthbearer,aws-msk-iam" doc:"How a user logs in; aws-msk-iam takes AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment."`
+	PasswordFile string       `option:"password_file" doc:"File with the user's password, read for each login."`
+	TokenFile    string       `option:"token_file" doc:"File with the token for oauthbearer, read for each login."`
+	TokenURL     string       `option:"token_url" doc:"Token endpoint of an OAuth 2 provider, for oauthbearer; instead of token_file."`
+	ClientID     string       `option:"client_id" doc:"Who we are to the provider."`
+	SecretFile   string       `option:"client_secret_file" doc:"File with the client's secret, read each time a token is asked for."`
+	Scope        string       `option:"scope" doc:"What the token is to be good for."`
+	Format       codec.Format `option:"format"`
+	Source       string       `option:"source"`
 
 	// For the publisher.
 	Compression string        `option:"compression" default:"none" values:"none,gzip,snappy,lz4,zstd" doc:"Of batches."`
@@ -58,6 +58,9 @@ type Config struct {
 	MaxWaiting int    `option:"max_waiting" default:"1000"`
 	Attempts   int    `option:"attempts" default:"10"`
 	DeadLetter string `option:"dead_letter"`
+	// InstanceID makes the consumer a static member: one that comes back under the same ID within 15 s, as after a restart, finds its
+	// partitions again, and nobody else is interrupted. No two consumers of a group may have the same at a time.
+	InstanceID string `option:"instance_id" doc:"The consumer's own name in its group: a restart within 15s then moves no partitions."`
 
 	brokers        []string
 	user, password string
@@ -70,13 +73,13 @@ var compressions = map[string]kgo.CompressionCodec{
 }
 
 // prepare sets the defaults and reports all mistakes, those of the caller among them.
-func (c *Config) prepare(mistakes ...error) (*wire.Codec, error) {
+func (c *Config) prepare(mistakes ...error) (*codec.Codec, error) {
 	broker.SetDefaults(c)
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}
 	// The dialect is that of the Kafka protocol binding for CloudEvents.
-	codec, err := wire.NewCodec(c.Format, c.Source, wire.Dialect{Prefix: "ce_", NoID: true})
+	coder, err := codec.NewCodec(c.Format, c.Source, codec.Dialect{Prefix: "ce_", NoID: true})
 	errs := append(broker.Negative(*c), err, c.parseURL(), errors.Join(mistakes...))
 	if _, ok := compressions[c.Compression]; !ok {
 		errs = append(errs, fmt.Errorf("compression is %q: want none, gzip, snappy, lz4 or zstd", c.Compression))
@@ -88,23 +91,26 @@ func (c *Config) prepare(mistakes ...error) (*wire.Codec, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	return codec, nil
+	return coder, nil
 }
 
 // parseURL reads the brokers, the credentials and whether there is TLS. Its error never contains the URL.
 func (c *Config) parseURL() error {
-	scheme, rest, _ := strings.Cut(c.URL, "://")
-	at := strings.LastIndexByte(rest, '@') + 1
+	scheme, _, _ := strings.Cut(c.URL, "://")
 	c.brokers = nil
-	for host := range strings.SplitSeq(rest[at:], ",") {
-		u, err := url.Parse("kafka://" + rest[:at] + host)
+	invalid := errors.New("URL: want kafka://host:port or kafkas://host:port, or several hosts with commas in between")
+	for _, address := range broker.SplitHosts(c.URL) {
+		u, err := url.Parse(address)
 		known := scheme == "kafka" || scheme == "kafkas"
 		if err != nil || !known || u.Hostname() == "" || strings.Trim(u.RequestURI(), "/") != "" {
-			return errors.New("URL: want kafka://host:port or kafkas://host:port, or several hosts with commas in between")
+			return invalid
 		}
 		c.brokers = append(c.brokers, net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "9092")))
 		c.user = u.User.Username()
 		c.password, _ = u.User.Password()
+	}
+	if len(c.brokers) == 0 {
+		return invalid
 	}
 	if scheme == "kafkas" && c.TLS == nil {
 		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -140,14 +146,5 @@ func (c *Config) dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil || c.TLS == nil {
 		return conn, err
 	}
-	config := c.TLS.Clone()
-	if config.ServerName == "" {
-		config.ServerName, _, _ = net.SplitHostPort(address)
-	}
-	secure := tls.Client(conn, config)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	return secure, nil
+	return broker.Handshake(ctx, conn, address, c.TLS)
 }

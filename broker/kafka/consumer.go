@@ -11,9 +11,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/intake"
 	"github.com/postrider/postrider/retry"
-	"github.com/postrider/postrider/wire"
 )
 
 // Consumer is a [postrider.Consumer] that is a member of a consumer group.
@@ -21,7 +21,7 @@ type Consumer struct {
 	intake.Counters
 
 	cfg   Config
-	codec *wire.Codec
+	coder *codec.Codec
 	dead  intake.DeadLetters
 }
 
@@ -31,7 +31,7 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 	if cfg.Name == "" || cfg.Group == "" {
 		missing = errors.New("a consumer needs Name, that of a topic, and Group")
 	}
-	codec, err := cfg.prepare(missing)
+	coder, err := cfg.prepare(missing)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	return &Consumer{cfg: cfg, codec: codec, dead: dead}, nil
+	return &Consumer{cfg: cfg, coder: coder, dead: dead}, nil
 }
 
 // Close closes the publisher of dead letters. Each Consume has given up what it used.
@@ -55,7 +55,7 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) (err e
 	})
 	log := c.cfg.Logger.With("topic", c.cfg.Name, "group", c.cfg.Group)
 	ours := &partitions{topic: c.cfg.Name, in: in, log: log, all: make(map[int32]*partition)}
-	ours.client, err = c.cfg.client(c.cfg.dial,
+	options := []kgo.Opt{
 		kgo.WithContext(life),
 		kgo.ConsumerGroup(c.cfg.Group),
 		kgo.ConsumeTopics(c.cfg.Name),
@@ -65,14 +65,18 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) (err e
 		kgo.AutoCommitInterval(time.Second),
 		kgo.BlockRebalanceOnPoll(),
 		// A member that the brokers have forgotten, as after a crash of theirs, must not block the others for long.
-		kgo.SessionTimeout(15*time.Second),
+		kgo.SessionTimeout(15 * time.Second),
 		kgo.RebalanceTimeout(rebalanceTimeout),
-		kgo.FetchMaxBytes(8<<20),
+		kgo.FetchMaxBytes(8 << 20),
 		kgo.OnPartitionsAssigned(ours.assigned),
 		kgo.OnPartitionsRevoked(ours.revoked),
 		kgo.OnPartitionsLost(ours.lost),
 		kgo.KeepRetryableFetchErrors(),
-	)
+	}
+	if c.cfg.InstanceID != "" {
+		options = append(options, kgo.InstanceID(c.cfg.InstanceID))
+	}
+	ours.client, err = c.cfg.client(c.cfg.dial, options...)
 	if err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
@@ -119,15 +123,15 @@ func placeOf(r *kgo.Record) string {
 }
 
 func (c *Consumer) decode(r *kgo.Record) postrider.Message {
-	p := wire.Packet{Name: r.Topic, Key: string(r.Key), Body: r.Value, Place: placeOf(r)}
+	p := codec.Packet{Name: r.Topic, Key: string(r.Key), Body: r.Value, Place: placeOf(r)}
 	for _, h := range r.Headers {
 		if strings.EqualFold(h.Key, "content-type") {
 			p.ContentType = string(h.Value)
 			continue
 		}
-		p.Headers = append(p.Headers, wire.Header{Name: h.Key, Value: string(h.Value)})
+		p.Headers = append(p.Headers, codec.Header{Name: h.Key, Value: string(h.Value)})
 	}
-	msg, err := c.codec.Decode(&p)
+	msg, err := c.coder.Decode(&p)
 	if err != nil {
 		c.cfg.Logger.Error("kafka: a record claims to be a CloudEvent and is none; it is handed over as it is",
 			"topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err", err)

@@ -160,3 +160,56 @@ func TestNoCloudEvent(t *testing.T) {
 		t.Errorf("got %v", c.seen)
 	}
 }
+
+// joins counts how often a consumer has joined its group.
+type joins struct{ atomic.Int64 }
+
+// OnBrokerE2E implements [kgo.HookBrokerE2E].
+func (j *joins) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, _ kgo.BrokerE2E) {
+	if key == 11 { // JoinGroup
+		j.Add(1)
+	}
+}
+
+// TestStaticMember restarts a member that has a name: the others keep what they have.
+func TestStaticMember(t *testing.T) {
+	t.Parallel()
+	topic := newTopic(t, nil)
+	p := open1(t, Config{URL: "kafka://" + server(t)})
+	cfg := Config{URL: "kafka://" + server(t), Name: topic, Group: topic}
+	c := &collector{seen: make(map[string]int), arrived: make(chan struct{}, 1)}
+	var others joins
+	stay, leave := cfg, cfg
+	stay.InstanceID, stay.Options = "a", []kgo.Opt{kgo.WithHooks(&others)}
+	leave.InstanceID = "b"
+	_, first := c.startCounting(t, stay)
+	sent := 0
+	send := func() {
+		var msgs []postrider.Message
+		for range 50 {
+			msgs = append(msgs, parcel(topic, fmt.Sprint(sent%40), sent))
+			sent++
+		}
+		if errs := p.Publish(t.Context(), msgs); errs != nil {
+			t.Fatal(errs[0])
+		}
+		c.wait(t, sent)
+	}
+	send() // so that the first one leads the group: when the leader comes back, all of them are asked again
+	stop, second := c.startCounting(t, leave)
+	for deadline := time.Now().Add(time.Minute); first.Load() == 0 || second.Load() == 0; {
+		if send(); time.Now().After(deadline) {
+			t.Fatal("the two do not share the topic")
+		}
+	}
+	before := others.Load()
+	stop()
+	stop, second = c.startCounting(t, leave)
+	for second.Load() == 0 {
+		send()
+	}
+	if n := others.Load() - before; n > 0 {
+		t.Errorf("the other member has joined %d times again", n)
+	}
+	stop()
+}

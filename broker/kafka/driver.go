@@ -19,6 +19,7 @@ func init() {
 	broker.Register(broker.Driver{
 		Name:      "kafka",
 		Schemes:   []string{"kafka", "kafkas"},
+		Example:   "kafka://localhost:9092",
 		Doc:       "Messages go to Kafka topics.",
 		Options:   broker.OptionsOf(Config{}),
 		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return broker.From(s, NewPublisher) },

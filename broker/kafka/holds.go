@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 // skew is how far the clocks of producers and brokers may be apart.
@@ -24,8 +24,8 @@ func (p *Publisher) Holds(ctx context.Context, since time.Time, msgs []postrider
 	byTopic := make(map[string][]int)
 	ids := make([]string, len(msgs))
 	for i := range msgs {
-		var packet wire.Packet
-		p.codec.Encode(&msgs[i], &packet)
+		var packet codec.Packet
+		p.coder.Encode(&msgs[i], &packet)
 		ids[i] = packet.ID
 		byTopic[packet.Name] = append(byTopic[packet.Name], i)
 	}
@@ -79,7 +79,7 @@ func (p *Publisher) stored(ctx context.Context, topic string, since time.Time) (
 		return found, err
 	}
 	defer client.Close()
-	consumer := &Consumer{cfg: p.cfg, codec: p.codec}
+	consumer := &Consumer{cfg: p.cfg, coder: p.coder}
 	for len(offsets) > 0 {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err0(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 var (
@@ -22,18 +22,18 @@ var (
 // as long as it lasts.
 type Publisher struct {
 	cfg    Config
-	codec  *wire.Codec
+	coder  *codec.Codec
 	idle   chan *session // producers for later calls
 	counts sync.Map      // topic → number of its partitions
 }
 
 // NewPublisher returns a publisher. It does not connect; errors are about the configuration, all of them at once.
 func NewPublisher(cfg Config) (*Publisher, error) {
-	codec, err := cfg.prepare()
+	coder, err := cfg.prepare()
 	if err != nil {
 		return nil, err
 	}
-	p := &Publisher{cfg: cfg, codec: codec, idle: make(chan *session, 32)}
+	p := &Publisher{cfg: cfg, coder: coder, idle: make(chan *session, 32)}
 	s, err := p.newSession() // the client has its own rules on settings
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
@@ -63,7 +63,7 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 func (p *Publisher) KeepsOrder() bool { return true }
 
 // NameOf returns the topic.
-func (p *Publisher) NameOf(m *postrider.Message) string { return p.codec.Name(m) }
+func (p *Publisher) NameOf(m *postrider.Message) string { return p.coder.Name(m) }
 
 // Close closes all producers.
 func (p *Publisher) Close() error {

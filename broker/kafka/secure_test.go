@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/broker/brokertest"
+	"github.com/postrider/postrider/internal/need"
 )
 
 // unsigned is a token as the server for tests takes it: of postrider, good for an hour, and signed by nobody.
@@ -35,5 +36,16 @@ func TestLogins(t *testing.T) {
 			brokertest.Refused("system's authorities", "kafkas://postrider:secret@"+address, nil, "certificate"),
 		},
 		Secret: brokertest.Login{URL: "kafkas://postrider@" + address, Values: ca.With("sasl", "scram-sha-512", "password_file", right)}, SecretOption: "password_file",
+	})
+}
+
+// TestSuiteOfCluster is the suite on three brokers that want TLS and a login.
+func TestSuiteOfCluster(t *testing.T) {
+	need.Long(t, "the whole suite once more")
+	need.Own(t, "kafka-cluster")
+	address, ca := brokertest.SecureEnv(t, "POSTRIDER_TEST_KAFKA_CLUSTER", "kafka-cluster")
+	brokertest.RunSite(t, brokertest.Site{
+		Driver: "kafka", URL: "kafkas://postrider:secret@" + address, Values: ca.With("sasl", "scram-sha-512", "partitions", "12"),
+		Abilities: brokertest.Abilities{MaxPayload: 1_500_000, NoName: "no such/topic", SlowTakeover: true},
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 // session is an idempotent producer that one Publish at a time owns. What it has failed with is never tried on it again:
@@ -20,7 +20,7 @@ type session struct {
 	client  *kgo.Client
 	probe   func(context.Context) error
 	line    *line
-	packet  wire.Packet
+	packet  codec.Packet
 	arena   []byte // holds keys and headers of the records
 	records []kgo.Record
 	indexes []int // of the records' messages in the call

@@ -23,7 +23,7 @@ func TestLeaderDies(t *testing.T) {
 		t.Run(fmt.Sprintf("atomic=%v", atomically), func(t *testing.T) {
 			name := create(t, url, atomically, 3)
 			p := publisher(t, nats.Config{URL: url, Stream: streamOf(name, atomically), Atomic: atomically, AckTimeout: time.Second})
-			defer p.Close()
+			t.Cleanup(func() { p.Close() })
 			load := startLoad(t, p, name)
 
 			load.waitFor(t, 500)
@@ -54,6 +54,9 @@ func leaderOf(t *testing.T, url, subject string) string {
 	}
 	return s.CachedInfo().Cluster.Leader
 }
+
+// patience is how long a cluster may take to elect a leader on a machine that does much else.
+const patience = time.Minute
 
 // load publishes as a relay does: it sends again what was not confirmed, and nothing of a key before that.
 type load struct {
@@ -90,7 +93,11 @@ func (l *load) publish(ctx context.Context, t *testing.T, p *nats.Publisher, nam
 				msgs = append(msgs, m)
 			}
 		}
-		for len(msgs) > 0 {
+		for end := time.Now().Add(patience); len(msgs) > 0; {
+			if time.Now().After(end) {
+				t.Errorf("%d messages are not confirmed after %s", len(msgs), patience)
+				return
+			}
 			errs := p.Publish(context.Background(), msgs)
 			var failed []postrider.Message
 			for i := range msgs {
@@ -123,7 +130,7 @@ func (l *load) confirm(m postrider.Message) {
 // waitFor returns when n more messages were confirmed.
 func (l *load) waitFor(t *testing.T, n int) {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(patience)
 	l.mu.Lock()
 	want := l.total + n
 	l.mu.Unlock()

@@ -9,13 +9,14 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	client "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider/broker"
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 // Config is what a [Publisher] or a [Consumer] needs to know.
@@ -39,7 +40,7 @@ type Config struct {
 	APIPrefix       string        `option:"api_prefix" doc:"What the subjects of JetStream's API begin with, where an account imports them; instead of domain."`
 	InboxPrefix     string        `option:"inbox_prefix" default:"_INBOX" doc:"What the subjects of answers begin with."`
 	ConnectTimeout  time.Duration `option:"connect_timeout" default:"2s" doc:"How long one server may take to let us in."`
-	Format          wire.Format   `option:"format"`
+	Format          codec.Format  `option:"format"`
 	Source          string        `option:"source"`
 
 	// For the publisher.
@@ -64,12 +65,12 @@ type Config struct {
 }
 
 // prepare sets the defaults and reports all mistakes, those of the caller among them.
-func (c *Config) prepare(mistakes ...error) (*wire.Codec, error) {
+func (c *Config) prepare(mistakes ...error) (*codec.Codec, error) {
 	broker.SetDefaults(c)
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}
-	codec, err := wire.NewCodec(c.Format, c.Source, wire.Dialect{Prefix: "ce-", Percent: true, ByType: true})
+	coder, err := codec.NewCodec(c.Format, c.Source, codec.Dialect{Prefix: "ce-", Percent: true, ByType: true})
 	errs := append(broker.Negative(*c), err, validURLs(c.URL), errors.Join(mistakes...))
 	errs = append(errs, c.checkLogin(), refuse(c.Options))
 	if c.Atomic && c.Stream == "" {
@@ -88,7 +89,7 @@ func (c *Config) prepare(mistakes ...error) (*wire.Codec, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("nats: %w", err)
 	}
-	return codec, nil
+	return coder, nil
 }
 
 // notInNames is what the names of streams and consumers cannot have.
@@ -116,12 +117,15 @@ type link struct {
 func (c *Config) connect(ctx context.Context, name string, refused client.ErrHandler) (*link, error) {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer context.AfterFunc(ctx, func() { end(ctx.Err()) })()
+	var away away
 	dial := func(network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(life, c.ConnectTimeout)
 		defer cancel()
 		conn, err := c.Dial(ctx, network, address)
 		if err == nil {
 			context.AfterFunc(life, func() { _ = conn.Close() }) // also ends a handshake that is under way
+		} else {
+			away.add(err)
 		}
 		return conn, err
 	}
@@ -147,11 +151,33 @@ func (c *Config) connect(ctx context.Context, name string, refused client.ErrHan
 	}
 	conn, err := client.Connect(c.URL, append(opts, login...)...)
 	if err != nil {
+		err = away.explain(err)
 		end(err)
 		return nil, err
 	}
 	js, err := c.jetStream(conn)
 	return &link{conn, js, life}, err
+}
+
+// away are the servers of one attempt that could not be reached, and why. The client only says that there was none.
+type away struct {
+	mu   sync.Mutex
+	errs []string
+}
+
+func (a *away) add(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.errs = append(a.errs, err.Error())
+}
+
+func (a *away) explain(err error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !errors.Is(err, client.ErrNoServers) || len(a.errs) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, strings.Join(a.errs, "; "))
 }
 
 func (l *link) Lost() <-chan struct{} { return l.life.Done() }

@@ -14,9 +14,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/intake"
 	"github.com/postrider/postrider/retry"
-	"github.com/postrider/postrider/wire"
 )
 
 // Consumer receives the messages of a subject through a durable pull consumer.
@@ -24,26 +24,32 @@ type Consumer struct {
 	intake.Counters
 
 	config Config
-	codec  *wire.Codec
+	coder  *codec.Codec
 	dead   intake.DeadLetters
 }
 
 // NewConsumer returns a consumer, which connects when it is used. Errors are about the configuration.
 func NewConsumer(config Config) (*Consumer, error) {
 	var missing error
-	if config.Name == "" || config.Group == "" {
-		missing = errors.New("option name (Name) or group (Group) is empty: the subject to receive and the durable consumer")
+	if config.Name == "" {
+		missing = errors.New("option name (Name) is empty: say which subject to receive")
+	}
+	if config.Group == "" {
+		missing = errors.Join(missing, errors.New("option group (Group) is empty: say which durable consumer receives it"))
 	}
 	if config.DeadLetter != "" && matches(config.Name, config.DeadLetter) {
 		missing = errors.Join(missing, fmt.Errorf("dead_letter (DeadLetter) is %q, which the consumer receives with %q: want another subject",
 			config.DeadLetter, config.Name))
 	}
-	codec, err := config.prepare(missing)
+	coder, err := config.prepare(missing)
 	if err != nil {
 		return nil, err
 	}
 	dead, err := intake.OpenDeadLetters(config.DeadLetter, config.Name, config, NewPublisher)
-	return &Consumer{config: config, codec: codec, dead: dead}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Consumer{config: config, coder: coder, dead: dead}, nil
 }
 
 // Close implements [postrider.Consumer]. It closes the publisher of dead letters; other connections end with Consume.
@@ -235,7 +241,7 @@ func (r *receiver) sayShared() {
 
 // hand gives a message to the handler, when there is room.
 func (r *receiver) hand(at position, msg jetstream.Msg) {
-	m, err := decode(r.codec, at.String(), msg.Subject(), msg.Headers(), msg.Data())
+	m, err := decode(r.coder, at.String(), msg.Subject(), msg.Headers(), msg.Data())
 	if err != nil {
 		r.config.Logger.Warn("nats: not a CloudEvent though it says so, handed on as it is",
 			"subject", msg.Subject(), "sequence", at.sequence, "err", err)

@@ -18,6 +18,7 @@ func init() {
 	broker.Register(broker.Driver{
 		Name:      "nats",
 		Schemes:   []string{"nats", "tls"},
+		Example:   "nats://localhost:4222",
 		Doc:       "Streams of NATS JetStream; the topic is the subject.",
 		Options:   broker.OptionsOf(Config{}),
 		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return broker.From(s, NewPublisher) },

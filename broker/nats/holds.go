@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 // skew is how far the clocks of producers and servers may be apart.
@@ -30,8 +30,8 @@ func (p *Publisher) Holds(ctx context.Context, since time.Time, msgs []postrider
 	ids := make([]string, len(msgs))
 	bySubject := make(map[string][]int)
 	for i := range msgs {
-		var packet wire.Packet
-		e.codec.Encode(&msgs[i], &packet)
+		var packet codec.Packet
+		e.coder.Encode(&msgs[i], &packet)
 		ids[i] = packet.ID
 		bySubject[packet.Name] = append(bySubject[packet.Name], i)
 	}
@@ -110,7 +110,7 @@ func (f *stock) read(ctx context.Context, reader jetstream.Consumer) error {
 		if err != nil {
 			return err
 		}
-		var packet wire.Packet
+		var packet codec.Packet
 		packet.SetUniqueID(m.Headers().Get(client.MsgIdHdr)) // a replay is the message too
 		f.ids[packet.ID] = true
 		meta, err := m.Metadata()

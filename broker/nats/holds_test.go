@@ -10,10 +10,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/nats"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/reconcile"
-	"github.com/postrider/postrider/wire"
 )
 
 var _ reconcile.Holder = (*nats.Publisher)(nil)
@@ -25,7 +25,7 @@ func TestHolds(t *testing.T) {
 	for _, format := range []string{"cloudevents", "cloudevents-structured", "raw"} {
 		t.Run(format, func(t *testing.T) {
 			subject := create(t, server, false, 1)
-			pub := publisher(t, nats.Config{URL: server, Format: wire.Format(format)})
+			pub := publisher(t, nats.Config{URL: server, Format: codec.Format(format)})
 			start := time.Now()
 			msgs := make([]postrider.Message, 2500)
 			for i := range msgs {

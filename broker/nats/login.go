@@ -3,6 +3,7 @@ package nats
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 
@@ -48,6 +49,16 @@ func (c *Config) login() ([]client.Option, error) {
 	case c.TokenFile != "":
 		token, err := broker.ReadSecret("token_file", c.TokenFile)
 		return []client.Option{client.Token(token)}, err
+	}
+	// The login of one address is that of all which have none of their own.
+	for address := range strings.SplitSeq(c.URL, ",") {
+		if u, err := url.Parse(strings.TrimSpace(address)); err == nil && u.User != nil {
+			password, ok := u.User.Password()
+			if !ok {
+				return []client.Option{client.Token(u.User.Username())}, nil
+			}
+			return []client.Option{client.UserInfo(u.User.Username(), password)}, nil
+		}
 	}
 	return nil, nil
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/nats"
 	"github.com/postrider/postrider/internal/need"
-	"github.com/postrider/postrider/wire"
 )
 
 func event(name, key string, n int) postrider.Message {
@@ -269,13 +269,13 @@ func TestRawKeepsTheKey(t *testing.T) {
 	t.Parallel()
 	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	name := create(t, url, false, 1)
-	p := publisher(t, nats.Config{URL: url, Format: wire.Raw})
+	p := publisher(t, nats.Config{URL: url, Format: codec.Raw})
 	defer p.Close()
 	m := event(name, "k", 1)
 	if errs := p.Publish(t.Context(), []postrider.Message{m}); errs != nil {
 		t.Fatal(errs)
 	}
-	got := receive(t, consumer(t, nats.Config{URL: url, Name: name, Group: "g", Format: wire.Raw}))
+	got := receive(t, consumer(t, nats.Config{URL: url, Name: name, Group: "g", Format: codec.Raw}))
 	if got.OrderKey() != "parcel/k" || got.ID != m.ID {
 		t.Errorf("got %+v", got)
 	}
@@ -285,7 +285,7 @@ func TestNotACloudEvent(t *testing.T) {
 	t.Parallel()
 	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	name := create(t, url, false, 1)
-	p := publisher(t, nats.Config{URL: url, Format: wire.Raw})
+	p := publisher(t, nats.Config{URL: url, Format: codec.Raw})
 	defer p.Close()
 	m := event(name, "k", 1)
 	m.Headers = map[string]string{"ce-specversion": "1.0"}

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 const (
@@ -24,11 +24,11 @@ const (
 
 // encoder lays messages out, one at a time, in memory that it uses again.
 type encoder struct {
-	codec  *wire.Codec
+	coder  *codec.Codec
 	stream string // that is expected
 	keyed  bool   // whether the key needs a header
 
-	packet wire.Packet
+	packet codec.Packet
 	msg    client.Msg
 	values []string
 }
@@ -36,7 +36,7 @@ type encoder struct {
 // encode returns the message, which is good until the next call, or a permanent error if NATS cannot carry it as it is.
 func (e *encoder) encode(m *postrider.Message) (*client.Msg, error) {
 	p := &e.packet
-	e.codec.Encode(m, p)
+	e.coder.Encode(m, p)
 	e.msg = client.Msg{Subject: p.Name, Data: p.Body, Header: e.msg.Header}
 	clear(e.msg.Header)
 	e.values = e.values[:0]
@@ -52,7 +52,7 @@ func (e *encoder) encode(m *postrider.Message) (*client.Msg, error) {
 			err = fmt.Errorf("header %q is %q, but the message's ContentType is %q", name, value, p.ContentType)
 		}
 	}
-	own := [...]wire.Header{{Name: client.MsgIdHdr, Value: p.UniqueID()}, {Name: headerContentType, Value: p.ContentType},
+	own := [...]codec.Header{{Name: client.MsgIdHdr, Value: p.UniqueID()}, {Name: headerContentType, Value: p.ContentType},
 		{Name: client.ExpectedStreamHdr, Value: e.stream}, {Name: headerKey, Value: p.Key}}
 	for i := range own {
 		if own[i].Value != "" && err == nil && (own[i].Name != headerKey || e.keyed) {
@@ -93,8 +93,8 @@ func validSubject(s string) error {
 }
 
 // decode is the way back. With an error comes the message as it is: one that claims to be a CloudEvent and is none.
-func decode(codec *wire.Codec, place, subject string, header client.Header, data []byte) (postrider.Message, error) {
-	p := wire.Packet{Name: subject, Place: place, Body: data}
+func decode(coder *codec.Codec, place, subject string, header client.Header, data []byte) (postrider.Message, error) {
+	p := codec.Packet{Name: subject, Place: place, Body: data}
 	p.SetUniqueID(header.Get(client.MsgIdHdr))
 	_, event := header["ce-specversion"]
 	for name, values := range header {
@@ -105,10 +105,10 @@ func decode(codec *wire.Codec, place, subject string, header client.Header, data
 		case name == headerKey && !event:
 			p.Key = values[0]
 		default:
-			p.Headers = append(p.Headers, wire.Header{Name: name, Value: values[0]})
+			p.Headers = append(p.Headers, codec.Header{Name: name, Value: values[0]})
 		}
 	}
-	return codec.Decode(&p)
+	return coder.Decode(&p)
 }
 
 var errNoResponders = errors.New("nats: nobody listens to the subject")

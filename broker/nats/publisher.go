@@ -15,8 +15,8 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/codec"
 	keeper "github.com/postrider/postrider/broker/session"
-	"github.com/postrider/postrider/wire"
 )
 
 // What one call has on its way at a time. More could fill the queue in front of a stream, whose overflow servers drop.
@@ -35,21 +35,21 @@ var (
 // Publisher sends messages to JetStream. It is safe for concurrent use.
 type Publisher struct {
 	config   Config
-	codec    *wire.Codec
+	coder    *codec.Codec
 	encoders sync.Pool
 	sessions *keeper.Keeper[*session]
 }
 
 // NewPublisher returns a publisher, which connects when it is used. Errors are about the configuration.
 func NewPublisher(config Config) (*Publisher, error) {
-	codec, err := config.prepare()
+	coder, err := config.prepare()
 	if err != nil {
 		return nil, err
 	}
-	p := &Publisher{config: config, codec: codec}
-	keyed := config.Format == wire.Raw || config.Format == wire.Debezium
+	p := &Publisher{config: config, coder: coder}
+	keyed := config.Format == codec.Raw || config.Format == codec.Debezium
 	p.encoders.New = func() any {
-		return &encoder{codec: codec, stream: config.Stream, keyed: keyed, msg: client.Msg{Header: make(client.Header, 16)}}
+		return &encoder{coder: coder, stream: config.Stream, keyed: keyed, msg: client.Msg{Header: make(client.Header, 16)}}
 	}
 	p.sessions = keeper.New("nats", config.Logger, func(ctx context.Context) (*session, error) {
 		return openSession(ctx, &p.config)
@@ -62,7 +62,7 @@ func NewPublisher(config Config) (*Publisher, error) {
 func (p *Publisher) KeepsOrder() bool { return p.config.Atomic }
 
 // NameOf returns the subject.
-func (p *Publisher) NameOf(m *postrider.Message) string { return p.codec.Name(m) }
+func (p *Publisher) NameOf(m *postrider.Message) string { return p.coder.Name(m) }
 
 // Close implements [postrider.Publisher].
 func (p *Publisher) Close() error {

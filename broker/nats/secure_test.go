@@ -15,6 +15,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/nats"
+	"github.com/postrider/postrider/internal/need"
 )
 
 // seed is that of the user whose public key the server knows (dev/lib/nats.sh). It opens nothing but a server for tests on this machine.
@@ -30,6 +31,7 @@ func TestLogins(t *testing.T) {
 		Driver: "nats", Name: fmt.Sprintf("logins.%d", time.Now().UnixNano()),
 		Logins: []brokertest.Login{
 			brokertest.Works("password", as("postrider:secret"), ca.With()),
+			brokertest.Works("password of another address", "tls://postrider:secret@127.0.0.1:1,"+address, ca.With()),
 			brokertest.Works("nkey", address, ca.With("nkey_file", nkey)),
 			brokertest.Works("domain", as("postrider:secret"), ca.With("domain", "secure")),
 			brokertest.Refused("no login", address, ca.With(), "Authorization Violation"),
@@ -77,4 +79,16 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// TestSuiteOfCluster is the suite on three servers that want TLS and a login.
+func TestSuiteOfCluster(t *testing.T) {
+	need.Long(t, "the whole suite once more")
+	need.Own(t, "nats-cluster@secure")
+	address, ca := brokertest.SecureEnv(t, "POSTRIDER_TEST_NATS_CLUSTER_SECURE", "nats-cluster@secure")
+	brokertest.RunSite(t, brokertest.Site{
+		Driver: "nats", URL: strings.Replace(address, "//", "//postrider:secret@", 1), Values: ca.With("replicas", "3"),
+		Member:    map[string]string{"ack_wait": "1s"},
+		Abilities: brokertest.Abilities{NamesByType: true, MaxPayload: 3 << 19, NoName: "a..b", OneLineHeaders: true, Dedup: true},
+	})
 }

@@ -10,7 +10,7 @@ import (
 	apache "github.com/apache/pulsar-client-go/pulsar"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 // call is one Publish. It works in waves: within one, messages of a key go to one line, one behind the other.
@@ -23,7 +23,7 @@ type call struct {
 	mixed  bool             // the last ones matter
 	late   bool             // the client may still use the slots
 
-	packet wire.Packet
+	packet codec.Packet
 	slots  []slot
 	bodies []byte // the client reads them after it was handed them, and perhaps after Publish has returned
 

@@ -1,6 +1,7 @@
 package pulsar
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -13,7 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/postrider/postrider/broker"
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
+	"github.com/postrider/postrider/broker/token"
 )
 
 // Config is what a [Publisher] or a [Consumer] needs to know. Only URL is required, and for a consumer Name and Group.
@@ -30,10 +32,19 @@ type Config struct {
 	Token string `option:"token" kind:"secret" doc:"JSON web token to sign in with."`
 	// TokenFile is a file with such a token, read for each connection. Defaults to none.
 	TokenFile string `option:"token_file" doc:"File with such a token, read for each connection."`
-	// OperationTimeout is how long the client tries to look a topic up, to open and to close it. Defaults to 5 s.
-	OperationTimeout time.Duration `option:"operation_timeout" default:"5s" doc:"How long to try to open or close a topic."`
-	// Format is how messages are laid out. Defaults to [wire.CloudEvents].
-	Format wire.Format `option:"format"`
+	// TokenURL is the token endpoint of an OAuth 2 provider, instead of a token. It is asked as ClientID with the secret in SecretFile, for
+	// Scope. Defaults to none.
+	TokenURL   string `option:"token_url" doc:"Token endpoint of an OAuth 2 provider; instead of token_file."`
+	ClientID   string `option:"client_id" doc:"Who we are to the provider."`
+	SecretFile string `option:"client_secret_file" doc:"File with the client's secret, read each time a token is asked for."`
+	Scope      string `option:"scope" doc:"What the token is to be good for."`
+	// Client has further options of the client, such as its Authentication. Those that other fields say are refused by name, and so are
+	// those that would not verify servers. Defaults to none.
+	Client apache.ClientOptions
+	// OperationTimeout is how long the client tries to look a topic up, to open and to close it. Defaults to 4 s.
+	OperationTimeout time.Duration `option:"operation_timeout" default:"4s" doc:"How long to try to open or close a topic."`
+	// Format is how messages are laid out. Defaults to [codec.CloudEvents].
+	Format codec.Format `option:"format"`
 
 	// Source is the CloudEvents attribute of that name. Defaults to "postrider".
 	Source string `option:"source"`
@@ -59,10 +70,13 @@ type Config struct {
 	MaxWaiting int    `option:"max_waiting" default:"1000"`
 	Attempts   int    `option:"attempts" default:"10"`
 	DeadLetter string `option:"dead_letter"`
+
+	tokens *token.Source // nil unless there are files or a provider
+	said   *reasons
 }
 
 // prepare sets the defaults, reports all mistakes, and returns the codec.
-func (c *Config) prepare(consumer bool) (*wire.Codec, error) {
+func (c *Config) prepare(consumer bool) (*codec.Codec, error) {
 	broker.SetDefaults(c)
 	errs := broker.Negative(*c)
 	complain := func(wrong bool, text string) {
@@ -74,7 +88,11 @@ func (c *Config) prepare(consumer bool) (*wire.Codec, error) {
 	complain(scheme != "pulsar" && scheme != "pulsar+ssl" || hosts == "", "URL is not one such as pulsar://localhost:6650")
 	complain(strings.Contains(hosts, "@"), "URL has a user or a password: Pulsar wants a token, see Token")
 	complain(scheme == "pulsar" && c.TLS != nil, "TLS is set and URL begins with pulsar://: want pulsar+ssl://")
-	complain(c.Token != "" && c.TokenFile != "", "Token and TokenFile are both set: want one of them")
+	complain(c.Token != "" && (c.TokenFile != "" || c.TokenURL != ""), "Token and TokenFile, or TokenURL, are set: want one of them")
+	c.said = &reasons{}
+	var err error
+	c.tokens, err = c.tokenSource()
+	errs = append(errs, err, c.checkClient())
 	complain(strings.Count(c.Namespace, "/") != 1, `Namespace is not "tenant/namespace"`)
 	admin, _, _ := strings.Cut(c.AdminURL, "://")
 	complain(c.AdminURL != "" && admin != "http" && admin != "https", "AdminURL is not one such as http://localhost:8080")
@@ -82,8 +100,8 @@ func (c *Config) prepare(consumer bool) (*wire.Codec, error) {
 	_, known := subscriptionTypes[c.SubscriptionType]
 	complain(!known, "SubscriptionType is none of failover, exclusive, key_shared and shared")
 	complain(consumer && c.Group == "", "Group is empty: name the subscription")
-	codec, err := wire.NewCodec(c.Format, c.Source, wire.Dialect{NoID: true})
-	return codec, prefix(errors.Join(append(errs, err)...))
+	coder, err := codec.NewCodec(c.Format, c.Source, codec.Dialect{NoID: true})
+	return coder, prefix(errors.Join(append(errs, err)...))
 }
 
 func prefix(err error) error {
@@ -95,20 +113,24 @@ func prefix(err error) error {
 
 // open returns a client. It does not connect. It does not log either: what matters is returned as an error.
 func (c *Config) open() (apache.Client, error) {
-	options := apache.ClientOptions{
-		URL:               c.URL,
-		ConnectionTimeout: c.OperationTimeout,
-		OperationTimeout:  c.OperationTimeout,
-		KeepAliveInterval: 10 * time.Second,
-		TLSConfig:         c.TLS,
-		Logger:            log.DefaultNopLogger(),
-		MetricsRegisterer: prometheus.NewRegistry(),
+	options := c.Client
+	options.URL, options.TLSConfig = c.URL, c.TLS
+	options.ConnectionTimeout, options.OperationTimeout, options.KeepAliveInterval = c.OperationTimeout, c.OperationTimeout, 10*time.Second
+	if options.Logger == nil {
+		options.Logger = log.NewLoggerWithSlog(slog.New(c.said))
+	}
+	if options.MetricsRegisterer == nil {
+		options.MetricsRegisterer = prometheus.NewRegistry()
 	}
 	switch {
 	case c.Token != "":
 		options.Authentication = apache.NewAuthenticationToken(c.Token)
-	case c.TokenFile != "":
-		options.Authentication = apache.NewAuthenticationTokenFromFile(c.TokenFile)
+	case c.tokens != nil:
+		options.Authentication = apache.NewAuthenticationTokenFromSupplier(func() (string, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), c.OperationTimeout)
+			defer cancel()
+			return c.tokens.Token(ctx)
+		})
 	}
 	client, err := apache.NewClient(options)
 	return client, prefix(err)

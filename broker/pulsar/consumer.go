@@ -11,9 +11,9 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar/backoff"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/intake"
 	"github.com/postrider/postrider/retry"
-	"github.com/postrider/postrider/wire"
 )
 
 var subscriptionTypes = map[string]apache.SubscriptionType{
@@ -26,7 +26,7 @@ type Consumer struct {
 
 	cfg    Config
 	topic  string
-	codec  *wire.Codec
+	coder  *codec.Codec
 	dead   intake.DeadLetters
 	client apache.Client
 	run    sync.WaitGroup
@@ -34,7 +34,7 @@ type Consumer struct {
 
 // NewConsumer returns a consumer. It does not connect; errors are about the configuration.
 func NewConsumer(cfg Config) (*Consumer, error) {
-	codec, err := cfg.prepare(true)
+	coder, err := cfg.prepare(true)
 	topic, topicErr := topicName(cfg.Name, cfg.Namespace)
 	if err = errors.Join(err, topicErr); err != nil {
 		return nil, err
@@ -44,7 +44,10 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 		return nil, prefix(err)
 	}
 	client, err := cfg.open()
-	return &Consumer{cfg: cfg, topic: topic, codec: codec, dead: dead, client: client}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Consumer{cfg: cfg, topic: topic, coder: coder, dead: dead, client: client}, nil
 }
 
 // Consume hands messages to handle until ctx ends. Whatever keeps it from subscribing is logged and tried again.
@@ -119,14 +122,14 @@ func placeOf(id apache.MessageID) string {
 // headers: the handler decides.
 func (c *Consumer) decode(received apache.Message) postrider.Message {
 	properties := received.Properties()
-	p := wire.Packet{Name: c.cfg.Name, Key: received.Key(), Body: received.Payload(), ContentType: properties[contentType],
+	p := codec.Packet{Name: c.cfg.Name, Key: received.Key(), Body: received.Payload(), ContentType: properties[contentType],
 		Place: placeOf(received.ID())}
 	for name, value := range properties {
 		if name != contentType {
-			p.Headers = append(p.Headers, wire.Header{Name: name, Value: value})
+			p.Headers = append(p.Headers, codec.Header{Name: name, Value: value})
 		}
 	}
-	m, err := c.codec.Decode(&p)
+	m, err := c.coder.Decode(&p)
 	if err != nil {
 		c.cfg.Logger.Error("pulsar: message cannot be decoded, handing it over as it is", "topic", c.topic,
 			"message", received.ID().String(), "err", err)

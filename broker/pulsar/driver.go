@@ -18,6 +18,7 @@ func init() {
 	broker.Register(broker.Driver{
 		Name:      "pulsar",
 		Schemes:   []string{"pulsar", "pulsar+ssl"},
+		Example:   "pulsar://localhost:6650",
 		Doc:       "Messages go to the Pulsar topic with their name, to the partition of their key.",
 		Options:   broker.OptionsOf(Config{}),
 		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return broker.From(s, NewPublisher) },

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/postrider/postrider"
@@ -64,8 +63,10 @@ func (p *Publisher) ask(ctx context.Context, topic, path string, fact any) error
 		return err
 	}
 	token := p.cfg.Token
-	if content, err := os.ReadFile(p.cfg.TokenFile); err == nil {
-		token = strings.TrimSpace(string(content))
+	if p.cfg.tokens != nil {
+		if token, err = p.cfg.tokens.Token(ctx); err != nil {
+			return err
+		}
 	}
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)

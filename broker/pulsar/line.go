@@ -57,9 +57,10 @@ func (p *Publisher) open(topic string) (*line, error) {
 		return backoff.NewDefaultBackoff()
 	}
 	var err error
+	began := time.Now()
 	if l.producer, err = p.client.CreateProducer(options); err != nil {
 		l.end(err)
-		return nil, openError(err)
+		return nil, openError(err, p.cfg.said.explain(err, began))
 	}
 	l.idle = time.AfterFunc(p.cfg.IdleTimeout, func() {
 		if l.users.Load() == 0 { // otherwise the next use starts it again
@@ -148,12 +149,12 @@ var refusal = regexp.MustCompile(`(?:^|server error: )(?:TopicNotFound|Authoriza
 	`IncompatibleSchema|ProducerBlockedQuotaExceeded|ProducerBusy|ProducerFenced|PersistenceError|ServiceNotReady)`)
 
 // openError classifies why a topic could not be opened: nothing was sent.
-func openError(err error) error {
+func openError(err, explained error) error {
 	switch text := err.Error(); {
 	case strings.HasPrefix(text, "InvalidTopicName"), strings.Contains(text, "server error: InvalidTopicName"):
-		return postrider.Permanent(err) // there will never be such a topic
+		return postrider.Permanent(explained) // there will never be such a topic
 	case refusal.MatchString(text):
-		return postrider.NameUnavailable(err)
+		return postrider.NameUnavailable(explained)
 	}
-	return postrider.Unavailable(err)
+	return postrider.Unavailable(explained)
 }

@@ -9,8 +9,8 @@ import (
 	apache "github.com/apache/pulsar-client-go/pulsar"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/session"
-	"github.com/postrider/postrider/wire"
 )
 
 const (
@@ -29,7 +29,7 @@ var (
 // Publisher sends messages to Pulsar, each to the topic with its name.
 type Publisher struct {
 	cfg    Config
-	codec  *wire.Codec
+	coder  *codec.Codec
 	client apache.Client
 	calls  sync.Pool // of *call that are over
 
@@ -39,12 +39,15 @@ type Publisher struct {
 
 // NewPublisher returns a publisher. It does not connect; errors are about the configuration.
 func NewPublisher(cfg Config) (*Publisher, error) {
-	codec, err := cfg.prepare(false)
+	coder, err := cfg.prepare(false)
 	if err != nil {
 		return nil, err
 	}
 	client, err := cfg.open()
-	return &Publisher{cfg: cfg, codec: codec, client: client, topics: make(map[string]*session.Keeper[*line])}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Publisher{cfg: cfg, coder: coder, client: client, topics: make(map[string]*session.Keeper[*line])}, nil
 }
 
 // KeepsOrder is true. Messages of a key go through one queue, to one partition; that queue has an end with everything
@@ -53,7 +56,7 @@ func (p *Publisher) KeepsOrder() bool { return true }
 
 // NameOf returns the topic, with tenant and namespace if the name is one of a topic.
 func (p *Publisher) NameOf(m *postrider.Message) string {
-	name := p.codec.Name(m)
+	name := p.coder.Name(m)
 	if topic, err := topicName(name, p.cfg.Namespace); err == nil {
 		return topic
 	}
@@ -90,7 +93,7 @@ func (p *Publisher) wave(ctx context.Context, c *call) {
 			c.errs[c.next] = postrider.Unavailable(postrider.ErrNotTried)
 			continue
 		}
-		p.codec.Encode(&c.msgs[c.next], &c.packet)
+		p.coder.Encode(&c.msgs[c.next], &c.packet)
 		r, ok := c.routes[c.packet.Name]
 		if !ok {
 			r = p.route(ctx, c.packet.Name)

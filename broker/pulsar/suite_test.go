@@ -62,6 +62,12 @@ func administer(t testing.TB, method, path, body string) {
 	}
 }
 
+var abilities = brokertest.Abilities{
+	MaxPayload:  6 << 20,
+	NoName:      "a/b",
+	SlowRestart: true, // half a minute
+}
+
 func TestSuite(t *testing.T) {
 	const service = "pulsar@crash"
 	if need.IsLong() {
@@ -136,12 +142,8 @@ func TestSuite(t *testing.T) {
 				}
 				return c
 			},
-			Restart: func(t *testing.T) { need.Restart(t, service) },
-			Abilities: brokertest.Abilities{
-				MaxPayload:  6 << 20,
-				NoName:      "a/b",
-				SlowRestart: true, // half a minute
-			},
+			Restart:   func(t *testing.T) { need.Restart(t, service) },
+			Abilities: abilities,
 		}
 	})
 }

@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/postrider/postrider/broker"
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 // Config tells a [Publisher] or a [Consumer] where the server is and what to do there.
@@ -32,9 +33,9 @@ type Config struct {
 	// MaxBytes is the largest body that is sent, at most the server's max_message_size. Defaults to 16 MiB.
 	MaxBytes int `option:"max_bytes" default:"16777216" doc:"Largest body that is sent."`
 	// QueueType is that of a queue that the driver creates. Defaults to classic.
-	QueueType string `option:"queue_type" default:"classic" values:"classic,quorum" doc:"Type of a created queue."`
-	// Format is how a message is laid out. Defaults to [wire.CloudEvents].
-	Format wire.Format `option:"format"`
+	QueueType string `option:"queue_type" default:"classic" values:"classic,quorum,stream" doc:"Type of a created queue."`
+	// Format is how a message is laid out. Defaults to [codec.CloudEvents].
+	Format codec.Format `option:"format"`
 	// Source is the CloudEvents attribute of that name. Defaults to "postrider".
 	Source string `option:"source"`
 	// Name is the queue that a consumer receives from, which needs one.
@@ -61,12 +62,12 @@ type Config struct {
 
 // complete returns the configuration with its defaults, or all that is wrong with it. It does not repeat the URL, which
 // may hold a password.
-func (c Config) complete() (Config, *wire.Codec, error) {
+func (c Config) complete() (Config, *codec.Codec, error) {
 	broker.SetDefaults(&c)
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{}).DialContext
 	}
-	codec, err := wire.NewCodec(c.Format, c.Source, wire.Dialect{Prefix: "cloudEvents_", ByType: c.Exchange != ""})
+	coder, err := codec.NewCodec(c.Format, c.Source, codec.Dialect{Prefix: "cloudEvents_", ByType: c.Exchange != ""})
 	errs := append(broker.Negative(c), c.unread, err, checkShort("Exchange", c.Exchange), checkShort("Name", c.Name))
 	var scheme string
 	if scheme, c.addresses, err = parseURL(c.URL); err != nil {
@@ -86,23 +87,16 @@ func (c Config) complete() (Config, *wire.Codec, error) {
 	if err = errors.Join(errs...); err != nil {
 		err = fmt.Errorf("rabbitmq: %w", err)
 	}
-	return c, codec, err
+	return c, coder, err
 }
 
 // parseURL returns a URL for each host, with all that was said besides. Its error never contains the URL.
 func parseURL(text string) (scheme string, addresses []string, err error) {
-	scheme, rest, _ := strings.Cut(text, "://")
-	at := strings.LastIndexByte(rest, '@') + 1
-	end := strings.IndexAny(rest[at:], "/?")
-	if end < 0 {
-		end = len(rest) - at
-	}
-	for host := range strings.SplitSeq(rest[at:at+end], ",") {
-		address := scheme + "://" + rest[:at] + host + rest[at+end:]
-		if _, err := amqp.ParseURI(address); err != nil || host == "" {
-			return "", nil, errors.New("URL is not one such as amqp://user:password@localhost:5672/vhost, or with several hosts: amqp://user:password@a:5672,b:5672/vhost")
-		}
-		addresses = append(addresses, address)
+	scheme, _, _ = strings.Cut(text, "://")
+	addresses = broker.SplitHosts(text)
+	invalid := func(address string) bool { _, err := amqp.ParseURI(address); return err != nil }
+	if len(addresses) == 0 || slices.ContainsFunc(addresses, invalid) {
+		return "", nil, errors.New("URL is not one such as amqp://user:password@localhost:5672/vhost, or with several hosts: amqp://user:password@a:5672,b:5672/vhost")
 	}
 	return scheme, addresses, nil
 }

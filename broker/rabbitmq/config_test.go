@@ -12,8 +12,8 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/rabbitmq"
-	"github.com/postrider/postrider/wire"
 )
 
 func TestConfigReportsAllMistakes(t *testing.T) {
@@ -143,7 +143,7 @@ func TestForeignMessages(t *testing.T) {
 // TestProperties looks at a message with the plain client.
 func TestProperties(t *testing.T) {
 	t.Parallel()
-	for _, format := range wire.Formats() {
+	for _, format := range codec.Formats() {
 		name := newQueue(t, nil)
 		p := publisher(t, func(c *rabbitmq.Config) { c.Format = format })
 		m := event(name, "key 1")
@@ -159,7 +159,7 @@ func TestProperties(t *testing.T) {
 			if d.DeliveryMode != amqp.Persistent || d.MessageId != m.ID.String() {
 				t.Errorf("%s: got %+v", format, d)
 			}
-			if id := d.Headers["cloudEvents_id"]; (id == m.ID.String()) != (format == wire.CloudEvents) {
+			if id := d.Headers["cloudEvents_id"]; (id == m.ID.String()) != (format == codec.CloudEvents) {
 				t.Errorf("%s: got headers %v", format, d.Headers)
 			}
 			return nil

@@ -8,9 +8,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/intake"
 	"github.com/postrider/postrider/retry"
-	"github.com/postrider/postrider/wire"
 )
 
 // Consumer receives from a queue. Consumers of one queue share its messages.
@@ -21,13 +21,13 @@ type Consumer struct {
 	intake.Counters
 
 	cfg   Config
-	codec *wire.Codec
+	coder *codec.Codec
 	dead  intake.DeadLetters
 }
 
 // NewConsumer returns a consumer of the queue Config.Name. It does not connect: errors are about the configuration.
 func NewConsumer(c Config) (*Consumer, error) {
-	c, codec, err := c.complete()
+	c, coder, err := c.complete()
 	if c.Name == "" {
 		err = errors.Join(err, errors.New("rabbitmq: Name is empty: which queue?"))
 	}
@@ -38,15 +38,25 @@ func NewConsumer(c Config) (*Consumer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rabbitmq: %w", err)
 	}
-	return &Consumer{cfg: c, codec: codec, dead: dead}, nil
+	return &Consumer{cfg: c, coder: coder, dead: dead}, nil
 }
 
+// errStream is about what cannot be consumed here: over AMQP a stream forgets how far a consumer has come, so that a restart would lose messages.
+var errStream = errors.New("is a stream, whose offsets AMQP does not keep: consume it with a client of the stream protocol, or let the relay send to a queue as well")
+
 // Consume implements [postrider.Consumer]. A queue that does not exist is waited for.
-func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error {
+func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) (fatal error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	intake.Persist(ctx, c.cfg.Logger, "queue "+c.cfg.Name, func(ctx context.Context, working func()) error {
-		return c.receive(ctx, handle, working)
+		err := c.receive(ctx, handle, working)
+		if errors.Is(err, errStream) {
+			fatal = fmt.Errorf("rabbitmq: %s %w", c.cfg.Name, err)
+			cancel()
+		}
+		return err
 	})
-	return nil
+	return fatal
 }
 
 // receive returns when the connection is lost or the context ends. What was not acknowledged by then is delivered
@@ -86,7 +96,10 @@ func (c *Consumer) receive(ctx context.Context, handle postrider.Handler, workin
 			if !ok {
 				return errors.New("rabbitmq: the server has ended the subscription, or the connection is lost")
 			}
-			m, err := decode(c.codec, c.cfg.Name, &d)
+			if _, ok := d.Headers[streamOffset]; ok {
+				return errStream
+			}
+			m, err := decode(c.coder, c.cfg.Name, &d)
 			if err != nil {
 				c.cfg.Logger.Error("rabbitmq: a message is handed over undecoded", "id", d.MessageId, "err", err)
 			}

@@ -17,6 +17,7 @@ func init() {
 	broker.Register(broker.Driver{
 		Name:      "rabbitmq",
 		Schemes:   []string{"amqp", "amqps"},
+		Example:   "amqp://guest:guest@localhost:5672/",
 		Doc:       "Messages go to queues of RabbitMQ, directly or through an exchange.",
 		Options:   broker.OptionsOf(Config{}),
 		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return NewPublisher(configOf(s)) },

@@ -9,7 +9,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 // stall is the longest time that a lane may have been away from its returns. The client drops one that nobody takes for
@@ -44,7 +44,7 @@ type lane struct {
 	link    *link
 	ch      *amqp.Channel
 	closed  chan *amqp.Error
-	packet  wire.Packet // memory that is used again for each message, as headers is
+	packet  codec.Packet // memory that is used again for each message, as headers is
 	headers amqp.Table
 	sent    []flight // since the last collect
 	dead    error    // why the lane is of no use any more

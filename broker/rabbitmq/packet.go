@@ -3,12 +3,11 @@ package rabbitmq
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 // keyHeader carries the ordering key in formats that have no other place for it.
@@ -21,10 +20,10 @@ const streamOffset = "x-stream-offset"
 // never be sent: what the protocol has no room for would otherwise cost the channel, or the connection, of all.
 func (l *lane) encode(m *postrider.Message) (out amqp.Publishing, route string, err error) {
 	p, cfg := &l.packet, &l.link.p.cfg
-	l.link.p.codec.Encode(m, p)
+	l.link.p.coder.Encode(m, p)
 	route = l.link.p.NameOf(m)
-	if (cfg.Format == wire.Raw || cfg.Format == wire.Debezium) && p.Key != "" {
-		p.Headers = append(p.Headers, wire.Header{Name: keyHeader, Value: p.Key})
+	if (cfg.Format == codec.Raw || cfg.Format == codec.Debezium) && p.Key != "" {
+		p.Headers = append(p.Headers, codec.Header{Name: keyHeader, Value: p.Key})
 	}
 	err = cmp.Or(checkShort("the name", route), checkShort("the ID", p.ID), checkShort("the content type", p.ContentType))
 	clear(l.headers)
@@ -45,18 +44,15 @@ func (l *lane) encode(m *postrider.Message) (out amqp.Publishing, route string, 
 }
 
 // decode never fails: what claims to be a CloudEvent and is none is handed over as it came, with the error saying so.
-func decode(codec *wire.Codec, queue string, d *amqp.Delivery) (postrider.Message, error) {
-	p := wire.Packet{Name: queue, ID: d.MessageId, ContentType: d.ContentType, Body: d.Body}
-	if offset, ok := d.Headers[streamOffset].(int64); ok { // a queue does not tell where a message stands
-		p.Place = strconv.FormatInt(offset, 10)
-	}
+func decode(coder *codec.Codec, queue string, d *amqp.Delivery) (postrider.Message, error) {
+	p := codec.Packet{Name: queue, ID: d.MessageId, ContentType: d.ContentType, Body: d.Body}
 	for name, value := range d.Headers {
 		text := fmt.Sprint(value) // another sender's may be no text
 		if name == keyHeader {
 			p.Key = text
 			continue
 		}
-		p.Headers = append(p.Headers, wire.Header{Name: name, Value: text})
+		p.Headers = append(p.Headers, codec.Header{Name: name, Value: text})
 	}
-	return codec.Decode(&p)
+	return coder.Decode(&p)
 }

@@ -8,8 +8,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/session"
-	"github.com/postrider/postrider/wire"
 )
 
 var (
@@ -21,17 +21,17 @@ var (
 // Publisher sends messages to RabbitMQ. It connects when it is first used, and again after each outage.
 type Publisher struct {
 	cfg    Config
-	codec  *wire.Codec
+	coder  *codec.Codec
 	keeper *session.Keeper[*link]
 }
 
 // NewPublisher returns a publisher. It does not connect: errors are about the configuration.
 func NewPublisher(c Config) (*Publisher, error) {
-	c, codec, err := c.complete()
+	c, coder, err := c.complete()
 	if err != nil {
 		return nil, err
 	}
-	p := &Publisher{cfg: c, codec: codec}
+	p := &Publisher{cfg: c, coder: coder}
 	p.keeper = session.New("rabbitmq", c.Logger, p.open)
 	return p, nil
 }
@@ -44,7 +44,7 @@ func (p *Publisher) NameOf(m *postrider.Message) string {
 	if p.cfg.Exchange != "" && m.RoutingKey != "" {
 		return m.RoutingKey
 	}
-	return p.codec.Name(m)
+	return p.coder.Name(m)
 }
 
 // Close ends the connection. A server that does not answer is not waited for.
@@ -73,7 +73,7 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Inspection, error) {
 	found := postrider.Inspection{
 		Confirmed: "Every queue that the message was routed to has it: a classic queue on the disk of its node, " +
-			"a quorum queue on the disks of most of its nodes; an unroutable message is refused.",
+			"a quorum queue on the disks of most of its nodes, a stream with most of its replicas; an unroutable message is refused.",
 	}
 	l, err := p.keeper.Get(ctx)
 	if err != nil {
@@ -85,9 +85,9 @@ func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Insp
 		{Name: "durability, type and limits of queues", Value: "unknown: AMQP does not tell; see rabbitmqctl list_queues " +
 			"name type durable auto_delete arguments effective_policy_definition"},
 	}
-	check, remedy := l.checkQueue, "create the queue, or start its node again"
+	check, remedy := l.checkQueue, "create the queue: rabbitmqadmin declare queue name=%s queue_type=quorum durable=true; or start its node again"
 	if p.cfg.Exchange != "" {
-		names, remedy = []string{p.cfg.Exchange}, "create the exchange, or correct the option exchange"
+		names, remedy = []string{p.cfg.Exchange}, "create the exchange: rabbitmqadmin declare exchange name=%s type=topic; or correct the option exchange"
 		check = func(name string) error {
 			return l.probe(func(ch *amqp.Channel) error {
 				return ch.ExchangeDeclarePassive(name, amqp.ExchangeTopic, true, false, false, false, nil)
@@ -95,13 +95,19 @@ func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Insp
 		}
 	}
 	for _, name := range names {
-		err := check(name)
+		err := checkShort("the name", name) // the client would give up the connection, and with it what others have sent
+		if err == nil {
+			err = check(name)
+		} else {
+			found.Warnings = append(found.Warnings, postrider.Warning{Danger: err.Error(), Remedy: "Route the messages to a shorter name."})
+			continue
+		}
 		if err != nil && exception(err) == nil {
 			return found, err
 		}
 		if err != nil {
 			danger := name + " takes no messages: " + err.Error()
-			found.Warnings = append(found.Warnings, postrider.Warning{Danger: danger, Remedy: remedy})
+			found.Warnings = append(found.Warnings, postrider.Warning{Danger: danger, Remedy: fmt.Sprintf(remedy, name)})
 		}
 	}
 	return found, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/rabbitmq"
+	"github.com/postrider/postrider/internal/need"
 )
 
 // TestLogins sends and receives with each way to log in, and names what is wrong with others.
@@ -71,4 +72,16 @@ func TestClientSettings(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
+}
+
+// TestSuiteOfCluster is the suite on three servers that want TLS and a login, with quorum queues.
+func TestSuiteOfCluster(t *testing.T) {
+	need.Long(t, "the whole suite once more")
+	need.Own(t, "rabbitmq-cluster")
+	address, ca := brokertest.SecureEnv(t, "POSTRIDER_TEST_RABBITMQ_CLUSTER", "rabbitmq-cluster")
+	brokertest.RunSite(t, brokertest.Site{
+		Driver: "rabbitmq", URL: strings.Replace(address, "//", "//postrider:secret@", 1),
+		Values:    ca.With("queue_type", "quorum", "max_bytes", "1048576"),
+		Abilities: brokertest.Abilities{MaxPayload: 1<<20 + 2, NoName: strings.Repeat("x", 256), NoPlace: true},
+	})
 }

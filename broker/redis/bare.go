@@ -18,15 +18,14 @@ func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
 	if err != nil {
 		return err
 	}
-	client := redis.NewClient(p.options)
-	defer func() { _ = client.Close() }()
+	defer func() { _ = p.Close() }()
 	payload := make([]byte, load.Size)
 	errs := make([]error, senders)
 	var run sync.WaitGroup
 	for n := range senders {
 		run.Go(func() {
 			for from := n * batch; from < load.Messages && errs[n] == nil; from += senders * batch {
-				pipe := client.Pipeline()
+				pipe := p.routes.client.Pipeline()
 				for i := from; i < min(from+batch, load.Messages); i++ {
 					key := strconv.Itoa(i % max(load.Keys, 1))
 					_ = pipe.Process(ctx, redis.NewStringCmd(ctx, "xadd", load.Name, "*", fieldKey, key, fieldData, payload))

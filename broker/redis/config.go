@@ -9,18 +9,20 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/redis/server"
-	"github.com/postrider/postrider/wire"
 )
 
 // Config is what a [Publisher] or a [Consumer] needs to know.
 type Config struct {
-	// URL is redis://user:password@host:port/database, or rediss:// for TLS. Required.
+	// URL is redis://user:password@host:port/database, or rediss:// for TLS. With Cluster or Sentinel it may have several hosts, with commas
+	// in between. Required.
 	URL string
 	// TLS is used with rediss://. Defaults to the system's authorities.
 	TLS *tls.Config
@@ -29,10 +31,18 @@ type Config struct {
 	// Logger is told of outages and failing handlers. Defaults to [slog.Default].
 	Logger *slog.Logger
 
-	PasswordFile string `option:"password_file" doc:"File with the user's password, read for each connection."`
+	// Client has further options of the client, as a source of credentials. Those that
+	// would break a guarantee, or that other fields say, are refused by name. Defaults to none.
+	Client *redis.UniversalOptions
+
+	PasswordFile         string `option:"password_file" doc:"File with the user's password, read for each connection."`
+	Cluster              bool   `option:"cluster" default:"false" doc:"The hosts are nodes of a Redis Cluster."`
+	Sentinel             string `option:"sentinel" doc:"Name of the primary; the hosts are sentinels, which know its address."`
+	SentinelUser         string `option:"sentinel_user" doc:"User of the sentinels."`
+	SentinelPasswordFile string `option:"sentinel_password_file" doc:"File with the sentinels' password, read for each connection."`
 
 	Timeout time.Duration `option:"timeout" default:"10s" doc:"Longest wait for an answer."`
-	Format  wire.Format   `option:"format"`
+	Format  codec.Format  `option:"format"`
 	Source  string        `option:"source"`
 
 	// For the publisher.
@@ -52,6 +62,9 @@ type Config struct {
 	DeadLetter string        `option:"dead_letter"`
 	Member     string        `option:"consumer" doc:"The consumer's own name in its group."`
 	ClaimIdle  time.Duration `option:"claim_idle" default:"1m" doc:"After what silence another member's messages are taken over."`
+	// Trim removes entries that all groups of the stream have acknowledged, that often. A group that is made later does not get them.
+	// Defaults to 0: streams grow.
+	Trim time.Duration `option:"trim" doc:"How often entries are removed that all groups of the stream have acknowledged; at least 1s. By default they stay."`
 	// Ordered lets any number of processes of a group run and keeps the order of a key among them: one receives, the others
 	// stand by. All of them must set it.
 	Ordered bool          `option:"ordered" doc:"Keep the order of a key among several processes of a group: one receives, the others stand by."`
@@ -59,31 +72,30 @@ type Config struct {
 }
 
 // prepare sets the defaults and reports all mistakes, those of the caller among them.
-func (c *Config) prepare(mistakes ...error) (*redis.Options, *wire.Codec, error) {
+func (c *Config) prepare(mistakes ...error) (*redis.UniversalOptions, *codec.Codec, error) {
 	broker.SetDefaults(c)
 	if c.Member == "" {
 		host, _ := os.Hostname()
 		c.Member = host + "-" + rand.Text()[:8]
 	}
 	// An entry's own ID is the server's, so that a message's ID travels among the headers.
-	codec, codecErr := wire.NewCodec(c.Format, c.Source, wire.Dialect{NoID: true})
-	options, err := server.Options(c.URL, c.TLS, c.Dial, c.Timeout)
+	coder, codecErr := codec.NewCodec(c.Format, c.Source, codec.Dialect{NoID: true})
+	options, err := server.Address{
+		URL: c.URL, TLS: c.TLS, Dial: c.Dial, Timeout: c.Timeout, PasswordFile: c.PasswordFile, Cluster: c.Cluster,
+		Sentinel: c.Sentinel, SentinelUser: c.SentinelUser, SentinelPasswordFile: c.SentinelPasswordFile, Client: c.Client,
+	}.Options()
 	errs := append(broker.Negative(*c), codecErr, err, errors.Join(mistakes...))
-	if err == nil && c.PasswordFile != "" {
-		if options.Password != "" {
-			errs = append(errs, errors.New("password_file is set, and URL has a password: want one of them"))
-		}
-		user, file := options.Username, c.PasswordFile
-		options.CredentialsProviderContext = func(context.Context) (string, string, error) {
-			password, err := broker.ReadSecret("password_file", file)
-			return user, password, err
-		}
-	}
 	if c.WaitReplicas > 0 && c.WaitTimeout >= c.Timeout {
 		errs = append(errs, fmt.Errorf("wait_timeout and timeout: %v is not less than %v", c.WaitTimeout, c.Timeout))
 	}
 	if c.ClaimIdle < time.Second {
 		errs = append(errs, fmt.Errorf("claim_idle: is %v, want at least 1s", c.ClaimIdle))
+	}
+	if c.Cluster && c.Ordered && strings.Contains(c.Name, "}") && !hasTag(c.Name) {
+		errs = append(errs, fmt.Errorf("name: %q has a brace that ends nothing: with cluster and ordered, no key for the lease is in its slot", c.Name))
+	}
+	if c.Trim != 0 && c.Trim < time.Second {
+		errs = append(errs, fmt.Errorf("trim: is %v, want 0 or at least 1s", c.Trim))
 	}
 	if c.Lease < time.Second {
 		errs = append(errs, fmt.Errorf("lease: is %v, want at least 1s", c.Lease))
@@ -91,5 +103,5 @@ func (c *Config) prepare(mistakes ...error) (*redis.Options, *wire.Codec, error)
 	if err := errors.Join(errs...); err != nil {
 		return nil, nil, fmt.Errorf("redis: %w", err)
 	}
-	return options, codec, nil
+	return options, coder, nil
 }

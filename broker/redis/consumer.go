@@ -10,10 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/intake"
 	"github.com/postrider/postrider/broker/redis/server"
 	"github.com/postrider/postrider/retry"
-	"github.com/postrider/postrider/wire"
 )
 
 var _ postrider.Consumer = (*Consumer)(nil)
@@ -24,9 +24,9 @@ type Consumer struct {
 	intake.Counters
 
 	cfg     Config
-	codec   *wire.Codec
+	coder   *codec.Codec
 	dead    intake.DeadLetters
-	options *redis.Options
+	options *redis.UniversalOptions
 	one     sync.Mutex // Consume at a time
 }
 
@@ -36,7 +36,7 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 	if cfg.Name == "" {
 		mistake = errors.New("name: is empty, want the name of a stream")
 	}
-	options, codec, err := cfg.prepare(mistake)
+	options, coder, err := cfg.prepare(mistake)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
 	options.PoolSize = 8
-	return &Consumer{cfg: cfg, codec: codec, dead: dead, options: options}, nil
+	return &Consumer{cfg: cfg, coder: coder, dead: dead, options: options}, nil
 }
 
 // Close closes the publisher of dead letters. Other connections last as long as Consume.
@@ -61,6 +61,11 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 		Limit: c.cfg.InFlight, Waiting: c.cfg.MaxWaiting, Retry: retry.Policy{Attempts: c.cfg.Attempts}, DeadLetters: c.dead,
 		Counters: &c.Counters, Logger: c.cfg.Logger,
 	})
+	if c.cfg.Trim > 0 {
+		var trims sync.WaitGroup
+		defer trims.Wait()
+		trims.Go(func() { c.trim(ctx) })
+	}
 	if c.cfg.Ordered {
 		return c.consumeOrdered(in, cancel)
 	}
@@ -90,7 +95,7 @@ func (c *Consumer) persist(ctx context.Context, end func(), receive func(ctx con
 // not got, because the connection broke, is among its own pending entries: it begins with those each time. Then come, in
 // turn, those of members that have fallen silent since, and new ones.
 func (c *Consumer) receive(ctx context.Context, in *intake.Intake, held *held, first *bool, working func()) error {
-	client := redis.NewClient(c.options)
+	client := redis.NewUniversalClient(c.options)
 	defer func() { _ = client.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = client.Close() })() // ends the wait for entries
 	err := client.XGroupCreateMkStream(ctx, c.cfg.Name, c.cfg.Group, "0").Err()
@@ -133,7 +138,7 @@ func (c *Consumer) receive(ctx context.Context, in *intake.Intake, held *held, f
 }
 
 // read reads pending entries from one on, or waits for new ones.
-func (c *Consumer) read(ctx context.Context, client *redis.Client, from string, count int) ([]redis.XMessage, error) {
+func (c *Consumer) read(ctx context.Context, client redis.UniversalClient, from string, count int) ([]redis.XMessage, error) {
 	streams, err := client.XReadGroup(ctx, &redis.XReadGroupArgs{
 		Group: c.cfg.Group, Consumer: c.cfg.Member, Streams: []string{c.cfg.Name, from}, Count: int64(count),
 		Block: min(5*time.Second, c.cfg.ClaimIdle/2),
@@ -165,7 +170,7 @@ func (c *Consumer) accept(accept func(intake.Delivery) bool, held *held, entries
 
 func (c *Consumer) message(entry redis.XMessage) postrider.Message {
 	p := packet(c.cfg.Name, entry.ID, entry.Values)
-	m, err := c.codec.Decode(&p)
+	m, err := c.coder.Decode(&p)
 	if err != nil {
 		c.cfg.Logger.Error("redis: an entry cannot be decoded", "stream", c.cfg.Name, "entry", entry.ID, "err", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,21 +16,34 @@ var _ lease.Store = (*leases)(nil)
 
 // leases keeps the lease of a group in a key beside its stream, whose value is the owner. The server ends one that is not renewed.
 type leases struct {
-	client *redis.Client
+	client redis.UniversalClient
 	key    string
 	owner  string
 	length time.Duration
 }
 
-// leaseKey begins like the stream, so that a pattern for the stream's keys can allow both.
-func (c *Config) leaseKey() string { return c.Name + ":" + c.Group + ":lease" }
+// leaseKey begins like the stream, so that a pattern for the stream's keys can allow both. In a cluster it is in the stream's slot, so
+// that scripts may use both.
+func (c *Config) leaseKey() string {
+	name := c.Name
+	if c.Cluster && !hasTag(name) {
+		name = "{" + name + "}"
+	}
+	return name + ":" + c.Group + ":lease"
+}
+
+// hasTag reports whether the slot of a key depends on a part of it only, which is in braces.
+func hasTag(key string) bool {
+	_, rest, ok := strings.Cut(key, "{")
+	return ok && strings.Index(rest, "}") > 0
+}
 
 // leases returns the lease of the group, for an owner that nobody else is, not even this process at another time.
 func (c *Consumer) leases() *leases {
 	options := *c.options // of a client of its own: a renewal must not wait behind messages
 	options.PoolSize = 2
 	return &leases{
-		client: redis.NewClient(&options), key: c.cfg.leaseKey(), owner: c.cfg.Member + "/" + rand.Text()[:8], length: c.cfg.Lease,
+		client: redis.NewUniversalClient(&options), key: c.cfg.leaseKey(), owner: c.cfg.Member + "/" + rand.Text()[:8], length: c.cfg.Lease,
 	}
 }
 

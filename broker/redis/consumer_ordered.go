@@ -42,7 +42,7 @@ type served struct {
 // receive reads until something breaks. It begins with all that is pending, whoever had it, the oldest first: only then nothing new
 // can overtake it.
 func (s *served) receive(ctx context.Context, working func()) error {
-	client := redis.NewClient(s.options)
+	client := redis.NewUniversalClient(s.options)
 	defer func() { _ = client.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = client.Close() })() // ends the wait for entries
 	err := client.XGroupCreateMkStream(ctx, s.cfg.Name, s.cfg.Group, "0").Err()
@@ -79,7 +79,7 @@ var errLeaseLost = errors.New("redis: another process has the lease")
 
 // fenced runs a script that answers nothing unless the lease is ours. A command that reaches the server late, from a process that was
 // paused, must not take entries from the next one.
-func (s *served) fenced(ctx context.Context, client *redis.Client, script *redis.Script, args ...any) ([]any, error) {
+func (s *served) fenced(ctx context.Context, client redis.UniversalClient, script *redis.Script, args ...any) ([]any, error) {
 	answer, err := script.Run(ctx, client, []string{s.cfg.leaseKey(), s.cfg.Name},
 		append([]any{s.owner, s.cfg.Group, s.cfg.Member}, args...)...).Slice()
 	if errors.Is(err, redis.Nil) {
@@ -107,7 +107,7 @@ end
 return {#pending, last}`)
 
 // claimAll makes all pending entries ours. They are then among those that we have pending.
-func (s *served) claimAll(ctx context.Context, client *redis.Client) error {
+func (s *served) claimAll(ctx context.Context, client redis.UniversalClient) error {
 	for from := "-"; ; {
 		answer, err := s.fenced(ctx, client, claiming, from, page)
 		if err != nil {
@@ -134,7 +134,7 @@ return {{}, '$'}`)
 
 // readNew reads new entries. If there are none, it waits for some, and returns none. It does not wait with XREADGROUP: the server
 // would give entries to one that waits there though its lease is over.
-func (s *served) readNew(ctx context.Context, client *redis.Client, count int) ([]redis.XMessage, error) {
+func (s *served) readNew(ctx context.Context, client redis.UniversalClient, count int) ([]redis.XMessage, error) {
 	answer, err := s.fenced(ctx, client, reading, count)
 	if err != nil {
 		return nil, err

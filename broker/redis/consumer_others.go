@@ -14,7 +14,7 @@ const page = 1000
 // entries are read only then, so that they do not overtake the old ones of a member that has died. It waits no longer
 // than a dead member can be taken for alive, and half of that in case it is not quite dead: there is no order to keep
 // among living members, and they must not keep us from working.
-func (c *Consumer) takeOver(ctx context.Context, client *redis.Client) error {
+func (c *Consumer) takeOver(ctx context.Context, client redis.UniversalClient) error {
 	begin, waiting := time.Now(), false
 	for {
 		silent, alive, err := c.others(ctx, client)
@@ -43,7 +43,7 @@ func (c *Consumer) takeOver(ctx context.Context, client *redis.Client) error {
 }
 
 // others returns the pending entries of other members that have fallen silent, and how many there are of the others.
-func (c *Consumer) others(ctx context.Context, client *redis.Client) (silent []string, alive int, err error) {
+func (c *Consumer) others(ctx context.Context, client redis.UniversalClient) (silent []string, alive int, err error) {
 	for from := "-"; ; {
 		pending, err := client.XPendingExt(ctx, &redis.XPendingExtArgs{
 			Stream: c.cfg.Name, Group: c.cfg.Group, Start: from, End: "+", Count: page,
@@ -68,7 +68,7 @@ func (c *Consumer) others(ctx context.Context, client *redis.Client) (silent []s
 }
 
 // claim makes entries ours. They are then among those that we have pending.
-func (c *Consumer) claim(ctx context.Context, client *redis.Client, ids []string) error {
+func (c *Consumer) claim(ctx context.Context, client redis.UniversalClient, ids []string) error {
 	for len(ids) > 0 {
 		n := min(len(ids), page)
 		err := client.XClaimJustID(ctx, &redis.XClaimArgs{

@@ -10,6 +10,7 @@ func init() {
 	broker.Register(broker.Driver{
 		Name:      "redis",
 		Schemes:   []string{"redis", "rediss"},
+		Example:   "redis://localhost:6379/0",
 		Doc:       "Each message becomes an entry of a Redis stream.",
 		Options:   broker.OptionsOf(Config{}),
 		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return open(s, NewPublisher) },

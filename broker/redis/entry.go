@@ -3,7 +3,7 @@ package redis
 import (
 	"strings"
 
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 // Names of fields beside the headers.
@@ -16,17 +16,17 @@ const (
 
 // appendEntry adds the command that stores p, and changes p. Fields are in a fixed order, which is what Redis stores
 // best.
-func appendEntry(out []byte, p *wire.Packet) []byte {
+func appendEntry(out []byte, p *codec.Packet) []byte {
 	for i, h := range p.Headers {
 		if h.Name == fieldKey || h.Name == fieldContentType || h.Name == fieldData || strings.HasPrefix(h.Name, escape) {
 			p.Headers[i].Name = escape + h.Name
 		}
 	}
 	if p.Key != "" {
-		p.Headers = append(p.Headers, wire.Header{Name: fieldKey, Value: p.Key})
+		p.Headers = append(p.Headers, codec.Header{Name: fieldKey, Value: p.Key})
 	}
 	if p.ContentType != "" {
-		p.Headers = append(p.Headers, wire.Header{Name: fieldContentType, Value: p.ContentType})
+		p.Headers = append(p.Headers, codec.Header{Name: fieldContentType, Value: p.ContentType})
 	}
 	out = appendLength(out, '*', 2*len(p.Headers)+5)
 	out = append(out, "$4\r\nXADD\r\n"...)
@@ -39,8 +39,8 @@ func appendEntry(out []byte, p *wire.Packet) []byte {
 }
 
 // packet reads an entry, whoever wrote it.
-func packet(stream, id string, fields map[string]any) wire.Packet {
-	p := wire.Packet{Name: stream, Place: id}
+func packet(stream, id string, fields map[string]any) codec.Packet {
+	p := codec.Packet{Name: stream, Place: id}
 	for name, v := range fields {
 		value, _ := v.(string)
 		switch name {
@@ -51,7 +51,7 @@ func packet(stream, id string, fields map[string]any) wire.Packet {
 		case fieldData:
 			p.Body = []byte(value)
 		default:
-			p.Headers = append(p.Headers, wire.Header{Name: strings.TrimPrefix(name, escape), Value: value})
+			p.Headers = append(p.Headers, codec.Header{Name: strings.TrimPrefix(name, escape), Value: value})
 		}
 	}
 	return p

@@ -17,7 +17,7 @@ const patience = 2 * time.Second
 // server is told from time to time that it is being worked on, so that no other member takes it over.
 type held struct {
 	cfg    *Config
-	client *redis.Client
+	client redis.UniversalClient
 
 	mu      sync.Mutex
 	entries map[string]bool
@@ -26,8 +26,8 @@ type held struct {
 	run     sync.WaitGroup
 }
 
-func newHeld(cfg *Config, options *redis.Options) *held {
-	h := &held{cfg: cfg, client: redis.NewClient(options), entries: make(map[string]bool), unacked: make(map[string]bool)}
+func newHeld(cfg *Config, options *redis.UniversalOptions) *held {
+	h := &held{cfg: cfg, client: redis.NewUniversalClient(options), entries: make(map[string]bool), unacked: make(map[string]bool)}
 	h.ended = make(chan struct{})
 	h.run.Go(h.keep)
 	return h

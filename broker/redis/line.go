@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -18,11 +19,13 @@ import (
 // line is a connection that many commands are written to at once. The client would do, but for two things: it allocates
 // much for each command, and it neither says whether one that failed was sent nor ends it when a context is cancelled.
 type line struct {
-	options *redis.Options
-	breaks  *atomic.Int64 // of all the publisher's connections: the others are then not to be trusted either
-	age     int64         // how many there had been when conn was opened
-	conn    net.Conn      // nil when there is none
-	in      *bufio.Reader
+	options  *redis.Options
+	replicas int           // that must have what is confirmed
+	wait     []byte        // the command that waits for replicas, if there is to be one
+	breaks   *atomic.Int64 // of all the publisher's connections to this server: the others are then not to be trusted either
+	age      int64         // how many there had been when conn was opened
+	conn     net.Conn      // nil when there is none
+	in       *bufio.Reader
 }
 
 // refusal is an error that the server has answered.
@@ -43,15 +46,16 @@ func (l *line) exchange(ctx context.Context, commands []byte, read func() error)
 		l.close()
 		l.age = age
 		if err := l.connect(ctx); err != nil {
-			l.breaks.Add(1)
 			return postrider.Unavailable(fmt.Errorf("redis: connecting: %w", err))
 		}
 	}
-	err := l.run(ctx, commands, read)
-	if err != nil {
-		l.breaks.Add(1)
-	}
-	return err
+	return l.run(ctx, commands, read)
+}
+
+// fail closes the connection, and all others to the server when they are next used.
+func (l *line) fail() {
+	l.breaks.Add(1)
+	l.close()
 }
 
 func (l *line) connect(ctx context.Context) error {
@@ -64,14 +68,16 @@ func (l *line) connect(ctx context.Context) error {
 	l.conn, l.in = conn, bufio.NewReaderSize(conn, 16<<10)
 	var commands []byte
 	answers := 2
-	user, password := l.options.Username, l.options.Password
-	if ask := l.options.CredentialsProviderContext; ask != nil {
-		if user, password, err = ask(ctx); err != nil {
-			return err
-		}
+	user, password, err := l.credentials(ctx)
+	if err != nil {
+		return err
 	}
 	if user != "" || password != "" {
 		commands = appendCommand(commands, "AUTH", cmp.Or(user, "default"), password)
+		answers++
+	}
+	if l.options.ClientName != "" {
+		commands = appendCommand(commands, "CLIENT", "SETNAME", l.options.ClientName)
 		answers++
 	}
 	if l.options.DB != 0 {
@@ -80,12 +86,40 @@ func (l *line) connect(ctx context.Context) error {
 	}
 	// Where transactions are forbidden, what is meant to be in one would be stored without it: an empty one finds out.
 	commands = appendCommand(appendCommand(commands, "MULTI"), "EXEC")
+	// Where replicas are missing, all that is sent would be stored, not confirmed, and sent again: asking first stores it once.
+	commands = append(commands, l.wait...)
 	return l.run(ctx, commands, func() (err error) {
 		for ; answers > 0 && err == nil; answers-- {
 			_, err = l.reply()
 		}
+		if err == nil && l.wait != nil {
+			err = l.enough()
+		}
 		return err
 	})
+}
+
+var errReplicas = errors.New("too few replicas")
+
+// enough reads the answer to wait.
+func (l *line) enough() error {
+	n, err := l.reply()
+	if err == nil && n < l.replicas {
+		err = fmt.Errorf("redis: %w: only %d of %d replicas have it", errReplicas, n, l.replicas)
+	}
+	return err
+}
+
+func (l *line) credentials(ctx context.Context) (user, password string, err error) {
+	switch o := l.options; {
+	case o.CredentialsProviderContext != nil:
+		return o.CredentialsProviderContext(ctx)
+	case o.CredentialsProvider != nil:
+		user, password = o.CredentialsProvider()
+		return user, password, nil
+	default:
+		return o.Username, o.Password, nil
+	}
 }
 
 func (l *line) run(ctx context.Context, commands []byte, read func() error) error {

@@ -4,13 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/redis/server"
-	"github.com/postrider/postrider/wire"
 )
 
 var (
@@ -23,21 +20,20 @@ var (
 // Publisher adds messages to streams.
 type Publisher struct {
 	cfg     Config
-	codec   *wire.Codec
-	options *redis.Options
+	coder   *codec.Codec
+	routes  *routes
 	senders chan *sender // that are free
 }
 
 // NewPublisher returns a publisher that connects when it is first used. Errors are about the configuration.
 func NewPublisher(cfg Config) (*Publisher, error) {
-	options, codec, err := cfg.prepare()
+	options, coder, err := cfg.prepare()
 	if err != nil {
 		return nil, err
 	}
-	p := &Publisher{cfg: cfg, codec: codec, options: options, senders: make(chan *sender, cfg.Connections)}
-	breaks := new(atomic.Int64)
+	p := &Publisher{cfg: cfg, coder: coder, routes: newRoutes(options), senders: make(chan *sender, cfg.Connections)}
 	for range cfg.Connections {
-		p.senders <- &sender{cfg: &p.cfg, codec: codec, line: line{options: options, breaks: breaks}}
+		p.senders <- &sender{cfg: &p.cfg, coder: coder, routes: p.routes, lines: make(map[string]*line)}
 	}
 	return p, nil
 }
@@ -58,22 +54,24 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 func (p *Publisher) KeepsOrder() bool { return true }
 
 // NameOf returns the stream that the message is added to.
-func (p *Publisher) NameOf(m *postrider.Message) string { return p.codec.Name(m) }
+func (p *Publisher) NameOf(m *postrider.Message) string { return p.coder.Name(m) }
 
 // Close closes all connections.
 func (p *Publisher) Close() error {
 	for range p.cfg.Connections {
 		s := <-p.senders
-		s.line.close()
+		for _, line := range s.lines {
+			line.close()
+		}
 		p.senders <- s
 	}
+	_ = p.routes.client.Close() // holds nothing that could be lost
 	return nil
 }
 
 // Inspect implements [postrider.Inspector].
 func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Inspection, error) {
-	client := redis.NewClient(p.options)
-	defer func() { _ = client.Close() }()
+	client := p.routes.client
 	in, err := server.Inspect(ctx, client, p.cfg.WaitReplicas)
 	for _, name := range names {
 		kind, _ := client.Type(ctx, name).Result() // which the user may not be allowed to ask

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/url"
 	"os/exec"
@@ -10,12 +11,14 @@ import (
 	"testing"
 	"time"
 
+	client "github.com/redis/go-redis/v9"
+
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/brokertest/flaky"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/redis"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/internal/port"
-	"github.com/postrider/postrider/wire"
 )
 
 func open(t *testing.T, cfg redis.Config) *redis.Publisher {
@@ -55,7 +58,7 @@ func TestEntry(t *testing.T) {
 	name := stream(t, c)
 	m := event(name, "42", "{}")
 	m.Headers = map[string]string{"traceparent": "00-1", "data": "mine", "h:x": "y"}
-	for _, format := range []wire.Format{wire.CloudEvents, wire.Raw} {
+	for _, format := range []codec.Format{codec.CloudEvents, codec.Raw} {
 		if errs := open(t, redis.Config{Format: format}).Publish(t.Context(), []postrider.Message{m}); errs != nil {
 			t.Fatal(errs)
 		}
@@ -136,49 +139,54 @@ func TestMemoryIsFull(t *testing.T) {
 	}
 }
 
+// TestTooFewReplicas waits for a replica where there is none: nothing is stored, however often it is tried.
 func TestTooFewReplicas(t *testing.T) {
 	t.Parallel()
 	c := connect(t)
 	p := open(t, redis.Config{WaitReplicas: 1, WaitTimeout: 1e6})
-	expect(t, p.Publish(t.Context(), []postrider.Message{event(stream(t, c), "a", "0")}), postrider.ScopeUnknown)
+	name := stream(t, c)
+	for range 3 {
+		expect(t, p.Publish(t.Context(), []postrider.Message{event(name, "a", "0")}), postrider.ScopeDestination)
+	}
+	if n := c.XLen(t.Context(), name).Val(); n > 0 {
+		t.Errorf("%d entries were stored that no replica can have", n)
+	}
 	in, err := p.Inspect(t.Context(), nil)
 	if err != nil || !strings.Contains(fmt.Sprint(in.Warnings), "wait for 1 replicas and there are 0") {
 		t.Errorf("got %v, %v", in.Warnings, err)
 	}
 }
 
-// TestOneReplicaOfTwo waits for two replicas where there is one: what only one has is not confirmed.
-func TestOneReplicaOfTwo(t *testing.T) {
+// TestReplicaGoes takes the only replica away: what is on its way then is not confirmed, and what comes later is not stored.
+func TestReplicaGoes(t *testing.T) {
 	t.Parallel()
 	primary := startServer(t)
 	host, number, _ := strings.Cut(primary, ":")
-	startServer(t, "--replicaof", host, number)
-	publish := func(replicas int, wait time.Duration) error {
-		p := open(t, redis.Config{URL: "redis://" + primary, WaitReplicas: replicas, WaitTimeout: wait})
-		for _, err := range p.Publish(t.Context(), []postrider.Message{event("s", "a", "0")}) {
-			return err
-		}
-		return nil
-	}
-	waitFor := func(replicas int, met func(error) bool) {
-		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); ; {
-			err := publish(replicas, time.Second)
-			if met(err) {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%d replicas: %v", replicas, err)
-			}
+	replica := startServer(t, "--replicaof", host, number)
+	p := open(t, redis.Config{URL: "redis://" + primary, WaitReplicas: 1, Connections: 1})
+	publish := func() error { return errors.Join(p.Publish(t.Context(), []postrider.Message{event("s", "a", "0")})...) }
+	stored := 0
+	for deadline := time.Now().Add(30 * time.Second); stored == 0; {
+		if err := publish(); err == nil {
+			stored++
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
 		}
 	}
-	waitFor(1, func(err error) bool { return err == nil })
-	waitFor(2, func(err error) bool {
-		if err == nil || postrider.ScopeOf(err) != postrider.ScopeUnknown {
-			t.Fatalf("got %v, want that one replica is too few", err)
+	if err := client.NewClient(&client.Options{Addr: replica}).Do(t.Context(), "replicaof", "no", "one").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := publish(); postrider.ScopeOf(err) != postrider.ScopeUnknown || !strings.Contains(fmt.Sprint(err), "only 0 of 1 replicas") {
+		t.Errorf("got %v, want that no replica has it", err)
+	}
+	for range 3 {
+		if err := publish(); postrider.ScopeOf(err) != postrider.ScopeDestination {
+			t.Errorf("got %v, want that the server cannot take it", err)
 		}
-		return strings.Contains(err.Error(), "only 1 of 2 replicas")
-	})
+	}
+	if n := client.NewClient(&client.Options{Addr: primary}).XLen(t.Context(), "s").Val(); n != 2 {
+		t.Errorf("%d entries were stored, want the confirmed one and the one that met the loss", n)
+	}
 }
 
 // startServer starts a server of its own for the test, and returns its address.

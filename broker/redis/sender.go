@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/redis/server"
-	"github.com/postrider/postrider/wire"
 )
 
 // A wave is what goes in one transaction. It is bounded because Redis does nothing else meanwhile, is slower with much
@@ -26,14 +26,18 @@ var errWaiting = errors.New("redis: not sent yet")
 //
 // Inside a transaction nothing changes but by its own commands, so that messages for one stream are all accepted or all
 // refused: they may share a wave. A message that goes to another stream than the one of its key before it has to wait
-// for the next wave, and so have those of its key that follow.
+// for the next wave, and so have those of its key that follow. In a cluster a wave is for one stream, because a transaction is for one
+// slot, and what one node refuses says nothing about streams of others.
 type sender struct {
 	cfg    *Config
-	codec  *wire.Codec
-	line   line
-	packet wire.Packet
+	coder  *codec.Codec
+	routes *routes
+	lines  map[string]*line // by the server's address
+	packet codec.Packet
 
-	wave     []int // indexes of messages
+	wave     []int  // indexes of messages
+	stream   string // of the first one
+	line     *line  // to its server
 	out      []byte
 	outcomes []error           // of the wave
 	streams  map[string]string // of the keys in the wave; empty means that the key waits
@@ -44,9 +48,9 @@ func (s *sender) publish(ctx context.Context, msgs []postrider.Message) []error 
 	s.streams, s.failed = make(map[string]string), make(map[string]bool)
 	errs := slices.Repeat([]error{errWaiting}, len(msgs))
 	for s.fill(msgs, errs) {
-		s.settle(msgs, errs, s.line.exchange(ctx, s.out, s.read))
+		s.settle(msgs, errs, s.exchange(ctx))
 	}
-	s.packet = wire.Packet{}
+	s.packet = codec.Packet{}
 	if cap(s.out) > 2*maxBytes {
 		s.out = nil
 	}
@@ -72,25 +76,65 @@ func (s *sender) fill(msgs []postrider.Message, errs []error) bool {
 			errs[i] = postrider.Unavailable(postrider.ErrNotTried)
 			continue
 		}
-		s.codec.Encode(&msgs[i], &s.packet)
-		if s.cfg.Format == wire.Raw { // is the ID, the key and the message's own headers, and each field costs Redis time
-			s.packet.ContentType = ""
+		if !s.fits(&msgs[i], key) {
+			continue
 		}
-		if key != "" {
-			if before, ok := s.streams[key]; ok && before != s.packet.Name {
-				s.streams[key] = "" // no stream has this name
-				continue
-			}
-			s.streams[key] = s.packet.Name
+		s.coder.Encode(&msgs[i], &s.packet)
+		if s.cfg.Format == codec.Raw { // is the ID, the key and the message's own headers, and each field costs Redis time
+			s.packet.ContentType = ""
 		}
 		s.wave, s.out = append(s.wave, i), appendEntry(s.out, &s.packet)
 	}
 	s.out = appendCommand(s.out, "EXEC")
-	if s.cfg.WaitReplicas > 0 {
-		limit := strconv.FormatInt(s.cfg.WaitTimeout.Milliseconds(), 10)
-		s.out = appendCommand(s.out, "WAIT", strconv.Itoa(s.cfg.WaitReplicas), limit)
-	}
 	return len(s.wave) > 0
+}
+
+// fits reports whether a message may be in the wave. If it may not, those of its key that follow may not either.
+func (s *sender) fits(m *postrider.Message, key string) bool {
+	name := s.coder.Name(m)
+	if len(s.wave) == 0 {
+		s.stream = name
+	}
+	before, again := s.streams[key]
+	fits := !again || before == name
+	if s.routes.cluster != nil && name != s.stream {
+		fits = false
+	}
+	if key != "" && fits {
+		s.streams[key] = name
+	} else if key != "" {
+		s.streams[key] = "" // no stream has this name
+	}
+	return fits
+}
+
+// exchange sends the wave to the server of its streams and reads the answers.
+func (s *sender) exchange(ctx context.Context) error {
+	server, err := s.routes.to(ctx, s.stream)
+	if err != nil {
+		s.routes.changed(ctx)
+		return postrider.Unavailable(fmt.Errorf("redis: asking the cluster: %w", err))
+	}
+	s.line = s.lines[server.Addr]
+	if s.line == nil {
+		s.line = s.routes.line(server)
+		if s.cfg.WaitReplicas > 0 {
+			limit := strconv.FormatInt(s.cfg.WaitTimeout.Milliseconds(), 10)
+			s.line.replicas, s.line.wait = s.cfg.WaitReplicas, appendCommand(nil, "WAIT", strconv.Itoa(s.cfg.WaitReplicas), limit)
+		}
+		s.lines[server.Addr] = s.line
+	}
+	err = s.line.exchange(ctx, append(s.out, s.line.wait...), s.read)
+	if err != nil || slices.ContainsFunc(s.outcomes, isElsewhere) {
+		s.line.fail()
+		s.routes.changed(ctx)
+	}
+	return err
+}
+
+// isElsewhere reports an answer that says that another server is to be asked.
+func isElsewhere(err error) bool {
+	return server.HasCode(err, "READONLY", "MASTERDOWN", "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN")
 }
 
 // read reads the answers to a wave. An error means that what has become of it is unknown.
@@ -109,12 +153,12 @@ func (s *sender) read() error {
 	} else {
 		err = s.abort(aborted)
 	}
-	if err != nil || s.cfg.WaitReplicas == 0 {
+	if err != nil || s.line.wait == nil {
 		return err
 	}
-	replicas, err := s.line.reply()
-	if err == nil && aborted == nil && replicas < s.cfg.WaitReplicas {
-		err = fmt.Errorf("redis: stored, but only %d of %d replicas have it", replicas, s.cfg.WaitReplicas)
+	err = s.line.enough()
+	if aborted != nil && errors.Is(err, errReplicas) {
+		return nil // nothing was stored that replicas could have
 	}
 	return err
 }
@@ -153,17 +197,17 @@ func failed(err error) bool { return err != nil }
 func (s *sender) settle(msgs []postrider.Message, errs []error, err error) {
 	var down error // why nothing more is to be tried
 	if err != nil {
-		down = postrider.Unavailable(postrider.ErrNotTried)
+		down = s.scoped(postrider.Unavailable(postrider.ErrNotTried))
 	}
 	for n, i := range s.wave {
-		errs[i] = err
+		errs[i] = s.scoped(err)
 		if err == nil && s.outcomes[n] != nil {
-			errs[i] = server.Classify(s.outcomes[n])
+			errs[i] = s.scoped(server.Classify(s.outcomes[n]))
 		}
 		if errs[i] == nil || errors.Is(errs[i], errWaiting) {
 			continue
 		}
-		if postrider.ScopeOf(errs[i]) == postrider.ScopeDestination {
+		if postrider.ScopeOf(errs[i]) == s.scope() {
 			down = errs[i]
 		}
 		if key := msgs[i].OrderKey(); key != "" {
@@ -171,8 +215,23 @@ func (s *sender) settle(msgs []postrider.Message, errs []error, err error) {
 		}
 	}
 	for i := range errs {
-		if down != nil && errors.Is(errs[i], errWaiting) {
+		if down != nil && errors.Is(errs[i], errWaiting) && (s.routes.cluster == nil || s.coder.Name(&msgs[i]) == s.stream) {
 			errs[i] = down
 		}
 	}
+}
+
+// scope is what an outage of a server is about: in a cluster only some streams.
+func (s *sender) scope() postrider.Scope {
+	if s.routes.cluster != nil {
+		return postrider.ScopeName
+	}
+	return postrider.ScopeDestination
+}
+
+func (s *sender) scoped(err error) error {
+	if s.routes.cluster != nil && postrider.ScopeOf(err) == postrider.ScopeDestination {
+		return postrider.NameUnavailable(err)
+	}
+	return err
 }

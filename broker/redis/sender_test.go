@@ -42,7 +42,7 @@ func newSender(t *testing.T) *sender {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &sender{cfg: &cfg, codec: codec, streams: make(map[string]string), failed: make(map[string]bool)}
+	return &sender{routes: &routes{}, cfg: &cfg, coder: codec, streams: make(map[string]string), failed: make(map[string]bool)}
 }
 
 func TestSenderBoundsWaves(t *testing.T) {

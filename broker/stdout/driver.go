@@ -12,6 +12,7 @@ func init() {
 	broker.Register(broker.Driver{
 		Name:      "stdout",
 		Schemes:   []string{"stdout"},
+		Example:   "stdout:",
 		Doc:       "The standard output of the process, one line of JSON a message. The URL is \"stdout:\".",
 		Publisher: open,
 	})

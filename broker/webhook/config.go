@@ -15,13 +15,13 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 const namePlace = "{name}"
 
 // dialect is the HTTP binding of CloudEvents. The ID has a place of its own: the header webhook-id.
-var dialect = wire.Dialect{Prefix: "ce-", Percent: true, ByType: true}
+var dialect = codec.Dialect{Prefix: "ce-", Percent: true, ByType: true}
 
 // Config tells a [Publisher], which needs URL, where to post, and a [Receiver], which needs Secrets, what to accept.
 type Config struct {
@@ -41,8 +41,8 @@ type Config struct {
 	AllowPrivate []string `option:"allow_private" doc:"Networks that may be reached though they are not public."`
 	// AllowLoopback allows 127.0.0.0/8 and ::1. Defaults to false.
 	AllowLoopback bool `option:"allow_loopback" default:"false" doc:"Whether this machine itself may be reached."`
-	// Format is how a message is laid out; a receiver recognises CloudEvents anyway. Defaults to [wire.CloudEvents].
-	Format wire.Format `option:"format" default:"cloudevents"`
+	// Format is how a message is laid out; a receiver recognises CloudEvents anyway. Defaults to [codec.CloudEvents].
+	Format codec.Format `option:"format" default:"cloudevents"`
 	// Source is the CloudEvents attribute of that name. Defaults to "postrider".
 	Source string `option:"source"`
 	// InFlight is the largest number of messages that a receiver handles at a time. Defaults to 64.
@@ -72,10 +72,10 @@ type Config struct {
 }
 
 // prepare sets the defaults and reports what is wrong for publisher and receiver alike.
-func (c *Config) prepare() (*wire.Codec, error) {
+func (c *Config) prepare() (*codec.Codec, error) {
 	broker.SetDefaults(c)
-	codec, err := wire.NewCodec(c.Format, c.Source, dialect)
-	return codec, errors.Join(append(broker.Negative(*c), err)...)
+	coder, err := codec.NewCodec(c.Format, c.Source, dialect)
+	return coder, errors.Join(append(broker.Negative(*c), err)...)
 }
 
 // parseURL never shows the URL, which may hold a password.

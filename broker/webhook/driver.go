@@ -17,6 +17,7 @@ func init() {
 	broker.Register(broker.Driver{
 		Name:      "webhook",
 		Schemes:   []string{"http", "https"},
+		Example:   "https://example.com/hooks",
 		Doc:       "Messages are posted to an HTTP endpoint, one a request, signed as Standard Webhooks says.",
 		Options:   broker.OptionsOf(Config{}),
 		Publisher: func(s *broker.Settings) (postrider.Publisher, error) { return broker.From(s, NewPublisher) },

@@ -29,6 +29,7 @@ var (
 	special, _ = networks(
 		// This machine, private networks, carriers' NAT, link-local with the clouds' metadata.
 		"0.0.0.0/8", "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16",
+		"168.63.129.16/32", // the metadata of Azure
 		// Documentation.
 		"192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20",
 		// Protocol assignments with Teredo, benchmarking, 6to4 (which holds an IPv4 address), multicast, reserved.

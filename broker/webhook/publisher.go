@@ -16,14 +16,14 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/webhook/signature"
-	"github.com/postrider/postrider/wire"
 )
 
 // Publisher posts messages to an endpoint, one a request. It is safe for concurrent use.
 type Publisher struct {
 	cfg       Config
-	codec     *wire.Codec
+	coder     *codec.Codec
 	signer    *signature.Signer
 	url       *url.URL
 	dialer    *net.Dialer
@@ -42,7 +42,7 @@ type Publisher struct {
 
 // NewPublisher returns a publisher, or all that is wrong with its configuration. It does not connect.
 func NewPublisher(cfg Config) (*Publisher, error) {
-	codec, err := cfg.prepare()
+	coder, err := cfg.prepare()
 	address, urlErr := cfg.parseURL()
 	signer, signerErr := signature.NewSigner(cfg.Secrets...)
 	guard, guardErr := newGuard(&cfg)
@@ -51,7 +51,7 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	if err := errors.Join(err, urlErr, signerErr, guardErr, loginErr, proxyErr); err != nil {
 		return nil, err
 	}
-	p := &Publisher{cfg: cfg, codec: codec, signer: signer, url: address, login: login, slots: make(chan struct{}, cfg.Parallel)}
+	p := &Publisher{cfg: cfg, coder: coder, signer: signer, url: address, login: login, slots: make(chan struct{}, cfg.Parallel)}
 	p.named, p.pauses = strings.Contains(cfg.URL, namePlace), make(map[string]*StatusError)
 	p.closing, p.close = context.WithCancel(context.Background())
 	if cfg.Transport != nil {
@@ -101,7 +101,7 @@ func (p *Publisher) NameOf(m *postrider.Message) string {
 	if !p.named {
 		return ""
 	}
-	return p.codec.Name(m)
+	return p.coder.Name(m)
 }
 
 // Close implements [postrider.Publisher].

@@ -19,8 +19,8 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/webhook/signature"
-	"github.com/postrider/postrider/wire"
 )
 
 const (
@@ -112,7 +112,7 @@ func TestRefusedMessages(t *testing.T) {
 
 func TestFormats(t *testing.T) {
 	t.Parallel()
-	for _, format := range wire.Formats() {
+	for _, format := range codec.Formats() {
 		t.Run(string(format), func(t *testing.T) {
 			var got postrider.Message
 			r := newTestReceiver(t, Config{Format: format}, func(_ context.Context, m postrider.Message) error { got = m; return nil })
@@ -123,7 +123,7 @@ func TestFormats(t *testing.T) {
 			if err := one(t.Context(), p, m); err != nil {
 				t.Fatal(err)
 			}
-			if got.ID != m.ID || string(got.Payload) != string(m.Payload) || got.ContentType != m.ContentType || format != wire.Raw && got.Type != m.Type {
+			if got.ID != m.ID || string(got.Payload) != string(m.Payload) || got.ContentType != m.ContentType || format != codec.Raw && got.Type != m.Type {
 				t.Errorf("got %+v", got)
 			}
 		})

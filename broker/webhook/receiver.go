@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/intake"
 	"github.com/postrider/postrider/broker/webhook/signature"
-	"github.com/postrider/postrider/wire"
 )
 
 // patience is how long a request waits to be handled: less long than most senders wait for its answer.
@@ -38,7 +38,7 @@ const structured = "application/cloudevents+json"
 type Receiver struct {
 	cfg      Config
 	handle   postrider.Handler
-	codec    *wire.Codec
+	coder    *codec.Codec
 	verifier *signature.Verifier
 	slots    chan struct{}
 	turns    sync.Map // from a key to a channel that is closed when a message of the key is no longer handled
@@ -46,13 +46,13 @@ type Receiver struct {
 
 // NewReceiver returns a receiver, or all that is wrong with its configuration. Secrets are required.
 func NewReceiver(cfg Config, handle postrider.Handler) (*Receiver, error) {
-	codec, err := cfg.prepare()
+	coder, err := cfg.prepare()
 	verifier, secretsErr := signature.NewVerifier(cfg.Secrets...)
 	if err := errors.Join(err, secretsErr); err != nil {
 		return nil, err
 	}
 	return &Receiver{
-		cfg: cfg, handle: handle, codec: codec, verifier: verifier, slots: make(chan struct{}, cfg.InFlight),
+		cfg: cfg, handle: handle, coder: coder, verifier: verifier, slots: make(chan struct{}, cfg.InFlight),
 	}, nil
 }
 
@@ -86,20 +86,20 @@ func (r *Receiver) read(w http.ResponseWriter, req *http.Request) (m postrider.M
 	if err := r.verifier.Verify(req.Header, time.Now(), body); err != nil {
 		return m, http.StatusUnauthorized, err
 	}
-	p := &wire.Packet{Name: req.PathValue("name"), ID: req.Header.Get(signature.HeaderID), Body: body}
+	p := &codec.Packet{Name: req.PathValue("name"), ID: req.Header.Get(signature.HeaderID), Body: body}
 	p.ContentType = req.Header.Get("Content-Type")
 	for name, values := range req.Header {
 		if !slices.Contains(reserved, name) && name != "Authorization" {
-			p.Headers = append(p.Headers, wire.Header{Name: strings.ToLower(name), Value: values[0]})
+			p.Headers = append(p.Headers, codec.Header{Name: strings.ToLower(name), Value: values[0]})
 		}
 	}
-	m, err = r.codec.Decode(p)
+	m, err = r.coder.Decode(p)
 	if err == nil && m.BrokerID() != p.ID {
 		err = errors.New("webhook: the event's ID is not the webhook-id, which is signed")
 	}
 	if mediaType, _, _ := strings.Cut(p.ContentType, ";"); !strings.EqualFold(strings.TrimSpace(mediaType), structured) {
 		// Neither headers nor the path are signed: whoever sends a request again with others must not make another message of it.
-		m.ID = wire.Identity("", p.ID)
+		m.ID = codec.Identity("", p.ID)
 	}
 	return m, http.StatusBadRequest, err
 }

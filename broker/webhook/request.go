@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/webhook/signature"
-	"github.com/postrider/postrider/wire"
 )
 
 // reserved are headers that belong to the protocol or to the publisher. A message that has one is refused: it would
@@ -35,8 +35,8 @@ func isFieldValue(s string) bool {
 
 // request makes the request for a message, with the headers that let it in. Errors are about the message.
 func (p *Publisher) request(ctx context.Context, m *postrider.Message, headers http.Header) (*http.Request, error) {
-	packet := wire.Packet{Headers: make([]wire.Header, 0, 16)}
-	p.codec.Encode(m, &packet)
+	packet := codec.Packet{Headers: make([]codec.Header, 0, 16)}
+	p.coder.Encode(m, &packet)
 	if p.cfg.MaxBody > 0 && len(packet.Body) > p.cfg.MaxBody {
 		return nil, fmt.Errorf("webhook: the body has %d bytes, more than MaxBody (%d)", len(packet.Body), p.cfg.MaxBody)
 	}

@@ -4,30 +4,30 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/internal/phrase"
 )
 
 // sampleSize is how many of the messages concerned are shown before something is done to them.
 const sampleSize = 5
 
-// acted is what was done to messages that are set aside, or would be.
+// acted is what was done to messages that are deferred, or would be.
 type acted struct {
-	Action desk.Act `json:"action"`
-	Done   bool     `json:"done"`
-	Count  int      `json:"count"`
-	Sample []listed `json:"sample"` // of those concerned, before
+	Action admin.Act `json:"action"`
+	Done   bool      `json:"done"`
+	Count  int       `json:"count"`
+	Sample []listed  `json:"sample"` // of those concerned, before
 }
 
 // act does something to the messages that the filters choose, each of which has to choose at least one if there are several.
-func (a *app) act(ctx context.Context, d operator, c change, act desk.Act, filters []desk.Filter) error {
+func (a *app) act(ctx context.Context, d operator, c change, act admin.Act, filters []admin.Filter) error {
 	plan := acted{Action: act, Sample: []listed{}}
 	counts := make([]int, len(filters))
 	ahead := make([][]listed, len(filters)) // of a filter that names a message which is still in the log: that, for each feed
 	for i, filter := range filters {
 		var sample []listed
 		var err error
-		if counts[i], sample, err = countLetters(ctx, d, filter, sampleSize-len(plan.Sample)); err != nil {
+		if counts[i], sample, err = countDeadLetters(ctx, d, filter, sampleSize-len(plan.Sample)); err != nil {
 			return err
 		}
 		if counts[i] == 0 && !filter.ID.IsZero() {
@@ -36,9 +36,14 @@ func (a *app) act(ctx context.Context, d operator, c change, act desk.Act, filte
 			}
 			counts[i], ahead[i] = len(sample), sample
 		}
+		if counts[i] == 0 {
+			if err := a.checkWhose(ctx, d, filter.Feed); err != nil {
+				return err
+			}
+		}
 		if counts[i] == 0 && filter.Head && filter.Key != "" {
 			text := fmt.Sprintf("no message of key %s blocks it", phrase.ShellWord(filter.Key))
-			return hintedError{wordedError{desk.ErrNoMessage, text}, "for the list: " + a.next("keys blocked")}
+			return hintedError{wordedError{admin.ErrNoMessage, text}, "for the list: " + a.next("keys blocked")}
 		}
 		plan.Count += counts[i]
 		plan.Sample = append(plan.Sample, sample...)
@@ -61,7 +66,7 @@ func (a *app) act(ctx context.Context, d operator, c change, act desk.Act, filte
 			continue
 		}
 		for _, m := range ahead[i] {
-			if err := d.(desk.Excluder).Exclude(ctx, c.by(), act, m.Feed, m.ID); err != nil { //nolint:errcheck,forcetypeassert // findAhead has seen it
+			if err := d.(admin.Excluder).Exclude(ctx, c.by(), act, m.Feed, m.ID); err != nil { //nolint:errcheck,forcetypeassert // findAhead has seen it
 				return err
 			}
 			plan.Count++
@@ -81,15 +86,15 @@ func (a *app) act(ctx context.Context, d operator, c change, act desk.Act, filte
 	return a.reportAct(plan)
 }
 
-var questions = map[desk.Act]func(messages string) string{
-	desk.Retry:   func(m string) string { return "Send " + m + " now?" },
-	desk.Skip:    func(m string) string { return "Let later messages overtake " + m + "?" },
-	desk.Park:    func(m string) string { return "Park " + m + ", and let later ones go on?" },
-	desk.Discard: func(m string) string { return "Remove " + m + " for good?" },
+var questions = map[admin.Act]func(messages string) string{
+	admin.Retry:   func(m string) string { return "Send " + m + " now?" },
+	admin.Skip:    func(m string) string { return "Let later messages overtake " + m + "?" },
+	admin.Park:    func(m string) string { return "Park " + m + ", and let later ones go on?" },
+	admin.Discard: func(m string) string { return "Remove " + m + " for good?" },
 }
 
-// countLetters returns how many messages match, and some of them.
-func countLetters(ctx context.Context, d operator, filter desk.Filter, samples int) (n int, sample []listed, err error) {
+// countDeadLetters returns how many messages match, and some of them.
+func countDeadLetters(ctx context.Context, d operator, filter admin.Filter, samples int) (n int, sample []listed, err error) {
 	byStatus, err := d.Count(ctx, filter, 0)
 	if err != nil {
 		return 0, nil, err
@@ -98,7 +103,7 @@ func countLetters(ctx context.Context, d operator, filter desk.Filter, samples i
 		n += c
 	}
 	if n > 0 && samples > 0 {
-		sample, _, err = readLetters(ctx, d, filter, samples)
+		sample, _, err = readDeadLetters(ctx, d, filter, samples)
 	}
 	return n, sample, err
 }

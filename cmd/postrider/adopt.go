@@ -28,7 +28,7 @@ func (a *app) adoptCommand() *cobra.Command {
 	var log *toLog
 	cmd := &cobra.Command{
 		Use:   "adopt TABLE",
-		Short: "Propose how messages of an existing table can be carried",
+		Short: "Propose how to relay an outbox table that exists already",
 		Long: "Looks at an outbox table that an application has already, in PostgreSQL, MySQL or MariaDB, and proposes a configuration\n" +
 			"for it: which column is what, and what the words of its status mean. It says what the table lacks, with the SQL that\n" +
 			"adds it, and what it cannot give, such as an order. Nothing is changed, and producers stay as they are.\n\n" +

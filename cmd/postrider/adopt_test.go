@@ -128,9 +128,6 @@ func TestAdopt(t *testing.T) {
 		if r := c.run("migrate", "status", "--database", name); r.code != exitSchema || !strings.Contains(r.err, "migrate up --database "+name) {
 			t.Errorf("exit code %d\n%s", r.code, r.err)
 		}
-		if r := c.run("relay"); r.code != exitSchema {
-			t.Errorf("a relay without its tables: exit code %d\n%s", r.code, r.err)
-		}
 		c.must(strings.Fields(found.Next[0])[1:]...)
 		c.must("migrate", "status", "--database", name)
 		out := c.relay(`{"n":3}`)

@@ -124,6 +124,15 @@ func (a *app) rehearse(ctx context.Context, m *tolog.Move, f *toLog, now tolog.S
 	if a.asJSON {
 		return a.reportMove(now)
 	}
+	rehearsal, err := m.Rehearse(ctx)
+	if err != nil {
+		return err
+	}
+	a.notef("rehearsed with the newest %s: %d would stay in the table, the writers of %d would fail",
+		phrase.Quantity(rehearsal.Rows, "row", "rows"), rehearsal.Stay, rehearsal.Fail)
+	if rehearsal.Why != "" {
+		a.notef("such as row %s: %s", cell(rehearsal.Row, true), cell(rehearsal.Why, true))
+	}
 	a.notef("would pause the feed %s of the log, run this in one transaction, wait for %s of the table to be delivered, and let the feed go on",
 		cell(now.Feed, true), phrase.Quantity(now.Waiting, "row", "rows"))
 	if now.Exists && !now.Paused {
@@ -155,7 +164,7 @@ func (a *app) runMove(ctx context.Context, m *tolog.Move, f *toLog, now tolog.St
 		return hintedError{err, "decide about the dead letters (postrider dead ls, dead retry, keys skip), and run this again; or add --leave-blocked"}
 	}
 	if err != nil {
-		return a.hintDesk(err)
+		return a.hintAdmin(err)
 	}
 	if now, err = m.Status(ctx); err != nil {
 		return err
@@ -182,7 +191,7 @@ func (a *app) finishMove(ctx context.Context, m *tolog.Move, f *toLog, now tolog
 		return err
 	}
 	if err := m.Finish(ctx); err != nil {
-		return a.hintDesk(err)
+		return a.hintAdmin(err)
 	}
 	now, err := m.Status(ctx)
 	if err != nil {

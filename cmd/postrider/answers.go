@@ -55,31 +55,35 @@ func (a *answers) last() (time.Time, error) {
 	return a.failed, a.err
 }
 
-// listened is a publisher whose answers are noted.
-type listened struct {
-	postrider.Publisher
-	answers *answers
-}
+// listened is a destination whose answers are noted, and the names that messages go to: one of each call, because others begin calls of
+// their own sooner or later.
+type listened struct{ *openDestination }
 
 func (l listened) Publish(ctx context.Context, msgs []postrider.Message) []error {
-	errs := l.Publisher.Publish(ctx, msgs)
+	errs := l.pub.Publish(ctx, msgs)
 	l.answers.note(answered(errs))
+	if len(msgs) > 0 {
+		l.watch.Called(l.NameOf(&msgs[0]), errs)
+	}
 	return errs
 }
 
 // KeepsOrder implements [postrider.OrderKeeper].
 func (l listened) KeepsOrder() bool {
-	keeper, ok := l.Publisher.(postrider.OrderKeeper)
+	keeper, ok := l.pub.(postrider.OrderKeeper)
 	return ok && keeper.KeepsOrder()
 }
 
 // NameOf implements [postrider.Namer].
 func (l listened) NameOf(m *postrider.Message) string {
-	if n, ok := l.Publisher.(postrider.Namer); ok {
+	if n, ok := l.pub.(postrider.Namer); ok {
 		return n.NameOf(m)
 	}
 	return ""
 }
+
+// Close implements [postrider.Publisher].
+func (l listened) Close() error { return l.pub.Close() }
 
 // answered returns nil if the destination has decided about some message: a refusal is an answer too, of the message or of the
 // name that it goes to.

@@ -8,13 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
 func (a *app) auditCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:     "audit",
-		Short:   "See what operators have done, who and why",
+		Short:   "Show what operators did, who and why",
 		Long:    "Everything that an operator changes is recorded. Nothing can change or remove a record.",
 		Example: "  postrider audit ls --feed orders",
 	})
@@ -36,7 +36,7 @@ func (a *app) auditListCommand() *cobra.Command {
 			"  postrider audit ls --consumer billing\n" +
 			"  postrider audit ls --json | jq '.[] | select(.action == \"discard\")'",
 		Args: noArguments,
-		RunE: a.onDesk(func(ctx context.Context, d operator, _ []string) error {
+		RunE: a.onAdmin(func(ctx context.Context, d operator, _ []string) error {
 			if limit <= 0 {
 				return usagef("--limit is %d: want at least 1", limit)
 			}
@@ -44,11 +44,19 @@ func (a *app) auditListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.asJSON {
-				return a.json(append([]desk.Entry{}, all...))
-			}
 			if len(all) == 0 {
+				if err := a.checkWhose(ctx, d, feed); err != nil {
+					return err
+				}
 				a.notef("there are no records")
+			}
+			if a.asJSON {
+				rules, err := a.redaction()
+				if err != nil {
+					return err
+				}
+				redactRecords(all, rules)
+				return a.json(append([]admin.Entry{}, all...))
 			}
 			return a.listRecords(all, wide)
 		}),
@@ -60,7 +68,7 @@ func (a *app) auditListCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) listRecords(all []desk.Entry, wide bool) error {
+func (a *app) listRecords(all []admin.Entry, wide bool) error {
 	rows := make([][]string, len(all))
 	for i := range all {
 		e := &all[i]
@@ -73,8 +81,8 @@ func (a *app) listRecords(all []desk.Entry, wide bool) error {
 			target = string(text)
 		}
 		rows[i] = []string{
-			strconv.FormatInt(e.N, 10), e.At.Format(time.RFC3339), cell(e.Who, wide), cell(e.Action, wide), cell(e.Feed, wide),
-			strconv.Itoa(e.Count), cell(e.Why, wide), cell(target, wide),
+			strconv.FormatInt(e.N, 10), e.At.Format(time.RFC3339), a.cell(e.Who, wide), a.cell(e.Action, wide), a.cell(e.Feed, wide),
+			strconv.Itoa(e.Count), a.cell(e.Why, wide), a.cell(target, wide),
 		}
 	}
 	return a.listing([]string{"N", "AT", "WHO", "ACTION", "FEED", "COUNT", "REASON", "TARGET"}, rows, "", nil)

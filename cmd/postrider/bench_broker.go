@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/cmd/postrider/internal/bench"
-	"github.com/postrider/postrider/wire"
 )
 
 func (a *app) benchBrokerCommand() *cobra.Command {
@@ -34,7 +34,7 @@ func (a *app) benchBrokerCommand() *cobra.Command {
 				return err
 			}
 			if settings.Values["format"] == "" {
-				settings.Values["format"] = string(wire.Raw) // what the client alone sends has no envelope either
+				settings.Values["format"] = string(codec.Raw) // what the client alone sends has no envelope either
 			}
 			if o.Topic == "" {
 				o.Topic = fmt.Sprintf("postrider-bench-%d", time.Now().Unix())

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/config"
 	"github.com/postrider/postrider/store/classic"
 )
@@ -46,8 +47,8 @@ func (d *database) needsLog() error {
 }
 
 // fileDatabase is a database of a file.
-func fileDatabase(d config.Database) *database {
-	db := &database{dsn: d.URL, schema: d.Schema, engine: d.EngineName(), table: d.Table, most: int64(d.MaxLogSize)}
+func fileDatabase(name string, d config.Database) *database {
+	db := &database{name: name, dsn: d.URL, schema: d.Schema, engine: d.EngineName(), table: d.Table, most: int64(d.MaxLogSize), home: d.Home}
 	if db.schema == "" && db.engine == config.EngineLog {
 		db.schema = "postrider"
 	}
@@ -64,13 +65,13 @@ func (d *database) check() error {
 	return err
 }
 
-// checkTable says what the engine has against a table as the file describes it.
-func (d *database) checkTable() []string {
+// checkTable says what the engine has against a table, and a feed's filter of it, as the file describes them.
+func (d *database) checkTable(only route.Match) []string {
 	if !d.isClassic() {
 		return nil
 	}
 	cfg, err := d.classicStore()
-	if err == nil {
+	if cfg.Only = only; err == nil {
 		err = cfg.Validate()
 	}
 	if err == nil {
@@ -89,7 +90,8 @@ func (d *database) schemaName() string {
 
 // classicStore names the table to the packages that work with it.
 func (d *database) classicStore() (classic.Config, error) {
-	cfg := classic.Config{Dialect: classic.PostgreSQL, Schema: d.schemaName(), Shards: d.table.Shards, Retention: d.table.Retention}
+	cfg := classic.Config{Dialect: classic.PostgreSQL, Schema: d.schemaName(), Shards: d.table.Shards, Retention: d.table.Retention,
+		CommandFlags: strings.TrimSpace(d.commandFlags())}
 	if d.isMySQL() {
 		cfg.Dialect = classic.MySQL
 	}

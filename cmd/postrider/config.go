@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/config"
 )
 
@@ -35,11 +36,20 @@ func configPath(given string) (path string, said bool) {
 	return cmp.Or(path, defaultConfig), path != ""
 }
 
-func oneFile(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return usagef("%s takes one file, but got %q too", cmd.CommandPath(), args[1])
+// namesFile lets a command take its file as an argument or, as the commands that serve it do, with --config.
+func namesFile(cmd *cobra.Command, file *string) *cobra.Command {
+	addConfig(cmd, file)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if *file != "" {
+			args = append([]string{*file}, args...)
+		}
+		if len(args) > 1 {
+			return usagef("%s takes one file, but got %q too", cmd.CommandPath(), args[1])
+		}
+		*file = strings.Join(args, "")
+		return nil
 	}
-	return nil
+	return cmd
 }
 
 // loadConfig reads the file and checks also what only this program can: addresses of databases and, if it is to open
@@ -47,20 +57,29 @@ func oneFile(cmd *cobra.Command, args []string) error {
 func (a *app) loadConfig(path string, open bool) (*config.File, error) {
 	f, err := config.Load(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, hintedError{usageError{err}, "FILE or $POSTRIDER_CONFIG says where it is; to begin one, see docs/configuration.md"}
+		return nil, hintedError{usageError{err}, "FILE or $POSTRIDER_CONFIG says where it is; for what can be set: postrider config schema"}
 	}
 	if err != nil {
 		return nil, err
 	}
 	var mistakes config.Mistakes
 	for name, d := range f.Databases {
-		db := fileDatabase(d)
+		db := fileDatabase(name, d)
 		a.others = append(a.others, db)
 		if err := db.check(); err != nil {
 			mistakes = append(mistakes, f.Mistake("databases."+name+".url", a.scrub(err.Error())))
 		}
-		for _, text := range db.checkTable() {
+		for _, text := range db.checkTable(route.Match{}) {
 			mistakes = append(mistakes, f.Mistake("databases."+name, text))
+		}
+	}
+	for name := range f.Feeds {
+		plan, err := f.Feed(name)
+		if err != nil || len(mistakes) > 0 {
+			continue // of which something else was said
+		}
+		for _, text := range fileDatabase(plan.DatabaseName, plan.Database).checkTable(plan.Only) {
+			mistakes = append(mistakes, f.Mistake("feeds."+name+".only", strings.TrimPrefix(text, "only: ")))
 		}
 	}
 	for name, d := range f.Destinations {
@@ -86,7 +105,7 @@ func (a *app) useConfig(path string, open bool) (*config.File, error) {
 	var mistakes config.Mistakes
 	if errors.As(err, &mistakes) {
 		a.say(a.scrub(mistakes.Error()) + "\n")
-		return nil, hintedError{usagef("%s", count(len(mistakes), "mistake")+" in "+path), "what can be set: docs/configuration.md"}
+		return nil, hintedError{usagef("%s", count(len(mistakes), "mistake")+" in "+path), "what can be set: postrider config schema"}
 	}
 	return f, err
 }
@@ -101,15 +120,15 @@ type checked struct {
 
 func (a *app) configValidateCommand() *cobra.Command {
 	var open bool
-	cmd := &cobra.Command{
+	var file string
+	cmd := namesFile(&cobra.Command{
 		Use:   "validate [FILE]",
-		Short: "Report every mistake in a configuration, with its place",
+		Short: "Validate a configuration and report all errors with their positions",
 		Long: "Reports every mistake at once, as FILE:LINE:COLUMN. It asks neither databases nor brokers. Variables that the\n" +
 			"file needs must be set. With --open it also opens each destination, as a relay would: that finds options that\n" +
 			"contradict each other, and files that are missing. Exit code 2 means mistakes; warnings do not count.",
-		Args: oneFile,
-		RunE: func(_ *cobra.Command, args []string) error {
-			path, _ := configPath(strings.Join(args, ""))
+		RunE: func(*cobra.Command, []string) error {
+			path, _ := configPath(file)
 			if a.asJSON {
 				return a.validateJSON(path, open)
 			}
@@ -124,7 +143,7 @@ func (a *app) configValidateCommand() *cobra.Command {
 				count(len(f.Databases), "database"), count(len(f.Destinations), "destination"), count(len(f.Feeds), "feed"))
 			return err
 		},
-	}
+	}, &file)
 	cmd.Flags().BoolVar(&open, "open", false, "also open each destination, without connecting")
 	return cmd
 }
@@ -145,12 +164,12 @@ func (a *app) validateJSON(path string, open bool) error {
 }
 
 func (a *app) configShowCommand() *cobra.Command {
-	return &cobra.Command{
+	var file string
+	return namesFile(&cobra.Command{
 		Use:   "show [FILE]",
-		Short: "Show a configuration with its defaults, and without its secrets",
-		Args:  oneFile,
-		RunE: func(_ *cobra.Command, args []string) error {
-			path, _ := configPath(strings.Join(args, ""))
+		Short: "Show a configuration with defaults and without secrets",
+		RunE: func(*cobra.Command, []string) error {
+			path, _ := configPath(file)
 			f, err := a.useConfig(path, false)
 			if err != nil {
 				return err
@@ -165,7 +184,7 @@ func (a *app) configShowCommand() *cobra.Command {
 			_, err = a.out.Write(text)
 			return err
 		},
-	}
+	}, &file)
 }
 
 func (a *app) configSchemaCommand() *cobra.Command {

@@ -12,6 +12,7 @@ import (
 type knownBroker struct {
 	Name      string        `json:"name"`
 	Schemes   []string      `json:"schemes"`
+	Example   string        `json:"example"`
 	Doc       string        `json:"doc"`
 	Publishes bool          `json:"publishes"`
 	Consumes  bool          `json:"consumes"`
@@ -37,7 +38,7 @@ func knownOptions(options []broker.Option) []knownOption {
 func (a *app) brokersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "brokers",
-		Short: "List the brokers that this program knows, and what can be set for each",
+		Short: "List supported brokers and their settings",
 		Long: "Lists the brokers with the schemes of their URLs. What can be set stands below each: in a file beside url, on the\n" +
 			"command line as --set option=value.",
 		Args: noArguments,
@@ -45,7 +46,7 @@ func (a *app) brokersCommand() *cobra.Command {
 			if a.asJSON {
 				brokers := make([]knownBroker, 0)
 				for _, d := range broker.Drivers() {
-					brokers = append(brokers, knownBroker{d.Name, d.Schemes, d.Doc, d.Publisher != nil, d.Consumer != nil,
+					brokers = append(brokers, knownBroker{d.Name, d.Schemes, d.Example, d.Doc, d.Publisher != nil, d.Consumer != nil,
 						knownOptions(append(broker.Common(), d.Options...))})
 				}
 				return a.json(brokers)
@@ -59,7 +60,7 @@ func brokerRows() [][]string {
 	rows := [][]string{{"all brokers", "", "", ""}}
 	rows = append(rows, optionRows(broker.Common())...)
 	for _, d := range broker.Drivers() {
-		rows = append(rows, nil, []string{d.Name, strings.Join(d.Schemes, ": ") + ":", "", d.Doc})
+		rows = append(rows, nil, []string{d.Name, strings.Join(d.Schemes, ": ") + ":", "", d.Doc + " Such as " + d.Example})
 		rows = append(rows, optionRows(d.Options)...)
 	}
 	return rows

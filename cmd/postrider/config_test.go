@@ -154,3 +154,21 @@ func TestBrokers(t *testing.T) {
 		t.Errorf("%v\n%s", err, r.out)
 	}
 }
+
+// TestConfigFilterOfATable refuses a filter by what an adopted table does not say: nothing would be sent, and nobody told.
+func TestConfigFilterOfATable(t *testing.T) {
+	t.Parallel()
+	const file = `databases: {shop: {url: "mysql://h/d", layout: prisma}}
+destinations: {jobs: {url: "discard:"}}
+feeds: {acme: {only: {tenants: [acme]}}}
+`
+	path := writeConfig(t, file)
+	r := offline(t, "config", "validate", path)
+	if r.code != exitUsage || !strings.Contains(r.err, path+":3:22: feeds.acme.only: tenants: table Outbox has no column for it") {
+		t.Errorf("exit code %d\n%s", r.code, r.err)
+	}
+	path = writeConfig(t, strings.Replace(file, "layout: prisma", "layout: prisma, columns: {tenant_id: tenant}", 1))
+	if r := offline(t, "config", "validate", path); r.code != exitOK {
+		t.Errorf("exit code %d\n%s", r.code, r.err)
+	}
+}

@@ -19,7 +19,7 @@ func (a *app) consoleCommand() *cobra.Command {
 	var file, listen string
 	cmd := &cobra.Command{
 		Use:   "console",
-		Short: "Look after messages with a browser",
+		Short: "Serve the web console",
 		Long: "Serves the web console until stopped: for the databases of a configuration file or, with --dsn or without a file,\n" +
 			"for one database. Relays may run elsewhere; a relay can also serve the console itself, and then shows more: how\n" +
 			"long messages take, and what it is doing. Who may come in is said under console: in the file; without that only\n" +
@@ -72,7 +72,11 @@ func (a *app) serveConsole(ctx context.Context, c config.Console, databases []lo
 }
 
 func (c *openConsole) listener(cfg config.Console) httpListener {
-	return httpListener{what: "console", listen: cfg.Listen, Handler: c}
+	l := httpListener{what: "console", listen: cfg.Listen, Handler: c}
+	if cfg.CertFile != "" {
+		l.certificate = &certificate{certFile: cfg.CertFile, keyFile: cfg.KeyFile}
+	}
+	return l
 }
 
 // consoleURL is what to type into a browser.
@@ -81,5 +85,9 @@ func consoleURL(c config.Console) string {
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
-	return "http://" + net.JoinHostPort(host, port) + "/" + strings.TrimLeft(c.Prefix, "/")
+	scheme := "http://"
+	if c.CertFile != "" {
+		scheme = "https://"
+	}
+	return scheme + net.JoinHostPort(host, port) + "/" + strings.TrimLeft(c.Prefix, "/")
 }

@@ -10,13 +10,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/cmd/postrider/internal/doctor"
 	"github.com/postrider/postrider/config"
 	"github.com/postrider/postrider/console"
 	"github.com/postrider/postrider/console/auth"
-	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/reconcile"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // consoleConnections is how many connections the console uses to each database. They are its own, so that somebody who
@@ -54,8 +53,7 @@ func fileDatabases(f *config.File) ([]logDatabase, error) {
 		if err != nil {
 			return nil, err
 		}
-		d := f.Databases[name]
-		all = append(all, logDatabase{name, fileDatabase(d), plans, f})
+		all = append(all, logDatabase{name, fileDatabase(name, f.Databases[name]), plans, f})
 	}
 	return all, nil
 }
@@ -137,14 +135,14 @@ func (c *openConsole) addTable(ctx context.Context, d logDatabase) (console.Data
 		return console.Database{}, err
 	}
 	c.ends = append(c.ends, func() { _ = db.Close() })
-	letters, err := d.db.classicDesk(db)
+	deadLetters, err := d.db.classicAdmin(db)
 	if err != nil {
 		return console.Database{}, usageError{err}
 	}
 	shown := console.Database{
-		Name: d.name, Schema: d.db.schema, Letters: letters, Feeds: letters, Records: letters, Log: letters, Gauges: letters, Problems: letters,
+		Name: d.name, Schema: d.db.schema, DeadLetters: deadLetters, Feeds: deadLetters, Records: deadLetters, Log: deadLetters, Gauges: deadLetters, Problems: deadLetters,
 	}
-	if r, ok := letters.(replayer); ok {
+	if r, ok := deadLetters.(replayer); ok {
 		shown.Replays = r
 	}
 	return shown, nil
@@ -152,21 +150,22 @@ func (c *openConsole) addTable(ctx context.Context, d logDatabase) (console.Data
 
 // shownDatabase gives the console all that the store offers to operators.
 func shownDatabase(d logDatabase, pool *pgxpool.Pool) (console.Database, error) {
-	letters, err := postgres.NewDesk(pool, d.db.store())
-	keys, err1 := postgres.NewIdempotencyDesk(pool, d.db.store())
-	sagas, err2 := postgres.NewSagas(pool, d.db.store())
-	patrols, err3 := postgres.NewPatrols(pool, d.db.store())
+	db, err := d.db.log(pool)
+	if err != nil {
+		return console.Database{}, err
+	}
+	operator := db.Admin()
 	return console.Database{
-		Name: d.name, Schema: d.db.schema, Letters: letters, Feeds: letters, Records: letters, Log: letters, Gauges: letters, Problems: letters, Replays: letters,
-		Keys: keys, Sagas: sagas, Patrols: patrols,
+		Name: d.name, Schema: d.db.schema, DeadLetters: operator, Feeds: operator, Records: operator, Log: operator, Gauges: operator, Problems: operator, Replays: operator,
+		Keys: db.IdempotencyAdmin(), Sagas: db.SagaAdmin(), Patrols: db.Reconciliations(),
 		Doctor: func(ctx context.Context) ([]console.Finding, error) { return examine(ctx, d, pool) },
-	}, errors.Join(err, err1, err2, err3)
+	}, nil
 }
 
 // examine is what "postrider doctor" does, for one database and the brokers that its feeds lead to.
 func examine(ctx context.Context, d logDatabase, pool *pgxpool.Pool) ([]console.Finding, error) {
 	patient := doctor.Database{
-		Name: d.name, Pool: pool, Schema: d.db.schema, Feeds: d.plans, HasFile: d.file != nil,
+		Name: d.name, Pool: pool, Schema: d.db.schema, Flags: d.db.commandFlags(), Feeds: d.plans, HasFile: d.file != nil,
 	}
 	var destinations []doctor.Destination
 	if d.file != nil {
@@ -182,16 +181,16 @@ func examine(ctx context.Context, d logDatabase, pool *pgxpool.Pool) ([]console.
 }
 
 // runner returns what runs a patrol of a database now; nil if this process has none there.
-func (p *patrols) runner(database string) func(context.Context, desk.By, string) (reconcile.Counts, error) {
+func (p *patrols) runner(database string) func(context.Context, admin.By, string) (reconcile.Counts, error) {
 	patrol, ok := p.byName[database]
 	if !ok {
 		return nil
 	}
-	return func(ctx context.Context, by desk.By, job string) (reconcile.Counts, error) {
+	return func(ctx context.Context, by admin.By, job string) (reconcile.Counts, error) {
 		run, err := patrol.RunNow(ctx, job, reconcile.Options{})
 		if run.Fixed > 0 {
-			pool, cfg, _ := p.database(ctx, database) // is open
-			err = errors.Join(err, postgres.RecordPatrol(context.WithoutCancel(ctx), pool, cfg, by, job, run.Counts))
+			db, _ := p.database(ctx, database) // is open
+			err = errors.Join(err, db.Admin().RecordPatrol(context.WithoutCancel(ctx), by, job, run.Counts))
 		}
 		return run.Counts, err
 	}

@@ -4,16 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/phrase"
 )
 
-// whose is the value of --feed, or of --consumer: what a consumer has set aside lies in a feed of its own.
+// whose is the value of --feed, or of --consumer: what a consumer has deferred lies in a feed of its own.
 type whose struct {
 	feed *string
 	said *string // which of the two flags was given
@@ -25,6 +27,27 @@ func addWhose(cmd *cobra.Command, feed *string, only string) {
 	var said string
 	cmd.Flags().Var(&whose{feed, &said, "feed"}, "feed", only+"of this feed")
 	cmd.Flags().Var(&whose{feed, &said, "consumer"}, "consumer", only+"of this consumer; see package inbox")
+}
+
+// checkWhose refuses the name of a feed or consumer that is not there. It is for what found nothing: that would say that all is well.
+func (a *app) checkWhose(ctx context.Context, d operator, feed string) error {
+	if feed == "" {
+		return nil
+	}
+	what, name, list, known := "feed", feed, "feeds ls", feedNames
+	if consumer := inbox.ConsumerOf(feed); consumer != "" {
+		what, name, list, known = "consumer", consumer, "status", consumerNames
+	}
+	names, err := known(ctx, d)
+	if err != nil || slices.Contains(names, name) {
+		return err
+	}
+	there := "there is none"
+	if len(names) > 0 {
+		there = "there are " + strings.Join(names, ", ")
+	}
+	text := fmt.Sprintf("there is no %s %q: %s", what, name, there)
+	return hintedError{wordedError{admin.ErrNoFeed, text}, "for the list: " + a.next(list)}
 }
 
 func (w *whose) Set(value string) error {
@@ -47,7 +70,7 @@ func (w *whose) Type() string   { return "string" }
 // refuseConsumer keeps names that belong to consumers from being used for feeds of the log.
 func refuseConsumer(feed string) error {
 	if name := inbox.ConsumerOf(feed); name != "" {
-		return usagef("a feed cannot be called %s: that is where the consumer %s keeps what it has set aside", feed, phrase.ShellWord(name))
+		return usagef("a feed cannot be called %s: that is where the consumer %s keeps what it has deferred", feed, phrase.ShellWord(name))
 	}
 	return nil
 }
@@ -74,7 +97,7 @@ type consumerStatus struct {
 }
 
 // consumers returns all consumers, by name.
-func (a *app) consumers(ctx context.Context, d desk.Gauges) ([]consumerStatus, error) {
+func (a *app) consumers(ctx context.Context, d admin.Gauges) ([]consumerStatus, error) {
 	all := []consumerStatus{}
 	standing, err := d.Gauges(ctx)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/inbox"
-	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -21,14 +20,10 @@ import (
 // process that then handles them.
 func TestConsumerDeadLetters(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		c := newCLI(t, dsn)
 		c.must("migrate", "up")
-		store, err := postgres.NewInbox(c.pool, postgres.Config{Schema: c.schema})
-		if err != nil {
-			t.Fatal(err)
-		}
-		billing, err := inbox.New(store, "billing", inbox.Config{Poll: 20 * time.Millisecond})
+		billing, err := inbox.New(c.database().Inbox(), "billing", inbox.Config{Poll: 20 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}

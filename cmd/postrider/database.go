@@ -17,6 +17,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/store/postgres"
 )
 
@@ -27,6 +28,7 @@ type database struct {
 	engine string         // as config.Database has it
 	table  config.Table   // of the classic engine
 	most   int64          // bytes of the log
+	home   string         // what its place is called
 	name   string         // in the configuration file; empty: the other flags say it
 	flags  *pflag.FlagSet // nil if none say it
 }
@@ -37,6 +39,7 @@ func (d *database) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&d.dsn, "dsn", "", "database, as URL (postgres, mysql, mariadb) or key=value pairs; default: $POSTRIDER_DSN,\n"+
 		"$DATABASE_URL or the PG* variables, which also keep a password out of the process list")
 	flags.StringVar(&d.schema, "schema", "postrider", "schema that holds the log")
+	flags.StringVar(&d.home, "home", "", "what the place where the database lives is called, such as production: see postrider rebase --help")
 	flags.StringVar(&d.engine, "engine", "", "log, or classic: a table whose rows have a status; default: classic for MySQL and MariaDB, else log")
 	flags.StringVar(&d.name, "database", "", "database of the configuration file ($POSTRIDER_CONFIG, ./"+defaultConfig+") instead of these")
 	d.flags = flags
@@ -53,7 +56,7 @@ func (d *database) choose(load func(path string) (*config.File, error)) error {
 	if d.name == "" {
 		return nil
 	}
-	for _, flag := range []string{"dsn", "schema", "engine"} {
+	for _, flag := range []string{"dsn", "schema", "engine", "home"} {
 		if d.flags.Changed(flag) {
 			return usagef("--database and --%s contradict each other: the file says it as databases.%s", flag, d.name)
 		}
@@ -67,9 +70,7 @@ func (d *database) choose(load func(path string) (*config.File, error)) error {
 	if !ok {
 		return usagef("%s has no database %q: there are %s", path, d.name, strings.Join(slices.Sorted(maps.Keys(f.Databases)), ", "))
 	}
-	name := d.name
-	*d = *fileDatabase(chosen)
-	d.name = name
+	*d = *fileDatabase(d.name, chosen)
 	return nil
 }
 
@@ -138,7 +139,7 @@ func (d *database) openWith(ctx context.Context, cfg *pgxpool.Config) (*pgxpool.
 
 // store names the log to the packages that work with it.
 func (d *database) store() postgres.Config {
-	return postgres.Config{Schema: d.schema, MaxLogSize: d.most}
+	return postgres.Config{Schema: d.schema, MaxLogSize: d.most, Home: d.home, CommandFlags: strings.TrimSpace(d.commandFlags())}
 }
 
 // in puts the schema's name into a statement.
@@ -157,14 +158,22 @@ func (d *database) explain(err error) error {
 
 // hintMigrate adds the command that repairs a schema that is missing or too old.
 func (d *database) hintMigrate(err error) error {
+	return hintedError{err, "to lay it out: postrider migrate up" + d.commandFlags()}
+}
+
+// commandFlags are what a command carries to act on this database, each after a space.
+func (d *database) commandFlags() (line string) {
 	if d.name != "" {
-		return hintedError{err, "to lay it out: postrider migrate up --database " + d.name}
+		return " --database " + phrase.ShellWord(d.name)
 	}
-	if d.isMySQL() {
-		return hintedError{err, "to lay it out: postrider migrate up"}
+	if d.engine == config.EngineClassic && !d.isMySQL() {
+		line += " --engine classic"
 	}
-	if d.isClassic() {
-		return hintedError{err, "to lay it out: postrider migrate up --engine classic"}
+	if d.schema != "postrider" && d.schema != "" {
+		line += " --schema " + d.schema
 	}
-	return hintedError{err, "to lay it out: postrider migrate up --schema " + d.schema}
+	if d.home != "" {
+		line += " --home " + phrase.ShellWord(d.home)
+	}
+	return line
 }

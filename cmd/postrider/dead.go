@@ -8,14 +8,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
 func (a *app) deadCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "dead",
-		Short: "Look at dead letters, and replay, edit, park or discard them",
-		Long: "A message that has failed for the last time is set aside as a dead letter, until somebody decides about it. It\n" +
+		Short: "List, replay, edit, park or discard dead letters",
+		Long: "A message that has failed for the last time is deferred as a dead letter, until somebody decides about it. It\n" +
 			"holds back later messages of its key, unless the feed lets them pass. With --consumer these are the messages that a\n" +
 			"consumer, a program with an inbox, could not handle; it is that program which then tries them again.",
 		Example: "  postrider dead ls --since 2h --error 'too large'\n" +
@@ -33,7 +34,7 @@ func (a *app) deadListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List messages that are dead or parked, oldest first",
-		Long: "Lists messages that are set aside, oldest first: those that are dead or parked, or with --status others.\n" +
+		Long: "Lists messages that are deferred, oldest first: those that are dead or parked, or with --status others.\n" +
 			"Those that are held wait for a queue, topic or endpoint that accepts nothing, and go by themselves when it does.\n\n" +
 			"--json prints an array of objects with: id, feed, consumer, seq, shard, status, name, type, topic, key, tenant, attempts,\n" +
 			"blocking, error, enqueued, deferred, tried, available, job, bare.",
@@ -42,14 +43,19 @@ func (a *app) deadListCommand() *cobra.Command {
 			"  postrider dead ls --status held --feed orders\n" +
 			"  postrider dead ls --error 'schema mismatch' --status dead --json",
 		Args: noArguments,
-		RunE: a.onDesk(func(ctx context.Context, d operator, _ []string) error {
+		RunE: a.onAdmin(func(ctx context.Context, d operator, _ []string) error {
 			filter, err := f.parse(time.Now(), deferredStatuses, deadStatuses)
 			if err != nil {
 				return err
 			}
-			all, more, err := readLetters(ctx, d, filter, limit)
+			all, more, err := readDeadLetters(ctx, d, filter, limit)
 			if err != nil {
 				return err
+			}
+			if len(all) == 0 {
+				if err := a.checkWhose(ctx, d, filter.Feed); err != nil {
+					return err
+				}
 			}
 			a.noteEnd(len(all), more, "messages")
 			return a.list(all, wide)
@@ -62,9 +68,9 @@ func (a *app) deadListCommand() *cobra.Command {
 	return cmd
 }
 
-// readLetters returns up to limit messages that match, and whether there are more.
-func readLetters(ctx context.Context, d operator, filter desk.Filter, limit int) (all []listed, more bool, err error) {
-	var after *postrider.Deferred
+// readDeadLetters returns up to limit messages that match, and whether there are more.
+func readDeadLetters(ctx context.Context, d operator, filter admin.Filter, limit int) (all []listed, more bool, err error) {
+	var after *feeds.Deferred
 	for {
 		page := pageSize
 		if limit > 0 {
@@ -89,31 +95,38 @@ func readLetters(ctx context.Context, d operator, filter desk.Filter, limit int)
 
 func (a *app) deadShowCommand() *cobra.Command {
 	var feed string
+	var r reveal
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show everything about a message that is set aside",
+		Short: "Show all details of a deferred message",
 		Long: "Shows a message with its last error, its headers and its payload, as text if it is JSON or UTF-8; once for each\n" +
-			"feed that has set it aside.\n\n" +
+			"feed that has deferred it. " + revealHelp +
 			"--json prints an array with one object a feed: the fields of \"dead ls\", and headers, content_type, payload (JSON),\n" +
-			"payload_text (other text) or payload_base64 (anything else), and what else the message has.",
+			"payload_text (other text) or payload_base64 (anything else), redacted (paths of what is not shown), and what else the\n" +
+			"message has.",
 		Example: "  postrider dead show 01890a5d-ac96-774b-bcce-b302099a8057\n" +
 			"  postrider dead show 01890a5d-ac96-774b-bcce-b302099a8057 --json | jq '.[0].payload' > payload.json",
 		Args: named("ID"),
-		RunE: a.onDesk(func(ctx context.Context, d operator, args []string) error {
+		RunE: a.onAdmin(func(ctx context.Context, d operator, args []string) error {
 			ids, err := parseIDs(args)
 			if err != nil {
 				return err
 			}
-			found, err := d.List(ctx, desk.Filter{Feed: feed, ID: ids[0]}, nil, pageSize)
+			found, err := d.List(ctx, admin.Filter{Feed: feed, ID: ids[0]}, nil, pageSize)
 			if err != nil {
 				return err
 			}
 			if len(found) == 0 {
 				return a.notSetAside(ids[0])
 			}
+			if err := r.begin(a); err != nil {
+				return err
+			}
 			all := make([]shown, len(found))
 			for i := range found {
-				all[i] = shown{listDeferred(&found[i]), contentOf(&found[i].Message)}
+				if all[i], err = r.show(ctx, d, listDeferred(&found[i]), &found[i].Message); err != nil {
+					return err
+				}
 			}
 			if a.asJSON {
 				return a.json(all)
@@ -122,10 +135,11 @@ func (a *app) deadShowCommand() *cobra.Command {
 		}),
 	}
 	addWhose(cmd, &feed, "only ")
+	r.addFlags(cmd)
 	return cmd
 }
 
 func (a *app) notSetAside(id postrider.ID) error {
-	text := fmt.Sprintf("message %s is not set aside", id)
-	return hintedError{wordedError{desk.ErrNoMessage, text}, "it may be in the log: " + a.next("messages show", id.String())}
+	text := fmt.Sprintf("message %s is not deferred", id)
+	return hintedError{wordedError{admin.ErrNoMessage, text}, "it may be in the log: " + a.next("messages show", id.String())}
 }

@@ -6,14 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
 func (a *app) deadDiscardCommand() *cobra.Command {
 	var f filterFlags
 	var c change
 	var all bool
-	allowed := desk.Discard.From()
+	allowed := admin.Discard.From()
 	cmd := &cobra.Command{
 		Use:   "discard {ID... | --all}",
 		Short: "Remove dead or parked messages for good, or messages of the log",
@@ -25,12 +25,12 @@ func (a *app) deadDiscardCommand() *cobra.Command {
 			"--json prints an object with: action, done, count, sample.",
 		Example: "  postrider dead discard --all --error 'unknown customer' --dry-run\n" +
 			"  postrider dead discard 01890a5d-ac96-774b-bcce-b302099a8057 --reason 'sent by hand' --yes",
-		RunE: a.onDesk(func(ctx context.Context, d operator, args []string) error {
+		RunE: a.onAdmin(func(ctx context.Context, d operator, args []string) error {
 			filters, err := f.choose(args, all, time.Now(), allowed, allowed)
 			if err != nil {
 				return err
 			}
-			return a.act(ctx, d, c, desk.Discard, filters)
+			return a.act(ctx, d, c, admin.Discard, filters)
 		}),
 	}
 	f.addFlags(cmd)

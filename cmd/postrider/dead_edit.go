@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/console/redact"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/phrase"
 )
 
@@ -39,7 +41,7 @@ func (a *app) deadEditCommand() *cobra.Command {
 		Use:   "edit ID",
 		Short: "Change a dead or parked message, and send it",
 		Long: "Changes a message that is dead or parked, and has it sent with its old ID. The record keeps what it was. Without a\n" +
-			"flag that says what to change it opens $VISUAL or $EDITOR on the payload.\n\n" +
+			"flag that says what to change it opens $VISUAL or $EDITOR on the payload, which is recorded too.\n\n" +
 			"--json prints an object with: id, feed, done, changes.",
 		Example: "  postrider dead edit 01890a5d-ac96-774b-bcce-b302099a8057\n" +
 			"  postrider dead edit 01890a5d-ac96-774b-bcce-b302099a8057 --payload fixed.json --reason 'missing field' --yes\n" +
@@ -51,14 +53,16 @@ func (a *app) deadEditCommand() *cobra.Command {
 			if byHand && !a.asks {
 				return usagef("what is to change? Add --payload, --type, --topic or --header")
 			}
-			return a.onDesk(func(ctx context.Context, d operator, args []string) error {
+			return a.onAdmin(func(ctx context.Context, d operator, args []string) error {
 				old, err := a.findDead(ctx, d, feed, args[0])
 				if err != nil {
 					return err
 				}
 				edited := old.Message
 				if byHand {
-					edited.Payload, err = a.editByHand(ctx, &old.Message)
+					if err = d.Reveal(ctx, c.by(), old.Feed, old.ID); err == nil {
+						edited.Payload, err = a.editByHand(ctx, &old.Message)
+					}
 				} else {
 					err = a.applyEdits(e, flags.Changed, &edited)
 				}
@@ -79,18 +83,18 @@ func (a *app) deadEditCommand() *cobra.Command {
 }
 
 // findDead returns the one message that can be edited.
-func (a *app) findDead(ctx context.Context, d operator, feed, arg string) (*postrider.Deferred, error) {
+func (a *app) findDead(ctx context.Context, d operator, feed, arg string) (*feeds.Deferred, error) {
 	ids, err := parseIDs([]string{arg})
 	if err != nil {
 		return nil, err
 	}
-	found, err := d.List(ctx, desk.Filter{Feed: feed, ID: ids[0], Statuses: deadStatuses}, nil, pageSize)
+	found, err := d.List(ctx, admin.Filter{Feed: feed, ID: ids[0], Statuses: deadStatuses}, nil, pageSize)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(found) == 0:
 		return nil, hintedError{
-			wordedError{desk.ErrNoMessage, fmt.Sprintf("message %s is neither dead nor parked", ids[0])}, "for the list: " + a.next("dead ls"),
+			wordedError{admin.ErrNoMessage, fmt.Sprintf("message %s is neither dead nor parked", ids[0])}, "for the list: " + a.next("dead ls"),
 		}
 	case len(found) == 1 && found[0].Bare:
 		return nil, a.noContent(&found[0])
@@ -139,7 +143,7 @@ func (a *app) applyEdits(e edits, changed func(flag string) bool, m *postrider.M
 	return nil
 }
 
-func (a *app) edit(ctx context.Context, d operator, c change, old *postrider.Deferred, edited postrider.Message) error {
+func (a *app) edit(ctx context.Context, d operator, c change, old *feeds.Deferred, edited postrider.Message) error {
 	if err := edited.Validate(); err != nil {
 		return usageError{err}
 	}
@@ -181,7 +185,8 @@ func differences(old, edited *postrider.Message) []string {
 		changes = append(changes, fmt.Sprintf("topic %q to %q", old.Topic, edited.Topic))
 	}
 	if !maps.Equal(old.Headers, edited.Headers) {
-		changes = append(changes, fmt.Sprintf("headers %q to %q", old.Headers, edited.Headers))
+		var masked *redact.Rules
+		changes = append(changes, fmt.Sprintf("headers %q to %q", masked.Headers(old.Headers, true), masked.Headers(edited.Headers, true)))
 	}
 	if !bytes.Equal(old.Payload, edited.Payload) {
 		changes = append(changes, fmt.Sprintf("payload of %s to %d", phrase.Quantity(len(old.Payload), "byte", "bytes"), len(edited.Payload)))

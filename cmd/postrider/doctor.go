@@ -29,7 +29,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what is wrong, or soon will be",
+		Short: "Check databases, brokers and configuration for problems",
 		Long: "Examines the databases, feeds and brokers of a configuration file or, with --dsn or without a file, one database.\n" +
 			"It changes nothing. Every finding says why it matters, and what to type.\n\n" +
 			"Exit codes: 0 nothing was found, or only things that are good to know; 1 warnings; 2 problems: messages are not\n" +
@@ -93,7 +93,7 @@ func (a *app) examineDatabase(ctx context.Context) ([]doctor.Finding, error) {
 
 func (a *app) patient(ctx context.Context, name string, db *database) (doctor.Database, error) {
 	pool, err := db.open(ctx)
-	return doctor.Database{Name: name, Pool: pool, Schema: db.schema}, err
+	return doctor.Database{Name: name, Pool: pool, Schema: db.schema, Flags: db.commandFlags()}, err
 }
 
 // examineFile examines all that a file names.
@@ -110,7 +110,7 @@ func (a *app) examineFile(ctx context.Context, path string) ([]doctor.Finding, e
 			return nil, err
 		}
 		all = append(all, plans...)
-		db := fileDatabase(f.Databases[name])
+		db := fileDatabase(name, f.Databases[name])
 		if db.isClassic() {
 			continue // what there is to say about a table, "postrider adopt" says
 		}
@@ -137,7 +137,7 @@ func logsOf(f *config.File) (logs []string) {
 	for name, d := range f.Destinations {
 		scheme, _, _ := strings.Cut(d.URL, ":")
 		switch cmp.Or(d.Broker, scheme) {
-		case "kafka", "kafkas", "pulsar", "pulsar+ssl", "redis", "rediss":
+		case "kafka", "kafkas", "pubsub", "pulsar", "pulsar+ssl", "redis", "rediss", "sns", "sqs":
 			logs = append(logs, name)
 		case "rabbitmq", "amqp", "amqps":
 			if d.Options["exchange"] == "" {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/internal/phrase"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // draft is a message as the flags say it.
@@ -43,12 +42,12 @@ func (a *app) enqueueCommand() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "enqueue TYPE",
-		Short: "Write one message, in a transaction of its own",
+		Short: "Enqueue one message in its own transaction",
 		Long: "Writes a message to the log, from where relays carry it like any other, and prints its ID. Applications do that in\n" +
 			"the transaction of their business; this is to try things, and to send by hand what nobody has.\n\n" +
 			"--json prints an object with: id, key, done, repeat (the dedup key was used before: nothing was written).",
 		Example: "  postrider enqueue order.placed --aggregate order/42 --payload '{\"total\": 7}'\n" +
-			"  postrider enqueue order.placed --payload @order.json --header source=desk --after 10m\n" +
+			"  postrider enqueue order.placed --payload @order.json --header source=shop --after 10m\n" +
 			"  jq -c .order request.json | postrider enqueue order.placed --aggregate order/42 --payload -",
 		Args: named("TYPE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -152,12 +151,12 @@ func (a *app) enqueueOne(ctx context.Context, m postrider.Message) (repeat bool,
 		return false, err
 	}
 	defer pool.Close()
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: a.db.store()})
+	db, err := a.db.log(pool)
 	if err != nil {
-		return false, usageError{err}
+		return false, err
 	}
 	err = a.inTransaction(ctx, pool, func(tx pgx.Tx) error {
-		repeats, err := outbox.Offer(ctx, tx, m)
+		repeats, err := db.Outbox().Offer(ctx, tx, m)
 		repeat = len(repeats) > 0
 		return err
 	})

@@ -14,15 +14,19 @@ func (a *app) enqueueRow(ctx context.Context, m postrider.Message) (repeat bool,
 	if err != nil {
 		return false, usageError{err}
 	}
-	outbox, err := classic.NewOutbox(cfg)
-	if err != nil {
-		return false, usageError{err}
-	}
 	db, err := a.db.openTable(ctx, 1)
 	if err != nil {
 		return false, err
 	}
 	defer db.Close() //nolint:errcheck // what counts is the commit
+	table, err := classic.OpenTable(db, cfg)
+	if err != nil {
+		return false, usageError{err}
+	}
+	outbox, err := table.Outbox()
+	if err != nil {
+		return false, usageError{err}
+	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return false, err

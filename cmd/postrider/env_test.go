@@ -14,10 +14,12 @@ import (
 
 func setEnvironment(t *testing.T, variables map[string]string) {
 	t.Helper()
-	for _, a := range aliases {
-		t.Setenv(a.name, variables[a.name])
+	for _, v := range relay.Variables() {
+		t.Setenv(v.Name, "")
 	}
-	t.Setenv(enabledVariable, variables[enabledVariable])
+	for name, value := range variables {
+		t.Setenv(name, value)
+	}
 }
 
 func TestEnvMistakes(t *testing.T) {
@@ -66,8 +68,8 @@ func TestEnvPrecedence(t *testing.T) {
 		"OUTBOX_POLL_INTERVAL_MS": "3", "INTEV_DISPATCH_INTERVAL_MS": "3", "OUTBOX_BATCH_SIZE": "5000", "OUTBOX_MAX_BACKOFF_MS": "500",
 		"INTEV_MAX_ATTEMPTS": "7",
 	})
-	env, enabled, err := readEnvironment()
-	if err != nil || !enabled {
+	env, err := relay.ReadEnvironment()
+	if err != nil || !env.Enabled {
 		t.Fatal(err)
 	}
 	filled := func(relayPart string) (relay.Config, error) {
@@ -76,7 +78,7 @@ func TestEnvPrecedence(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f, err = env.fill(f); err != nil {
+		if f, err = fillFile(env, f); err != nil {
 			return relay.Config{}, err
 		}
 		plan, err := f.Feed("default")
@@ -99,22 +101,51 @@ func TestEnvPrecedence(t *testing.T) {
 		t.Error(err)
 	}
 
-	setEnvironment(t, map[string]string{"INTEV_BACKOFF_SERIES": "1s, 5s,30s,2m,10m"})
-	if env, _, err = readEnvironment(); err != nil {
-		t.Fatal(err)
-	}
-	if c, err = filled(""); err != nil || !slices.Equal(c.Retry.Pauses, []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}) || c.Retry.First != 0 {
-		t.Errorf("%v, %+v", err, c)
+	for _, series := range []string{"1s, 5s,30s,2m,10m", "[1000,5000,30000,120000,600000]", "1000, 5000,30000,120000,600000"} {
+		setEnvironment(t, map[string]string{"INTEV_BACKOFF_SERIES": series})
+		if env, err = relay.ReadEnvironment(); err != nil {
+			t.Fatal(err)
+		}
+		if c, err = filled(""); err != nil || !slices.Equal(c.Retry.Pauses, []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}) || c.Retry.First != 0 {
+			t.Errorf("%s: %v, %+v", series, err, c)
+		}
 	}
 	if c, err = filled("retry: {most: 1m}"); err != nil || c.Retry.Pauses != nil || c.Retry.Most != time.Minute {
 		t.Errorf("%v, %+v", err, c)
 	}
 	// Flags are the same, with their defaults in place.
 	c = relay.Config{Retry: retry.Policy{First: time.Second, Most: time.Minute}, BatchSize: 500}
-	if used := env.overlay(&c, func(string) bool { return false }); len(used) != 1 || c.Retry.First != 0 || len(c.Retry.Pauses) != 5 {
+	if used := env.Overlay(&c, func(string) bool { return false }); len(used) != 1 || c.Retry.First != 0 || len(c.Retry.Pauses) != 5 {
 		t.Errorf("%v, %+v", used, c)
 	}
-	if used := env.overlay(&c, func(key string) bool { return key == "retry_first" }); len(used) != 0 {
+	if used := env.Overlay(&c, func(key string) bool { return key == "retry_first" }); len(used) != 0 {
 		t.Errorf("a flag was overruled by %q", used)
+	}
+}
+
+// TestEnvOfPatrols holds that a variable says when a patrol is due whose file does not, and is checked as the file is.
+func TestEnvOfPatrols(t *testing.T) {
+	const file = `databases: {a: {url: host=h}}
+destinations: {d: {url: 'discard:'}}
+feeds: {default: }
+patrols:
+  session-payout: {consumer: billing}
+  enrollment: {consumer: billing, every: 2m}
+`
+	fill := func() (*config.File, error) {
+		f, err := config.Parse("p.yaml", []byte(file), os.LookupEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fillFile(new(relay.Environment), f)
+	}
+	setEnvironment(t, map[string]string{"RECONCILE_SESSION_PAYOUT_CRON": "*/5 * * * *", "RECONCILE_ENROLLMENT_CRON": "1 * * * *"})
+	f, err := fill()
+	if err != nil || f.Patrols["session-payout"].Cron != "*/5 * * * *" || f.Patrols["enrollment"].Cron != "" {
+		t.Errorf("%v, %+v", err, f)
+	}
+	t.Setenv("RECONCILE_SESSION_PAYOUT_CRON", "every day")
+	if _, err := fill(); err == nil || !strings.Contains(err.Error(), "RECONCILE_SESSION_PAYOUT_CRON") {
+		t.Errorf("a wrong one: %v", err)
 	}
 }

@@ -90,7 +90,7 @@ func TestUnreachableDatabase(t *testing.T) {
 func TestMissingSchema(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
-	for _, line := range []string{"migrate status", "relay --to discard:", "rebase --yes"} {
+	for _, line := range []string{"migrate status", "feeds ls", "rebase --yes"} {
 		r := c.run(strings.Fields(line)...)
 		if r.code != exitSchema || !strings.Contains(r.err, "postrider migrate up --schema "+c.schema) {
 			t.Errorf("%s: exit code %d, want %d and the next command in\n%s", line, r.code, exitSchema, r.err)

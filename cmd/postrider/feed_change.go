@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/phrase"
 )
 
@@ -46,7 +47,7 @@ func (a *app) feedsPauseCommand(paused bool) *cobra.Command {
 		Long:    short + ". Relays notice it within seconds.\n\n--json prints an object with: feed, action, done, count.",
 		Example: "  postrider feeds " + name + " orders --reason 'broker maintenance'",
 		Args:    named("feed"),
-		RunE: a.onDesk(func(ctx context.Context, d operator, args []string) error {
+		RunE: a.onAdmin(func(ctx context.Context, d operator, args []string) error {
 			if err := d.PauseFeed(ctx, c.by(), args[0], paused); err != nil {
 				return err
 			}
@@ -68,7 +69,7 @@ func (a *app) feedsAddCommand() *cobra.Command {
 			"--json prints an object with: feed, action, done, count.",
 		Example: "  postrider feeds add audit --oldest",
 		Args:    named("feed"),
-		RunE: a.onDesk(func(ctx context.Context, d operator, args []string) error {
+		RunE: a.onAdmin(func(ctx context.Context, d operator, args []string) error {
 			if err := refuseConsumer(args[0]); err != nil {
 				return err
 			}
@@ -87,20 +88,20 @@ func (a *app) feedsRemoveCommand() *cobra.Command {
 	var c change
 	cmd := &cobra.Command{
 		Use:   "rm FEED",
-		Short: "Forget a feed, and what it had set aside",
+		Short: "Remove a feed and its deferred messages",
 		Long: "Removes a feed with its place in the log and its dead letters. It is refused while relays serve the feed.\n\n" +
 			"--json prints an object with: feed, action, done, count (messages that the feed will not deliver).",
 		Example: "  postrider feeds rm audit --dry-run\n" +
 			"  postrider feeds rm audit --reason 'nobody reads it' --yes",
 		Args: named("feed"),
-		RunE: a.onDesk(func(ctx context.Context, d operator, args []string) error {
+		RunE: a.onAdmin(func(ctx context.Context, d operator, args []string) error {
 			f, err := a.feedNamed(ctx, d, args[0])
 			if err != nil {
 				return err
 			}
 			aside := f.Deferred + f.Dead + f.Parked
 			plan := feedChange{Feed: f.Name, Action: "rm", Count: f.Pending + aside}
-			what := fmt.Sprintf("feed %s, with %s to deliver and %d set aside", cell(f.Name, true), phrase.Quantity(f.Pending, "message", "messages"), aside)
+			what := fmt.Sprintf("feed %s, with %s to deliver and %d deferred", cell(f.Name, true), phrase.Quantity(f.Pending, "message", "messages"), aside)
 			if c.dryRun {
 				return a.reportFeed(plan, "would forget "+what)
 			}
@@ -118,17 +119,17 @@ func (a *app) feedsRemoveCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) feedNamed(ctx context.Context, d operator, name string) (desk.Feed, error) {
-	feeds, err := d.Feeds(ctx)
+func (a *app) feedNamed(ctx context.Context, d operator, name string) (admin.Feed, error) {
+	all, err := d.ListFeeds(ctx)
 	if err != nil {
-		return desk.Feed{}, err
+		return admin.Feed{}, err
 	}
-	for _, f := range feeds {
+	for _, f := range all {
 		if f.Name == name {
 			return f, nil
 		}
 	}
-	return desk.Feed{}, wordedError{desk.ErrNoFeed, "there is no feed " + phrase.ShellWord(name)}
+	return admin.Feed{}, wordedError{admin.ErrNoFeed, "there is no feed " + phrase.ShellWord(name)}
 }
 
 func (a *app) feedsRewindCommand() *cobra.Command {
@@ -136,7 +137,7 @@ func (a *app) feedsRewindCommand() *cobra.Command {
 	var to, message string
 	cmd := &cobra.Command{
 		Use:   "rewind FEED {--to TIME | --message ID}",
-		Short: "Make a feed begin anew at an earlier place in the log",
+		Short: "Move a feed back to an earlier position in the log",
 		Long: "Makes a feed deliver again from the first message that was enqueued at or after a time, or from a certain message.\n" +
 			"What is not delivered yet remains to be delivered. Consumers see the same IDs again.\n\n" +
 			"--json prints an object with: feed, action, done, count (messages sent again), more, sample.",
@@ -147,7 +148,7 @@ func (a *app) feedsRewindCommand() *cobra.Command {
 			if (to == "") == (message == "") {
 				return usagef("where to? Add either --to or --message")
 			}
-			var point desk.Point
+			var point admin.Point
 			var err error
 			if point.Time, err = parseTime(to, time.Now()); err != nil {
 				return usagef("--to: %w", err)
@@ -157,7 +158,7 @@ func (a *app) feedsRewindCommand() *cobra.Command {
 					return usagef("--message: %q is not the ID of a message", message)
 				}
 			}
-			return a.onDesk(func(ctx context.Context, d operator, args []string) error {
+			return a.onAdmin(func(ctx context.Context, d operator, args []string) error {
 				return a.rewind(ctx, d, c, args[0], point)
 			})(cmd, args)
 		},
@@ -168,12 +169,12 @@ func (a *app) feedsRewindCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) rewind(ctx context.Context, d operator, c change, feed string, to desk.Point) error {
+func (a *app) rewind(ctx context.Context, d operator, c change, feed string, to admin.Point) error {
 	feed, err := a.theFeed(ctx, d, feed)
 	if err != nil {
 		return err
 	}
-	filter := desk.Filter{Feed: feed, Since: to.Time, Statuses: []postrider.Status{postrider.StatusPublished}}
+	filter := admin.Filter{Feed: feed, Since: to.Time, Statuses: []feeds.Status{feeds.StatusPublished}}
 	if !to.ID.IsZero() {
 		first, err := find(ctx, d, feed, to.ID)
 		if err == nil && first == nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/internal/phrase"
 )
 
@@ -29,19 +29,19 @@ func (a *app) feedsListCommand() *cobra.Command {
 	var wide bool
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List feeds, and how much they have to deliver",
+		Short: "List feeds and their backlog",
 		Long: "Lists all feeds by name.\n\n" +
 			"--json prints an array of objects with: name, created, paused, shards, shards_to (while that changes), members, pending, oldest,\n" +
 			"settled, deferred, dead, parked, blocked, next_retry.",
 		Example: "  postrider feeds ls --json | jq '.[] | select(.pending > 1000) | .name'",
 		Args:    noArguments,
-		RunE: a.onDesk(func(ctx context.Context, d operator, _ []string) error {
-			feeds, err := d.Feeds(ctx)
+		RunE: a.onAdmin(func(ctx context.Context, d operator, _ []string) error {
+			feeds, err := d.ListFeeds(ctx)
 			if err != nil {
 				return err
 			}
 			if a.asJSON {
-				return a.json(append([]desk.Feed{}, feeds...))
+				return a.json(append([]admin.Feed{}, feeds...))
 			}
 			if len(feeds) == 0 {
 				a.notef("there are no feeds; to create one: %s", a.next("feeds add NAME"))
@@ -53,7 +53,7 @@ func (a *app) feedsListCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) listFeeds(feeds []desk.Feed, wide bool) error {
+func (a *app) listFeeds(feeds []admin.Feed, wide bool) error {
 	now := time.Now()
 	rows := make([][]string, len(feeds))
 	for i, f := range feeds {
@@ -71,7 +71,7 @@ func (a *app) listFeeds(feeds []desk.Feed, wide bool) error {
 			due = phrase.Age(max(0, f.NextRetry.Sub(now)))
 		}
 		rows[i] = []string{
-			cell(f.Name, wide), state, strconv.Itoa(f.Members), strconv.Itoa(f.Pending), ago(f.Oldest, now), strconv.Itoa(f.Deferred),
+			a.cell(f.Name, wide), state, strconv.Itoa(f.Members), strconv.Itoa(f.Pending), ago(f.Oldest, now), strconv.Itoa(f.Deferred),
 			strconv.Itoa(f.Dead), strconv.Itoa(f.Parked), strconv.Itoa(f.Blocked), due, ago(f.Settled, now),
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
 // shardsInterval is the time between two looks at a change of shards.
@@ -29,7 +29,7 @@ func (a *app) feedsShardsCommand() *cobra.Command {
 			if to < 1 || to > 1024 {
 				return usagef("--to: want a number of shards, 1 to 1024")
 			}
-			return a.onDesk(func(ctx context.Context, d operator, args []string) error {
+			return a.onAdmin(func(ctx context.Context, d operator, args []string) error {
 				return a.changeShards(ctx, d, c, args[0], to)
 			})(cmd, args)
 		},
@@ -40,9 +40,9 @@ func (a *app) feedsShardsCommand() *cobra.Command {
 }
 
 func (a *app) changeShards(ctx context.Context, d operator, c change, feed string, to int) error {
-	sharder, ok := d.(desk.Sharder)
+	sharder, ok := d.(admin.Sharder)
 	if !ok {
-		return &desk.RefusedError{Reason: "the shards of this table are fixed", Remedy: "set shards in the configuration, and restart all its relays at once"}
+		return &admin.RefusedError{Reason: "the shards of this table are fixed", Remedy: "set shards in the configuration, and restart all its relays at once"}
 	}
 	began, said := time.Now(), time.Now()
 	for {

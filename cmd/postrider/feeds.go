@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,10 +10,11 @@ import (
 	"strings"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/broker/stdout"
 	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/internal/inspection"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/route"
 )
 
 // servedFeed is one feed that this process carries, from a database to a publisher.
@@ -22,17 +24,40 @@ type servedFeed struct {
 	pool     *servedPool
 	pub      postrider.Publisher // closed with the destinations
 	router   *route.Router       // pub, if that is one
+	only     route.Match         // of a table; routers of the log have it
 	cfg      relay.Config
 	to       []*openDestination // guarded by service.mu
 	relay    *relay.Relay       // once it is served
 }
 
-// openDestination is a publisher, and the names that are known to be used there.
+// openDestination is a publisher, what is known of its answers, and the watch that asks what they are worth.
 type openDestination struct {
 	name    string
 	pub     postrider.Publisher
-	names   []string
 	answers *answers
+	watch   *inspection.Watch
+	tracer  postrider.Observer // nil without tracing
+}
+
+func newDestination(name string, pub postrider.Publisher, log *slog.Logger) *openDestination {
+	return &openDestination{name, pub, &answers{}, inspection.New(pub, log.With("destination", name), nil), nil}
+}
+
+// of is the destination as one of its feeds publishes to it.
+func (d *openDestination) of(feed string) postrider.Publisher {
+	if d.tracer == nil {
+		return listened{d}
+	}
+	return postrider.ObservePublisher(feed, listened{d}, d.tracer)
+}
+
+// inspect asks the destination what its confirmations are worth, until ctx ends. Messages that it takes say more about whether it answers.
+func (d *openDestination) inspect(ctx context.Context) {
+	d.watch.Run(ctx, func(err error) {
+		if err == nil || !d.answers.ever() {
+			d.answers.note(err)
+		}
+	})
 }
 
 // openDestination opens a publisher. That of the standard output writes to where this program's output goes.
@@ -74,20 +99,20 @@ func (a *app) openFeeds(f *config.File, o relayOptions) (*service, error) {
 		if errors.Join(errs...) != nil {
 			continue // the rest is opened only to find its mistakes
 		}
-		router, err := plan.Router(publishers(to), o.Logger)
+		router, err := plan.Router(publishers(name, to), o.Logger)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		plan.Relay.Name, plan.Relay.Logger = o.Name, o.Logger
-		db := fileDatabase(plan.Database)
+		plan.Relay.Name, plan.Relay.Logger = o.Name, o.Logger.With("database", plan.DatabaseName)
+		db := fileDatabase(plan.DatabaseName, plan.Database)
 		pool, ok := pools[db.dsn]
 		if !ok {
 			pool = &servedPool{db: db, most: connections[db.dsn]}
 			pools[db.dsn] = pool
 		}
 		s.feeds = append(s.feeds, servedFeed{
-			database: plan.DatabaseName, db: db, pool: pool, pub: router, router: router, cfg: plan.Relay, to: to,
+			database: plan.DatabaseName, db: db, pool: pool, pub: router, router: router, only: plan.Only, cfg: plan.Relay, to: to,
 		})
 		cfg := &s.feeds[len(s.feeds)-1].cfg
 		cfg.Memory = max(cfg.Memory/len(names), 1<<20)
@@ -108,13 +133,19 @@ func (a *app) openFeeds(f *config.File, o relayOptions) (*service, error) {
 	return s, nil
 }
 
-// openTraced opens a publisher for relays.
-func (a *app) openTraced(s *service, name string, d config.Destination) (postrider.Publisher, error) {
+// openTraced opens a destination for relays.
+func (a *app) openTraced(s *service, name string, d config.Destination) (*openDestination, error) {
+	tracer, err := s.tracing.of(d)
+	if err != nil {
+		return nil, err
+	}
 	pub, err := a.openDestination(d, s.log)
 	if err != nil {
 		return nil, err
 	}
-	return s.tracing.observe(name, d, pub)
+	open := newDestination(name, pub, s.log)
+	open.tracer = tracer
+	return open, nil
 }
 
 // openTable returns what a table leads to. Destinations are opened once, however many feeds lead there.
@@ -123,27 +154,28 @@ func (a *app) openTable(s *service, f *config.File, t *route.Table) (to []*openD
 	for _, name := range t.Destinations() {
 		at := slices.IndexFunc(s.destinations, func(d *openDestination) bool { return d.name == name })
 		if at < 0 {
-			pub, err := a.openTraced(s, name, f.Destinations[name])
+			d, err := a.openTraced(s, name, f.Destinations[name])
 			if err != nil {
 				errs = append(errs, fmt.Errorf("destinations.%s: %w", name, err))
 				continue
 			}
 			at = len(s.destinations)
-			s.destinations = append(s.destinations, &openDestination{name: name, pub: pub, answers: &answers{}})
+			s.destinations = append(s.destinations, d)
 		}
 		d := s.destinations[at]
-		// A new list: somebody may be reading the old one.
-		d.names = slices.Compact(slices.Sorted(slices.Values(slices.Concat(d.names, t.Names(name)))))
+		for _, known := range t.Names(name) {
+			d.watch.Sent(known)
+		}
 		to = append(to, d)
 	}
 	return to, errors.Join(errs...)
 }
 
-// publishers are the destinations as routers want them.
-func publishers(to []*openDestination) map[string]postrider.Publisher {
+// publishers are the destinations as the router of a feed wants them.
+func publishers(feed string, to []*openDestination) map[string]postrider.Publisher {
 	pubs := make(map[string]postrider.Publisher, len(to))
 	for _, d := range to {
-		pubs[d.name] = listened{d.pub, d.answers}
+		pubs[d.name] = d.of(feed)
 	}
 	return pubs
 }

@@ -1,23 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"reflect"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/discard"
 	"github.com/postrider/postrider/config"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -129,59 +122,31 @@ func TestFlagsAndFileHaveTheSameDefaults(t *testing.T) {
 	}
 }
 
-func TestRelayOfAFileNeedsTheSchema(t *testing.T) {
-	t.Parallel()
-	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
-	path := writeConfig(t, fmt.Sprintf("databases: {a: {url: %q, schema: %s}}\ndestinations: {d: {url: 'discard:'}}\nfeeds: {default: }\n", c.dsn, c.schema))
-	r := offline(t, "relay", "--config", path)
-	if r.code != exitSchema || !strings.Contains(r.err, "migrate up --schema "+c.schema) {
-		t.Errorf("exit code %d\n%s", r.code, r.err)
+// TestRelayWaitsForTables holds that a daemon carries what it can: a database whose tables are missing keeps no other from being served, the
+// command that lays them out names it, and it is served as soon as that was run.
+func TestRelayWaitsForTables(t *testing.T) {
+	ready, missing := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15")), newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
+	ready.must("migrate", "up")
+	ready.enqueue(1)
+	path := writeConfig(t, fmt.Sprintf(`databases:
+  ready: {url: %q, schema: %s}
+  missing: {url: %q, schema: %s}
+health: {listen: "127.0.0.1:0"}
+destinations: {d: {url: 'stdout:'}}
+feeds:
+  default: {database: ready, destination: d}
+  other: {database: missing, destination: d}
+`, ready.dsn, ready.schema, missing.dsn, missing.schema))
+	r := startRelay(t, "--config", path)
+	r.until("the other database is served", func() bool { return strings.Count(r.out.String(), "\n") == 1 })
+	const command = "postrider migrate up --database missing"
+	r.until("the log names the database", func() bool { return strings.Contains(r.err.String(), command) })
+	_, report := ask(t, r.address()+"/readyz?verbose", "")
+	if !strings.Contains(report, command) {
+		t.Errorf("readiness does not name the command:\n%s", report)
 	}
-}
-
-// candid is a publisher that answers the third question about its settings.
-type candid struct {
-	discard.Publisher
-	asked int
-	names []string
-}
-
-func (c *candid) Inspect(ctx context.Context, names []string) (postrider.Inspection, error) {
-	c.names = names
-	if c.asked++; c.asked == 1 {
-		<-ctx.Done() // it hangs
-		return postrider.Inspection{}, ctx.Err()
-	}
-	if c.asked == 2 {
-		return postrider.Inspection{}, errors.New("down")
-	}
-	return postrider.Inspection{
-		Confirmed: "On the disks of two servers.",
-		Settings:  []postrider.Setting{{Name: "replicas", Value: "2"}},
-		Warnings:  []postrider.Warning{{Danger: "it may burn", Remedy: "buy a hose"}},
-	}, nil
-}
-
-func TestInspection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		pub := &candid{}
-		start := time.Now()
-		inspect(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), openDestination{"d", pub, []string{"orders"}, &answers{}})
-		if took := time.Since(start); took != inspectTimeout+3*inspectPause || pub.names[0] != "orders" {
-			t.Errorf("it took %v", took)
-		}
-		for _, want := range []string{
-			`level=INFO msg="relay: confirmed means" destination=d meaning="On the disks of two servers." settings="replicas=2"`,
-			`level=WARN msg="relay: the destination needs attention" destination=d danger="it may burn" remedy="buy a hose"`,
-		} {
-			if !strings.Contains(log.String(), want) {
-				t.Errorf("nothing says %s in\n%s", want, &log)
-			}
-		}
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		inspect(ended, slog.New(slog.DiscardHandler), openDestination{"d", &candid{}, nil, &answers{}})
-		inspect(ended, slog.New(slog.DiscardHandler), openDestination{"d", discard.New(), nil, &answers{}})
-	})
+	missing.must("migrate", "up")
+	missing.enqueue(1)
+	r.until("it is served without a restart", func() bool { return strings.Count(r.out.String(), "\n") == 2 })
+	r.end()
 }

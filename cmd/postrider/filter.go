@@ -11,12 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
 // filterFlags are the flags that choose messages.
 type filterFlags struct {
-	desk.Filter
+	admin.Filter
 	since, until string
 	statuses     []string
 }
@@ -33,7 +34,7 @@ func (f *filterFlags) addFlags(cmd *cobra.Command) {
 }
 
 // addStatus lets the user choose among some statuses.
-func (f *filterFlags) addStatus(cmd *cobra.Command, allowed []postrider.Status) {
+func (f *filterFlags) addStatus(cmd *cobra.Command, allowed []feeds.Status) {
 	cmd.Flags().StringSliceVar(&f.statuses, "status", nil, "with one of these, separated by commas: "+join(allowed))
 	words := strings.Split(join(allowed), ", ")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // it was defined above
@@ -44,7 +45,7 @@ func (f *filterFlags) addError(cmd *cobra.Command) {
 }
 
 // parse returns the filter, with the statuses from the flags or, without any, those given. It reports all mistakes at once.
-func (f *filterFlags) parse(now time.Time, allowed, otherwise []postrider.Status) (desk.Filter, error) {
+func (f *filterFlags) parse(now time.Time, allowed, otherwise []feeds.Status) (admin.Filter, error) {
 	filter := f.Filter
 	filter.Statuses = otherwise
 	var errs []error
@@ -59,10 +60,10 @@ func (f *filterFlags) parse(now time.Time, allowed, otherwise []postrider.Status
 		filter.Statuses = nil
 	}
 	for _, s := range f.statuses {
-		if !slices.Contains(allowed, postrider.Status(s)) {
+		if !slices.Contains(allowed, feeds.Status(s)) {
 			errs = append(errs, fmt.Errorf("--status: %q is none of %s", s, join(allowed)))
 		}
-		filter.Statuses = append(filter.Statuses, postrider.Status(s))
+		filter.Statuses = append(filter.Statuses, feeds.Status(s))
 	}
 	if len(errs) > 0 {
 		return filter, usageError{errors.Join(errs...)}
@@ -76,15 +77,15 @@ func (f *filterFlags) narrows() bool {
 }
 
 var (
-	allStatuses = []postrider.Status{
-		postrider.StatusPending, postrider.StatusPublished, postrider.StatusScheduled, postrider.StatusRetry,
-		postrider.StatusHeld, postrider.StatusWaiting, postrider.StatusDead, postrider.StatusParked,
+	allStatuses = []feeds.Status{
+		feeds.StatusPending, feeds.StatusPublished, feeds.StatusScheduled, feeds.StatusRetry,
+		feeds.StatusHeld, feeds.StatusWaiting, feeds.StatusDead, feeds.StatusParked,
 	}
 	deferredStatuses = allStatuses[2:]
 	deadStatuses     = allStatuses[6:]
 )
 
-func join(statuses []postrider.Status) string {
+func join(statuses []feeds.Status) string {
 	words := make([]string, len(statuses))
 	for i, s := range statuses {
 		words[i] = string(s)
@@ -130,7 +131,7 @@ func parseIDs(args []string) ([]postrider.ID, error) {
 }
 
 // choose returns a filter for each message that is named, or the one for all that match.
-func (f *filterFlags) choose(args []string, all bool, now time.Time, allowed, otherwise []postrider.Status) ([]desk.Filter, error) {
+func (f *filterFlags) choose(args []string, all bool, now time.Time, allowed, otherwise []feeds.Status) ([]admin.Filter, error) {
 	filter, err := f.parse(now, allowed, otherwise)
 	if err != nil {
 		return nil, err
@@ -141,12 +142,12 @@ func (f *filterFlags) choose(args []string, all bool, now time.Time, allowed, ot
 	case len(args) == 0 && !all:
 		return nil, usagef("which messages? Name their IDs, or add --all for all that match the filters")
 	case all:
-		return []desk.Filter{filter}, nil
+		return []admin.Filter{filter}, nil
 	}
 	ids, err := parseIDs(args)
-	filters := make([]desk.Filter, len(ids))
+	filters := make([]admin.Filter, len(ids))
 	for i, id := range ids {
-		filters[i] = desk.Filter{Feed: filter.Feed, ID: id, Statuses: allowed}
+		filters[i] = admin.Filter{Feed: filter.Feed, ID: id, Statuses: allowed}
 	}
 	return filters, err
 }

@@ -94,13 +94,13 @@ func (c *cli) enqueue(count int) {
 	c.exec(`SELECT @schema@.enqueue('test.happened', 'test', '1', json_build_object('n', n)) FROM generate_series(1, $1) n`, count)
 }
 
-func (c *cli) store() *postgres.Store {
+func (c *cli) database() *postgres.DB {
 	c.t.Helper()
-	store, err := postgres.New(c.pool, postgres.Config{Schema: c.schema})
+	db, err := postgres.Open(c.pool, postgres.Config{Schema: c.schema})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return store
+	return db
 }
 
 // watched is a writer that calls back as soon as what was written contains a text.

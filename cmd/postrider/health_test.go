@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -218,7 +219,7 @@ func TestHealthOfAHangingRelay(t *testing.T) {
 func TestListenedPublisherHasNames(t *testing.T) {
 	m := postrider.Message{Type: "t", Topic: "orders"}
 	for want, pub := range map[string]postrider.Publisher{"orders": memory.New(), "": discard.New()} {
-		if got := (listened{pub, &answers{}}).NameOf(&m); got != want {
+		if got := (listened{newDestination("d", pub, slog.Default())}).NameOf(&m); got != want {
 			t.Errorf("%T: got %q, want %q", pub, got, want)
 		}
 	}

@@ -26,7 +26,7 @@ func (a *app) healthcheckCommand() *cobra.Command {
 	var o healthcheck
 	cmd := &cobra.Command{
 		Use:   "healthcheck",
-		Short: "Ask the relay of this machine whether it is ready",
+		Short: "Ask the local relay whether it is ready",
 		Long: "Asks /readyz of the relay that serves the same file, with the address and the token that the file names. It is the\n" +
 			"probe of containers, which have no other program that could ask. Exit code 0 means yes, 1 no.",
 		Example: "  postrider healthcheck\n" +

@@ -7,28 +7,28 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
 // blockedKey is a key whose messages wait behind one that has failed.
 type blockedKey struct {
-	desk.BlockedKey
+	admin.BlockedKey
 	Head listed `json:"head"` // what they wait for
 }
 
 func (a *app) keysCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "keys",
-		Short: "See which keys are blocked, and free them",
+		Short: "List blocked keys and unblock them",
 		Long: "Messages of one key are delivered in order: one that fails holds back those behind it. These commands show what\n" +
 			"is held back and by what, and decide about the first message of the key.",
 		Example: "  postrider keys blocked\n" +
 			"  postrider keys retry order/42 --reason 'customer created'",
 	})
 	cmd.AddCommand(a.keysBlockedCommand(),
-		a.keysActCommand(desk.Retry, "Send the message that blocks a key now, with all its attempts ahead of it"),
-		a.keysActCommand(desk.Skip, "Let later messages overtake the one that blocks; it stays as a dead letter"),
-		a.keysActCommand(desk.Park, "Set the message that blocks aside for good; later ones go on"))
+		a.keysActCommand(admin.Retry, "Send the message that blocks a key now, with all its attempts ahead of it"),
+		a.keysActCommand(admin.Skip, "Let later messages overtake the one that blocks; it stays as a dead letter"),
+		a.keysActCommand(admin.Park, "Park the blocking message; later ones continue"))
 	return cmd
 }
 
@@ -44,7 +44,7 @@ func (a *app) keysBlockedCommand() *cobra.Command {
 		Example: "  postrider keys blocked --feed orders\n" +
 			"  postrider keys blocked --consumer billing",
 		Args: noArguments,
-		RunE: a.onDesk(func(ctx context.Context, d operator, _ []string) error {
+		RunE: a.onAdmin(func(ctx context.Context, d operator, _ []string) error {
 			if limit <= 0 {
 				return usagef("--limit is %d: want at least 1", limit)
 			}
@@ -53,6 +53,9 @@ func (a *app) keysBlockedCommand() *cobra.Command {
 				return err
 			}
 			if len(found) == 0 {
+				if err := a.checkWhose(ctx, d, feed); err != nil {
+					return err
+				}
 				a.notef("no key is blocked")
 			}
 			return a.listKeys(found, wide)
@@ -64,7 +67,7 @@ func (a *app) keysBlockedCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) listKeys(found []desk.BlockedKey, wide bool) error {
+func (a *app) listKeys(found []admin.BlockedKey, wide bool) error {
 	all := make([]blockedKey, len(found))
 	rows := make([][]string, len(found))
 	now := time.Now()
@@ -72,8 +75,8 @@ func (a *app) listKeys(found []desk.BlockedKey, wide bool) error {
 		k := blockedKey{found[i], listDeferred(&found[i].Head)}
 		all[i] = k
 		rows[i] = []string{
-			cell(k.Feed, wide), cell(k.Key, wide), ago(k.Since, now), strconv.Itoa(k.Waiting), k.Head.ID.String(), string(k.Head.Status),
-			strconv.Itoa(k.Head.Attempts), cell(k.Head.Error, wide),
+			a.cell(k.Feed, wide), a.cell(k.Key, wide), ago(k.Since, now), strconv.Itoa(k.Waiting), k.Head.ID.String(), string(k.Head.Status),
+			strconv.Itoa(k.Head.Attempts), a.cell(k.Head.Error, wide),
 		}
 	}
 	if a.asJSON {
@@ -83,7 +86,7 @@ func (a *app) listKeys(found []desk.BlockedKey, wide bool) error {
 	return a.listing(titles, rows, "STATUS", statusColour)
 }
 
-func (a *app) keysActCommand(act desk.Act, short string) *cobra.Command {
+func (a *app) keysActCommand(act admin.Act, short string) *cobra.Command {
 	var feed, words string
 	var c change
 	var all bool
@@ -95,15 +98,15 @@ func (a *app) keysActCommand(act desk.Act, short string) *cobra.Command {
 			"--json prints an object with: action, done, count, sample.",
 		Example: "  postrider keys " + name + " order/42 --dry-run\n" +
 			"  postrider keys " + name + " --all --feed orders --error 'unknown customer' --yes",
-		RunE: a.onDesk(func(ctx context.Context, d operator, args []string) error {
-			head := desk.Filter{Feed: feed, Error: words, Head: true, Statuses: act.From()}
+		RunE: a.onAdmin(func(ctx context.Context, d operator, args []string) error {
+			head := admin.Filter{Feed: feed, Error: words, Head: true, Statuses: act.From()}
 			switch {
 			case all == (len(args) > 0):
 				return usagef("which keys? Name them, or add --all for all that are blocked")
 			case all:
-				return a.act(ctx, d, c, act, []desk.Filter{head})
+				return a.act(ctx, d, c, act, []admin.Filter{head})
 			}
-			filters := make([]desk.Filter, len(args))
+			filters := make([]admin.Filter, len(args))
 			for i, key := range args {
 				if key == "" {
 					return usagef("a key is empty")

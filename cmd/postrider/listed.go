@@ -9,47 +9,48 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/console/redact"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/phrase"
 )
 
 // listed is a message on its way to one feed, in the lists of "messages" and "dead".
 type listed struct {
-	ID        postrider.ID     `json:"id"`
-	Feed      string           `json:"feed"`
-	Consumer  string           `json:"consumer,omitempty"` // whose feed it is
-	Seq       int64            `json:"seq"`                // its place in the log
-	Shard     int              `json:"shard"`
-	Status    postrider.Status `json:"status"`
-	Name      string           `json:"name,omitempty"` // what it waits for, if it is held
-	Type      string           `json:"type"`
-	Topic     string           `json:"topic,omitempty"`
-	Key       string           `json:"key,omitempty"` // the ordering key
-	Tenant    string           `json:"tenant,omitempty"`
-	Attempts  int              `json:"attempts"`
-	Blocking  bool             `json:"blocking,omitempty"` // later messages of the key wait for it
-	Error     string           `json:"error,omitempty"`
-	Enqueued  time.Time        `json:"enqueued"`
-	Deferred  time.Time        `json:"deferred,omitzero"`  // set aside
-	Tried     time.Time        `json:"tried,omitzero"`     // last sent
-	Available time.Time        `json:"available,omitzero"` // due
-	Job       int64            `json:"job,omitempty"`      // the replay that brought it here
-	Bare      bool             `json:"bare,omitempty"`     // the store could not keep its content
-	Excluded  bool             `json:"excluded,omitempty"` // relays pass over it
+	ID        postrider.ID `json:"id"`
+	Feed      string       `json:"feed"`
+	Consumer  string       `json:"consumer,omitempty"` // whose feed it is
+	Seq       int64        `json:"seq"`                // its place in the log
+	Shard     int          `json:"shard"`
+	Status    feeds.Status `json:"status"`
+	Name      string       `json:"name,omitempty"` // what it waits for, if it is held
+	Type      string       `json:"type"`
+	Topic     string       `json:"topic,omitempty"`
+	Key       string       `json:"key,omitempty"` // the ordering key
+	Tenant    string       `json:"tenant,omitempty"`
+	Attempts  int          `json:"attempts"`
+	Blocking  bool         `json:"blocking,omitempty"` // later messages of the key wait for it
+	Error     string       `json:"error,omitempty"`
+	Enqueued  time.Time    `json:"enqueued"`
+	Deferred  time.Time    `json:"deferred,omitzero"`  // deferred
+	Tried     time.Time    `json:"tried,omitzero"`     // last sent
+	Available time.Time    `json:"available,omitzero"` // due
+	Job       int64        `json:"job,omitempty"`      // the replay that brought it here
+	Bare      bool         `json:"bare,omitempty"`     // the store could not keep its content
+	Excluded  bool         `json:"excluded,omitempty"` // relays pass over it
 }
 
-func listDeferred(d *postrider.Deferred) listed {
+func listDeferred(d *feeds.Deferred) listed {
 	return listed{
 		d.ID, d.Feed, inbox.ConsumerOf(d.Feed), d.Seq, d.Shard, d.Status, d.Name, d.Type, d.Topic, d.OrderKey(), d.TenantID, d.Attempts, d.Blocking, d.LastError,
 		d.EnqueuedAt, d.DeferredAt, d.TriedAt, d.AvailableAt, d.Job, d.Bare, false,
 	}
 }
 
-func listLogged(e *desk.Logged) listed {
+func listLogged(e *admin.Logged) listed {
 	return listed{
 		ID: e.ID, Feed: e.Feed, Consumer: inbox.ConsumerOf(e.Feed), Seq: e.Seq, Shard: e.Shard, Status: e.Status, Type: e.Type, Topic: e.Topic, Key: e.OrderKey(),
 		Tenant: e.TenantID, Attempts: e.Attempts, Error: e.LastError, Enqueued: e.EnqueuedAt, Available: e.AvailableAt,
@@ -75,23 +76,16 @@ type content struct {
 	Payload       json.RawMessage   `json:"payload,omitempty"`
 	PayloadText   string            `json:"payload_text,omitempty"`
 	PayloadBytes  []byte            `json:"payload_base64,omitempty"`
+	Redacted      []string          `json:"redacted,omitempty"` // JSON paths of what is not shown
 }
 
-func contentOf(m *postrider.Message) content {
+func contentOf(m *postrider.Message, rules *redact.Rules) content {
 	c := content{
 		AggregateType: m.AggregateType, AggregateID: m.AggregateID, RoutingKey: m.RoutingKey, DedupKey: m.DedupKey,
 		CorrelationID: m.CorrelationID, CausationID: m.CausationID, SchemaID: m.SchemaID, SchemaVersion: m.SchemaVersion,
 		Priority: m.Priority, Occurred: m.OccurredAt, DeliverAfter: m.DeliverAfter, ContentType: m.ContentType,
-		Headers: m.Headers, Size: len(m.Payload),
 	}
-	switch {
-	case json.Valid(m.Payload):
-		c.Payload = m.Payload
-	case utf8.Valid(m.Payload):
-		c.PayloadText = string(m.Payload)
-	default:
-		c.PayloadBytes = m.Payload
-	}
+	c.put(m, rules)
 	return c
 }
 
@@ -162,7 +156,7 @@ func (m *shown) rows() [][]string {
 	add("occurred", moment(m.Occurred))
 	add("enqueued", moment(m.Enqueued))
 	add("deliver after", moment(m.DeliverAfter))
-	add("set aside", moment(m.Deferred))
+	add("deferred", moment(m.Deferred))
 	add("tried", moment(m.Tried))
 	add("due", moment(m.Available))
 	add("replay", number(m.Job))
@@ -172,6 +166,9 @@ func (m *shown) rows() [][]string {
 	}
 	add("content type", m.ContentType)
 	add("payload", phrase.Quantity(m.Size, "byte", "bytes"))
+	if len(m.Redacted) > 0 {
+		add("redacted", strings.Join(m.Redacted, ", ")+" (to see it, on the record: add --reveal)")
+	}
 	return rows
 }
 
@@ -196,12 +193,12 @@ func (m *shown) readable() string {
 
 // statusColour is how urgent a status is.
 func statusColour(status string) int {
-	switch postrider.Status(status) {
-	case postrider.StatusDead:
+	switch feeds.Status(status) {
+	case feeds.StatusDead:
 		return red
-	case postrider.StatusRetry, postrider.StatusHeld, postrider.StatusWaiting, postrider.StatusParked:
+	case feeds.StatusRetry, feeds.StatusHeld, feeds.StatusWaiting, feeds.StatusParked:
 		return yellow
-	case postrider.StatusPublished:
+	case feeds.StatusPublished:
 		return green
 	default:
 		return plain
@@ -213,11 +210,11 @@ func (a *app) list(all []listed, wide bool) error {
 	if a.asJSON {
 		return a.json(append([]listed{}, all...))
 	}
-	titles, rows := listedRows(all, wide, time.Now())
+	titles, rows := a.listedRows(all, wide, time.Now())
 	return a.listing(titles, rows, "STATUS", statusColour)
 }
 
-func listedRows(all []listed, wide bool, now time.Time) (titles []string, rows [][]string) {
+func (a *app) listedRows(all []listed, wide bool, now time.Time) (titles []string, rows [][]string) {
 	titles = []string{"ID", "AGE", "FEED", "STATUS", "TYPE", "KEY", "ATTEMPTS", "ERROR"}
 	if wide {
 		titles = []string{"ID", "AGE", "FEED", "STATUS", "TYPE", "KEY", "ATTEMPTS", "TOPIC", "TENANT", "SHARD", "SEQ", "ERROR"}
@@ -225,13 +222,13 @@ func listedRows(all []listed, wide bool, now time.Time) (titles []string, rows [
 	for i := range all {
 		m := &all[i]
 		row := []string{
-			m.ID.String(), ago(m.Enqueued, now), cell(m.Feed, wide), string(m.Status), cell(m.Type, wide), cell(m.Key, wide),
+			m.ID.String(), ago(m.Enqueued, now), a.cell(m.Feed, wide), string(m.Status), a.cell(m.Type, wide), a.cell(m.Key, wide),
 			strconv.Itoa(m.Attempts),
 		}
 		if wide {
-			row = append(row, cell(m.Topic, wide), cell(m.Tenant, wide), strconv.Itoa(m.Shard), strconv.FormatInt(m.Seq, 10))
+			row = append(row, a.cell(m.Topic, wide), a.cell(m.Tenant, wide), strconv.Itoa(m.Shard), strconv.FormatInt(m.Seq, 10))
 		}
-		rows = append(rows, append(row, cell(m.Error, wide)))
+		rows = append(rows, append(row, a.cell(m.Error, wide)))
 	}
 	return titles, rows
 }

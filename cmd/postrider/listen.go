@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,6 +19,7 @@ type httpListener struct {
 	listen string
 	write  time.Duration
 	http.Handler
+	certificate *certificate // nil: plain HTTP
 }
 
 // start answers until the returned function is called.
@@ -37,12 +39,21 @@ func (h httpListener) start(ctx context.Context, log *slog.Logger) (stop func(),
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+	serve := server.Serve
+	if h.certificate != nil {
+		if _, err := h.certificate.get(nil); err != nil {
+			cut()
+			return nil, errors.Join(fmt.Errorf("%s: %w", h.what, err), l.Close())
+		}
+		server.TLSConfig = &tls.Config{GetCertificate: h.certificate.get} //nolint:gosec // the least version is the library's
+		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+	}
 	log.Info("relay: "+h.what, "listen", l.Addr().String()) //nolint:sloglint // one of few texts
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("relay: nobody can ask any more", "what", h.what, "err", err)
+		if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("relay: the HTTP server stopped", "what", h.what, "err", err)
 		}
 	}()
 	return func() {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
 // pageSize is how many messages are asked for at once.
@@ -18,7 +18,7 @@ const pageSize = 1000
 func (a *app) messagesCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "messages",
-		Short: "Look at the log: what was enqueued, and how far it has come",
+		Short: "List, show and follow messages of the log",
 		Long:  "Shows the messages that the store still holds, with their status on the way to a feed. It changes nothing.",
 		Example: "  postrider messages ls --type order.placed --since 2h\n" +
 			"  postrider messages show 01890a5d-ac96-774b-bcce-b302099a8057\n" +
@@ -41,7 +41,7 @@ func (a *app) messagesListCommand() *cobra.Command {
 		Example: "  postrider messages ls --status pending\n" +
 			"  postrider messages ls --feed orders --key order/42 --since 2h --wide",
 		Args: noArguments,
-		RunE: a.onDesk(func(ctx context.Context, d operator, _ []string) error {
+		RunE: a.onAdmin(func(ctx context.Context, d operator, _ []string) error {
 			filter, err := f.parse(time.Now(), allStatuses, nil)
 			if err != nil {
 				return err
@@ -83,10 +83,14 @@ func (a *app) noteEnd(n int, more bool, what string) {
 }
 
 // readLog returns up to limit messages that match, and whether there are more.
-func readLog(ctx context.Context, d operator, filter desk.Filter, limit int) (all []listed, more bool, err error) {
+func readLog(ctx context.Context, d operator, filter admin.Filter, limit int) (all []listed, more bool, err error) {
 	var before int64
 	for {
-		page, err := d.Messages(ctx, filter.Feed, filter, before, pageSize)
+		size := pageSize
+		if limit > 0 {
+			size = min(size, limit-len(all)+1) // one more tells whether there are more
+		}
+		page, err := d.Messages(ctx, filter.Feed, filter, before, size)
 		if err != nil {
 			return nil, false, err
 		}
@@ -103,10 +107,10 @@ func readLog(ctx context.Context, d operator, filter desk.Filter, limit int) (al
 }
 
 // find returns a message of the log, or nil.
-func find(ctx context.Context, d operator, feed string, id postrider.ID) (*desk.Logged, error) {
+func find(ctx context.Context, d operator, feed string, id postrider.ID) (*admin.Logged, error) {
 	var before int64
 	for {
-		page, err := d.Messages(ctx, feed, desk.Filter{Feed: feed, ID: id}, before, 1)
+		page, err := d.Messages(ctx, feed, admin.Filter{Feed: feed, ID: id}, before, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -121,24 +125,28 @@ func find(ctx context.Context, d operator, feed string, id postrider.ID) (*desk.
 
 func (a *app) messagesShowCommand() *cobra.Command {
 	var feed string
+	var r reveal
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show everything about a message, for each feed",
+		Short: "Show all details of a message, for each feed",
 		Long: "Shows a message with its headers and its payload, as text if it is JSON or UTF-8, and its status on the way to\n" +
-			"each feed.\n\n" +
+			"each feed. " + revealHelp +
 			"--json prints an array with one object a feed: the fields of \"messages ls\", and headers, content_type, payload\n" +
-			"(JSON), payload_text (other text) or payload_base64 (anything else), and what else the message has; excluded, if an\n" +
-			"operator has decided that relays pass over it.",
+			"(JSON), payload_text (other text) or payload_base64 (anything else), redacted (paths of what is not shown), and what\n" +
+			"else the message has; excluded, if an operator has decided that relays pass over it.",
 		Example: "  postrider messages show 01890a5d-ac96-774b-bcce-b302099a8057\n" +
 			"  postrider messages show 01890a5d-ac96-774b-bcce-b302099a8057 --json | jq '.[0].payload'",
 		Args: named("ID"),
-		RunE: a.onDesk(func(ctx context.Context, d operator, args []string) error {
+		RunE: a.onAdmin(func(ctx context.Context, d operator, args []string) error {
 			ids, err := parseIDs(args)
 			if err != nil {
 				return err
 			}
-			feeds, err := d.Feeds(ctx)
+			feeds, err := d.ListFeeds(ctx)
 			if err != nil {
+				return err
+			}
+			if err := r.begin(a); err != nil {
 				return err
 			}
 			var all []shown
@@ -150,18 +158,23 @@ func (a *app) messagesShowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if m != nil {
-					all = append(all, shown{listLogged(m), contentOf(&m.Message)})
+				if m == nil {
+					continue
 				}
+				one, err := r.show(ctx, d, listLogged(m), &m.Message)
+				if err != nil {
+					return err
+				}
+				all = append(all, one)
 			}
 			if j, err := d.Journey(ctx, ids[0]); err == nil {
 				for i := range all {
-					all[i].Excluded = slices.ContainsFunc(j.Feeds, func(l desk.Leg) bool { return l.Feed == all[i].Feed && l.Excluded })
+					all[i].Excluded = slices.ContainsFunc(j.Feeds, func(l admin.Leg) bool { return l.Feed == all[i].Feed && l.Excluded })
 				}
 			}
 			if len(all) == 0 {
 				text := fmt.Sprintf("the log of no feed holds message %s", ids[0])
-				return hintedError{wordedError{desk.ErrNoMessage, text}, "it may have been set aside: " + a.next("dead show", ids[0].String())}
+				return hintedError{wordedError{admin.ErrNoMessage, text}, "it may have been deferred: " + a.next("dead show", ids[0].String())}
 			}
 			if a.asJSON {
 				return a.json(all)
@@ -170,5 +183,6 @@ func (a *app) messagesShowCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().StringVar(&feed, "feed", "", "only on the way to this feed")
+	r.addFlags(cmd)
 	return cmd
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
 func (a *app) messagesTailCommand() *cobra.Command {
@@ -27,7 +27,7 @@ func (a *app) messagesTailCommand() *cobra.Command {
 		Example: "  postrider messages tail --type order.placed\n" +
 			"  postrider messages tail --status dead --json",
 		Args: noArguments,
-		RunE: a.onDesk(func(ctx context.Context, d operator, _ []string) error {
+		RunE: a.onAdmin(func(ctx context.Context, d operator, _ []string) error {
 			filter, err := f.parse(time.Now(), allStatuses, nil)
 			if err != nil {
 				return err
@@ -51,7 +51,7 @@ func (a *app) messagesTailCommand() *cobra.Command {
 
 // tail prints what it has not seen. It looks at a whole page each time, because a transaction may commit after one that
 // began later, and at more pages when all of that is new. How far back the first look goes is where it ends ever after.
-func (a *app) tail(ctx context.Context, d operator, filter desk.Filter, lines int, every time.Duration, wide bool) error {
+func (a *app) tail(ctx context.Context, d operator, filter admin.Filter, lines int, every time.Duration, wide bool) error {
 	seen := make(map[int64]bool)
 	var floor int64 // nothing older is new
 	ticker := time.NewTicker(every)
@@ -106,7 +106,7 @@ func (a *app) printLines(all []listed, wide bool) error {
 		}
 		return nil
 	}
-	_, rows := listedRows(all, wide, time.Now())
+	_, rows := a.listedRows(all, wide, time.Now())
 	w := tabwriter.NewWriter(a.out, 16, 0, 2, ' ', 0)
 	for i, row := range rows {
 		row[1] = all[i].Enqueued.Local().Format(time.TimeOnly)

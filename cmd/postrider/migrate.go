@@ -16,7 +16,7 @@ import (
 func (a *app) migrateCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "migrate",
-		Short: "Lay out the log in a database, bring it up to date, or take it away",
+		Short: "Create, upgrade or remove the tables",
 		Example: "  postrider migrate up\n" +
 			"  postrider migrate print > migrations/042_postrider.sql\n" +
 			"  postrider migrate up --dsn mysql://app@localhost/shop",
@@ -40,7 +40,11 @@ func (a *app) withMigrator(ctx context.Context, layout postgres.Layout, f func(*
 		return err
 	}
 	defer pool.Close()
-	migrator, err := postgres.NewMigrator(pool, a.db.store(), layout)
+	db, err := a.db.log(pool)
+	if err != nil {
+		return err
+	}
+	migrator, err := db.Migrator(layout)
 	if err != nil {
 		return usageError{err}
 	}

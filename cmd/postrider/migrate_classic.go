@@ -28,11 +28,11 @@ func (a *app) withClassicMigrator(ctx context.Context, f func(*classic.Migrator,
 		return err
 	}
 	defer db.Close() //nolint:errcheck // nothing is left to say
-	m, err := classic.NewMigrator(db, cfg)
+	table, err := classic.OpenTable(db, cfg)
 	if err != nil {
 		return usageError{err}
 	}
-	return f(m, cfg)
+	return f(table.Migrator(), cfg)
 }
 
 func (a *app) classicUp(ctx context.Context) error {
@@ -93,7 +93,7 @@ func (a *app) classicDown(ctx context.Context, to int, d danger) error {
 			return a.reportUndoing(plan)
 		}
 		err = a.confirm(d, fmt.Sprintf("Take the tables of the classic engine from version %d to %d? Version 0 removes them, with all messages in the "+
-			"outbox of our own and all that was set aside.", from, to))
+			"outbox of our own and all that was deferred.", from, to))
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ func (a *app) migrateDownCommand() *cobra.Command {
 	to := -1
 	cmd := &cobra.Command{
 		Use:   "down --to VERSION",
-		Short: "Go back to an older version of the tables; version 0 removes all messages",
+		Short: "Downgrade the tables; version 0 removes all messages",
 		Example: "  postrider migrate down --to 0 --dry-run\n" +
 			"  postrider migrate down --to 0 --yes",
 		Args: noArguments,

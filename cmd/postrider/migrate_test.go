@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -10,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -87,18 +86,18 @@ func TestMigrateDownCountsDelivered(t *testing.T) {
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	c.must("migrate", "up", "--shards", "1")
 	c.enqueue(5)
-	feed, err := c.store().Open(t.Context(), "f", postrider.Member{Lease: time.Minute})
+	feed, err := c.database().Feeds().Open(t.Context(), "f", feeds.Member{Lease: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := feed.Balance(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	batches, err := feed.Read(t.Context(), []postrider.Demand{{Shard: 0, Limit: 100}})
+	batches, err := feed.Read(t.Context(), []feeds.Demand{{Shard: 0, Limit: 100}})
 	if err != nil || len(batches) != 1 {
 		t.Fatal(batches, err)
 	}
-	if _, err := feed.Settle(t.Context(), []postrider.Mark{{Shard: 0, Batch: &batches[0], Done: 2}}); err != nil {
+	if _, err := feed.Settle(t.Context(), []feeds.Mark{{Shard: 0, Batch: &batches[0], Done: 2}}); err != nil {
 		t.Fatal(err)
 	}
 	plan := decode[undoing](t, c.must("migrate", "down", "--to", "0", "--dry-run", "--json"))
@@ -138,14 +137,7 @@ func TestMigratePrint(t *testing.T) {
 func TestMigrateRoles(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
-	t.Cleanup(func() {
-		pgtest.Drop(t, c.pool, c.schema) // before the roles, which have rights on it
-		for _, role := range []string{"_producer", "_relay", "_operator"} {
-			if _, err := c.pool.Exec(context.Background(), "DROP ROLE IF EXISTS "+pgx.Identifier{c.schema + role}.Sanitize()); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	pgtest.DropRoles(t, c.pool, c.schema)
 	c.must("migrate", "up", "--roles")
 	var mayInsert, mayDelete bool
 	err := c.pool.QueryRow(t.Context(), "SELECT has_column_privilege($1, $2, 'payload', 'INSERT'), has_table_privilege($1, $2, 'DELETE')",

@@ -24,7 +24,7 @@ func (a *app) migrateUpCommand() *cobra.Command {
 	var roles bool
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Apply what is missing, and replace the functions",
+		Short: "Apply pending migrations and replace the functions",
 		Long: "Applies the versions of the tables that are missing and replaces all functions, in one transaction and while everything runs.\n" +
 			"Several may run at once: they wait for each other. The functions of a newer program stay.\n" +
 			"Shards, of new feeds, slots, period and inbox window are those of the first time. If you use the roles, say --roles each time:\n" +

@@ -20,7 +20,7 @@ func (a *app) planCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "Compute what a rate of messages takes",
+		Short: "Estimate the capacity that a message rate needs",
 		Long: "Computes relays, shards, connections, WAL, disk, processor time and memory for a rate of messages, which ceiling is met first\n" +
 			"and what to do then, and what a billion messages cost. It computes with constants that \"postrider bench scale\" has measured:\n" +
 			"those of the machine that the documentation names, or your own with --constants. Each figure says whether it is measured, computed\n" +

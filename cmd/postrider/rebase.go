@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/store/postgres"
 )
 
@@ -16,66 +19,74 @@ type rebasing struct {
 	Schema  string             `json:"schema"`
 	Foreign bool               `json:"foreign"` // the ledger was written in another database
 	Done    bool               `json:"done"`
-	Feeds   []postgres.Rebased `json:"feeds"` // what was kept for each
+	Feeds   []postgres.Rebased `json:"feeds"` // what each of them still sends
 }
 
 func (a *app) rebaseCommand() *cobra.Command {
-	var d danger
+	var c change
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "rebase",
 		Short: "Make a restored or cloned database the home of its messages",
 		Long: "After a restore or a clone relays pause, because sending could repeat what the original has sent. Rebase keeps\n" +
-			"what the ledger had not settled, forgets all other messages, and lets relays go on from there. Producers wait\n" +
-			"while it runs.",
-		Example: "  postrider rebase --dry-run",
-		Args:    noArguments,
+			"what the ledger had not settled, forgets all other messages, and lets relays go on from there. It says first how\n" +
+			"many messages of each feed will be sent. Producers wait while it runs, and while it counts.\n\n" +
+			"A copy of the server's files beside the original is not noticed by itself. Say home in the configuration file, or --home:\n" +
+			"the first relay, or a rebase, gives it to the ledger, and relays that have another, or none, pause as in any other copy.\n\n" +
+			"--json prints an object with: schema, foreign, done, feeds; feeds have feed and unsettled.",
+		Example: "  postrider rebase --dry-run\n" +
+			"  postrider rebase --reason 'restored after the fire'",
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			pool, err := a.db.open(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer pool.Close()
-			return a.rebase(cmd.Context(), pool, d, force)
+			return a.rebase(cmd.Context(), pool, c, force)
 		},
 	}
-	d.addFlags(cmd)
+	c.addFlags(cmd)
 	cmd.Flags().BoolVar(&force, "force", false, "also if the ledger was written in this very database")
 	return cmd
 }
 
-func (a *app) rebase(ctx context.Context, pool *pgxpool.Pool, d danger, force bool) error {
-	store, err := postgres.New(pool, a.db.store())
+func (a *app) rebase(ctx context.Context, pool *pgxpool.Pool, c change, force bool) error {
+	db, err := a.db.log(pool)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
 	r := rebasing{Schema: a.db.schema, Feeds: []postgres.Rebased{}}
-	if r.Foreign, err = a.isForeign(ctx, pool); err != nil {
-		return err
+	if r.Foreign, err = db.Foreign(ctx); err != nil {
+		return a.db.explain(err)
 	}
 	if !r.Foreign {
 		a.notef("the ledger was written in this database: there is no need to rebase it")
+		if a.db.home == "" {
+			a.notef("a copy of the server's files is known by its home alone: say home in the configuration, or --home")
+		}
 	}
-	if d.dryRun || !r.Foreign && !force {
+	if !r.Foreign && !force {
 		return a.reportRebasing(r)
 	}
-	question := fmt.Sprintf("Make this database the home of the messages in schema %q, and send what they still owe?", a.db.schema)
-	if err := a.confirm(d, question); err != nil {
+	if r.Feeds, err = db.PlanRebase(ctx); err != nil || c.dryRun {
+		return errors.Join(err, a.reportRebasing(r))
+	}
+	total, feeds := int64(0), make([]string, len(r.Feeds))
+	for i, f := range r.Feeds {
+		total += f.Unsettled
+		feeds[i] = fmt.Sprintf("%s %d", f.Feed, f.Unsettled)
+	}
+	question := fmt.Sprintf("Make this database the home of the messages in schema %q, and send %s (%s)?",
+		a.db.schema, phrase.Quantity(int(total), "message", "messages"), strings.Join(feeds, ", "))
+	if err := a.confirm(c.danger, question); err != nil {
 		return err
 	}
-	kept, err := store.Rebase(ctx)
-	if err != nil {
+	if r.Feeds, err = db.Rebase(ctx, c.by()); err != nil {
 		return err
 	}
 	r.Done = true
-	r.Feeds = append(r.Feeds, kept...)
 	return a.reportRebasing(r)
-}
-
-// isForeign reports whether the ledger was written in another database.
-func (a *app) isForeign(ctx context.Context, pool *pgxpool.Pool) (foreign bool, err error) {
-	err = pool.QueryRow(ctx, a.db.in("SELECT NOT @schema@.at_home()")).Scan(&foreign)
-	return foreign, a.db.explain(err)
 }
 
 func (a *app) reportRebasing(r rebasing) error {
@@ -83,14 +94,9 @@ func (a *app) reportRebasing(r rebasing) error {
 		return a.json(r)
 	}
 	if !r.Done {
-		answer := "no"
-		if r.Foreign {
-			answer = "yes"
-		}
-		_, err := fmt.Fprintf(a.out, "ledger from another database: %s\n", answer)
-		return err
+		a.notef("ledger from another database: %s", map[bool]string{true: "yes", false: "no"}[r.Foreign])
 	}
-	rows := [][]string{{"FEED", "KEPT"}}
+	rows := [][]string{{"FEED", "SENDS"}}
 	for _, f := range r.Feeds {
 		rows = append(rows, []string{f.Feed, strconv.FormatInt(f.Unsettled, 10)})
 	}

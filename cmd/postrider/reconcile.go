@@ -19,13 +19,12 @@ import (
 	"github.com/postrider/postrider/config"
 	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/reconcile"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 func (a *app) reconcileCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "reconcile",
-		Short: "Look for what is missing, and send it again",
+		Short: "Find missing effects and send their messages again",
 		Long: "Patrols are jobs that look for business rows without their effect, for messages that a consumer has not recorded, or\n" +
 			"for messages that a broker does not hold, and send them again. \"postrider relay --config\" runs those of its file\n" +
 			"when they are due; of all processes, one runs a job at a time.",
@@ -87,11 +86,11 @@ func (a *app) patrolStates(ctx context.Context, file string) ([]patrolState, err
 			return nil, err
 		}
 		defer pool.Close()
-		store, err := postgres.NewPatrols(pool, a.db.store())
+		db, err := a.db.log(pool)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, err
 		}
-		known, err := store.Jobs(ctx)
+		known, err := db.Reconciliations().Jobs(ctx)
 		for _, s := range known {
 			states = append(states, patrolState{State: s})
 		}
@@ -131,7 +130,7 @@ type filedDatabase struct {
 }
 
 func (d *filedDatabase) explain(err error) error {
-	return fileDatabase(d.file.Databases[d.name]).explain(err)
+	return fileDatabase(d.name, d.file.Databases[d.name]).explain(err)
 }
 
 func (a *app) listPatrols(states []patrolState, wide bool) error {
@@ -152,8 +151,8 @@ func (a *app) listPatrols(states []patrolState, wide bool) error {
 			next = phrase.Age(max(0, s.Next.Sub(now)))
 		}
 		rows[i] = []string{
-			cell(s.Job, wide), state, cell(s.Schedule, wide), ago(s.Last.Started, now), cell(cmp.Or(s.Last.Holder, "-"), wide),
-			number(s.Last.Found), number(s.Last.Fixed), number(s.Total.Found), number(s.Total.Fixed), next, cell(s.Last.Error, wide),
+			a.cell(s.Job, wide), state, a.cell(s.Schedule, wide), ago(s.Last.Started, now), a.cell(cmp.Or(s.Last.Holder, "-"), wide),
+			number(s.Last.Found), number(s.Last.Fixed), number(s.Total.Found), number(s.Total.Fixed), next, a.cell(s.Last.Error, wide),
 		}
 	}
 	titles := []string{"JOB", "STATE", "SCHEDULE", "LAST RUN", "BY", "FOUND", "FIXED", "ALL FOUND", "ALL FIXED", "NEXT IN", "ERROR"}
@@ -238,9 +237,8 @@ func (a *app) runPatrol(ctx context.Context, file, name string, o reconcile.Opti
 	database := p.where[name]
 	result.Run, err = p.byName[database].RunNow(ctx, name, o)
 	if result.Fixed > 0 {
-		pool, cfg, _ := p.database(ctx, database) // is open
-		recorded := postgres.RecordPatrol(context.WithoutCancel(ctx), pool, cfg, why.by(), name, result.Counts)
-		err = errors.Join(err, recorded)
+		db, _ := p.database(ctx, database) // is open
+		err = errors.Join(err, db.Admin().RecordPatrol(context.WithoutCancel(ctx), why.by(), name, result.Counts))
 	}
 	var notYet *reconcile.NotYetError
 	if errors.As(err, &notYet) {

@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/config"
 	"github.com/postrider/postrider/reconcile"
-	"github.com/postrider/postrider/route"
 	"github.com/postrider/postrider/store/postgres"
 )
 
@@ -63,43 +63,30 @@ func (a *app) openPatrols(ctx context.Context, f *config.File, names []string, h
 
 // patrol runs the jobs of one database.
 func (p *patrols) patrol(ctx context.Context, database, holder string, jobs []reconcile.Job[pgx.Tx]) (*reconcile.Patrol[pgx.Tx], error) {
-	pool, cfg, err := p.database(ctx, database)
+	db, err := p.database(ctx, database)
 	if err != nil {
 		return nil, err
 	}
-	store, err := postgres.NewPatrols(pool, cfg)
-	if err != nil {
-		return nil, err
-	}
-	transactor, err := postgres.NewTransactor(pool, postgres.TransactorConfig{Config: cfg})
-	if err != nil {
-		return nil, err
-	}
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: cfg})
-	if err != nil {
-		return nil, err
-	}
-	return reconcile.New(store, transactor, outbox, reconcile.Config{Holder: holder, Logger: p.log}, jobs...)
+	return reconcile.New(db.Reconciliations(), db.Transactor(), db.Outbox(), reconcile.Config{Holder: holder, Logger: p.log}, jobs...)
 }
 
-// database returns the connections to a database of the file. Databases with one URL share them.
-func (p *patrols) database(ctx context.Context, name string) (*pgxpool.Pool, postgres.Config, error) {
+// database opens a database of the file. Databases with one URL share their connections.
+func (p *patrols) database(ctx context.Context, name string) (*postgres.DB, error) {
 	d := p.file.Databases[name]
-	cfg := postgres.Config{Schema: d.Schema}
-	if pool, ok := p.pools[d.URL]; ok {
-		return pool, cfg, nil
-	}
-	settings, err := fileDatabase(d).config()
-	if err != nil {
-		return nil, cfg, err
-	}
-	settings.MaxConns = patrolConnections
-	settings.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // works through any pooler
-	pool, err := pgxpool.NewWithConfig(ctx, settings)
-	if err == nil {
+	pool, ok := p.pools[d.URL]
+	if !ok {
+		settings, err := fileDatabase(name, d).config()
+		if err != nil {
+			return nil, err
+		}
+		settings.MaxConns = patrolConnections
+		settings.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // works through any pooler
+		if pool, err = pgxpool.NewWithConfig(ctx, settings); err != nil {
+			return nil, err
+		}
 		p.pools[d.URL] = pool
 	}
-	return pool, cfg, err
+	return postgres.Open(pool, postgres.Config{Schema: d.Schema})
 }
 
 func (p *patrols) job(ctx context.Context, name string, c config.Patrol) (reconcile.Job[pgx.Tx], error) {
@@ -137,12 +124,11 @@ func (p *patrols) sent(ctx context.Context, c config.Patrol) (*config.Plan, reco
 	if err != nil {
 		return nil, nil, err
 	}
-	pool, cfg, err := p.database(ctx, plan.DatabaseName)
+	db, err := p.database(ctx, plan.DatabaseName)
 	if err != nil {
 		return nil, nil, err
 	}
-	log, err := postgres.NewPatrolLog(pool, cfg, name, actor())
-	return plan, log, err
+	return plan, db.SentLog(name, actor()), nil
 }
 
 func (p *patrols) received(ctx context.Context, c config.Patrol) (reconcile.Check, error) {
@@ -154,11 +140,7 @@ func (p *patrols) received(ctx context.Context, c config.Patrol) (reconcile.Chec
 	if c.Inbox != "" {
 		inbox = c.Inbox
 	}
-	pool, cfg, err := p.database(ctx, inbox)
-	if err != nil {
-		return nil, err
-	}
-	receipts, err := postgres.NewReceipts(pool, cfg)
+	db, err := p.database(ctx, inbox)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +148,7 @@ func (p *patrols) received(ctx context.Context, c config.Patrol) (reconcile.Chec
 	if err != nil {
 		return nil, err
 	}
-	return reconcile.Unreceived(log, receipts, c.Consumer, func(m postrider.Message) bool {
+	return reconcile.Unreceived(log, db.Receipts(), c.Consumer, func(m postrider.Message) bool {
 		_, err := only.Resolve(&m)
 		return err == nil
 	}), nil

@@ -14,23 +14,27 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider/internal/docpage"
+	"github.com/postrider/postrider/relay"
 )
 
 // The variables that other outboxes have made known are on the page, and so is every other that this program reads.
 func TestVariableReference(t *testing.T) {
 	t.Parallel()
 	rows := "| variable | option | what it is |\n|---|---|---|\n"
-	for _, a := range aliases {
+	for _, v := range relay.Variables() {
 		what := "number"
 		switch {
-		case strings.HasSuffix(a.name, "_MS"):
+		case v.Option == "":
+			rows += fmt.Sprintf("| `%s` | | `false`: `postrider relay` says so and ends with exit code 0 |\n", v.Name)
+			continue
+		case strings.HasSuffix(v.Name, "_MS"):
 			what = "milliseconds"
-		case strings.HasSuffix(a.name, "_SERIES"):
-			what = "durations, with commas between them"
+		case strings.HasSuffix(v.Name, "_SERIES"):
+			what = "durations or milliseconds, with commas between them"
 		}
-		rows += fmt.Sprintf("| `%s` | [`%s`](#feeds-relay) | %s |\n", a.name, a.key, what)
+		rows += fmt.Sprintf("| `%s` | [`%s`](#feeds-relay) | %s |\n", v.Name, v.Option, what)
 	}
-	rows += fmt.Sprintf("| `%s` | | `false`: `postrider relay` says so and ends with exit code 0 |\n", enabledVariable)
+	rows += "| `RECONCILE_NAME_CRON` | [`cron`](#patrols) | of the patrol of that name, in capital letters and with `_` for `-` |\n"
 	docpage.Check(t, *update, reference+"configuration.md", "TestVariableReference, in cmd/postrider", rows)
 
 	page, err := os.ReadFile(reference + "configuration.md")

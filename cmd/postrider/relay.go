@@ -16,13 +16,14 @@ import (
 
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/relay"
 )
 
 func (a *app) relayCommand() *cobra.Command {
 	var o relayOptions
 	cmd := &cobra.Command{
 		Use:   "relay",
-		Short: "Carry committed messages until stopped",
+		Short: "Run a relay until stopped",
 		Long: "Carries messages to a broker until SIGINT or SIGTERM: those of the feeds in a configuration file, or those of one\n" +
 			"feed to the URL given with --to. When stopped it finishes what is in flight and releases its shards, so that the\n" +
 			"next relay goes on at once; a second signal ends it immediately. Outages do not end it. SIGHUP makes it read the\n" +
@@ -41,12 +42,12 @@ func (a *app) relayCommand() *cobra.Command {
 				return err
 			}
 			o.Logger = log
-			env, enabled, err := readEnvironment()
+			env, err := relay.ReadEnvironment()
 			if err != nil {
-				return err
+				return usageError{err}
 			}
-			if !enabled {
-				log.Info("relay: not started", "because", enabledVariable+" is "+os.Getenv(enabledVariable))
+			if !env.Enabled {
+				log.Info("relay: not started", "because", "INTEV_ENABLED is "+os.Getenv("INTEV_ENABLED"))
 				return nil
 			}
 			if o.tracing, err = newTracing(cmd.Context()); err != nil {
@@ -68,7 +69,7 @@ func (a *app) relayCommand() *cobra.Command {
 }
 
 // relayToURL serves one feed of the database that the flags name.
-func (a *app) relayToURL(cmd *cobra.Command, o relayOptions, env environment) error {
+func (a *app) relayToURL(cmd *cobra.Command, o relayOptions, env *relay.Environment) error {
 	if o.file != "" {
 		return usagef("--to and --config contradict each other: the file %s names the destinations itself", o.file)
 	}
@@ -92,7 +93,7 @@ func (a *app) relayToURL(cmd *cobra.Command, o relayOptions, env environment) er
 			o.Retry.Attempts = 0
 		}
 	}
-	env.overlay(&o.Config, said)
+	env.Overlay(&o.Config, said)
 	listen := config.Health{Listen: o.health}
 	if err := listen.Validate(); err != nil {
 		return usagef("--health: %w", err)
@@ -108,19 +109,19 @@ func (a *app) relayToURL(cmd *cobra.Command, o relayOptions, env environment) er
 	d := config.Destination{URL: o.to, Broker: options["broker"], Options: options}
 	delete(options, "broker")
 	s := &service{log: o.Logger, health: listen, console: shown, tracing: o.tracing}
-	pub, err := a.openTraced(s, config.RedactURL(o.to), d)
+	to, err := a.openTraced(s, config.RedactURL(o.to), d)
 	if err != nil {
-		if _, known := broker.Lookup(o.to); known == nil {
-			return hintedError{usageError{err}, "did you mean: --to " + o.to + ":"}
+		if driver, known := broker.Lookup(o.to); known == nil {
+			return hintedError{usageError{err}, "did you mean: --to " + driver.Example}
 		}
 		return hintedError{usageError{err}, "for the brokers and their options: postrider brokers"}
 	}
-	s.destinations = []*openDestination{{name: config.RedactURL(o.to), pub: pub, answers: &answers{}}}
+	s.destinations = []*openDestination{to}
 	s.databases = []logDatabase{a.flagDatabase()}
 	o.Create, o.From, o.Destination, o.Force = o.create, o.origin, config.Where(o.to), o.force
 	s.feeds = []servedFeed{{
 		database: s.databases[0].name, db: &a.db, pool: &servedPool{db: &a.db, most: poolSize},
-		pub: listened{pub, s.destinations[0].answers}, cfg: o.Config, to: s.destinations,
+		pub: to.of(o.Feed), cfg: o.Config, to: s.destinations,
 	}}
 	return a.serve(cmd.Context(), s)
 }
@@ -139,7 +140,7 @@ func parseSet(set []string) (map[string]string, error) {
 }
 
 // relayFile serves the feeds of a file, or those of them that --feed names.
-func (a *app) relayFile(cmd *cobra.Command, o relayOptions, env environment) error {
+func (a *app) relayFile(cmd *cobra.Command, o relayOptions, env *relay.Environment) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -167,7 +168,7 @@ func (a *app) relayFile(cmd *cobra.Command, o relayOptions, env environment) err
 	for _, w := range f.Warnings() {
 		o.Logger.Warn("relay: configuration", "file", path, "line", w.Line, "path", w.Path, "warning", w.Message)
 	}
-	used, err := env.fill(f)
+	used, err := fillFile(env, f)
 	if err != nil {
 		return err
 	}

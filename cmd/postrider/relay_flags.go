@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -25,21 +25,21 @@ type relayOptions struct {
 	force     bool
 	logFormat string
 	logLevel  slog.Level
-	tracing   *tracing         // not a flag: the environment says it
-	origin    postrider.Origin // what from says
+	tracing   *tracing     // not a flag: the environment says it
+	origin    feeds.Origin // what from says
 }
 
 // parseFrom reads --from, which goes with --create and a feed.
-func (o *relayOptions) parseFrom() (postrider.Origin, error) {
+func (o *relayOptions) parseFrom() (feeds.Origin, error) {
 	switch {
 	case !o.create && o.from != "":
-		return postrider.Origin{}, usagef("--from says where a new feed begins: add --create")
+		return feeds.Origin{}, usagef("--from says where a new feed begins: add --create")
 	case o.create && o.from == "":
-		return postrider.Origin{}, usagef("where does the new feed begin? Add --from now, --from oldest or --from TIME")
+		return feeds.Origin{}, usagef("where does the new feed begin? Add --from now, --from oldest or --from TIME")
 	case o.create && len(o.feeds) == 0:
-		return postrider.Origin{}, usagef("which feed? Add --feed NAME")
+		return feeds.Origin{}, usagef("which feed? Add --feed NAME")
 	case !o.create:
-		return postrider.Origin{}, nil
+		return feeds.Origin{}, nil
 	}
 	origin, err := config.ParseOrigin(o.from)
 	if err != nil {

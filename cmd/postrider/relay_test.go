@@ -33,7 +33,7 @@ const never = "\x00"
 
 func TestRelayToStdout(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		c := newCLI(t, dsn)
 		c.must("migrate", "up")
 		c.enqueue(20)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/config"
-	"github.com/postrider/postrider/route"
 )
 
 // reloader is what it takes to read the routes again.
@@ -44,7 +44,7 @@ func (a *app) reloadOnSignal(ctx context.Context, s *service) {
 		}
 		s.log.Info("relay: reloaded", "file", s.reload.path, "new routes", strings.Join(changed.feeds, ","))
 		for _, d := range changed.destinations {
-			inspections.Go(func() { inspect(ctx, s.log, d) })
+			inspections.Go(func() { d.inspect(ctx) })
 		}
 	}
 }
@@ -52,7 +52,7 @@ func (a *app) reloadOnSignal(ctx context.Context, s *service) {
 // reloaded is what a new file has changed.
 type reloaded struct {
 	feeds        []string
-	destinations []openDestination
+	destinations []*openDestination // that are new
 }
 
 // restartError is for what a running process cannot change.
@@ -107,15 +107,13 @@ func (a *app) reloadRoutes(s *service) (done reloaded, err error) {
 		plans = append(plans, newRoutes{feed, plan.Table, to})
 	}
 	for _, p := range plans {
-		if err := p.feed.router.Replace(p.table, publishers(p.to)); err != nil {
+		if err := p.feed.router.Replace(p.table, publishers(p.feed.cfg.Feed, p.to)); err != nil {
 			return done, err // cannot be: its destinations are there
 		}
 		p.feed.to = p.to
 		done.feeds = append(done.feeds, p.feed.cfg.Feed)
-		for _, d := range p.to {
-			done.destinations = append(done.destinations, *d)
-		}
 	}
+	done.destinations = slices.Clone(s.destinations[opened:])
 	s.reload.file = next
 	return done, nil
 }

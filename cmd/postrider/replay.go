@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/phrase"
 )
 
@@ -26,7 +26,7 @@ type replaying struct {
 func (a *app) replayCommand() *cobra.Command {
 	cmd := a.startReplayCommand(false, &cobra.Command{
 		Use:   "replay {ID... | --all}",
-		Short: "Send delivered messages again, or look after replays",
+		Short: "Replay delivered messages, or manage replays",
 		Long: "Sends messages again that a feed has delivered and the log still holds, each once, in the order of the log. This\n" +
 			"process hands them to the relays; an interrupt leaves the replay paused. Consumers see the same IDs again.\n\n" +
 			"--json prints an object with: done, count, more, sample, jobs; jobs have the fields of \"replay ls\".",
@@ -57,10 +57,10 @@ func (a *app) startReplayCommand(dead bool, cmd *cobra.Command) *cobra.Command {
 	var f filterFlags
 	var c change
 	var all bool
-	r := desk.Replay{Dead: dead}
-	allowed, otherwise := []postrider.Status{postrider.StatusPublished}, []postrider.Status(nil)
+	r := admin.Replay{Dead: dead}
+	allowed, otherwise := []feeds.Status{feeds.StatusPublished}, []feeds.Status(nil)
 	if dead {
-		allowed, otherwise = deadStatuses, []postrider.Status{postrider.StatusDead}
+		allowed, otherwise = deadStatuses, []feeds.Status{feeds.StatusDead}
 		f.addError(cmd)
 		f.addStatus(cmd, deadStatuses)
 	} else {
@@ -76,7 +76,7 @@ func (a *app) startReplayCommand(dead bool, cmd *cobra.Command) *cobra.Command {
 			return usagef("--rate is %d: want 0 for no limit, or more", r.Rate)
 		}
 		if dead && a.db.isClassic() {
-			return a.onDesk(func(ctx context.Context, d operator, _ []string) error {
+			return a.onAdmin(func(ctx context.Context, d operator, _ []string) error {
 				return a.retryDead(ctx, d, c, r.Rate, filters)
 			})(cmd, args)
 		}
@@ -100,7 +100,7 @@ func (a *app) startReplayCommand(dead bool, cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-func (a *app) startReplays(ctx context.Context, d replayer, c change, r desk.Replay, filters []desk.Filter) error {
+func (a *app) startReplays(ctx context.Context, d replayer, c change, r admin.Replay, filters []admin.Filter) error {
 	plan := replaying{Sample: []listed{}, Jobs: []replayJob{}}
 	for _, filter := range filters {
 		n, more, sample, err := countReplay(ctx, d, r.Dead, filter, sampleSize-len(plan.Sample))
@@ -112,7 +112,7 @@ func (a *app) startReplays(ctx context.Context, d replayer, c change, r desk.Rep
 				return a.notSetAside(filter.ID)
 			}
 			return hintedError{
-				wordedError{desk.ErrNoMessage, fmt.Sprintf("feed %s has not delivered message %s, or the log does not hold it", filter.Feed, filter.ID)},
+				wordedError{admin.ErrNoMessage, fmt.Sprintf("feed %s has not delivered message %s, or the log does not hold it", filter.Feed, filter.ID)},
 				"for the list: " + a.next("messages ls --status published --feed", filter.Feed),
 			}
 		}
@@ -160,16 +160,16 @@ func (a *app) startReplays(ctx context.Context, d replayer, c change, r desk.Rep
 const countedAtMost = 10_000
 
 // countReplay returns how many messages a replay would send, and some of them.
-func countReplay(ctx context.Context, d replayer, dead bool, filter desk.Filter, samples int) (n int, more bool, sample []listed, err error) {
+func countReplay(ctx context.Context, d replayer, dead bool, filter admin.Filter, samples int) (n int, more bool, sample []listed, err error) {
 	if dead {
-		n, sample, err = countLetters(ctx, d, filter, samples)
+		n, sample, err = countDeadLetters(ctx, d, filter, samples)
 		return n, false, sample, err
 	}
-	filter.Statuses = []postrider.Status{postrider.StatusPublished}
+	filter.Statuses = []feeds.Status{feeds.StatusPublished}
 	all, more, err := readLog(ctx, d, filter, countedAtMost)
 	if err == nil && len(all) == 0 && !filter.ID.IsZero() { // or a dead letter whose content is in the log
-		var found []postrider.Deferred
-		found, err = d.List(ctx, desk.Filter{Feed: filter.Feed, ID: filter.ID}, nil, 1)
+		var found []feeds.Deferred
+		found, err = d.List(ctx, admin.Filter{Feed: filter.Feed, ID: filter.ID}, nil, 1)
 		if len(found) == 1 && found[0].Bare {
 			all = append(all, listDeferred(&found[0]))
 		}
@@ -202,16 +202,16 @@ func (a *app) reportReplays(r replaying) error {
 }
 
 // runReplay hands the messages of a job to the relays. Interrupted, it leaves the job for later.
-func (a *app) runReplay(ctx context.Context, d replayer, job desk.Job) (desk.Job, error) {
+func (a *app) runReplay(ctx context.Context, d replayer, job admin.Job) (admin.Job, error) {
 	resume := "to go on: " + a.next("replay resume", strconv.FormatInt(job.ID, 10))
 	start := time.Now()
-	ended, err := d.RunReplay(ctx, job.ID, func(j desk.Job) { a.progress(bar(j, job.Sent, time.Since(start))) })
+	ended, err := d.RunReplay(ctx, job.ID, func(j admin.Job) { a.progress(bar(j, job.Sent, time.Since(start))) })
 	a.progress("")
 	switch {
 	case err != nil && ctx.Err() != nil:
 		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
 		defer cancel()
-		if err := d.SetReplay(later, desk.By{Who: actor(), Why: "interrupted"}, job.ID, "paused"); err != nil {
+		if err := d.SetReplay(later, admin.By{Who: actor(), Why: "interrupted"}, job.ID, "paused"); err != nil {
 			a.notef("replay %d could not be paused: %s", job.ID, a.scrub(err.Error()))
 		}
 		a.notef("replay %d is paused; %s", job.ID, resume)
@@ -229,7 +229,7 @@ func (a *app) runReplay(ctx context.Context, d replayer, job desk.Job) (desk.Job
 }
 
 // bar is a line that shows how far a replay has come.
-func bar(j desk.Job, before int, elapsed time.Duration) string {
+func bar(j admin.Job, before int, elapsed time.Duration) string {
 	const width = 30
 	part := 1.0
 	if j.Total > 0 {

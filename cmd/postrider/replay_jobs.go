@@ -7,27 +7,27 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
 // replayJob is a replay, in the lists of "replay".
 type replayJob struct {
-	ID        int64       `json:"id"`
-	State     string      `json:"state"` // running, paused, done or cancelled
-	Dead      bool        `json:"dead"`  // of dead letters; otherwise of the log
-	Filter    desk.Filter `json:"filter"`
-	Rate      int         `json:"rate"` // messages a second; 0: no limit
-	Who       string      `json:"who"`
-	Why       string      `json:"why,omitempty"`
-	Created   time.Time   `json:"created"`
-	Finished  time.Time   `json:"finished,omitzero"`
-	Total     int         `json:"total"`
-	Sent      int         `json:"sent"` // handed to the relays
-	Delivered int         `json:"delivered"`
-	Failed    int         `json:"failed"`
+	ID        int64        `json:"id"`
+	State     string       `json:"state"` // running, paused, done or cancelled
+	Dead      bool         `json:"dead"`  // of dead letters; otherwise of the log
+	Filter    admin.Filter `json:"filter"`
+	Rate      int          `json:"rate"` // messages a second; 0: no limit
+	Who       string       `json:"who"`
+	Why       string       `json:"why,omitempty"`
+	Created   time.Time    `json:"created"`
+	Finished  time.Time    `json:"finished,omitzero"`
+	Total     int          `json:"total"`
+	Sent      int          `json:"sent"` // handed to the relays
+	Delivered int          `json:"delivered"`
+	Failed    int          `json:"failed"`
 }
 
-func jobsOf(found ...desk.Job) []replayJob {
+func jobsOf(found ...admin.Job) []replayJob {
 	all := make([]replayJob, len(found))
 	for i := range found {
 		j := &found[i]
@@ -39,7 +39,7 @@ func jobsOf(found ...desk.Job) []replayJob {
 }
 
 // reportJob prints one replay.
-func (a *app) reportJob(j desk.Job) error {
+func (a *app) reportJob(j admin.Job) error {
 	if a.asJSON {
 		return a.json(jobsOf(j)[0])
 	}
@@ -109,7 +109,7 @@ func (a *app) replayShowCommand() *cobra.Command {
 		Long:    "Shows one replay.\n\n--json prints an object with the fields of \"replay ls\".",
 		Example: "  postrider replay show 7",
 		Args:    named("number of a replay"),
-		RunE: a.onJob(func(_ context.Context, _ replayer, job desk.Job) error {
+		RunE: a.onJob(func(_ context.Context, _ replayer, job admin.Job) error {
 			return a.reportJob(job)
 		}),
 	}
@@ -119,12 +119,12 @@ func (a *app) replayResumeCommand() *cobra.Command {
 	var c change
 	cmd := &cobra.Command{
 		Use:   "resume NUMBER",
-		Short: "Go on with a replay that is paused or was left alone",
+		Short: "Resume a replay that is paused or was interrupted",
 		Long: "Goes on with a replay where it was, in this process, until it is at its end.\n\n" +
 			"--json prints an object with the fields of \"replay ls\".",
 		Example: "  postrider replay resume 7",
 		Args:    named("number of a replay"),
-		RunE: a.onJob(func(ctx context.Context, d replayer, job desk.Job) error {
+		RunE: a.onJob(func(ctx context.Context, d replayer, job admin.Job) error {
 			if err := d.SetReplay(ctx, c.by(), job.ID, "running"); err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func (a *app) replaySetCommand(name, state, short string) *cobra.Command {
 		Long:    short + ". The process that runs it ends.\n\n--json prints an object with the fields of \"replay ls\".",
 		Example: "  postrider replay " + name + " 7 --reason 'consumer is overloaded'",
 		Args:    named("number of a replay"),
-		RunE: a.onJob(func(ctx context.Context, d replayer, job desk.Job) error {
+		RunE: a.onJob(func(ctx context.Context, d replayer, job admin.Job) error {
 			if err := d.SetReplay(ctx, c.by(), job.ID, state); err != nil {
 				return err
 			}
@@ -167,7 +167,7 @@ func (a *app) replaySetCommand(name, state, short string) *cobra.Command {
 }
 
 // onJob is the RunE of a command on one replay.
-func (a *app) onJob(f func(ctx context.Context, d replayer, job desk.Job) error) func(*cobra.Command, []string) error {
+func (a *app) onJob(f func(ctx context.Context, d replayer, job admin.Job) error) func(*cobra.Command, []string) error {
 	return a.onReplays(func(ctx context.Context, d replayer, args []string) error {
 		id, err := strconv.ParseInt(args[0], 10, 64)
 		if err != nil || id <= 0 {

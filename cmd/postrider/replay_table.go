@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/internal/phrase"
 )
 
 // retryDead sends dead letters again where there are no jobs: what is done to each is the same, but nobody remembers how far it has
 // come when it is interrupted.
-func (a *app) retryDead(ctx context.Context, d operator, c change, rate int, filters []desk.Filter) error {
+func (a *app) retryDead(ctx context.Context, d operator, c change, rate int, filters []admin.Filter) error {
 	plan := replaying{Sample: []listed{}, Jobs: []replayJob{}}
 	counts := make([]int, len(filters))
 	for i, filter := range filters {
-		n, sample, err := countLetters(ctx, d, filter, sampleSize-len(plan.Sample))
+		n, sample, err := countDeadLetters(ctx, d, filter, sampleSize-len(plan.Sample))
 		if err != nil {
 			return err
 		}
@@ -53,13 +53,13 @@ func (a *app) retryDead(ctx context.Context, d operator, c change, rate int, fil
 }
 
 // retryAt sends messages, so many a second; 0 is no limit.
-func retryAt(ctx context.Context, d operator, by desk.By, rate int, filter desk.Filter, count int) (sent int, err error) {
+func retryAt(ctx context.Context, d operator, by admin.By, rate int, filter admin.Filter, count int) (sent int, err error) {
 	for sent < count {
 		most := count - sent
 		if rate > 0 {
 			most = min(most, rate)
 		}
-		n, err := d.Act(ctx, by, desk.Retry, filter, most)
+		n, err := d.Act(ctx, by, admin.Retry, filter, most)
 		if sent += n; err != nil || n < most || sent == count {
 			return sent, err
 		}

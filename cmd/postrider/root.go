@@ -33,7 +33,7 @@ func newRoot(s streams) (*cobra.Command, *app) {
 	a := &app{streams: s, colours: wantsColour(s)}
 	root := group(&cobra.Command{
 		Use:   "postrider",
-		Short: "Carry what a database transaction has promised to the rest of the world",
+		Short: "Publish messages that are written in database transactions: outbox, inbox and sagas",
 		Long: "Postrider publishes messages that were written in a business transaction, in order per key, once that has\n" +
 			"committed.\n\n" +
 			"Data goes to the standard output, everything else to the standard error. Exit codes: 0 done, 1 failure or something\n" +
@@ -57,12 +57,13 @@ func newRoot(s streams) (*cobra.Command, *app) {
 		return a.db.choose(func(path string) (*config.File, error) { return a.useConfig(path, false) })
 	}
 	root.SetUsageTemplate(usageTemplate)
-	addGroup(root, "carry", "Set up and carry:", a.devCommand(), a.migrateCommand(), a.adoptCommand(), a.relayCommand(), a.enqueueCommand(), a.configCommand(),
+	addGroup(root, "carry", "Set up and run:", a.devCommand(), a.migrateCommand(), a.adoptCommand(), a.relayCommand(), a.enqueueCommand(), a.configCommand(),
 		a.brokersCommand())
-	addGroup(root, "operate", "Look after it:", a.statusCommand(), a.messagesCommand(), a.deadCommand(), a.keysCommand(), a.feedsCommand(),
+	addGroup(root, "operate", "Operations:", a.statusCommand(), a.messagesCommand(), a.deadCommand(), a.keysCommand(), a.feedsCommand(),
 		a.replayCommand(), a.sagaCommand(), a.reconcileCommand(), a.auditCommand(), a.topCommand(), a.consoleCommand(), a.doctorCommand(), a.healthcheckCommand(),
 		a.rebaseCommand())
 	addGroup(root, "other", "Other:", a.benchCommand(), a.planCommand(), a.versionCommand(), a.manCommand())
+	a.addCompletions(root)
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
 	return root, a

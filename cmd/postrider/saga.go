@@ -8,19 +8,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/saga"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 func (a *app) sagaCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "saga",
-		Short: "Look at sagas, and retry, compensate or skip what does not go on",
+		Short: "List sagas, and retry, compensate or skip stuck ones",
 		Long: "A saga is work of several steps, each with a compensation that undoes it. One whose compensation fails too often is\n" +
 			"stuck: it is tried again, slowly, and somebody should look at it.",
 		Example: "  postrider saga ls --status stuck\n" +
@@ -35,18 +33,18 @@ func (a *app) sagaCommand() *cobra.Command {
 }
 
 // onSagas is the RunE of a command that needs nothing but the sagas and its arguments.
-func (a *app) onSagas(f func(ctx context.Context, s *postgres.Sagas[pgx.Tx], args []string) error) func(*cobra.Command, []string) error {
+func (a *app) onSagas(f func(ctx context.Context, s saga.Admin, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		pool, err := a.db.open(cmd.Context())
 		if err != nil {
 			return err
 		}
 		defer pool.Close()
-		s, err := postgres.NewSagas(pool, a.db.store())
+		db, err := a.db.log(pool)
 		if err != nil {
-			return usageError{err}
+			return err
 		}
-		err = f(cmd.Context(), s, args)
+		err = f(cmd.Context(), db.SagaAdmin(), args)
 		switch {
 		case err == nil || errors.As(err, new(hintedError)):
 			return err
@@ -117,7 +115,7 @@ func (a *app) sagaListCommand() *cobra.Command {
 		Example: "  postrider saga ls --status running,waiting --older-than 1h\n" +
 			"  postrider saga ls --name book-trip --status stuck --json",
 		Args: noArguments,
-		RunE: a.onSagas(func(ctx context.Context, s *postgres.Sagas[pgx.Tx], _ []string) error {
+		RunE: a.onSagas(func(ctx context.Context, s saga.Admin, _ []string) error {
 			filter, err := f.parse(time.Now(), nil)
 			if err != nil {
 				return err
@@ -136,7 +134,7 @@ func (a *app) sagaListCommand() *cobra.Command {
 }
 
 // readSagas returns up to limit sagas that match, and whether there are more.
-func readSagas(ctx context.Context, s *postgres.Sagas[pgx.Tx], filter saga.Filter, limit int) (all []saga.Instance, more bool, err error) {
+func readSagas(ctx context.Context, s saga.Admin, filter saga.Filter, limit int) (all []saga.Instance, more bool, err error) {
 	var after *saga.Instance
 	for {
 		page := pageSize
@@ -166,7 +164,7 @@ func (a *app) listSagas(all []saga.Instance, wide bool) error {
 	now := time.Now()
 	for n := range all {
 		i := &all[n]
-		rows[n] = []string{cell(i.Name, wide), cell(i.ID, wide), string(i.Status), ago(i.Started, now), ago(i.Updated, now), cell(i.Cause, wide)}
+		rows[n] = []string{a.cell(i.Name, wide), a.cell(i.ID, wide), string(i.Status), ago(i.Started, now), ago(i.Updated, now), a.cell(i.Cause, wide)}
 	}
 	return a.listing([]string{"NAME", "ID", "STATUS", "STARTED", "CHANGED", "GIVEN UP BECAUSE"}, rows, "STATUS", sagaColour)
 }

@@ -6,12 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/saga"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // sagaActed is what was done to sagas, or would be.
@@ -35,7 +33,7 @@ func (a *app) sagaActCommand(act saga.Act, short string) *cobra.Command {
 			"--json prints an object with: action, done, count, sample; sample has the fields of \"saga ls\".",
 		Example: "  postrider saga " + name + " trip-7 --dry-run\n" +
 			"  postrider saga " + name + " --all --name book-trip --older-than 1d --reason 'bank was down' --yes",
-		RunE: a.onSagas(func(ctx context.Context, s *postgres.Sagas[pgx.Tx], args []string) error {
+		RunE: a.onSagas(func(ctx context.Context, s saga.Admin, args []string) error {
 			filter, err := f.parse(time.Now(), act.From())
 			if err != nil {
 				return err
@@ -68,7 +66,7 @@ func (a *app) sagaActCommand(act saga.Act, short string) *cobra.Command {
 }
 
 // chooseSagas returns those that are named, each of which has to be there, or all that match.
-func (a *app) chooseSagas(ctx context.Context, s *postgres.Sagas[pgx.Tx], filter saga.Filter, ids []string) ([]saga.Instance, error) {
+func (a *app) chooseSagas(ctx context.Context, s saga.Admin, filter saga.Filter, ids []string) ([]saga.Instance, error) {
 	if len(ids) == 0 {
 		found, _, err := readSagas(ctx, s, filter, 0)
 		return found, err
@@ -97,7 +95,7 @@ var sagaQuestions = map[saga.Act]func(sagas string) string{
 	saga.ActSkip:       func(s string) string { return "Leave out the steps at which " + s + " stand, and go on without them?" },
 }
 
-func (a *app) actOnSagas(ctx context.Context, s *postgres.Sagas[pgx.Tx], c change, act saga.Act, step string, found []saga.Instance) error {
+func (a *app) actOnSagas(ctx context.Context, s saga.Admin, c change, act saga.Act, step string, found []saga.Instance) error {
 	plan := sagaActed{Action: act, Count: len(found), Sample: append([]saga.Instance{}, found[:min(len(found), sampleSize)]...)}
 	if plan.Count == 0 {
 		a.notef("no sagas match")

@@ -9,27 +9,25 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/saga"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 func (a *app) sagaShowCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show everything about a saga: its steps, signals and data",
+		Short: "Show all details of a saga: steps, signals and data",
 		Long: "Shows a saga with its steps, what has become of each and when, the signals that it was sent, and its data. If several\n" +
-			"sagas have the ID, under different names, it shows all.\n\n" +
+			"sagas have the ID, under different names, it shows all. What console.redact of the configuration file names is not shown.\n\n" +
 			"Marks: ✓ done, ↺ undone, ✗ failed, ! stuck, ▸ to be run, ◂ to be undone, … waits, » skipped, - not run any more, · not reached.\n\n" +
 			"--json prints an array of objects: the fields of \"saga ls\", and data, steps, signals, now.",
 		Example: "  postrider saga show trip-7\n" +
 			"  postrider saga show trip-7 --name book-trip --json | jq '.[0].steps[] | select(.state == \"stuck\")'",
 		Args: named("ID"),
-		RunE: a.onSagas(func(ctx context.Context, s *postgres.Sagas[pgx.Tx], args []string) error {
+		RunE: a.onSagas(func(ctx context.Context, s saga.Admin, args []string) error {
 			found, err := s.List(ctx, saga.Filter{Name: name, ID: args[0]}, nil, pageSize)
 			if err != nil {
 				return err
@@ -37,11 +35,16 @@ func (a *app) sagaShowCommand() *cobra.Command {
 			if len(found) == 0 {
 				return a.noSaga(args[0])
 			}
+			rules, err := a.redaction()
+			if err != nil {
+				return err
+			}
 			all := make([]*saga.Instance, len(found))
 			for n := range found {
 				if all[n], err = s.Show(ctx, found[n].Name, found[n].ID); err != nil {
 					return err
 				}
+				all[n].Data = redactedJSON(all[n].Data, rules)
 			}
 			if a.asJSON {
 				return a.json(all)

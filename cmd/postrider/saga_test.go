@@ -14,7 +14,6 @@ import (
 
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
-	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -60,13 +59,10 @@ func (c *cli) refuses(want string, args ...string) {
 }
 
 // sagaStage has a saga that is stuck, one that waits and one that is done.
-func sagaStage(c *cli) *postgres.Sagas[pgx.Tx] {
+func sagaStage(c *cli) saga.Admin {
 	c.t.Helper()
 	c.must("migrate", "up")
-	store, err := postgres.NewSagas(c.pool, postgres.Config{Schema: c.schema})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	store, operator := c.database().Sagas(), c.database().SagaAdmin()
 	fine := func(context.Context, pgx.Tx, *sagaTrip) error { return nil }
 	fails := func(context.Context, pgx.Tx, *sagaTrip) error { return errors.New("bank is \x1b[31m down") }
 	once := retry.Policy{Attempts: 1, First: time.Millisecond}
@@ -108,12 +104,12 @@ func sagaStage(c *cli) *postgres.Sagas[pgx.Tx] {
 		c.t.Fatal(err)
 	}
 	for id, want := range map[string]saga.Status{"trip-stuck": saga.Stuck, "trip-waits": saga.Waiting, "trip-done": saga.Completed} {
-		awaitSaga(c, store, id, want)
+		awaitSaga(c, operator, id, want)
 	}
-	return store
+	return operator
 }
 
-func awaitSaga(c *cli, store *postgres.Sagas[pgx.Tx], id string, want saga.Status) {
+func awaitSaga(c *cli, store saga.Admin, id string, want saga.Status) {
 	c.t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		i, err := store.Show(c.t.Context(), "book-trip", id)
@@ -127,7 +123,7 @@ func awaitSaga(c *cli, store *postgres.Sagas[pgx.Tx], id string, want saga.Statu
 }
 
 func TestSagaCommands(t *testing.T) {
-	t.Setenv("POSTRIDER_ACTOR", "ann@desk")
+	t.Setenv("POSTRIDER_ACTOR", "ann@work")
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	if _, _, err := c.runSaga("ls"); exitCode(t.Context(), err) != exitSchema {
 		t.Errorf("got %v", err)
@@ -171,7 +167,7 @@ func TestSagaCommands(t *testing.T) {
 	c.says([]string{"↺", "»"}, "show", "trip-stuck")
 
 	records := c.must("audit", "ls", "--wide")
-	for _, want := range []string{"ann@desk", "saga compensate", "customer called", "trip-waits", "saga skip"} {
+	for _, want := range []string{"ann@work", "saga compensate", "customer called", "trip-waits", "saga skip"} {
 		if !strings.Contains(records, want) {
 			t.Errorf("%q is missing in\n%s", want, records)
 		}

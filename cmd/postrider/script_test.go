@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -27,7 +27,7 @@ import (
 //	exits CODE ARGS...         runs the command, which has to end with an exit code
 //	enqueue TYPE KEY COUNT     writes messages with a number each, as payload
 //	carry FEED DEAD            delivers what there is, except for the first DEAD messages, which become dead letters
-//	hold FEED NAME             sets aside what there is: it waits for a name that accepts nothing
+//	hold FEED NAME             defers what there is: it waits for a name that accepts nothing
 //	terminal ARGS...           runs the command at the terminal that ttyin -stdin has made
 //	sql STATEMENT              with @schema@ replaced; the first column of its first row goes to the variable VALUE
 func TestScripts(t *testing.T) {
@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 			env.Values["script"] = s
 			env.Setenv("SCHEMA", s.schema)
 			env.Setenv("DATABASE_URL", dsn)
-			env.Setenv("POSTRIDER_ACTOR", "ann@desk")
+			env.Setenv("POSTRIDER_ACTOR", "ann@work")
 			env.Setenv(runAsCommand, "1")
 			env.Defer(func() { pgtest.Drop(t, pool, s.schema) })
 			return nil
@@ -68,7 +68,7 @@ func TestScripts(t *testing.T) {
 				ts.Check(of(ts).carry(args[0], dead))
 			},
 			"hold": func(ts *testscript.TestScript, _ bool, args []string) {
-				ts.Check(of(ts).once(args[0], math.MaxInt, postrider.Deferral{Status: postrider.StatusHeld, Name: args[1], Cause: "queue is full"}))
+				ts.Check(of(ts).once(args[0], math.MaxInt, feeds.Deferral{Status: feeds.StatusHeld, Name: args[1], Cause: "queue is full"}))
 			},
 			"sql": func(ts *testscript.TestScript, _ bool, args []string) {
 				value, err := of(ts).query(args[0])
@@ -120,18 +120,18 @@ func (s *script) query(sql string, args ...any) (first string, err error) {
 
 // carry delivers all but the first few messages, which become dead letters.
 func (s *script) carry(name string, dead int) error {
-	return s.once(name, dead, postrider.Deferral{Status: postrider.StatusDead, Attempts: 3, Cause: "refused: unknown customer \x1b[31m"})
+	return s.once(name, dead, feeds.Deferral{Status: feeds.StatusDead, Attempts: 3, Cause: "refused: unknown customer \x1b[31m"})
 }
 
 // once is a relay for one round, which defers the first few messages and delivers the others.
-func (s *script) once(name string, few int, as postrider.Deferral) error {
+func (s *script) once(name string, few int, as feeds.Deferral) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	store, err := postgres.New(s.pool, postgres.Config{Schema: s.schema})
+	db, err := postgres.Open(s.pool, postgres.Config{Schema: s.schema})
 	if err != nil {
 		return err
 	}
-	feed, err := store.Open(ctx, name, postrider.Member{Name: "script", Lease: time.Minute, Create: true})
+	feed, err := db.Feeds().Open(ctx, name, feeds.Member{Name: "script", Lease: time.Minute, Create: true})
 	if err != nil {
 		return err
 	}
@@ -139,19 +139,19 @@ func (s *script) once(name string, few int, as postrider.Deferral) error {
 	if err != nil {
 		return err
 	}
-	var want []postrider.Demand
+	var want []feeds.Demand
 	for _, shard := range share.Shards {
-		want = append(want, postrider.Demand{Shard: shard, Limit: 1000})
+		want = append(want, feeds.Demand{Shard: shard, Limit: 1000})
 	}
 	batches, err := feed.Read(ctx, want)
 	if err != nil {
 		return err
 	}
-	marks := make(map[int]postrider.Mark)
+	marks := make(map[int]feeds.Mark)
 	for _, shard := range share.Shards {
-		marks[shard] = postrider.Mark{Shard: shard}
+		marks[shard] = feeds.Mark{Shard: shard}
 	}
-	var deferrals []postrider.Deferral
+	var deferrals []feeds.Deferral
 	for i := range batches {
 		b := &batches[i]
 		for n := range min(few, len(b.Messages)) {
@@ -159,14 +159,14 @@ func (s *script) once(name string, few int, as postrider.Deferral) error {
 			deferrals = append(deferrals, as)
 		}
 		few -= min(few, len(b.Messages))
-		marks[b.Shard] = postrider.Mark{Shard: b.Shard, Batch: b, Done: len(b.Messages)}
+		marks[b.Shard] = feeds.Mark{Shard: b.Shard, Batch: b, Done: len(b.Messages)}
 	}
 	if len(deferrals) > 0 {
 		if err := feed.Defer(ctx, deferrals); err != nil {
 			return err
 		}
 	}
-	var all []postrider.Mark
+	var all []feeds.Mark
 	for _, m := range marks {
 		all = append(all, m)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/config"
 	"github.com/postrider/postrider/console"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/relay"
 )
@@ -85,7 +86,7 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 		defer shown.close()
 		watched.observers = append(watched.observers, shown.Observer())
 	}
-	stores := make([]postrider.Store, len(s.feeds))
+	stores := make([]feeds.Store, len(s.feeds))
 	for i := range s.feeds {
 		feed := &s.feeds[i]
 		if err := feed.pool.open(ctx); err != nil {
@@ -94,6 +95,7 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 		if stores[i], err = feed.store(); err != nil {
 			return usageError{err}
 		}
+		feed.cfg.NoInspection = true // destinations are asked, which feeds share
 		if feed.relay, err = relay.New(stores[i], watched.observe(feed.cfg.Feed, feed.pub), feed.cfg); err != nil {
 			return usageError{err}
 		}
@@ -103,7 +105,7 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 	}
 	h := &health{Health: s.health, metrics: watched.handler(), service: s, scrub: a.scrub, ctx: ctx, pulses: make([]pulse, len(s.feeds))}
 	if s.health.Listen != "" {
-		stopHealth, err := httpListener{"health", h.Listen, 10 * time.Second, h.handler()}.start(ctx, s.log)
+		stopHealth, err := httpListener{what: "health", listen: h.Listen, write: 10 * time.Second, Handler: h.handler()}.start(ctx, s.log)
 		if err != nil {
 			return err
 		}
@@ -124,8 +126,7 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 		helpers.Go(func() { shown.Run(ctx) })
 	}
 	for _, d := range s.destinations {
-		known := *d
-		helpers.Go(func() { inspect(ctx, s.log, known) })
+		helpers.Go(func() { d.inspect(ctx) })
 	}
 	if s.reload != nil {
 		helpers.Go(func() { a.reloadOnSignal(ctx, s) })
@@ -193,11 +194,11 @@ func (s *service) close() error {
 
 // refused returns why a feed may not be served, with what to type next, and nil for an error that passes.
 func refused(err error) error {
-	var none *postrider.NoFeedError
+	var none *feeds.NoFeedError
 	switch {
 	case errors.As(err, &none):
 		return hintedError{err, "to create it: add --feed " + phrase.ShellWord(none.Feed) + " --create, and --from with now, oldest or a time"}
-	case errors.Is(err, postrider.ErrDestination):
+	case errors.Is(err, feeds.ErrDestination):
 		return hintedError{err, "if it is to go there from now on: add --force"}
 	case errors.Is(err, postrider.ErrUnsupported):
 		return err
@@ -205,22 +206,20 @@ func refused(err error) error {
 	return nil
 }
 
-// checkFeeds ends a process at the start that finds its tables missing or may not serve a feed: that is a mistake, and waiting would hide it.
-// Whatever else is wrong the relays themselves wait for, such as a database that does not answer. They are all asked at
-// the same time, so that one of them does not keep the others from starting for long.
-func checkFeeds(ctx context.Context, stores []postrider.Store, feeds []servedFeed) error {
+// checkFeeds ends a process at the start that may not serve a feed: that is a mistake, and waiting would hide it. Whatever else is wrong the
+// relays themselves wait for, each for its own: a database that does not answer, or tables that are not those of this program yet. They are
+// all asked at the same time, so that one of them does not keep the others from starting for long.
+func checkFeeds(ctx context.Context, stores []feeds.Store, names []servedFeed) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	errs := make([]error, len(feeds))
+	errs := make([]error, len(names))
 	var asked sync.WaitGroup
-	for i := range feeds {
+	for i := range names {
 		asked.Go(func() {
-			cfg := feeds[i].cfg
+			cfg := names[i].cfg
 			feed, err := stores[i].Open(ctx, cfg.Feed, cfg.Member())
 			if err == nil {
 				_ = feed.Close(ctx) // has nothing to give back
-			} else if errors.Is(err, postrider.ErrSchema) {
-				errs[i] = err
 			} else {
 				errs[i] = refused(err)
 			}

@@ -8,24 +8,32 @@ import (
 
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // store opens the feed's side of its database, whose connections are there.
-func (f *servedFeed) store() (postrider.Store, error) {
+func (f *servedFeed) store() (feeds.Store, error) {
 	if !f.db.isClassic() {
-		return postgres.New(f.pool.Pool, f.db.store())
+		db, err := f.db.log(f.pool.Pool)
+		if err != nil {
+			return nil, err
+		}
+		return db.Feeds(), nil
 	}
 	cfg, err := f.db.classicStore()
 	if err != nil {
 		return nil, err
 	}
+	cfg.Only = f.only
 	if f.isAdopted() {
 		f.cfg.Canary = 0 // nothing of ours is written into somebody else's table
 	}
-	return classic.New(f.pool.table(), cfg)
+	table, err := classic.OpenTable(f.pool.table(), cfg)
+	if err != nil {
+		return nil, err
+	}
+	return table.Feeds(), nil
 }
 
 // isAdopted reports whether the table of the feed is the application's.

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -93,5 +97,44 @@ func TestStatusOfADestination(t *testing.T) {
 	report(`{orders,""}`, "{0,0}", `{"",""}`)
 	if r := c.run("status"); strings.Contains(r.out, "queue is full") {
 		t.Errorf("it is over, and status says\n%s", r.out)
+	}
+}
+
+// TestStatusOfAll has a file with a database that answers and one that does not: the one hides nothing of the other.
+func TestStatusOfAll(t *testing.T) {
+	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
+	c.must("migrate", "up")
+	c.must("feeds", "add", "orders")
+	file := filepath.Join(t.TempDir(), "postrider.yaml")
+	text := fmt.Sprintf("databases:\n  bad: {url: 'postgres://ann:secret@127.0.0.1:1/x'}\n  good: {url: %q, schema: %s}\n"+
+		"destinations: {events: {url: 'discard:'}}\nfeeds: {orders: {database: good}}\n", c.dsn, c.schema)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("POSTRIDER_CONFIG", file)
+	run := func(args ...string) result {
+		var out, messages bytes.Buffer
+		code := execute(t.Context(), streams{in: strings.NewReader(""), out: &out, err: &messages}, append([]string{"status", "--all"}, args...))
+		return result{code, out.String(), messages.String()}
+	}
+	r := run("--json")
+	var all []overall
+	if err := json.Unmarshal([]byte(r.out), &all); err != nil || r.code != exitFailure || len(all) != 2 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	bad, good := all[0], all[1]
+	if bad.Database != "bad" || bad.Healthy || len(bad.Problems) != 1 || bad.Problems[0].Kind != "unreachable" || bad.Problems[0].Next == "" {
+		t.Errorf("%+v", bad)
+	}
+	if good.Database != "good" || good.Healthy || len(good.Feeds) != 1 || len(good.Feeds[0].Problems) != 1 ||
+		!strings.HasSuffix(good.Feeds[0].Problems[0].Next, " --database good") {
+		t.Errorf("%+v", good)
+	}
+	if r := run(); r.code != exitFailure || !strings.Contains(r.out, "database bad, schema postrider: needs attention") ||
+		!strings.Contains(r.out, "database good, schema "+c.schema+": needs attention") || strings.Contains(r.out+r.err, "secret") {
+		t.Errorf("%+v", r)
+	}
+	if r := run("--database", "good"); r.code != exitUsage || !strings.Contains(r.err, "--all and --database contradict each other") {
+		t.Errorf("%+v", r)
 	}
 }

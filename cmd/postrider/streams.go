@@ -16,6 +16,7 @@ type streams struct {
 
 	asks    bool // somebody sits at in and err, and can answer a question
 	watches bool // somebody sits at err, and wants to see progress
+	narrow  bool // somebody sits at out, whose lines are short
 }
 
 func standardStreams() streams {
@@ -23,6 +24,7 @@ func standardStreams() streams {
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		asks:    isTerminal(os.Stdin) && isTerminal(os.Stderr),
 		watches: isTerminal(os.Stderr) && os.Getenv("TERM") != "dumb",
+		narrow:  isTerminal(os.Stdout),
 	}
 }
 

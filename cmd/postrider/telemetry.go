@@ -51,7 +51,7 @@ func (t *telemetry) attach(s *service) error {
 			continue
 		}
 		known[feed.database] = true
-		gauges, err := feed.desk()
+		gauges, err := feed.admin()
 		if err != nil {
 			return usageError{err}
 		}

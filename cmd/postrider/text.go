@@ -67,6 +67,9 @@ func cell(text string, wide bool) string {
 	return text
 }
 
+// cell is a cell of a list with the flag --wide: what goes to a file or another program is not cut either.
+func (a *app) cell(text string, wide bool) string { return cell(text, wide || !a.narrow) }
+
 // visible replaces what a terminal would obey instead of showing it.
 func visible(r rune) rune {
 	if unicode.IsPrint(r) {

@@ -35,7 +35,7 @@ func (a *app) topCommand() *cobra.Command {
 			"not paused by it), ? shows the keys.\n\n" +
 			"IN/S and OUT/S, messages enqueued and delivered a second, are estimates over the last seconds: IN/S counts the\n" +
 			"numbers that the log has given away, also to transactions that were rolled back, and OUT/S is IN/S less the growth\n" +
-			"of PENDING, so that messages that were set aside count as delivered. LAG is the age of the oldest pending message.",
+			"of PENDING, so that messages that were deferred count as delivered. LAG is the age of the oldest pending message.",
 		Example: "  postrider top\n" +
 			"  postrider top --once\n" +
 			"  postrider top --once --json | jq '.feeds[] | select(.state != \"ok\")'",
@@ -71,7 +71,7 @@ func (a *app) top(ctx context.Context, o topOptions) error {
 			return err
 		}
 	}
-	return a.withDesk(ctx, func(pool *pgxpool.Pool, d operator) error {
+	return a.withAdmin(ctx, func(pool *pgxpool.Pool, d operator) error {
 		look := func(ctx context.Context, inside string) (top.Snapshot, error) { return a.look(ctx, pool, d, inside) }
 		state := &top.State{Name: a.db.described()}
 		// A mistake in the address is told on the screen that the user came from.

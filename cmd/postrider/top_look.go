@@ -8,9 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/cmd/postrider/internal/top"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/feeds"
 )
 
 // lookFunc looks at a store, and into one feed if that is named.
@@ -25,33 +25,33 @@ func (a *app) look(ctx context.Context, pool *pgxpool.Pool, d operator, inside s
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	s := top.Snapshot{Inside: inside}
-	feeds, err := d.Feeds(ctx)
+	listed, err := d.ListFeeds(ctx)
 	if err != nil {
 		return s, err
 	}
 	if s.At, s.Last, err = a.lookAtEnd(ctx, pool, d); err != nil {
 		return s, err
 	}
-	for _, f := range feeds {
+	for _, f := range listed {
 		one := top.Feed{Feed: f}
 		if f.Deferred > 0 {
-			counts, err := d.Count(ctx, desk.Filter{Feed: f.Name, Statuses: []postrider.Status{postrider.StatusRetry}}, 0)
+			counts, err := d.Count(ctx, admin.Filter{Feed: f.Name, Statuses: []feeds.Status{feeds.StatusRetry}}, 0)
 			if err != nil {
 				return s, err
 			}
-			one.Retrying = counts[postrider.StatusRetry]
+			one.Retrying = counts[feeds.StatusRetry]
 		}
 		if one.Problems, err = d.Problems(ctx, f.Name); err != nil {
 			return s, err
 		}
-		one.Problems = slices.DeleteFunc(one.Problems, func(p postrider.Problem) bool { return !p.Over.IsZero() })
+		one.Problems = slices.DeleteFunc(one.Problems, func(p feeds.Problem) bool { return !p.Over.IsZero() })
 		one.Problems = one.Problems[:min(len(one.Problems), topRows)]
 		s.Feeds = append(s.Feeds, one)
 	}
 	if s.Blocked, err = d.Blocked(ctx, inside, topRows); err != nil || inside == "" {
 		return s, err
 	}
-	s.Dead, err = d.List(ctx, desk.Filter{Feed: inside, Statuses: []postrider.Status{postrider.StatusDead}}, nil, topRows)
+	s.Dead, err = d.List(ctx, admin.Filter{Feed: inside, Statuses: []feeds.Status{feeds.StatusDead}}, nil, topRows)
 	return s, err
 }
 

@@ -1,34 +1,27 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/cmd/postrider/internal/top"
-	"github.com/postrider/postrider/desk"
-	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// plantTop makes two feeds with three pending messages each. One is paused; the other has a relay and messages set aside.
+// plantTop makes two feeds with three pending messages each. One is paused; the other has a relay and messages deferred.
 func plantTop(t *testing.T, c *cli) {
 	t.Helper()
 	c.must("migrate", "up")
 	c.enqueue(3)
-	d, err := postgres.NewDesk(c.pool, postgres.Config{Schema: c.schema})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := c.database().Admin()
 	for _, feed := range []string{"archive", "billing"} {
-		if err := d.AddFeed(t.Context(), desk.By{Who: "test"}, feed, true); err != nil {
+		if err := d.AddFeed(t.Context(), admin.By{Who: "test"}, feed, true); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := d.PauseFeed(t.Context(), desk.By{Who: "test"}, "archive", true); err != nil {
+	if err := d.PauseFeed(t.Context(), admin.By{Who: "test"}, "archive", true); err != nil {
 		t.Fatal(err)
 	}
 	c.exec(`INSERT INTO @schema@.members (feed, member, name, until) VALUES ('billing', gen_random_uuid(), 'relay', now() + interval '1 hour')`)
@@ -74,14 +67,7 @@ func TestTopOnce(t *testing.T) {
 // TestTopAsOperator looks with no more rights than an operator has.
 func TestTopAsOperator(t *testing.T) {
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
-	t.Cleanup(func() {
-		pgtest.Drop(t, c.pool, c.schema) // before the roles, which have rights on it
-		for _, role := range []string{"_producer", "_relay", "_operator"} {
-			if _, err := c.pool.Exec(context.Background(), "DROP ROLE IF EXISTS "+pgx.Identifier{c.schema + role}.Sanitize()); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	pgtest.DropRoles(t, c.pool, c.schema)
 	plantTop(t, c)
 	c.must("migrate", "up", "--roles")
 	t.Setenv("PGOPTIONS", "-c role="+c.schema+"_operator")

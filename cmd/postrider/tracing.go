@@ -46,21 +46,17 @@ func newTracing(ctx context.Context) (*tracing, error) {
 	return &tracing{trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(about))}, nil
 }
 
-// observe returns the publisher of a destination, traced. Only there is it known which broker it is, and which topic a
-// message goes to.
-func (t *tracing) observe(name string, d config.Destination, pub postrider.Publisher) (postrider.Publisher, error) {
+// of returns what traces what is sent to a destination: only there is it known which broker it is, and which topic a message goes to. Nil
+// without tracing.
+func (t *tracing) of(d config.Destination) (postrider.Observer, error) {
 	if t == nil {
-		return pub, nil
+		return nil, nil
 	}
 	driver, err := d.Driver()
 	if err != nil {
 		return nil, err
 	}
-	observer, err := otel.New(otel.Config{TracerProvider: t.provider, System: driver.Name})
-	if err != nil {
-		return nil, err
-	}
-	return postrider.ObservePublisher(name, pub, observer), nil
+	return otel.New(otel.Config{TracerProvider: t.provider, System: driver.Name})
 }
 
 func (t *tracing) close() error {

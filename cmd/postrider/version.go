@@ -53,7 +53,7 @@ func currentBuild() build {
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Show which program this is, and which schema version it works with",
+		Short: "Show the version of the program and of its schema",
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			b := currentBuild()

@@ -4,14 +4,14 @@ import (
 	"context"
 	"strings"
 
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/console/auth"
-	"github.com/postrider/postrider/desk"
 )
 
 // by is who does something, and why, for the record.
-func by(ctx context.Context, why string) desk.By {
+func by(ctx context.Context, why string) admin.By {
 	who, _ := auth.From(ctx)
-	return desk.By{Who: who.Name + " (console)", Why: strings.TrimSpace(why)}
+	return admin.By{Who: who.Name + " (console)", Why: strings.TrimSpace(why)}
 }
 
 // needWhy refuses what is done without a reason.

@@ -2,11 +2,9 @@ package api
 
 import (
 	"context"
-	"maps"
 	"time"
 
-	"github.com/postrider/postrider/console/redact"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
 // AuditEntry is what somebody has done.
@@ -58,7 +56,7 @@ func (s *Server) audit(ctx context.Context, d *database, in *Audit) (*Page[Audit
 	return page, nil
 }
 
-func (s *Server) entryOf(ctx context.Context, e *desk.Entry) AuditEntry {
+func (s *Server) entryOf(ctx context.Context, e *admin.Entry) AuditEntry {
 	return AuditEntry{
 		e.N, e.At.UTC(), e.Who, e.Login, e.Action, e.Why, e.Feed, e.Count, e.Target, s.recorded(ctx, e.Before), s.recorded(ctx, e.After),
 	}
@@ -66,25 +64,7 @@ func (s *Server) entryOf(ctx context.Context, e *desk.Entry) AuditEntry {
 
 // recorded is what a record keeps of a message, as far as the reader may see that.
 func (s *Server) recorded(ctx context.Context, kept map[string]any) map[string]any {
-	visible := s.seesPayloads(ctx)
-	kept = maps.Clone(kept)
-	if text, ok := kept["payload"].(string); ok {
-		kind, _ := kept["content_type"].(string)
-		kept["payload"] = redact.Hidden
-		if visible {
-			kept["payload"] = s.cfg.Redact.Payload(kind, []byte(text), true).Text
-		}
-	} else if _, there := kept["payload"]; there {
-		kept["payload"] = redact.Hidden
-	}
-	if _, there := kept["headers"]; there {
-		headers, _ := kept["headers"].(map[string]any)
-		texts := make(map[string]string, len(headers))
-		for name, value := range headers {
-			texts[name], _ = value.(string)
-		}
-		kept["headers"] = s.cfg.Redact.Headers(texts, visible)
-	}
+	kept = s.cfg.Redact.Recorded(kept, s.seesPayloads(ctx))
 	if text, ok := kept["last_error"].(string); ok {
 		kept["last_error"] = s.shown(text)
 	}

@@ -5,19 +5,24 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/phrase"
 )
 
-// command is a command line of the CLI that works on the same schema. The words are quoted where a shell needs it.
+// command is a command line of the CLI that works on the same database. The words are quoted where a shell needs it. It is for people to
+// paste, and asks before it does something: it never says yes for them.
 func (d *database) command(command string, words ...string) string {
 	line := "postrider " + command
 	for _, w := range words {
 		line += " " + phrase.ShellWord(w)
 	}
-	if d != nil && d.Schema != "" && d.Schema != "postrider" {
+	switch {
+	case d == nil:
+	case d.oneOfMany:
+		line += " --database " + phrase.ShellWord(d.Name)
+	case d.Schema != "" && d.Schema != "postrider":
 		line += " --schema " + phrase.ShellWord(d.Schema)
 	}
 	return line
@@ -43,7 +48,7 @@ func whose(feed string) []string {
 }
 
 // chosenBy are the flags of a filter, but its ID.
-func chosenBy(f *desk.Filter) []string {
+func chosenBy(f *admin.Filter) []string {
 	flags := whose(f.Feed)
 	add := func(flag, value string) {
 		if value != "" {
@@ -61,7 +66,7 @@ func chosenBy(f *desk.Filter) []string {
 	return flags
 }
 
-func joined(statuses []postrider.Status) string {
+func joined(statuses []feeds.Status) string {
 	words := make([]string, len(statuses))
 	for i, s := range statuses {
 		words[i] = string(s)
@@ -76,15 +81,7 @@ func moment(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// because are the flags of a command that is recorded and would ask.
-func because(why string) []string {
-	if why == "" {
-		return []string{"--yes"}
-	}
-	return []string{"--reason", why, "--yes"}
-}
-
-// reason is the flag of a command that is recorded and does not ask.
+// reason is the flag of a command that is recorded.
 func reason(why string) []string {
 	if why == "" {
 		return nil

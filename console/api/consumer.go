@@ -4,18 +4,18 @@ import (
 	"context"
 	"time"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
 // Consumer is how a program with an inbox stands.
 type Consumer struct {
-	Name     string          `json:"name"`
-	Created  time.Time       `json:"created"`
-	Last     time.Time       `json:"last,omitzero"`
-	Heard    time.Time       `json:"heard,omitzero"`
-	Process  string          `json:"process,omitempty"`
-	Aside    desk.AsideCount `json:"aside"`
-	Problems []Problem       `json:"problems"`
+	Name     string           `json:"name"`
+	Created  time.Time        `json:"created"`
+	Last     time.Time        `json:"last,omitzero"`
+	Heard    time.Time        `json:"heard,omitzero"`
+	Process  string           `json:"process,omitempty"`
+	Aside    admin.AsideCount `json:"aside"`
+	Problems []Problem        `json:"problems"`
 }
 
 func (s *Server) consumers(ctx context.Context, d *database, _ *DB) ([]Consumer, error) {
@@ -30,6 +30,6 @@ func (s *Server) consumers(ctx context.Context, d *database, _ *DB) ([]Consumer,
 	return all, nil
 }
 
-func (d *database) consumerOf(c *desk.ConsumerStanding, now time.Time) Consumer {
+func (d *database) consumerOf(c *admin.ConsumerStanding, now time.Time) Consumer {
 	return Consumer{c.Name, c.Created.UTC(), c.Last.UTC(), c.Heard.UTC(), c.Process, c.Aside, d.problemsOfConsumer(c, now)}
 }

@@ -5,27 +5,27 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
-// Vitals is how a database is. Durations are seconds.
+// Vitals reports the health of a database. Durations are in seconds.
 type Vitals struct {
-	Name              string      `json:"name"`
-	At                time.Time   `json:"at"`
-	Server            string      `json:"server"`
-	Schema            string      `json:"schema"`
-	Version           int         `json:"version"`
-	Size              int64       `json:"size"`
-	Tables            []TableSize `json:"tables"`
-	Capacity          Capacity    `json:"capacity"`
-	OldestTransaction float64     `json:"oldest_transaction"`
-	OldestSnapshot    float64     `json:"oldest_snapshot"`
-	Connections       int         `json:"connections"`
-	MaxConnections    int         `json:"max_connections"`
-	Slots             []desk.Slot `json:"slots"`
-	DedupKeys         int64       `json:"dedup_keys"`
-	IdempotencyKeys   int64       `json:"idempotency_keys"`
-	Error             string      `json:"error,omitempty" doc:"it could not be asked"`
+	Name              string       `json:"name"`
+	At                time.Time    `json:"at"`
+	Server            string       `json:"server"`
+	Schema            string       `json:"schema"`
+	Version           int          `json:"version"`
+	Size              int64        `json:"size"`
+	Tables            []TableSize  `json:"tables"`
+	Capacity          Capacity     `json:"capacity"`
+	OldestTransaction float64      `json:"oldest_transaction"`
+	OldestSnapshot    float64      `json:"oldest_snapshot"`
+	Connections       int          `json:"connections"`
+	MaxConnections    int          `json:"max_connections"`
+	Slots             []admin.Slot `json:"slots"`
+	DedupKeys         int64        `json:"dedup_keys"`
+	IdempotencyKeys   int64        `json:"idempotency_keys"`
+	Error             string       `json:"error,omitempty" doc:"it could not be asked"`
 }
 
 // TableSize is what a table takes.
@@ -59,7 +59,7 @@ func (s *Server) vitals(ctx context.Context, _ *database, _ *DB) ([]Vitals, erro
 			if err != nil {
 				v.Error, v.At = s.failure(ctx, d, err).Detail, time.Now().UTC()
 			}
-			v.Name, v.Tables, v.Slots = d.Name, append([]TableSize{}, v.Tables...), append([]desk.Slot{}, v.Slots...)
+			v.Name, v.Tables, v.Slots = d.Name, append([]TableSize{}, v.Tables...), append([]admin.Slot{}, v.Slots...)
 			all[i] = v
 		})
 	}

@@ -7,47 +7,47 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 )
 
-// DeadRow is a message that was set aside.
+// DeadRow is a message that was deferred.
 type DeadRow struct {
-	Feed       string           `json:"feed"`
-	ID         string           `json:"id"`
-	Seq        int64            `json:"seq"`
-	Shard      int              `json:"shard"`
-	Type       string           `json:"type"`
-	Key        string           `json:"key,omitempty"`
-	Topic      string           `json:"topic,omitempty"`
-	Tenant     string           `json:"tenant,omitempty"`
-	Status     postrider.Status `json:"status" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
-	Blocking   bool             `json:"blocking"`
-	Attempts   int              `json:"attempts"`
-	LastError  string           `json:"last_error,omitempty"`
-	EnqueuedAt time.Time        `json:"enqueued_at"`
-	DeferredAt time.Time        `json:"deferred_at"`
-	TriedAt    time.Time        `json:"tried_at,omitzero"`
+	Feed       string       `json:"feed"`
+	ID         string       `json:"id"`
+	Seq        int64        `json:"seq"`
+	Shard      int          `json:"shard"`
+	Type       string       `json:"type"`
+	Key        string       `json:"key,omitempty"`
+	Topic      string       `json:"topic,omitempty"`
+	Tenant     string       `json:"tenant,omitempty"`
+	Status     feeds.Status `json:"status" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
+	Blocking   bool         `json:"blocking"`
+	Attempts   int          `json:"attempts"`
+	LastError  string       `json:"last_error,omitempty"`
+	EnqueuedAt time.Time    `json:"enqueued_at"`
+	DeferredAt time.Time    `json:"deferred_at"`
+	TriedAt    time.Time    `json:"tried_at,omitzero"`
 }
 
-func (s *Server) deadOf(m *postrider.Deferred) DeadRow {
+func (s *Server) deadOf(m *feeds.Deferred) DeadRow {
 	return DeadRow{
 		m.Feed, m.ID.String(), m.Seq, m.Shard, m.Type, m.OrderKey(), m.Topic, m.TenantID, m.Status, m.Blocking, m.Attempts,
 		s.shown(m.LastError), m.EnqueuedAt.UTC(), m.DeferredAt.UTC(), m.TriedAt.UTC(),
 	}
 }
 
-// DeadFilter chooses messages that are set aside.
+// DeadFilter chooses messages that are deferred.
 type DeadFilter struct {
 	LogFilter
-	Consumer string `query:"consumer" doc:"what this consumer has set aside"`
+	Consumer string `query:"consumer" doc:"deferred messages of this consumer"`
 	Error    string `query:"error" doc:"words that the last error contains"`
 }
 
 // set returns the filter, with the statuses given if it names none.
-func (f *DeadFilter) set(otherwise ...postrider.Status) (desk.Filter, error) {
-	filter, err := f.desk()
+func (f *DeadFilter) set(otherwise ...feeds.Status) (admin.Filter, error) {
+	filter, err := f.admin()
 	if err != nil {
 		return filter, err
 	}
@@ -64,18 +64,18 @@ func (f *DeadFilter) set(otherwise ...postrider.Status) (desk.Filter, error) {
 	return filter, nil
 }
 
-// Dead asks for a page of what is set aside.
+// Dead asks for a page of what is deferred.
 type Dead struct {
 	DeadFilter
 	Paging
 }
 
 func (s *Server) dead(ctx context.Context, d *database, in *Dead) (*Page[DeadRow], error) {
-	letters, err := has(d.Letters, "dead letters")
+	deadLetters, err := has(d.DeadLetters, "dead letters")
 	if err != nil {
 		return nil, err
 	}
-	filter, err := in.set(postrider.StatusDead, postrider.StatusParked)
+	filter, err := in.set(feeds.StatusDead, feeds.StatusParked)
 	if err != nil {
 		return nil, err
 	}
@@ -83,11 +83,11 @@ func (s *Server) dead(ctx context.Context, d *database, in *Dead) (*Page[DeadRow
 	if err != nil {
 		return nil, err
 	}
-	var after *postrider.Deferred
+	var after *feeds.Deferred
 	if at != nil {
-		after = &postrider.Deferred{Feed: at.Words[0], Seq: at.N}
+		after = &feeds.Deferred{Feed: at.Words[0], Seq: at.N}
 	}
-	found, err := letters.List(ctx, filter, after, in.Limit+1)
+	found, err := deadLetters.List(ctx, filter, after, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (s *Server) dead(ctx context.Context, d *database, in *Dead) (*Page[DeadRow
 const countedDead = 10_000
 
 func (s *Server) deadCount(ctx context.Context, d *database, in *DeadFilter) (map[string]int, error) {
-	letters, err := has(d.Letters, "dead letters")
+	deadLetters, err := has(d.DeadLetters, "dead letters")
 	if err != nil {
 		return nil, err
 	}
@@ -114,14 +114,14 @@ func (s *Server) deadCount(ctx context.Context, d *database, in *DeadFilter) (ma
 	if err != nil {
 		return nil, err
 	}
-	counts, err := letters.Count(ctx, filter, countedDead)
+	counts, err := deadLetters.Count(ctx, filter, countedDead)
 	if err != nil {
 		return nil, err
 	}
 	return byName(counts), nil
 }
 
-// Groups are messages that are set aside, by error.
+// Groups are messages that are deferred, by error.
 type Groups struct {
 	Sampled int     `json:"sampled"`
 	All     bool    `json:"all" doc:"nothing was left out"`
@@ -144,15 +144,15 @@ const (
 )
 
 func (s *Server) deadGroups(ctx context.Context, d *database, in *DeadFilter) (*Groups, error) {
-	letters, err := has(d.Letters, "dead letters")
+	deadLetters, err := has(d.DeadLetters, "dead letters")
 	if err != nil {
 		return nil, err
 	}
-	filter, err := in.set(postrider.StatusDead, postrider.StatusParked)
+	filter, err := in.set(feeds.StatusDead, feeds.StatusParked)
 	if err != nil {
 		return nil, err
 	}
-	found, err := letters.Groups(ctx, filter, groupSample, groupLimit)
+	found, err := deadLetters.Groups(ctx, filter, groupSample, groupLimit)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
 // DeadEdit is a message as it is to be sent. What is absent stays as it is.
@@ -27,7 +27,7 @@ type DeadEdit struct {
 }
 
 func (s *Server) deadEdit(ctx context.Context, d *database, in *DeadEdit) (*Done, error) {
-	letters, err := has(d.Letters, "dead letters")
+	deadLetters, err := has(d.DeadLetters, "dead letters")
 	if err != nil {
 		return nil, err
 	}
@@ -35,30 +35,30 @@ func (s *Server) deadEdit(ctx context.Context, d *database, in *DeadEdit) (*Done
 	if err != nil {
 		return nil, invalid("%q is not the ID of a message", in.ID)
 	}
-	found, err := letters.List(ctx, desk.Filter{Feed: in.Feed, ID: id, Statuses: desk.Discard.From()}, nil, 1)
+	found, err := deadLetters.List(ctx, admin.Filter{Feed: in.Feed, ID: id, Statuses: admin.Discard.From()}, nil, 1)
 	if err != nil {
 		return nil, err
 	}
 	if len(found) == 0 {
 		return nil, failf(http.StatusNotFound, d.command("dead ls", whose(in.Feed)...), "message %s is neither dead nor parked", id)
 	}
-	edited, flags, err := s.edited(ctx, &found[0].Message, in)
+	edited, flags, err := s.edited(ctx, d, &found[0].Message, in)
 	if err != nil {
 		return nil, err
 	}
 	if err := edited.Validate(); err != nil {
 		return nil, err
 	}
-	if err := letters.Edit(ctx, by(ctx, in.Body.Why), in.Feed, id, edited); err != nil {
+	if err := deadLetters.Edit(ctx, by(ctx, in.Body.Why), in.Feed, id, edited); err != nil {
 		return nil, err
 	}
 	s.acted(ctx, d, "edited", in.Body.Why, "feed", in.Feed, "id", id)
-	flags = slices.Concat([]string{id.String()}, whose(in.Feed), flags, because(in.Body.Why))
+	flags = slices.Concat([]string{id.String()}, whose(in.Feed), flags, reason(in.Body.Why))
 	return &Done{Count: 1, Command: d.command("dead edit", flags...)}, nil
 }
 
 // edited returns a message with its changes, and their flags. What was blacked out must not be written over unseen.
-func (s *Server) edited(ctx context.Context, m *postrider.Message, in *DeadEdit) (out postrider.Message, flags []string, err error) {
+func (s *Server) edited(ctx context.Context, d *database, m *postrider.Message, in *DeadEdit) (out postrider.Message, flags []string, err error) {
 	out = *m
 	set := func(to *string, value *string, flag string) {
 		if value != nil && *value != *to {
@@ -73,7 +73,7 @@ func (s *Server) edited(ctx context.Context, m *postrider.Message, in *DeadEdit)
 	set(&out.RoutingKey, in.Body.RoutingKey, "")
 	set(&out.ContentType, in.Body.ContentType, "")
 	visible := s.seesPayloads(ctx)
-	elsewhere := "edit it where all of it is seen: postrider dead edit " + m.ID.String()
+	elsewhere := "edit it where all of it is seen: " + d.command("dead edit", m.ID.String())
 	if in.Body.Headers != nil && !maps.Equal(in.Body.Headers, m.Headers) {
 		shown := s.cfg.Redact.Headers(m.Headers, visible)
 		out.Headers = maps.Clone(in.Body.Headers)

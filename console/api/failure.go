@@ -11,8 +11,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/console/live"
-	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/reconcile"
 	"github.com/postrider/postrider/saga"
 )
@@ -72,7 +72,7 @@ func worded(_ huma.Context, _ string, value any) (any, error) {
 // failure says what an error means to whoever has asked. What is nobody's business but the operator's goes to the log.
 func (s *Server) failure(ctx context.Context, d *database, err error) *Failure {
 	var f *Failure
-	var refused *desk.RefusedError
+	var refused *admin.RefusedError
 	var bad *postrider.InvalidError
 	var notYet *reconcile.NotYetError
 	switch {
@@ -81,9 +81,9 @@ func (s *Server) failure(ctx context.Context, d *database, err error) *Failure {
 		return f
 	case errors.As(err, &refused):
 		return failf(http.StatusConflict, s.scrub(refused.Remedy), "%s", s.scrub(refused.Reason))
-	case errors.Is(err, desk.ErrNoFeed):
+	case errors.Is(err, admin.ErrNoFeed):
 		return failf(http.StatusNotFound, d.command("feeds ls"), "there is no such feed")
-	case errors.Is(err, desk.ErrNoMessage):
+	case errors.Is(err, admin.ErrNoMessage):
 		return failf(http.StatusNotFound, d.command("messages ls"), "there is no such message")
 	case errors.Is(err, saga.ErrNotFound):
 		return failf(http.StatusNotFound, d.command("saga ls"), "there is no such saga")

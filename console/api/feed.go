@@ -5,25 +5,25 @@ import (
 	"slices"
 	"time"
 
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/console/live"
 	"github.com/postrider/postrider/console/source"
-	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/relay"
 )
 
 // Feed is how a feed stands.
 type Feed struct {
-	Name     string          `json:"name"`
-	Paused   bool            `json:"paused"`
-	Relays   int             `json:"relays"`
-	Pending  desk.Estimate   `json:"pending"`
-	Oldest   time.Time       `json:"oldest,omitzero"`
-	Settled  time.Time       `json:"settled,omitzero"`
-	Canary   time.Time       `json:"canary,omitzero"`
-	Aside    desk.AsideCount `json:"aside"`
-	Rate     live.Value      `json:"rate" doc:"delivered a second, lately"`
-	To       string          `json:"to,omitempty" doc:"destinations, when a relay of this process serves it"`
-	Problems []Problem       `json:"problems"`
+	Name     string           `json:"name"`
+	Paused   bool             `json:"paused"`
+	Relays   int              `json:"relays"`
+	Pending  admin.Estimate   `json:"pending"`
+	Oldest   time.Time        `json:"oldest,omitzero"`
+	Settled  time.Time        `json:"settled,omitzero"`
+	Canary   time.Time        `json:"canary,omitzero"`
+	Aside    admin.AsideCount `json:"aside"`
+	Rate     live.Value       `json:"rate" doc:"delivered a second, lately"`
+	To       string           `json:"to,omitempty" doc:"destinations, when a relay of this process serves it"`
+	Problems []Problem        `json:"problems"`
 }
 
 // FeedDetail is a feed with its lanes and relays, and what is wrong with its destination.
@@ -49,16 +49,16 @@ const mostOutages = 100
 
 // Lane is a shard of a feed, or the part of one tenant.
 type Lane struct {
-	Shard   int           `json:"shard"`
-	Base    int           `json:"base"`
-	Tenant  string        `json:"tenant,omitempty"`
-	Holder  string        `json:"holder,omitempty"`
-	Until   time.Time     `json:"until,omitzero"`
-	At      time.Time     `json:"at"`
-	Last    int64         `json:"last"`
-	Pending desk.Estimate `json:"pending"`
-	Oldest  time.Time     `json:"oldest,omitzero"`
-	Crashes int           `json:"crashes,omitempty"`
+	Shard   int            `json:"shard"`
+	Base    int            `json:"base"`
+	Tenant  string         `json:"tenant,omitempty"`
+	Holder  string         `json:"holder,omitempty"`
+	Until   time.Time      `json:"until,omitzero"`
+	At      time.Time      `json:"at"`
+	Last    int64          `json:"last"`
+	Pending admin.Estimate `json:"pending"`
+	Oldest  time.Time      `json:"oldest,omitzero"`
+	Crashes int            `json:"crashes,omitempty"`
 }
 
 // Relay is a process that serves a feed.
@@ -135,7 +135,7 @@ func (s *Server) feed(ctx context.Context, d *database, in *FeedName) (*FeedDeta
 		detail.Outages, err = s.outages(ctx, d, f.Name)
 		return detail, err
 	}
-	return nil, desk.ErrNoFeed
+	return nil, admin.ErrNoFeed
 }
 
 // outages returns what relays have reported of a feed's destination.
@@ -172,7 +172,7 @@ func (s *Server) relays(ctx context.Context, d *database, _ *DB) ([]Relay, error
 	return all, nil
 }
 
-func (d *database) feedOf(l *live.Look, f *desk.FeedStanding) Feed {
+func (d *database) feedOf(l *live.Look, f *admin.FeedStanding) Feed {
 	out := Feed{
 		Name: f.Name, Paused: f.Paused, Relays: len(f.Members), Pending: f.Pending, Oldest: f.Oldest.UTC(), Settled: f.Settled.UTC(),
 		Canary: f.Canary.UTC(), Aside: f.Aside, Rate: live.Unknown(), Problems: d.problemsOf(l, f),
@@ -188,7 +188,7 @@ func (d *database) feedOf(l *live.Look, f *desk.FeedStanding) Feed {
 	return out
 }
 
-func relaysOf(l *live.Look, f *desk.FeedStanding) []Relay {
+func relaysOf(l *live.Look, f *admin.FeedStanding) []Relay {
 	all := make([]Relay, len(f.Members))
 	for i := range f.Members {
 		m := &f.Members[i]

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/inbox"
 )
 
@@ -25,7 +25,7 @@ func (s *Server) addFeed(ctx context.Context, d *database, in *NewFeed) (*Done, 
 		return nil, err
 	}
 	if c := inbox.ConsumerOf(in.Body.Name); c != "" {
-		return nil, invalid("a feed cannot be called %s: that is where the consumer %s keeps what it has set aside", in.Body.Name, c)
+		return nil, invalid("a feed cannot be called %s: that is where the consumer %s keeps what it has deferred", in.Body.Name, c)
 	}
 	if err := feeds.AddFeed(ctx, by(ctx, in.Body.Why), in.Body.Name, in.Body.Oldest); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (s *Server) removeFeed(ctx context.Context, d *database, in *RemoveFeed) (*
 	}
 	done := &Done{
 		Count: f.Pending + f.Deferred + f.Dead + f.Parked, DryRun: in.Body.DryRun,
-		Command: d.commandOn("feeds rm", in.Name, because(in.Body.Why)...),
+		Command: d.commandOn("feeds rm", in.Name, reason(in.Body.Why)...),
 	}
 	if in.Body.DryRun {
 		return done, nil
@@ -73,8 +73,8 @@ func (s *Server) removeFeed(ctx context.Context, d *database, in *RemoveFeed) (*
 	return done, nil
 }
 
-func feedNamed(ctx context.Context, feeds desk.Feeds, name string) (*desk.Feed, error) {
-	all, err := feeds.Feeds(ctx)
+func feedNamed(ctx context.Context, feeds admin.Feeds, name string) (*admin.Feed, error) {
+	all, err := feeds.ListFeeds(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func feedNamed(ctx context.Context, feeds desk.Feeds, name string) (*desk.Feed, 
 			return &all[i], nil
 		}
 	}
-	return nil, desk.ErrNoFeed
+	return nil, admin.ErrNoFeed
 }
 
 // FeedAct names a feed and says why something is done to it.
@@ -131,14 +131,14 @@ func (s *Server) rewindFeed(ctx context.Context, d *database, in *Rewind) (*Done
 	if in.Body.Time.IsZero() == (in.Body.ID == "") {
 		return nil, invalid("where to? Name either a time or the id of a message")
 	}
-	to, where := desk.Point{Time: in.Body.Time}, []string{"--to", moment(in.Body.Time)}
+	to, where := admin.Point{Time: in.Body.Time}, []string{"--to", moment(in.Body.Time)}
 	if in.Body.ID != "" {
 		if to.ID, err = postrider.ParseID(in.Body.ID); err != nil {
 			return nil, invalid("%q is not the ID of a message", in.Body.ID)
 		}
 		where = []string{"--message", in.Body.ID}
 	}
-	done := &Done{DryRun: in.Body.DryRun, Command: d.commandOn("feeds rewind", in.Name, append(where, because(in.Body.Why)...)...)}
+	done := &Done{DryRun: in.Body.DryRun, Command: d.commandOn("feeds rewind", in.Name, append(where, reason(in.Body.Why)...)...)}
 	if in.Body.DryRun {
 		if _, err := feedNamed(ctx, feeds, in.Name); err != nil {
 			return nil, err
@@ -157,14 +157,14 @@ func (s *Server) rewindFeed(ctx context.Context, d *database, in *Rewind) (*Done
 }
 
 // wouldRewind returns about how many messages would be sent again, counted up to 10,000, and some of them.
-func (s *Server) wouldRewind(ctx context.Context, d *database, feed string, to desk.Point) (int, []DeadRow, error) {
+func (s *Server) wouldRewind(ctx context.Context, d *database, feed string, to admin.Point) (int, []DeadRow, error) {
 	log, err := has(d.Log, "log")
 	if err != nil {
 		return 0, nil, err
 	}
-	filter := desk.Filter{Feed: feed, Since: to.Time}
+	filter := admin.Filter{Feed: feed, Since: to.Time}
 	if !to.ID.IsZero() {
-		page, err := log.Messages(ctx, feed, desk.Filter{Feed: feed, ID: to.ID}, 0, 1)
+		page, err := log.Messages(ctx, feed, admin.Filter{Feed: feed, ID: to.ID}, 0, 1)
 		if err != nil {
 			return 0, nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // Journey is the whole way of a message.
@@ -46,17 +47,17 @@ type Message struct {
 	Payload       Payload           `json:"payload"`
 }
 
-// Leg is a message's way to one feed, or what a consumer has set aside of it.
+// Leg is a message's way to one feed, or what a consumer has deferred of it.
 type Leg struct {
-	Feed        string           `json:"feed"`
-	Status      postrider.Status `json:"status" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
-	Blocking    bool             `json:"blocking,omitempty"`
-	Attempts    int              `json:"attempts"`
-	LastError   string           `json:"last_error,omitempty"`
-	DeferredAt  time.Time        `json:"deferred_at,omitzero"`
-	TriedAt     time.Time        `json:"tried_at,omitzero"`
-	AvailableAt time.Time        `json:"available_at,omitzero"`
-	Settled     time.Time        `json:"settled,omitzero"`
+	Feed        string       `json:"feed"`
+	Status      feeds.Status `json:"status" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
+	Blocking    bool         `json:"blocking,omitempty"`
+	Attempts    int          `json:"attempts"`
+	LastError   string       `json:"last_error,omitempty"`
+	DeferredAt  time.Time    `json:"deferred_at,omitzero"`
+	TriedAt     time.Time    `json:"tried_at,omitzero"`
+	AvailableAt time.Time    `json:"available_at,omitzero"`
+	Settled     time.Time    `json:"settled,omitzero"`
 }
 
 // Receipt is the record of a consumer that has handled the message.
@@ -84,8 +85,12 @@ func (s *Server) message(ctx context.Context, d *database, in *MessageID) (*Jour
 	if err != nil {
 		return nil, err
 	}
+	feed := ""
+	if len(j.Feeds) > 0 {
+		feed = j.Feeds[0].Feed
+	}
 	out := &Journey{
-		Message: s.messageOf(ctx, &j.Message), InLog: j.InLog, Seq: j.Seq, EnqueuedAt: j.EnqueuedAt.UTC(),
+		Message: s.messageOf(&j.Message, s.mayRead(ctx, d, feed, id)), InLog: j.InLog, Seq: j.Seq, EnqueuedAt: j.EnqueuedAt.UTC(),
 		Feeds: make([]Leg, len(j.Feeds)), Receipts: make([]Receipt, len(j.Receipts)), Records: make([]AuditEntry, len(j.Records)),
 		TraceID: traceOf(j.Message.Headers), Command: d.command("messages show", id.String()),
 	}
@@ -105,8 +110,7 @@ func (s *Server) message(ctx context.Context, d *database, in *MessageID) (*Jour
 	return out, nil
 }
 
-func (s *Server) messageOf(ctx context.Context, m *postrider.Message) Message {
-	visible := s.seesPayloads(ctx)
+func (s *Server) messageOf(m *postrider.Message, visible bool) Message {
 	out := Message{
 		ID: m.ID.String(), Type: m.Type, AggregateType: m.AggregateType, AggregateID: m.AggregateID, Key: m.OrderKey(), Topic: m.Topic,
 		RoutingKey: m.RoutingKey, Tenant: m.TenantID, ContentType: m.ContentType, SchemaVersion: m.SchemaVersion, SchemaID: m.SchemaID,

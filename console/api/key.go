@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/inbox"
 )
 
@@ -27,7 +27,7 @@ type Keys struct {
 }
 
 func (s *Server) keys(ctx context.Context, d *database, in *Keys) ([]BlockedKey, error) {
-	letters, err := has(d.Letters, "dead letters")
+	deadLetters, err := has(d.DeadLetters, "dead letters")
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (s *Server) keys(ctx context.Context, d *database, in *Keys) ([]BlockedKey,
 	if in.Consumer != "" {
 		feed = inbox.Feed(in.Consumer)
 	}
-	found, err := letters.Blocked(ctx, feed, in.Limit)
+	found, err := deadLetters.Blocked(ctx, feed, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -51,22 +51,22 @@ func (s *Server) keys(ctx context.Context, d *database, in *Keys) ([]BlockedKey,
 type KeyAct struct {
 	DB
 	Body struct {
-		Feed   string   `json:"feed" minLength:"1"`
-		Key    string   `json:"key" minLength:"1"`
-		Act    desk.Act `json:"act" enum:"retry,skip,park"`
-		Why    string   `json:"why,omitempty" maxLength:"1000"`
-		DryRun bool     `json:"dry_run,omitempty"`
+		Feed   string    `json:"feed" minLength:"1"`
+		Key    string    `json:"key" minLength:"1"`
+		Act    admin.Act `json:"act" enum:"retry,skip,park"`
+		Why    string    `json:"why,omitempty" maxLength:"1000"`
+		DryRun bool      `json:"dry_run,omitempty"`
 	}
 }
 
 func (s *Server) keyAct(ctx context.Context, d *database, in *KeyAct) (*Done, error) {
-	letters, err := has(d.Letters, "dead letters")
+	deadLetters, err := has(d.DeadLetters, "dead letters")
 	if err != nil {
 		return nil, err
 	}
 	b := &in.Body
-	filter := desk.Filter{Feed: b.Feed, Key: b.Key, Head: true, Statuses: b.Act.From()}
-	done, _, err := s.wouldAct(ctx, letters, filter, 0)
+	filter := admin.Filter{Feed: b.Feed, Key: b.Key, Head: true, Statuses: b.Act.From()}
+	done, _, err := s.wouldAct(ctx, deadLetters, filter, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -74,12 +74,12 @@ func (s *Server) keyAct(ctx context.Context, d *database, in *KeyAct) (*Done, er
 		return nil, failf(http.StatusNotFound, d.command("keys blocked", whose(b.Feed)...), "no message of key %s blocks it", b.Key)
 	}
 	done.DryRun = b.DryRun
-	done.Command = d.commandOn("keys "+string(b.Act), b.Key, append(whose(b.Feed), because(b.Why)...)...)
+	done.Command = d.commandOn("keys "+string(b.Act), b.Key, append(whose(b.Feed), reason(b.Why)...)...)
 	if b.DryRun {
 		return done, nil
 	}
 	done.Sample = nil
-	if done.Count, err = letters.Act(ctx, by(ctx, b.Why), b.Act, filter, done.Count); err != nil {
+	if done.Count, err = deadLetters.Act(ctx, by(ctx, b.Why), b.Act, filter, done.Count); err != nil {
 		return nil, err
 	}
 	s.acted(ctx, d, "key "+string(b.Act), b.Why, "feed", b.Feed, "key", b.Key, "count", done.Count)

@@ -39,7 +39,7 @@ func (d *database) pages() []string {
 		name  string
 	}{
 		{d.Gauges != nil, "overview"}, {d.Gauges != nil, "feeds"}, {d.Gauges != nil, "relays"}, {d.Log != nil, "messages"},
-		{d.Letters != nil, "dead"}, {d.Letters != nil, "keys"}, {d.Gauges != nil, "consumers"}, {d.Replays != nil, "replays"},
+		{d.DeadLetters != nil, "dead"}, {d.DeadLetters != nil, "keys"}, {d.Gauges != nil, "consumers"}, {d.Replays != nil, "replays"},
 		{d.Keys != nil, "idempotency"}, {d.Sagas != nil, "sagas"}, {d.Patrols != nil, "patrols"}, {d.Gauges != nil, "databases"},
 		{d.Doctor != nil, "doctor"}, {d.Records != nil, "audit"},
 	} {

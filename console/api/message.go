@@ -5,47 +5,47 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
 // LogRow is a message of the log, on its way to one feed.
 type LogRow struct {
-	ID          string           `json:"id"`
-	Seq         int64            `json:"seq"`
-	Shard       int              `json:"shard"`
-	Feed        string           `json:"feed"`
-	Type        string           `json:"type"`
-	Key         string           `json:"key,omitempty"`
-	Topic       string           `json:"topic,omitempty"`
-	Tenant      string           `json:"tenant,omitempty"`
-	Status      postrider.Status `json:"status" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
-	Attempts    int              `json:"attempts"`
-	EnqueuedAt  time.Time        `json:"enqueued_at"`
-	AvailableAt time.Time        `json:"available_at,omitzero"`
-	LastError   string           `json:"last_error,omitempty"`
-	Bytes       int              `json:"bytes"`
+	ID          string       `json:"id"`
+	Seq         int64        `json:"seq"`
+	Shard       int          `json:"shard"`
+	Feed        string       `json:"feed"`
+	Type        string       `json:"type"`
+	Key         string       `json:"key,omitempty"`
+	Topic       string       `json:"topic,omitempty"`
+	Tenant      string       `json:"tenant,omitempty"`
+	Status      feeds.Status `json:"status" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
+	Attempts    int          `json:"attempts"`
+	EnqueuedAt  time.Time    `json:"enqueued_at"`
+	AvailableAt time.Time    `json:"available_at,omitzero"`
+	LastError   string       `json:"last_error,omitempty"`
+	Bytes       int          `json:"bytes"`
 }
 
 // LogFilter chooses messages of the log.
 type LogFilter struct {
 	DB
-	Feed   string             `query:"feed" doc:"by whose way they are seen; may be left out if there is one"`
-	Status []postrider.Status `query:"status" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
-	Type   string             `query:"type"`
-	Topic  string             `query:"topic"`
-	Key    string             `query:"key"`
-	Tenant string             `query:"tenant"`
-	ID     string             `query:"id"`
-	Since  time.Time          `query:"since"`
-	Until  time.Time          `query:"until"`
+	Feed   string         `query:"feed" doc:"by whose way they are seen; may be left out if there is one"`
+	Status []feeds.Status `query:"status" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
+	Type   string         `query:"type"`
+	Topic  string         `query:"topic"`
+	Key    string         `query:"key"`
+	Tenant string         `query:"tenant"`
+	ID     string         `query:"id"`
+	Since  time.Time      `query:"since"`
+	Until  time.Time      `query:"until"`
 }
 
-func (f *LogFilter) desk() (desk.Filter, error) {
+func (f *LogFilter) admin() (admin.Filter, error) {
 	filter := Filter{
 		Feed: f.Feed, Statuses: f.Status, ID: f.ID, Type: f.Type, Topic: f.Topic, Key: f.Key, Tenant: f.Tenant, Since: f.Since, Until: f.Until,
 	}
-	return filter.desk()
+	return filter.admin()
 }
 
 // Messages asks for a page of the log.
@@ -62,7 +62,7 @@ func (s *Server) messages(ctx context.Context, d *database, in *Messages) (*Page
 	if err != nil {
 		return nil, err
 	}
-	filter, err := in.desk()
+	filter, err := in.admin()
 	if err != nil {
 		return nil, err
 	}
@@ -99,10 +99,10 @@ func (s *Server) messages(ctx context.Context, d *database, in *Messages) (*Page
 	return page, nil
 }
 
-func (s *Server) rowOf(m *desk.Logged) LogRow {
+func (s *Server) rowOf(m *admin.Logged) LogRow {
 	return LogRow{
 		m.ID.String(), m.Seq, m.Shard, m.Feed, m.Type, m.OrderKey(), m.Topic, m.TenantID, m.Status, m.Attempts, m.EnqueuedAt.UTC(),
-		m.AvailableAt.UTC(), s.shown(m.LastError), len(m.Payload),
+		m.AvailableAt.UTC(), s.shown(m.LastError), m.Size,
 	}
 }
 
@@ -117,7 +117,7 @@ func (d *database) theFeed(ctx context.Context, name string) (string, error) {
 	case err != nil:
 		return "", err
 	case name != "" && !slices.Contains(names, name):
-		return "", desk.ErrNoFeed
+		return "", admin.ErrNoFeed
 	case name != "" || len(names) == 0:
 		return name, nil
 	case slices.Contains(names, "default"):
@@ -137,7 +137,7 @@ func (d *database) feedNames(ctx context.Context) (names []string, err error) {
 			names = append(names, l.Standing.Feeds[i].Name)
 		}
 	case d.Feeds != nil:
-		all, err := d.Feeds.Feeds(ctx)
+		all, err := d.Feeds.ListFeeds(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -152,8 +152,8 @@ func (d *database) feedNames(ctx context.Context) (names []string, err error) {
 const counted = 10_000
 
 // countLog returns how many messages that were published match, counted up to 10,000, and some of them.
-func (s *Server) countLog(ctx context.Context, log desk.Log, filter desk.Filter) (n int, sample []DeadRow, err error) {
-	filter.Statuses = []postrider.Status{postrider.StatusPublished}
+func (s *Server) countLog(ctx context.Context, log admin.Log, filter admin.Filter) (n int, sample []DeadRow, err error) {
+	filter.Statuses = []feeds.Status{feeds.StatusPublished}
 	for before := int64(0); n < counted; {
 		page, err := log.Messages(ctx, filter.Feed, filter, before, 1000)
 		if err != nil {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/console/live"
-	"github.com/postrider/postrider/desk"
 )
 
 // Overview is how a database stands.
@@ -16,14 +16,22 @@ type Overview struct {
 	Feeds     []Feed     `json:"feeds"`
 	Consumers []Consumer `json:"consumers"`
 	Totals    Totals     `json:"totals"`
+	Elsewhere []Troubled `json:"elsewhere" doc:"other databases of the console that need attention"`
+}
+
+// Troubled is a database that needs attention.
+type Troubled struct {
+	Database string  `json:"database"`
+	Problems int     `json:"problems"`
+	Worst    Problem `json:"worst"`
 }
 
 // Totals are those of all feeds and consumers.
 type Totals struct {
-	Pending desk.Estimate `json:"pending"`
-	Dead    desk.Estimate `json:"dead"`
-	Blocked desk.Estimate `json:"blocked"`
-	Oldest  time.Time     `json:"oldest,omitzero"`
+	Pending admin.Estimate `json:"pending"`
+	Dead    admin.Estimate `json:"dead"`
+	Blocked admin.Estimate `json:"blocked"`
+	Oldest  time.Time      `json:"oldest,omitzero"`
 }
 
 func (s *Server) overview(ctx context.Context, d *database, _ *DB) (*Overview, error) {
@@ -53,8 +61,30 @@ func (d *database) standing(ctx context.Context) (*live.Look, error) {
 }
 
 func (s *Server) overviewOf(ctx context.Context, d *database, l *live.Look) *Overview {
-	o := &Overview{At: l.At.UTC(), Feeds: []Feed{}, Consumers: []Consumer{}}
-	o.Problems = d.problems(ctx, l)
+	o := s.seen(d, l)
+	if l.Err == nil {
+		slow, _ := d.slow.get(ctx, d.slowProblems) // who does not wait for these still sees the rest
+		o.Problems = append(o.Problems, slow...)
+	}
+	worstFirst(o.Problems)
+	o.Healthy = len(o.Problems) == 0
+	for _, other := range s.databases {
+		if other == d || other.watch == nil {
+			continue
+		}
+		if l := d.watch.Beside(other.watch); l != nil {
+			if all := s.seen(other, l).Problems; len(all) > 0 {
+				worstFirst(all)
+				o.Elsewhere = append(o.Elsewhere, Troubled{other.Name, len(all), all[0]})
+			}
+		}
+	}
+	return o
+}
+
+// seen is what a look says by itself.
+func (s *Server) seen(d *database, l *live.Look) *Overview {
+	o := &Overview{At: l.At.UTC(), Feeds: []Feed{}, Consumers: []Consumer{}, Elsewhere: []Troubled{}, Problems: d.problems(l)}
 	o.Totals.Pending.Exact, o.Totals.Dead.Exact, o.Totals.Blocked.Exact = true, true, true
 	if l.Standing != nil {
 		for i := range l.Standing.Feeds {
@@ -75,12 +105,10 @@ func (s *Server) overviewOf(ctx context.Context, d *database, l *live.Look) *Ove
 			o.Totals.add(&c.Aside)
 		}
 	}
-	worstFirst(o.Problems)
-	o.Healthy = len(o.Problems) == 0
 	return o
 }
 
-func (t *Totals) add(a *desk.AsideCount) {
+func (t *Totals) add(a *admin.AsideCount) {
 	t.Dead.N += int64(a.Dead)
 	t.Blocked.N += int64(a.Blocked)
 	t.Dead.Exact = t.Dead.Exact && a.Exact

@@ -4,8 +4,9 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/console/redact"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/feeds"
 )
 
 // Page is a part of a list.
@@ -33,20 +34,20 @@ type Payload redact.View
 
 // Filter chooses messages. What is absent matches all.
 type Filter struct {
-	Feed     string             `json:"feed,omitempty"`
-	Statuses []postrider.Status `json:"statuses,omitempty" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
-	ID       string             `json:"id,omitempty"`
-	Type     string             `json:"type,omitempty"`
-	Topic    string             `json:"topic,omitempty"`
-	Key      string             `json:"key,omitempty"`
-	Tenant   string             `json:"tenant,omitempty"`
-	Since    time.Time          `json:"since,omitzero"`
-	Until    time.Time          `json:"until,omitzero"`
-	Error    string             `json:"error,omitempty"`
+	Feed     string         `json:"feed,omitempty"`
+	Statuses []feeds.Status `json:"statuses,omitempty" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
+	ID       string         `json:"id,omitempty"`
+	Type     string         `json:"type,omitempty"`
+	Topic    string         `json:"topic,omitempty"`
+	Key      string         `json:"key,omitempty"`
+	Tenant   string         `json:"tenant,omitempty"`
+	Since    time.Time      `json:"since,omitzero"`
+	Until    time.Time      `json:"until,omitzero"`
+	Error    string         `json:"error,omitempty"`
 }
 
-func (f *Filter) desk() (desk.Filter, error) {
-	filter := desk.Filter{
+func (f *Filter) admin() (admin.Filter, error) {
+	filter := admin.Filter{
 		Feed: f.Feed, Statuses: f.Statuses, Type: f.Type, Topic: f.Topic, Key: f.Key, Tenant: f.Tenant, Since: f.Since, Until: f.Until,
 		Error: f.Error,
 	}
@@ -60,7 +61,7 @@ func (f *Filter) desk() (desk.Filter, error) {
 	return filter, nil
 }
 
-func filterOf(f *desk.Filter) Filter {
+func filterOf(f *admin.Filter) Filter {
 	out := Filter{
 		Feed: f.Feed, Statuses: f.Statuses, Type: f.Type, Topic: f.Topic, Key: f.Key, Tenant: f.Tenant, Since: f.Since.UTC(),
 		Until: f.Until.UTC(), Error: f.Error,

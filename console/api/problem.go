@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/console/live"
-	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/internal/phrase"
 	"github.com/postrider/postrider/saga"
 )
@@ -28,8 +28,8 @@ const (
 // params are what a text says, for those who say it in another language.
 type params = map[string]any
 
-// problems are those of no feed and no consumer alone.
-func (d *database) problems(ctx context.Context, l *live.Look) []Problem {
+// problems are those of no feed and no consumer alone that a look has seen.
+func (d *database) problems(l *live.Look) []Problem {
 	all := []Problem{}
 	add := func(kind, text string, p params, page, command string) {
 		all = append(all, Problem{Kind: kind, Severity: problem, Text: text, Params: p, Page: page, Command: d.command(command)})
@@ -44,8 +44,7 @@ func (d *database) problems(ctx context.Context, l *live.Look) []Problem {
 	if len(l.Standing.Feeds) == 0 {
 		add("no_feed", "there is no feed: nothing is carried", params{}, "/feeds", "relay --to ADDRESS")
 	}
-	slow, _ := d.slow.get(ctx, d.slowProblems) // who does not wait for these still sees the rest
-	return append(all, slow...)
+	return all
 }
 
 // slowProblems are those that nobody asks about every few seconds. What cannot be asked is not asked again before the others.
@@ -83,7 +82,7 @@ func (d *database) slowProblems(ctx context.Context) ([]Problem, error) {
 }
 
 // problemsOf says what is wrong with a feed.
-func (d *database) problemsOf(l *live.Look, f *desk.FeedStanding) []Problem {
+func (d *database) problemsOf(l *live.Look, f *admin.FeedStanding) []Problem {
 	all := []Problem{}
 	feed := "?feed=" + url.QueryEscape(f.Name)
 	add := func(severity, kind, text string, p params, page, command string) {
@@ -127,7 +126,7 @@ func (d *database) problemsOf(l *live.Look, f *desk.FeedStanding) []Problem {
 }
 
 // problemsOfConsumer says what is wrong with a consumer.
-func (d *database) problemsOfConsumer(c *desk.ConsumerStanding, now time.Time) []Problem {
+func (d *database) problemsOfConsumer(c *admin.ConsumerStanding, now time.Time) []Problem {
 	all := []Problem{}
 	who := "?consumer=" + url.QueryEscape(c.Name)
 	if silent := c.Gone(now); silent > 0 {

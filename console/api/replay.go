@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
 // Replay is a job that sends messages again.
@@ -15,7 +15,7 @@ type Replay struct {
 	Filter    Filter    `json:"filter"`
 	Dead      bool      `json:"dead" doc:"of dead letters; otherwise of the log"`
 	Rate      int       `json:"rate" doc:"messages a second; 0 is no limit"`
-	By        desk.By   `json:"by"`
+	By        admin.By  `json:"by"`
 	Created   time.Time `json:"created"`
 	Finished  time.Time `json:"finished,omitzero"`
 	Total     int       `json:"total"`
@@ -24,7 +24,7 @@ type Replay struct {
 	Failed    int       `json:"failed"`
 }
 
-func replayOf(j *desk.Job) *Replay {
+func replayOf(j *admin.Job) *Replay {
 	return &Replay{
 		j.ID, j.State, filterOf(&j.Filter), j.Dead, j.Rate, j.By, j.Created.UTC(), j.Finished.UTC(), j.Total, j.Sent, j.Delivered, j.Failed,
 	}
@@ -110,21 +110,21 @@ func (s *Server) setReplay(ctx context.Context, d *database, in *ReplayAct, stat
 
 // carryOn runs a replay behind the requests. One that is under way when the console ends is left paused: another can go on
 // with it.
-func (s *Server) carryOn(d *database, job desk.Job) {
+func (s *Server) carryOn(d *database, job admin.Job) {
 	s.work.start(func(ctx context.Context) {
-		_, err := d.Replays.RunReplay(ctx, job.ID, func(desk.Job) {})
+		_, err := d.Replays.RunReplay(ctx, job.ID, func(admin.Job) {})
 		if err == nil {
 			return
 		}
 		log := s.cfg.Logger.With("database", d.Name, "replay", job.ID)
 		if ctx.Err() == nil {
-			log.Error("console: a replay has failed", "error", s.scrub(err.Error()), "next", d.command("replay resume", strconv.FormatInt(job.ID, 10)))
+			log.Error("console: a replay has failed", "err", s.scrub(err.Error()), "next", d.command("replay resume", strconv.FormatInt(job.ID, 10)))
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		if err := d.Replays.SetReplay(ctx, desk.By{Who: job.By.Who, Why: "the console has ended"}, job.ID, "paused"); err != nil {
-			log.Error("console: a replay could not be paused", "error", s.scrub(err.Error()))
+		if err := d.Replays.SetReplay(ctx, admin.By{Who: job.By.Who, Why: "the console has ended"}, job.ID, "paused"); err != nil {
+			log.Error("console: a replay could not be paused", "err", s.scrub(err.Error()))
 		}
 	})
 }

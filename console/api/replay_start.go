@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/internal/phrase"
 )
 
@@ -26,23 +26,23 @@ func (s *Server) startReplay(ctx context.Context, d *database, in *NewReplay) (*
 	if _, err := has(d.Replays, "replays"); err != nil {
 		return nil, err
 	}
-	filter, err := b.Filter.desk()
+	filter, err := b.Filter.admin()
 	if err != nil {
 		return nil, err
 	}
 	done := &Done{}
 	if b.Dead {
-		letters, err := has(d.Letters, "dead letters")
+		deadLetters, err := has(d.DeadLetters, "dead letters")
 		if err != nil {
 			return nil, err
 		}
-		if filter.Statuses, err = statusesFor(desk.Retry, &filter); err != nil {
+		if filter.Statuses, err = statusesFor(admin.Retry, &filter); err != nil {
 			return nil, err
 		}
-		if done, _, err = s.wouldAct(ctx, letters, filter, 0); err != nil {
+		if done, _, err = s.wouldAct(ctx, deadLetters, filter, 0); err != nil {
 			return nil, err
 		}
-		done.Command = d.actCommand(desk.Retry, &filter, done, b.Why, b.Rate)
+		done.Command = d.actCommand(admin.Retry, &filter, done, b.Why, b.Rate)
 	} else {
 		if filter.Feed, err = d.theFeed(ctx, filter.Feed); err != nil {
 			return nil, err
@@ -67,15 +67,15 @@ func (s *Server) startReplay(ctx context.Context, d *database, in *NewReplay) (*
 		}
 	}
 	done.Sample = nil
-	return s.start(ctx, d, desk.Replay{Filter: filter, Dead: b.Dead, Rate: b.Rate, Force: b.Force}, b.Why, done)
+	return s.start(ctx, d, admin.Replay{Filter: filter, Dead: b.Dead, Rate: b.Rate, Force: b.Force}, b.Why, done)
 }
 
-func (d *database) replayCommand(f *desk.Filter, force bool, rate int, why string) string {
+func (d *database) replayCommand(f *admin.Filter, force bool, rate int, why string) string {
 	var forced []string
 	if force {
 		forced = []string{"--force"}
 	}
-	flags := slices.Concat(forced, atRate(rate), because(why))
+	flags := slices.Concat(forced, atRate(rate), reason(why))
 	if !f.ID.IsZero() {
 		return d.command("replay", slices.Concat([]string{f.ID.String()}, whose(f.Feed), flags)...)
 	}
@@ -83,11 +83,11 @@ func (d *database) replayCommand(f *desk.Filter, force bool, rate int, why strin
 }
 
 // replayDead sends many dead letters again.
-func (s *Server) replayDead(ctx context.Context, d *database, filter desk.Filter, rate int, why string, done *Done) (*Done, error) {
-	return s.start(ctx, d, desk.Replay{Filter: filter, Dead: true, Rate: rate}, why, done)
+func (s *Server) replayDead(ctx context.Context, d *database, filter admin.Filter, rate int, why string, done *Done) (*Done, error) {
+	return s.start(ctx, d, admin.Replay{Filter: filter, Dead: true, Rate: rate}, why, done)
 }
 
-func (s *Server) start(ctx context.Context, d *database, r desk.Replay, why string, done *Done) (*Done, error) {
+func (s *Server) start(ctx context.Context, d *database, r admin.Replay, why string, done *Done) (*Done, error) {
 	job, err := d.Replays.StartReplay(ctx, by(ctx, why), r)
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ type SagaFilter struct {
 	Status []saga.Status `query:"status" enum:"running,waiting,compensating,stuck,completed,compensated"`
 }
 
-func (f *SagaFilter) desk() saga.Filter {
+func (f *SagaFilter) admin() saga.Filter {
 	return saga.Filter{Name: f.Name, ID: f.ID, Statuses: f.Status}
 }
 
@@ -52,7 +52,7 @@ func (s *Server) sagas(ctx context.Context, d *database, in *Sagas) (*Page[SagaR
 	if at != nil {
 		after = &saga.Instance{Name: at.Words[0], ID: at.Words[1], Started: at.Time}
 	}
-	found, err := sagas.List(ctx, in.desk(), after, in.Limit+1)
+	found, err := sagas.List(ctx, in.admin(), after, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (s *Server) sagaCount(ctx context.Context, d *database, in *SagaFilter) (ma
 	if err != nil {
 		return nil, err
 	}
-	counts, err := sagas.Count(ctx, in.desk())
+	counts, err := sagas.Count(ctx, in.admin())
 	if err != nil {
 		return nil, err
 	}
@@ -200,5 +200,5 @@ func (s *Server) sagaAct(ctx context.Context, d *database, in *SagaAct) (*Done, 
 		return nil, failf(409, show, "there is nothing to %s: nothing has failed there, or it is running at this moment", b.Act)
 	}
 	s.acted(ctx, d, "saga "+string(b.Act), b.Why, "saga", in.Name, "id", in.ID, "step", b.Step)
-	return &Done{Count: 1, Command: d.commandOn("saga "+string(b.Act), in.ID, append(flags, because(b.Why)...)...)}, nil
+	return &Done{Count: 1, Command: d.commandOn("saga "+string(b.Act), in.ID, append(flags, reason(b.Why)...)...)}, nil
 }

@@ -54,6 +54,7 @@ func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, hub: live.NewHub(mostWatchers, ofOneClient), work: newWork(), mux: http.NewServeMux()}
 	for i := range cfg.Databases {
 		s.databases = append(s.databases, s.open(&cfg.Databases[i]))
+		s.databases[i].oneOfMany = len(cfg.Databases) > 1
 	}
 	s.routes()
 	return s
@@ -99,10 +100,12 @@ func (s *Server) routes() {
 // database is one of those shown.
 type database struct {
 	*source.Database
-	watch  *live.Watch // nil without gauges
-	vitals kept[Vitals]
-	doctor kept[Checkup]
-	slow   kept[[]Problem]
+	oneOfMany bool        // commands have to name it
+	watch     *live.Watch // nil without gauges
+	vitals    kept[Vitals]
+	doctor    kept[Checkup]
+	slow      kept[[]Problem]
+	readings  readings
 }
 
 func (d *database) name() string {

@@ -3,30 +3,32 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/console/auth"
 	"github.com/postrider/postrider/console/live"
 	"github.com/postrider/postrider/console/redact"
 	"github.com/postrider/postrider/console/source"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/feeds"
 )
 
-func server(t *testing.T, db source.Database) *Server {
+func server(t *testing.T, all ...source.Database) *Server {
 	rules, err := redact.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return New(Config{
-		Databases: []source.Database{db}, Payloads: auth.Operator, Redact: rules, Sample: 2 * time.Second, Meter: new(live.Meter),
+		Databases: all, Payloads: auth.Operator, Redact: rules, Sample: 2 * time.Second, Meter: new(live.Meter),
 		Scrub: strings.ToLower, Logger: slog.New(slog.DiscardHandler),
 	})
 }
@@ -38,10 +40,68 @@ func ask(s *Server, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// hanging never answers.
-type hanging struct{ desk.Letters }
+// gauges answer until they are broken.
+type gauges struct {
+	broken *atomic.Bool
+	asked  *atomic.Int64
+}
 
-func (hanging) List(ctx context.Context, _ desk.Filter, _ *postrider.Deferred, _ int) ([]postrider.Deferred, error) {
+func (g gauges) Gauges(context.Context) (*admin.Standing, error) {
+	if g.asked.Add(1); g.broken.Load() {
+		return nil, errors.New("no connection")
+	}
+	return &admin.Standing{At: time.Now(), Feeds: []admin.FeedStanding{{Name: "orders"}}}, nil
+}
+
+func (gauges) Vitals(context.Context) (*admin.Vitals, error) { return &admin.Vitals{}, nil }
+
+// TestElsewhere breaks a database that nobody looks at: whoever looks at another one sees it within five seconds.
+func TestElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var whole, broken atomic.Bool
+		var asked atomic.Int64
+		s := server(t, source.Database{Name: "main", Gauges: gauges{&whole, &asked}}, source.Database{Name: "billing", Gauges: gauges{&broken, &asked}})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { s.Run(ctx) })
+		defer running.Wait()
+		defer cancel()
+		overview := func() (o Overview) {
+			if err := json.Unmarshal(ask(s, "/overview").Body.Bytes(), &o); err != nil {
+				t.Fatal(err)
+			}
+			return o
+		}
+		of := func(o Overview) (kinds string) {
+			for _, e := range o.Elsewhere {
+				kinds += e.Database + " " + e.Worst.Kind + "\n"
+			}
+			return kinds
+		}
+		for range 20 {
+			overview()
+			time.Sleep(time.Second)
+		}
+		if got := of(overview()); strings.Contains(got, "unreachable") {
+			t.Errorf("before: %s", got)
+		}
+		broken.Store(true)
+		time.Sleep(5 * time.Second)
+		if got := of(overview()); !strings.Contains(got, "billing unreachable") {
+			t.Errorf("5 s after the database broke: %q", got)
+		}
+		time.Sleep(2 * time.Minute)
+		before := asked.Load()
+		if time.Sleep(time.Minute); asked.Load()-before > 2*5 {
+			t.Errorf("nobody looks, and they were asked %d times in a minute", asked.Load()-before)
+		}
+	})
+}
+
+// hanging never answers.
+type hanging struct{ admin.DeadLetters }
+
+func (hanging) List(ctx context.Context, _ admin.Filter, _ *feeds.Deferred, _ int) ([]feeds.Deferred, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -49,7 +109,7 @@ func (hanging) List(ctx context.Context, _ desk.Filter, _ *postrider.Deferred, _
 // TestTimeLimit gives up on a database that does not answer.
 func TestTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := server(t, source.Database{Name: "main", Letters: hanging{}})
+		s := server(t, source.Database{Name: "main", DeadLetters: hanging{}})
 		begun := time.Now()
 		w := ask(s, "/dead")
 		var f Failure
@@ -99,10 +159,10 @@ func TestTimeline(t *testing.T) {
 	steps := timeline(&Journey{
 		Message: Message{OccurredAt: at(0)}, EnqueuedAt: at(1),
 		Feeds: []Leg{
-			{Feed: "default", Status: postrider.StatusDead, Attempts: 3, DeferredAt: at(2), TriedAt: at(5), LastError: "no"},
-			{Feed: "audit", Status: postrider.StatusPublished, Settled: at(3)},
-			{Feed: "inbox/billing", Status: postrider.StatusRetry, Attempts: 1, DeferredAt: at(6), TriedAt: at(7), AvailableAt: at(9)},
-			{Feed: "late", Status: postrider.StatusPublished},
+			{Feed: "default", Status: feeds.StatusDead, Attempts: 3, DeferredAt: at(2), TriedAt: at(5), LastError: "no"},
+			{Feed: "audit", Status: feeds.StatusPublished, Settled: at(3)},
+			{Feed: "inbox/billing", Status: feeds.StatusRetry, Attempts: 1, DeferredAt: at(6), TriedAt: at(7), AvailableAt: at(9)},
+			{Feed: "late", Status: feeds.StatusPublished},
 		},
 		Receipts: []Receipt{{"mail", at(4)}},
 		Records:  []AuditEntry{{At: at(8), Who: "ann", Action: "retry", Feed: "default"}},
@@ -142,6 +202,7 @@ func TestCommand(t *testing.T) {
 		{d.commandOn("keys retry", "-k", "--feed", "a b"), "postrider keys retry --feed 'a b' --schema shop -- -k"},
 		{d.commandOn("keys retry", "$(rm -rf /)", whose("inbox/bill's")...), `postrider keys retry '$(rm -rf /)' --consumer 'bill'\''s' --schema shop`},
 		{(&database{Database: &source.Database{}}).command("dead ls", ""), "postrider dead ls ''"},
+		{(&database{Database: &source.Database{Name: "shop", Schema: "x"}, oneOfMany: true}).command("dead ls"), "postrider dead ls --database shop"},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%s\nwant %s", c[0], c[1])

@@ -21,7 +21,7 @@ func init() {
 		{at(get, "/feeds", viewer), "All feeds", handle((*Server).feeds)},
 		{at(post, "/feeds", admin), "Add a feed", handle((*Server).addFeed)},
 		{at(get, "/feeds/{name}", viewer), "A feed with its lanes and relays, and what is wrong with its destination", handle((*Server).feed)},
-		{at(del, "/feeds/{name}", admin), "Forget a feed, and what it had set aside", handle((*Server).removeFeed)},
+		{at(del, "/feeds/{name}", admin), "Remove a feed and its deferred messages", handle((*Server).removeFeed)},
 		{at(post, "/feeds/{name}/pause", operator), "Make relays carry nothing more of a feed", handle((*Server).pauseFeed)},
 		{at(post, "/feeds/{name}/resume", operator), "Let relays carry a feed again", handle((*Server).resumeFeed)},
 		{at(post, "/feeds/{name}/rewind", admin), "Make a feed begin anew at an earlier place", handle((*Server).rewindFeed)},
@@ -31,7 +31,7 @@ func init() {
 		{at(get, "/messages/tail", viewer), "Messages as they are enqueued", stream((*Server).tail)},
 		{at(get, "/messages/{id}", viewer), "The whole way of a message", handle((*Server).message)},
 
-		{at(get, "/dead", viewer), "Messages that are set aside, oldest first", handle((*Server).dead)},
+		{at(get, "/dead", viewer), "Deferred messages, oldest first", handle((*Server).dead)},
 		{at(get, "/dead/count", viewer), "How many, by status", handle((*Server).deadCount)},
 		{at(get, "/dead/groups", viewer), "The errors that most have in common", handle((*Server).deadGroups)},
 		{

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/phrase"
 )
@@ -75,7 +75,7 @@ func stepsOf(l *Leg) []Step {
 		steps = append(steps, Step{at, kind, where, text, detail})
 	}
 	if !l.DeferredAt.IsZero() {
-		add(l.DeferredAt, "set_aside", "set aside by the "+carried, "")
+		add(l.DeferredAt, "set_aside", "deferred by the "+carried, "")
 	}
 	if l.Attempts > 0 && !l.TriedAt.IsZero() {
 		add(l.TriedAt, "attempt", phrase.Quantity(l.Attempts, "attempt", "attempts")+" so far, the last one here", l.LastError)
@@ -85,15 +85,15 @@ func stepsOf(l *Leg) []Step {
 		last = l.DeferredAt
 	}
 	switch l.Status {
-	case postrider.StatusPublished:
+	case feeds.StatusPublished:
 		add(l.Settled, "published", "recorded as delivered", "")
-	case postrider.StatusDead:
+	case feeds.StatusDead:
 		add(last, "dead", "a dead letter: an operator decides", l.LastError)
-	case postrider.StatusParked:
+	case feeds.StatusParked:
 		add(last, "parked", "parked by an operator", "")
 	default: // it is still to come
 	}
-	if !l.AvailableAt.IsZero() && l.Status != postrider.StatusPublished {
+	if !l.AvailableAt.IsZero() && l.Status != feeds.StatusPublished {
 		add(l.AvailableAt, "due", "due", "")
 	}
 	return steps

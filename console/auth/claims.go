@@ -1,24 +1,27 @@
 package auth
 
-import "strings"
-
 // claims are what a provider says about somebody.
 type claims map[string]any
 
-// at returns a claim. A name with dots is that of a claim, or the way to one inside of others, such as realm_access.roles.
-func (c claims) at(name string) any {
-	if v, ok := c[name]; ok {
+// at returns a claim. A name with dots is that of a claim, or the way to one inside of others, such as realm_access.roles. The names on
+// the way may have dots too: in resource_access.console.example.com.roles one is that of a client.
+func (c claims) at(name string) any { return inside(c, name) }
+
+func inside(of map[string]any, name string) any {
+	if v, ok := of[name]; ok {
 		return v
 	}
-	var v any = map[string]any(c)
-	for part := range strings.SplitSeq(name, ".") {
-		inside, ok := v.(map[string]any)
-		if !ok {
-			return nil
+	for i, char := range name {
+		if char != '.' {
+			continue
 		}
-		v = inside[part]
+		if next, ok := of[name[:i]].(map[string]any); ok {
+			if v := inside(next, name[i+1:]); v != nil {
+				return v
+			}
+		}
 	}
-	return v
+	return nil
 }
 
 // values returns the strings of a claim that is one, or a list of them.

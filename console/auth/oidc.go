@@ -34,6 +34,7 @@ type provider struct {
 	grant  string // of the sessions it gives: they end when what gives roles has changed
 	client *http.Client
 	log    *slog.Logger
+	now    func() time.Time
 
 	mu     sync.Mutex
 	found  *oidc.Provider
@@ -50,7 +51,7 @@ func newProvider(cfg OIDC, log *slog.Logger) *provider {
 	hash := sha256.Sum256(rules)
 	p := &provider{
 		cfg: cfg, grant: hex.EncodeToString(hash[:8]), log: log,
-		client: &http.Client{Timeout: providerTimeout},
+		client: &http.Client{Timeout: providerTimeout}, now: time.Now,
 	}
 	// Says in the log at once what would otherwise be found out by the first who wants to sign in.
 	go func() { _, _ = p.discover(context.Background()) }()
@@ -125,7 +126,7 @@ func (p *provider) redeem(ctx context.Context, code string, f flow) (claims, err
 func (p *provider) verify(ctx context.Context, at *oidc.Provider, raw, nonce string) (claims, error) {
 	id, err := at.Verifier(&oidc.Config{
 		ClientID: p.cfg.ClientID,
-		Now:      func() time.Time { return time.Now().Add(-clockSkew) },
+		Now:      func() time.Time { return p.now().Add(-clockSkew) },
 	}).Verify(ctx, raw)
 	if err != nil {
 		return nil, fmt.Errorf("the ID token is not valid: %w", err)
@@ -147,7 +148,7 @@ func (p *provider) verify(ctx context.Context, at *oidc.Provider, raw, nonce str
 func (p *provider) complete(ctx context.Context, at *oidc.Provider, token *oauth2.Token, about claims) {
 	info, err := at.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil {
-		p.log.WarnContext(ctx, "console: the OIDC provider does not tell more about somebody without a role", "error", err)
+		p.log.WarnContext(ctx, "console: the OIDC provider does not tell more about somebody without a role", "err", err)
 		return
 	}
 	more := make(claims)

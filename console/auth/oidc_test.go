@@ -34,24 +34,35 @@ func newSite(t *testing.T, change func(*OIDC)) *site {
 
 func siteFor(t *testing.T, p *idp, change func(*OIDC)) *site {
 	t.Helper()
+	s := siteWith(t, func(back string) OIDC {
+		p.back = back
+		cfg := OIDC{
+			Issuer: p.URL, ClientID: p.client, ClientSecret: p.secret, RedirectURL: back,
+			Roles: map[string]Role{"staff": Viewer, "postrider-ops": Operator, "root": Admin},
+		}
+		if change != nil {
+			change(&cfg)
+		}
+		return cfg
+	})
+	s.idp = p
+	return s
+}
+
+// siteWith returns a console without a provider of its own. configure is told where people come back to.
+func siteWith(t *testing.T, configure func(back string) OIDC) *site {
+	t.Helper()
 	var h http.Handler
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r) }))
 	t.Cleanup(server.Close)
-	p.back = server.URL + "/postrider/auth/callback"
-	cfg := OIDC{
-		Issuer: p.URL, ClientID: p.client, ClientSecret: p.secret, RedirectURL: p.back,
-		Roles: map[string]Role{"staff": Viewer, "postrider-ops": Operator, "root": Admin},
-	}
-	if change != nil {
-		change(&cfg)
-	}
+	cfg := configure(server.URL + "/postrider/auth/callback")
 	a := newAuth(t, Config{OIDC: &cfg}, "/postrider")
 	h = a.Wrap(whoami())
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &site{t: t, idp: p, auth: a, url: server.URL, browser: &http.Client{Jar: jar}}
+	return &site{t: t, auth: a, url: server.URL, browser: &http.Client{Jar: jar}}
 }
 
 func (s *site) get(path string) (status int, body, location string) {
@@ -63,6 +74,11 @@ func (s *site) get(path string) (status int, body, location string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	return s.do(req)
+}
+
+func (s *site) do(req *http.Request) (status int, body, location string) {
+	s.t.Helper()
 	resp, err := s.browser.Do(req)
 	if err != nil {
 		s.t.Fatal(err)
@@ -78,15 +94,20 @@ func (s *site) get(path string) (status int, body, location string) {
 	return resp.StatusCode, string(b), resp.Request.URL.String()
 }
 
-// halt makes the browser stop before it goes back to the console, and returns where it would go.
-func (s *site) halt() (callback string) {
-	s.t.Helper()
+// stopAt makes the browser stop before it is redirected to a path that ends like this, and nowhere else.
+func (s *site) stopAt(path string) {
 	s.browser.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
-		if r.URL.Path == "/postrider/auth/callback" {
+		if strings.HasSuffix(r.URL.Path, path) {
 			return http.ErrUseLastResponse
 		}
 		return nil
 	}
+}
+
+// halt makes the browser stop before it goes back to the console, and returns where it would go.
+func (s *site) halt() (callback string) {
+	s.t.Helper()
+	s.stopAt("/postrider/auth/callback")
 	status, body, callback := s.get("/postrider/auth/login")
 	if status != http.StatusFound {
 		s.t.Fatalf("%d %s", status, body)
@@ -186,6 +207,12 @@ func TestOIDCAccepts(t *testing.T) {
 		{name: "a single value", about: map[string]any{"groups": "staff"}, want: "ann@example.com viewer oidc"},
 		{name: "a claim inside of another", about: map[string]any{"realm_access": map[string]any{"roles": []string{"root"}}},
 			change: func(c *OIDC) { c.RolesClaim = "realm_access.roles" }, want: "ann@example.com admin oidc"},
+		{name: "a claim inside of one with dots",
+			about:  map[string]any{"resource_access": map[string]any{"console.example.com": map[string]any{"roles": []string{"root"}}}},
+			change: func(c *OIDC) { c.RolesClaim = "resource_access.console.example.com.roles" }, want: "ann@example.com admin oidc"},
+		{name: "a way that two claims begin", about: map[string]any{"a": map[string]any{"x": "root"}, "a.b": map[string]any{"c": "staff"}},
+			change: func(c *OIDC) { c.RolesClaim = "a.b.c" }, want: "ann@example.com viewer oidc"},
+		{name: "a way to nowhere", about: map[string]any{"a": map[string]any{"b": "root"}}, change: func(c *OIDC) { c.RolesClaim = "a.b.c" }},
 		{name: "a claim with dots", about: map[string]any{"https://example.com/roles": "root"},
 			change: func(c *OIDC) { c.RolesClaim = "https://example.com/roles" }, want: "ann@example.com admin oidc"},
 		{name: "told only when asked", about: map[string]any{"groups": nil},

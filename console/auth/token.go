@@ -50,17 +50,18 @@ func (a *Auth) lookup(secret string) (found knownToken, ok bool) {
 // byToken returns whose token it is, or what to answer. An address that has guessed too often is not answered whether it is
 // right now.
 func (a *Auth) byToken(r *http.Request, secret string) (knownToken, *refusal) {
+	// First the token: behind a proxy that is not known all have one address, and the wrong tokens of one must not lock the others out. Tokens
+	// are too long to be guessed; the wait is for the log and the processor.
+	if t, ok := a.lookup(secret); ok {
+		return t, nil
+	}
 	client, now := guard.Client(r, a.proxies()), time.Now()
 	if wait := a.wrong.Wait(client, now); wait > 0 {
 		return knownToken{}, &refusal{wait: wait}
 	}
-	t, ok := a.lookup(secret)
-	if !ok {
-		a.wrong.Take(client, now)
-		a.log.WarnContext(r.Context(), "console: wrong token", "client", client)
-		return knownToken{}, &refusal{problem: guard.Problem{Status: http.StatusUnauthorized, Detail: "There is no such token."}}
-	}
-	return t, nil
+	a.wrong.Take(client, now)
+	a.log.WarnContext(r.Context(), "console: wrong token", "client", client)
+	return knownToken{}, &refusal{problem: guard.Problem{Status: http.StatusUnauthorized, Detail: "There is no such token."}}
 }
 
 // bearer returns the token in the Authorization header.

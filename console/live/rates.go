@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/console/source"
-	"github.com/postrider/postrider/desk"
 )
 
 // counts are numbers whose growth is a rate.
@@ -21,10 +21,10 @@ type counts struct {
 type delivered struct {
 	published int64 // by the relays of this process
 	local     bool  // it has no others
-	left      int64 // what it has not delivered of the log, with what is set aside
+	left      int64 // what it has not delivered of the log, with what is deferred
 }
 
-func count(s *desk.Standing, relays []source.Relay) counts {
+func count(s *admin.Standing, relays []source.Relay) counts {
 	c := counts{at: s.At, enqueued: s.Enqueued, relays: len(relays) > 0, delivered: make(map[string]delivered)}
 	for i := range s.Feeds {
 		f := &s.Feeds[i]

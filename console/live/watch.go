@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/console/source"
-	"github.com/postrider/postrider/desk"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 
 // Config says what is watched.
 type Config struct {
-	Gauges desk.Gauges
+	Gauges admin.Gauges
 	// Relays returns those of this process that serve the database. Nil if there are none.
 	Relays func() []source.Relay
 	Meter  *Meter
@@ -34,10 +34,10 @@ type Config struct {
 
 // Look is what was seen at one moment.
 type Look struct {
-	At       time.Time      // by this machine's clock
-	Standing *desk.Standing // the last that is known; nil if there is none
-	Err      error          // why it is not that of this moment
-	Relays   []source.Relay // of this process
+	At       time.Time       // by this machine's clock
+	Standing *admin.Standing // the last that is known; nil if there is none
+	Err      error           // why it is not that of this moment
+	Relays   []source.Relay  // of this process
 	Rates    map[string]Value
 }
 
@@ -100,10 +100,10 @@ func (w *Watch) pause() time.Duration {
 	return seldom
 }
 
-// interest makes samples come often from now on. The caller holds w.mu.
-func (w *Watch) interest() {
+// interest makes samples come often for a while after somebody has asked. The caller holds w.mu.
+func (w *Watch) interest(asked time.Time) {
 	idle := len(w.watchers) == 0 && time.Since(w.asked) >= attention
-	w.asked = time.Now()
+	w.asked = asked
 	if idle {
 		select {
 		case w.woken <- struct{}{}:
@@ -136,11 +136,28 @@ func (w *Watch) Latest(ctx context.Context) (*Look, error) {
 	return w.look(ctx), ctx.Err()
 }
 
+// Beside returns the last look of another watch, however old, without waiting for it; nil if there was none. Whoever is interested in this watch
+// is interested in that one, as long ago: two of them must not keep each other busy.
+func (w *Watch) Beside(other *Watch) *Look {
+	w.mu.Lock()
+	asked := w.asked
+	if len(w.watchers) > 0 {
+		asked = time.Now()
+	}
+	w.mu.Unlock()
+	other.mu.Lock()
+	defer other.mu.Unlock()
+	if asked.After(other.asked) {
+		other.interest(asked)
+	}
+	return other.last
+}
+
 func (w *Watch) fresh(asked bool) *Look {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if asked {
-		w.interest()
+		w.interest(time.Now())
 	}
 	if w.last == nil || w.stale || time.Since(w.last.At) > w.cfg.Every+w.cfg.Every/2 {
 		return nil
@@ -170,7 +187,7 @@ func (w *Watch) look(ctx context.Context) *Look {
 		l.Standing = before.Standing
 	}
 	if err != nil && (before == nil || before.Err == nil) && w.cfg.Logger != nil {
-		w.cfg.Logger.WarnContext(ctx, "console: the database could not be asked", "error", err)
+		w.cfg.Logger.WarnContext(ctx, "console: the database could not be asked", "err", err)
 	}
 	sample, isNew := w.keep(l)
 	if isNew {
@@ -218,7 +235,7 @@ func (w *Watch) keep(l *Look) (Sample, bool) {
 }
 
 // backlog returns how much all feeds have to deliver, and for how many seconds the oldest has waited.
-func backlog(s *desk.Standing) (pending, oldest Value) {
+func backlog(s *admin.Standing) (pending, oldest Value) {
 	pending, oldest = 0, 0
 	for i := range s.Feeds {
 		f := &s.Feeds[i]
@@ -233,7 +250,7 @@ func backlog(s *desk.Standing) (pending, oldest Value) {
 // Series returns the last minutes.
 func (w *Watch) Series(minutes int) *Series {
 	w.mu.Lock()
-	w.interest()
+	w.interest(time.Now())
 	w.mu.Unlock()
 	return w.history.series(minutes, time.Now())
 }

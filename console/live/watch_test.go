@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/console/source"
-	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -21,22 +21,22 @@ type gauges struct {
 	down  atomic.Bool
 }
 
-func (g *gauges) Gauges(context.Context) (*desk.Standing, error) {
+func (g *gauges) Gauges(context.Context) (*admin.Standing, error) {
 	g.asked.Add(1)
 	if g.down.Load() {
 		return nil, errors.New("connection refused")
 	}
 	n := int64(time.Since(g.begun) / time.Second)
-	return &desk.Standing{
+	return &admin.Standing{
 		At: time.Now(), Enqueued: 100 * n,
-		Feeds: []desk.FeedStanding{{
-			Name: "default", Pending: desk.Estimate{N: 10 * n, Exact: true}, Oldest: time.Now().Add(-5 * time.Second),
-			Members: []desk.Member{{Name: "r1"}},
+		Feeds: []admin.FeedStanding{{
+			Name: "default", Pending: admin.Estimate{N: 10 * n, Exact: true}, Oldest: time.Now().Add(-5 * time.Second),
+			Members: []admin.Member{{Name: "r1"}},
 		}},
 	}, nil
 }
 
-func (g *gauges) Vitals(context.Context) (*desk.Vitals, error) { return &desk.Vitals{}, nil }
+func (g *gauges) Vitals(context.Context) (*admin.Vitals, error) { return &admin.Vitals{}, nil }
 
 func watching(t *testing.T, f func(g *gauges, w *Watch, ctx context.Context)) {
 	synctest.Test(t, func(t *testing.T) {
@@ -133,9 +133,9 @@ func TestRates(t *testing.T) {
 func TestLocalRates(t *testing.T) {
 	now := time.Now()
 	at := func(seconds int, enqueued, pending, published, failed int64) counts {
-		return count(&desk.Standing{
+		return count(&admin.Standing{
 			At: now.Add(time.Duration(seconds) * time.Second), Enqueued: enqueued,
-			Feeds: []desk.FeedStanding{{Name: "default", Members: []desk.Member{{Name: "r1"}}, Pending: desk.Estimate{N: pending}}},
+			Feeds: []admin.FeedStanding{{Name: "default", Members: []admin.Member{{Name: "r1"}}, Pending: admin.Estimate{N: pending}}},
 		}, []source.Relay{{Feed: "default", Name: "r1", Stats: relay.Stats{Published: published, Failed: failed}}})
 	}
 	before, after := at(0, 0, 0, 50, 0), at(2, 100, 60, 130, 4)

@@ -1,6 +1,9 @@
 package live
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 func eventOf(s Sample) Event {
 	data, err := json.Marshal(s)
@@ -23,7 +26,7 @@ func (w *Watch) Subscribe(client string, after int64) (*Watcher, error) {
 		leave()
 		return nil, ErrClosed
 	}
-	w.interest()
+	w.interest(time.Now())
 	missed := w.history.since(after)
 	if after <= 0 && len(missed) > 0 {
 		missed = missed[len(missed)-1:]

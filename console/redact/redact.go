@@ -51,6 +51,9 @@ func New(paths []string) (*Rules, error) {
 	return rules, nil
 }
 
+// Empty reports whether no path is hidden.
+func (r *Rules) Empty() bool { return len(r.paths) == 0 }
+
 // Payload returns a payload as it is shown to somebody who may see payloads, or may not.
 func (r *Rules) Payload(contentType string, payload []byte, visible bool) View {
 	view := View{Redacted: []string{}, Kind: kindOf(contentType, payload), Bytes: len(payload)}

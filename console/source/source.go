@@ -4,7 +4,7 @@ package source
 import (
 	"context"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/idempotency"
 	"github.com/postrider/postrider/reconcile"
 	"github.com/postrider/postrider/relay"
@@ -15,20 +15,20 @@ import (
 type Database struct {
 	Name string
 	// Schema is where the log lies, for the commands that the console tells. Defaults to "postrider".
-	Schema  string
-	Letters desk.Letters
-	Feeds   desk.Feeds
-	Records desk.Records
-	Log     desk.Log
-	Gauges  desk.Gauges
+	Schema      string
+	DeadLetters admin.DeadLetters
+	Feeds       admin.Feeds
+	Records     admin.Records
+	Log         admin.Log
+	Gauges      admin.Gauges
 	// Problems are what relays have reported of destinations.
-	Problems desk.Problems
-	Replays  desk.Replays
-	Keys     idempotency.Desk
-	Sagas    saga.Desk
+	Problems admin.Problems
+	Replays  admin.Replays
+	Keys     idempotency.Admin
+	Sagas    saga.Admin
 	Patrols  Patrols
 	// RunPatrol runs a job now. Nil where this process has none.
-	RunPatrol func(ctx context.Context, by desk.By, job string) (reconcile.Counts, error)
+	RunPatrol func(ctx context.Context, by admin.By, job string) (reconcile.Counts, error)
 	// Doctor looks for what is wrong. Nil where nobody can.
 	Doctor func(ctx context.Context) ([]Finding, error)
 }

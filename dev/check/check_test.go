@@ -146,16 +146,16 @@ func TestAffected(t *testing.T) {
 		{ImportPath: root + "/test/built", Dir: "test/built"},
 		{ImportPath: root + "/test/console", Dir: "test/console", XTestImports: []string{root + "/test/built"}},
 		{ImportPath: root + "/test/docs", Dir: "test/docs"},
-		{ImportPath: root + "/wire", Dir: "wire"},
+		{ImportPath: root + "/saga", Dir: "saga"},
 	}
 	for file, want := range map[string]string{
-		"wire/wire.go":                         "test/docs wire",
+		"saga/saga.go":                         "saga test/docs",
 		"relay/lane.go":                        "cmd/postrider relay test/built test/console test/docs",
-		"store/storetest/desk.go":              "store/postgres store/storetest test/docs",
+		"store/storetest/admin.go":             "store/postgres store/storetest test/docs",
 		"store/postgres/sql/schema/001.sql":    "store/postgres test/docs",
 		"message.go":                           ". cmd/postrider relay store/postgres store/storetest test/built test/console test/docs",
 		"docs/concepts/order.md":               "cmd/postrider store/postgres test/built test/console test/docs",
-		"dev/lib/nats.sh":                      ". cmd/postrider relay store/postgres store/storetest test/built test/console test/docs wire",
+		"dev/lib/nats.sh":                      ". cmd/postrider relay saga store/postgres store/storetest test/built test/console test/docs",
 		"test/console/browser/specs/a.spec.ts": "test/console test/docs",
 	} {
 		var got []string

@@ -18,10 +18,12 @@ var (
 		{"postgres15", "postgres18", "postgres15@crash", "postgres18@crash", "postgres15@e2e", "postgres18@e2e", "pgbouncer", "mariadb", "smtp"},
 		{"pulsar"},
 		{"kafka", "kafka@crash", "kafka@secure"},
-		{"rabbitmq", "rabbitmq@crash", "rabbitmq@secure", "redis", "redis@crash", "redis@secure", "registry"},
+		{"rabbitmq", "rabbitmq@crash", "rabbitmq@secure", "redis", "redis@crash", "redis@secure", "redis-cluster", "registry"},
+		{"elasticmq", "moto"},
+		{"keycloak"},
 		{"nats", "nats@crash", "nats@secure", "nats-cluster"},
 	}
-	longServers = append([]start{{"postgres14", "postgres16", "postgres17"}, {"pulsar@crash"}, {"kafka-cluster"}}, allServers...)
+	longServers = append([]start{{"postgres14", "postgres16", "postgres17"}, {"mysql"}, {"pulsar@crash"}, {"kafka-cluster"}, {"rabbitmq-cluster", "redis-sentinel", "nats-cluster@secure"}, {"pulsar@secure"}}, allServers...)
 )
 
 // startServers starts servers, and returns how to stop those that did not run before.

@@ -13,7 +13,7 @@ import (
 
 // programs are those that tests use besides servers.
 func programs(long bool) []string {
-	all := []string{"tmux", "prometheus", "chromium", "hugo", "tlc", "kubeconform", "confluent"}
+	all := []string{"tmux", "prometheus", "chromium", "hugo", "tlc", "kubeconform", "confluent", "pgupgrade"}
 	if long {
 		all = append(all, "helm", "debezium")
 	}

@@ -46,5 +46,5 @@ ca_sign() {
   rm -f "$dir/$2.csr"
 }
 
-# is_secure is for servers that speak TLS and want a login: instances @secure, and Kafka's cluster.
-is_secure() { [[ $INSTANCE == secure || $KIND == kafka_cluster ]]; }
+# is_secure is for servers that speak TLS and want a login: instances @secure, and most clusters.
+is_secure() { [[ $INSTANCE == secure || $KIND == kafka_cluster || $KIND == rabbitmq_cluster ]]; }

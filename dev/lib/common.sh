@@ -155,15 +155,24 @@ none_alive() {
   done
 }
 
+# process_tree prints a process and all that it has started, the parents first.
+process_tree() {
+  local level=$1
+  echo "$1"
+  while level=$(pgrep -d, -P "$level"); do tr , '\n' <<<"$level"; done
+}
+
+signal_tree() {
+  local pids
+  mapfile -t pids < <(process_tree "$2")
+  kill "-$1" "${pids[@]}"
+}
+
 # kill_tree stops the parent first, so that it can neither start new children nor react to the death of the old ones.
 kill_tree() {
-  local pids=("$1") level
+  local pids
   kill -STOP "$1"
-  level=$1
-  while level=$(pgrep -d, -P "$level"); do
-    # shellcheck disable=SC2206 # numbers
-    pids+=(${level//,/ })
-  done
+  mapfile -t pids < <(process_tree "$1")
   kill -KILL "${pids[@]}" 2>/dev/null || true
   wait_for 30 none_alive "${pids[@]}" || die "processes survived kill -9: ${pids[*]}"
 }

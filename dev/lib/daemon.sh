@@ -72,8 +72,8 @@ answers_bytes() {
   [[ $bytes == $3 ]]
 }
 
-# http_ok PORT PATH
-http_ok() { answers "$1" "GET $2 HTTP/1.0\\r\\nHost: 127.0.0.1\\r\\n\\r\\n" 'HTTP/1.? 200*'; }
+# http_ok PORT PATH [HEADERS]
+http_ok() { answers "$1" "GET $2 HTTP/1.0\\r\\nHost: 127.0.0.1\\r\\n${3-}\\r\\n" 'HTTP/1.? 200*'; }
 
 # Java servers are made of jars, which Maven fetches from wherever it is set up to.
 java_install() {

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2153 # NAME is set by select_service
-# Three NATS servers as one cluster, for streams with three replicas. The group nats-cluster is all of them; each is a
+# Three NATS servers as one cluster, for streams with three replicas; nats-cluster@secure wants TLS and a login as nats@secure does. The group nats-cluster is all of them; each is a
 # server for itself, so that a test can kill one and start it again: nats-cluster1, nats-cluster2, nats-cluster3.
 
 nats_cluster_members() { printf 'nats-cluster%s\n' 1 2 3; }
@@ -23,7 +23,12 @@ nats_cluster_init() {
 }
 
 nats_cluster_config() {
-  nats_config "n$VERSION"
+  if is_secure; then
+    ca_make
+    nats_secure_config "n$VERSION"
+  else
+    nats_config "n$VERSION"
+  fi
   cat <<EOT
 http: "127.0.0.1:$(extra_port http)"
 cluster {
@@ -34,8 +39,13 @@ cluster {
     "nats://127.0.0.1:$(nats_cluster_route 2)"
     "nats://127.0.0.1:$(nats_cluster_route 3)"
   ]
+  $(if is_secure; then nats_cluster_tls; fi)
 }
 EOT
+}
+
+nats_cluster_tls() {
+  echo "tls { cert_file: \"$(ca_dir)/server.pem\", key_file: \"$(ca_dir)/server.key\", ca_file: \"$(ca_dir)/ca.pem\" }"
 }
 
 nats_cluster_start() { nats_start; }
@@ -73,5 +83,9 @@ nats_cluster_env() {
   for name in $(nats_cluster_nodes); do
     if [[ -s $BASE/$name/port ]]; then urls+=,nats://127.0.0.1:$(<"$BASE/$name/port"); fi
   done
+  if is_secure; then
+    urls=${urls//nats:/tls:}
+    export_line POSTRIDER_TEST_CA "$(ca_dir)"
+  fi
   export_line "$(VERSION='' env_name NATS_CLUSTER)" "${urls#,}"
 }

@@ -25,7 +25,7 @@ nats_install() {
 nats_init() {
   if is_secure; then
     ca_make
-    nats_secure_config | as_server tee "$DIR/nats.conf" >/dev/null
+    nats_secure_config secure | as_server tee "$DIR/nats.conf" >/dev/null
   else
     nats_config "${INSTANCE:-postrider}" | as_server tee "$DIR/nats.conf" >/dev/null
   fi
@@ -35,10 +35,10 @@ nats_init() {
 NATS_NKEY=UBZDTUG2YLU3KNOJOUZVNN4OKCEGVBRGGFNZX6TYACHOIDZRLB4LSZYB
 
 # Nobody may do anything without TLS and a login. Who comes with postrider's certificate needs no password. The second account sees only
-# what the first exports to it, under a prefix of its own.
+# what the first exports to it, under a prefix of its own: nats_secure_config SERVER
 nats_secure_config() {
   cat <<EOT
-server_name: "secure"
+server_name: "$1"
 listen: "127.0.0.1:$PORT"
 jetstream {
   store_dir: "$DIR/data"

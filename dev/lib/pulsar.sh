@@ -29,15 +29,55 @@ pulsar_install() {
 # lines for one key counts. Without allowEphemeralPorts the bookie ignores its port and takes a random one. Without
 # acknowledgments inside a batch, one message that is not acknowledged brings its whole batch again.
 pulsar_init() {
+  local plain=$PORT secure=()
   if [[ -e $DIR/initialised ]]; then return; fi
-  sed -e "s/^brokerServicePort=.*/brokerServicePort=$PORT/" \
+  if is_secure; then
+    plain=$(extra_port plain)
+    mapfile -t secure < <(pulsar_secure)
+  fi
+  sed -e "s/^brokerServicePort=.*/brokerServicePort=$plain/" \
     -e "s/^webServicePort=.*/webServicePort=$(extra_port http)/" \
     -e "s/^bindAddress=.*/bindAddress=127.0.0.1/" \
     -e "s/^advertisedAddress=.*/advertisedAddress=127.0.0.1/" \
     -e '$a listeningInterface=lo\nallowEphemeralPorts=true\nacknowledgmentAtBatchIndexLevelEnabled=true' \
+    "${secure[@]}" \
     "$(pulsar_program)/conf/standalone.conf" | as_server tee "$DIR/standalone.conf" >/dev/null
   as_server touch "$DIR/initialised"
 }
+
+# Who has a token of postrider may do everything, restricted may only receive from the topics it is let to, and nobody else anything. Its own HTTP
+# interface stays without TLS.
+pulsar_secure() {
+  local token
+  ca_make
+  if [[ ! -s $DIR/secret.key ]]; then head -c 32 /dev/urandom | as_server tee "$DIR/secret.key" >/dev/null; fi
+  token=$(pulsar_token postrider)
+  as_server tee "$DIR/token" <<<"$token" >/dev/null
+  pulsar_token restricted | as_server tee "$DIR/token.restricted" >/dev/null
+  cat <<EOT
+-e s,^tlsCertificateFilePath=.*,tlsCertificateFilePath=$(ca_dir)/server.pem,
+-e s,^tlsKeyFilePath=.*,tlsKeyFilePath=$(ca_dir)/server.key,
+-e s,^tlsTrustCertsFilePath=.*,tlsTrustCertsFilePath=$(ca_dir)/ca.pem,
+-e s,^authenticationEnabled=.*,authenticationEnabled=true,
+-e s,^authenticationProviders=.*,authenticationProviders=org.apache.pulsar.broker.authentication.AuthenticationProviderToken,
+-e s,^authorizationEnabled=.*,authorizationEnabled=true,
+-e s,^superUserRoles=.*,superUserRoles=postrider,
+-e s,^brokerClientAuthenticationPlugin=.*,brokerClientAuthenticationPlugin=org.apache.pulsar.client.impl.auth.AuthenticationToken,
+-e s,^brokerClientAuthenticationParameters=.*,brokerClientAuthenticationParameters=token:$token,
+-e s,^tokenSecretKey=.*,tokenSecretKey=file://$DIR/secret.key,
+-e \$abrokerServicePortTls=$PORT
+EOT
+}
+
+# pulsar_token ROLE
+pulsar_token() {
+  local text key
+  text=$(printf %s '{"alg":"HS256"}' | base64url).$(printf %s "{\"sub\":\"$1\"}" | base64url)
+  key=$(od -An -v -tx1 "$DIR/secret.key" | tr -d ' \n')
+  echo "$text.$(printf %s "$text" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | base64url)"
+}
+
+base64url() { base64 -w0 | tr '+/' '-_' | tr -d '='; }
 
 # The script takes memory and collector from the environment; a blank stands for "no log of the collector".
 pulsar_start() {
@@ -54,16 +94,23 @@ pulsar_start() {
 
 # The namespace that clients use by default is made last; its own check of health sends a message and reads it.
 pulsar_ready() {
-  local http
+  local http header=''
   [[ -n $(pulsar_pid) ]] || return 1
   http=$(extra_port http)
-  http_ok "$http" /admin/v2/namespaces/public/default && http_ok "$http" /admin/v2/brokers/health
+  if is_secure; then header="Authorization: Bearer $(<"$DIR/token")\\r\\n"; fi
+  http_ok "$http" /admin/v2/namespaces/public/default "$header" && http_ok "$http" /admin/v2/brokers/health "$header"
 }
 
 pulsar_pid() { daemon_pid; }
 pulsar_stop() { daemon_stop 60; }
 
 pulsar_env() {
+  if is_secure; then
+    export_line "$(env_name PULSAR)" "pulsar+ssl://127.0.0.1:$PORT"
+    export_line "$(env_name PULSAR)_TOKEN" "$DIR/token"
+    export_line POSTRIDER_TEST_CA "$(ca_dir)"
+    return
+  fi
   export_line "$(env_name PULSAR)" "pulsar://127.0.0.1:$PORT"
   broker_url pulsar "pulsar://127.0.0.1:$PORT"
   export_line "$(env_name PULSAR_HTTP)" "http://127.0.0.1:$(extra_port http)"

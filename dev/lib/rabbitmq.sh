@@ -10,13 +10,23 @@ rabbitmq_install() {
   if [[ ! -x $RABBITMQ_PROGRAMS/rabbitmq-server ]]; then apt_install rabbitmq-server; fi
 }
 
+# The port mapper of a cluster knows all its nodes, and belongs to none of them.
+rabbitmq_mapper() {
+  if [[ $KIND == rabbitmq_cluster ]]; then
+    mkdir -p "$BASE/rabbitmq-cluster"
+    extra_port epmd "$BASE/rabbitmq-cluster"
+  else
+    extra_port epmd
+  fi
+}
+
 # The distribution's own files must not reach this node, hence also names of files that do not exist.
 rabbitmq_settings() {
   cat <<EOT
 HOME=$DIR
 ERL_EPMD_ADDRESS=127.0.0.1
-ERL_EPMD_PORT=$(extra_port epmd)
-RABBITMQ_NODENAME=postrider@localhost
+ERL_EPMD_PORT=$(rabbitmq_mapper)
+RABBITMQ_NODENAME=postrider$VERSION@localhost
 RABBITMQ_NODE_IP_ADDRESS=127.0.0.1
 RABBITMQ_NODE_PORT=$(if is_secure; then extra_port plain; else echo "$PORT"; fi)
 RABBITMQ_DIST_PORT=$(extra_port dist)

@@ -32,36 +32,30 @@ func (s *service) apply(ctx context.Context, tx pgx.Tx, r *http.Request) (idempo
 		return idempotency.Answer{}, err
 	}
 
-	var messages []postrider.Message
-	for _, d := range f.documents {
+	files := make([]string, len(f.documents))
+	for i, d := range f.documents {
 		sum := sha256.Sum256(d.content)
-		uploaded := about{Application: id}
 		err := tx.QueryRow(ctx, `
 			INSERT INTO admissions.documents (application, name, content_type, sha256, content)
 			VALUES ($1, $2, $3, $4, $5) RETURNING id::text`,
-			id, d.name, d.contentType, sum[:], d.content).Scan(&uploaded.Document)
+			id, d.name, d.contentType, sum[:], d.content).Scan(&files[i])
 		if err != nil {
 			return idempotency.Answer{}, err
 		}
-		messages = append(messages, postrider.Event(documentUploaded, "application", id, uploaded))
 	}
-	messages = append(messages, postrider.Event(applicationSubmitted, "application", id, about{Application: id}))
-	if err := s.outbox.Enqueue(ctx, tx, messages...); err != nil {
-		return idempotency.Answer{}, err
-	}
-
-	a, err := loadApplication(ctx, tx, id)
+	err = s.outbox.Enqueue(ctx, tx,
+		postrider.Event(documentUploaded, "application", id, about{ApplicationID: id, FileIDs: files}),
+		postrider.Event(applicationSubmitted, "application", id, about{ApplicationID: id}))
 	if err != nil {
 		return idempotency.Answer{}, err
 	}
+
 	answer, err := idempotency.JSON(http.StatusAccepted, struct {
-		ID        string `json:"id"`
-		Status    string `json:"status"`
-		Progress  int    `json:"progress"`
+		ID        string `json:"applicationId"`
 		StatusURL string `json:"statusUrl"`
 		PayURL    string `json:"payUrl"`
-	}{id, a.Status(), a.Progress(), s.set.url + "/applications/" + id, s.payURL(id)})
-	return answer.With("Location", s.set.url+"/applications/"+id), err
+	}{id, statusPath(id), payPath(id)})
+	return answer.With("Location", statusPath(id)), err
 }
 
 // refusal is an RFC 9457 problem with all that is wrong. It is not kept under the key: the corrected form may use it.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"crypto/rand"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -11,7 +13,9 @@ import (
 // TestApply is what the service does before it answers.
 func TestApply(t *testing.T) {
 	o := openOffice(t)
-	for name, test := range map[string]func(*office){"one transaction": oneTransaction, "twice": twice, "mistakes": mistakes} {
+	for name, test := range map[string]func(*office){
+		"one transaction": oneTransaction, "twice": twice, "mistakes": mistakes, "addresses": addresses, "messages": messages,
+	} {
 		t.Run(name, func(t *testing.T) { test(o.in(t)) })
 	}
 }
@@ -88,9 +92,57 @@ func mistakes(o *office) {
 	}
 }
 
+// addresses: the answer leads to the status, as JSON for programs and as a page for browsers, and to the pay desk.
+func addresses(o *office) {
+	answer, body := o.apply(rand.Text(), "law")
+	var a struct{ ApplicationID string }
+	must(o.t, json.Unmarshal([]byte(body), &a))
+	status, pay := "/applications/"+a.ApplicationID+"/status", "/payments/checkout/"+a.ApplicationID
+	want := fmt.Sprintf(`{"applicationId":%q,"statusUrl":%q,"payUrl":%q}`, a.ApplicationID, status, pay)
+	if strings.TrimSpace(body) != want || answer.Header.Get("Location") != status {
+		o.t.Errorf("the answer is %s at %s, want %s", body, answer.Header.Get("Location"), want)
+	}
+	for accept, kind := range map[string]string{
+		"": "application/json", "*/*": "application/json", "application/json, text/plain, */*": "application/json",
+		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": "text/html; charset=utf-8",
+	} {
+		answer, body := o.get(status, accept)
+		if got := answer.Header.Get("Content-Type"); answer.StatusCode != http.StatusOK || got != kind || answer.Header.Get("Vary") != "Accept" {
+			o.t.Errorf("who accepts %q gets %s, %s, %v: %s", accept, answer.Status, got, answer.Header["Vary"], body)
+		}
+	}
+	o.await(a.ApplicationID, "submitted", 25)
+	answer, _ = o.get(pay, "text/html")
+	if got := answer.Header.Get("Location"); answer.StatusCode != http.StatusSeeOther || got != o.set.paydeskURL+"/pay/"+a.ApplicationID {
+		o.t.Errorf("who wants to pay gets %s to %q", answer.Status, got)
+	}
+	for _, path := range []string{"/applications/x/status", "/payments/checkout/00000000-0000-4000-8000-000000000000"} {
+		if answer, _ := o.get(path, ""); answer.StatusCode != http.StatusNotFound {
+			o.t.Errorf("%s: %s", path, answer.Status)
+		}
+	}
+}
+
+// messages: one names all documents, the other the application alone.
+func messages(o *office) {
+	id := o.admit("law")
+	const payload = "SELECT convert_from(payload, 'UTF8') FROM postrider.messages WHERE aggregate_id = $1 AND type = $2"
+	var uploaded, submitted, files string
+	must(o.t, o.pool.QueryRow(o.t.Context(), payload, id, "document_uploaded").Scan(&uploaded))
+	must(o.t, o.pool.QueryRow(o.t.Context(), payload, id, "application_submitted").Scan(&submitted))
+	must(o.t, o.pool.QueryRow(o.t.Context(), `
+		SELECT string_agg('"' || id || '"', ',' ORDER BY name) FROM admissions.documents WHERE application = $1`, id).Scan(&files))
+	if want := `{"applicationId":"` + id + `","applicationFileIds":[` + files + `]}`; uploaded != want {
+		o.t.Errorf("document_uploaded is %s, want %s", uploaded, want)
+	}
+	if want := `{"applicationId":"` + id + `"}`; submitted != want {
+		o.t.Errorf("application_submitted is %s, want %s", submitted, want)
+	}
+}
+
 // leaves is what one application leaves in the database.
 var leaves = map[string]int{
-	"admissions.applications": 1, "admissions.documents": 2, "postrider.messages": 3, "postrider.idempotency_kept": 1,
+	"admissions.applications": 1, "admissions.documents": 2, "postrider.messages": 2, "postrider.idempotency_kept": 1,
 }
 
 // rows counts what is there.

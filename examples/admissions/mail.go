@@ -23,7 +23,7 @@ var sender = mail.Address{Name: "Admissions", Address: "admissions@university.ex
 type post struct {
 	host, port string
 	auth       smtp.Auth
-	statusURL  string // before the ID of an application
+	url        string // of the service
 }
 
 func newPost(set settings) (*post, error) {
@@ -31,7 +31,7 @@ func newPost(set settings) (*post, error) {
 	if err != nil || address.Scheme != "smtp" || address.Hostname() == "" {
 		return nil, errors.New("SMTP_URL is not like smtp://user:password@host:25")
 	}
-	p := &post{host: address.Hostname(), port: address.Port(), statusURL: set.url + "/applications/"}
+	p := &post{host: address.Hostname(), port: address.Port(), url: set.url}
 	if p.port == "" {
 		p.port = "25"
 	}
@@ -45,18 +45,18 @@ func newPost(set settings) (*post, error) {
 // and the commit, the job is done again. So sending is the very last thing before the commit, and a second copy would have
 // the same Message-ID, by which mail servers and readers drop it.
 func (p *post) confirm(ctx context.Context, tx pgx.Tx, m about) error {
-	tag, err := tx.Exec(ctx, "UPDATE admissions.applications SET mailed_at = now() WHERE id = $1 AND mailed_at IS NULL", m.Application)
+	tag, err := tx.Exec(ctx, "UPDATE admissions.applications SET mailed_at = now() WHERE id = $1 AND mailed_at IS NULL", m.ApplicationID)
 	if err != nil || tag.RowsAffected() == 0 {
 		return err // mailed before
 	}
-	a, err := loadApplication(ctx, tx, m.Application)
+	a, err := loadApplication(ctx, tx, m.ApplicationID)
 	if err != nil {
 		return err
 	}
 	job, _ := inbox.Message(ctx)
 	return p.send(ctx, mail.Address{Name: a.Name, Address: a.Email}, job.ID.String(), fmt.Sprintf(
 		"Dear %s,\r\n\r\nwe have your application for %s and your payment. Thank you.\r\n\r\n%s%s\r\n",
-		a.Name, a.Programme, p.statusURL, a.ID))
+		a.Name, a.Programme, p.url, statusPath(a.ID)))
 }
 
 func (p *post) send(ctx context.Context, to mail.Address, id, text string) error {

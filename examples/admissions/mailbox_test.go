@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // mailbox is a mail server that keeps what it gets.
@@ -13,6 +14,9 @@ type mailbox struct {
 	url   string
 	mu    sync.Mutex
 	mails []string
+
+	refused  string // mails that contain this are not taken
+	refusals []time.Time
 }
 
 func openMailbox(t *testing.T) *mailbox {
@@ -47,12 +51,33 @@ func (m *mailbox) talk(conn *textproto.Conn) {
 			if err != nil {
 				return
 			}
-			m.mu.Lock()
-			m.mails = append(m.mails, string(mail))
-			m.mu.Unlock()
+			if !m.take(string(mail)) {
+				_ = conn.PrintfLine("451 not now")
+				continue
+			}
 		}
 		_ = conn.PrintfLine("250 ok")
 	}
+}
+
+// take keeps a mail, unless it is one to refuse.
+func (m *mailbox) take(mail string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.refused != "" && strings.Contains(mail, m.refused) {
+		m.refusals = append(m.refusals, time.Now())
+		return false
+	}
+	m.mails = append(m.mails, mail)
+	return true
+}
+
+// refuse has mails that contain a text refused, or none if it is empty, and returns when some were.
+func (m *mailbox) refuse(text string) []time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refused = text
+	return m.refusals
 }
 
 // about returns the mails that contain a text.

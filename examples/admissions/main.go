@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/examples/admissions/paydesk"
+	"github.com/postrider/postrider/store/postgres"
 )
 
 const usage = "usage: admissions migrate | serve | work [verify] [payment] [mail] | paydesk"
@@ -48,18 +49,22 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer pool.Close()
+	db, err := postgres.Open(pool, postgres.Config{})
+	if err != nil {
+		return err
+	}
 	switch command, names := args[0], args[1:]; command {
 	case "migrate":
-		return migrate(ctx, pool, set)
+		return migrate(ctx, pool, db, set)
 	case "serve":
-		return serve(ctx, pool, set)
+		return serve(ctx, pool, db, set)
 	case "work":
-		return work(ctx, pool, set, names)
+		return work(ctx, db, set, names)
 	case "paydesk":
 		desk, err := paydesk.New(pool, paydesk.Config{
 			Secret:     set.paymentSecret,
 			WebhookURL: set.url + "/webhooks/payments",
-			ReturnURL:  set.url + "/applications/",
+			ReturnURL:  set.url + statusPath("{application}"),
 		})
 		if err != nil {
 			return err

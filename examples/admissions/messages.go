@@ -9,6 +9,6 @@ const (
 
 // about is the payload of these messages: what has happened to which application. The rest is in the database.
 type about struct {
-	Application string `json:"application"`
-	Document    string `json:"document,omitempty"` // of documentUploaded
+	ApplicationID string   `json:"applicationId"`
+	FileIDs       []string `json:"applicationFileIds,omitempty"` // of documentUploaded: all of the application's documents
 }

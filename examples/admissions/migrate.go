@@ -16,8 +16,8 @@ import (
 var schema string
 
 // migrate lays out the tables and makes the queues. What is there already is left as it is.
-func migrate(ctx context.Context, pool *pgxpool.Pool, set settings) error {
-	if err := layOutTables(ctx, pool); err != nil {
+func migrate(ctx context.Context, pool *pgxpool.Pool, db *postgres.DB, set settings) error {
+	if err := layOutTables(ctx, pool, db); err != nil {
 		return err
 	}
 	q, err := openQueue(set)
@@ -32,8 +32,8 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, set settings) error {
 }
 
 // layOutTables lays out Postrider's tables, the service's and, because this is an example, those of the payment provider.
-func layOutTables(ctx context.Context, pool *pgxpool.Pool) error {
-	migrator, err := postgres.NewMigrator(pool, postgres.Config{}, postgres.Layout{})
+func layOutTables(ctx context.Context, pool *pgxpool.Pool, db *postgres.DB) error {
+	migrator, err := db.Migrator(postgres.Layout{})
 	if err != nil {
 		return err
 	}

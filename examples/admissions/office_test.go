@@ -31,6 +31,7 @@ type office struct {
 	t       *testing.T
 	set     settings
 	pool    *pgxpool.Pool
+	db      *postgres.DB
 	mailbox *mailbox
 }
 
@@ -38,13 +39,16 @@ func openOffice(t *testing.T) *office {
 	t.Helper()
 	slog.SetDefault(slog.New(slog.NewTextHandler(t.Output(), nil)))
 	o := &office{t: t, pool: pgtest.Pool(t, pgtest.Database(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))), mailbox: openMailbox(t)}
+	var err error
+	o.db, err = postgres.Open(o.pool, postgres.Config{})
+	must(t, err)
 	serviceAt, deskAt := httptest.NewUnstartedServer(nil), httptest.NewUnstartedServer(nil)
 	o.set = settings{
 		url: "http://" + serviceAt.Listener.Addr().String(), paydeskURL: "http://" + deskAt.Listener.Addr().String(),
 		smtpURL: o.mailbox.url, paymentSecret: "whsec_" + base64.StdEncoding.EncodeToString([]byte(rand.Text())),
 	}
-	must(t, layOutTables(t.Context(), o.pool))
-	service, err := newService(o.pool, o.set)
+	must(t, layOutTables(t.Context(), o.pool, o.db))
+	service, err := newService(o.pool, o.db, o.set)
 	must(t, err)
 	desk, err := paydesk.New(o.pool, paydesk.Config{Secret: o.set.paymentSecret, WebhookURL: o.set.url + "/webhooks/payments"})
 	must(t, err)
@@ -67,11 +71,9 @@ func (o *office) in(t *testing.T) *office {
 // work starts the workers.
 func (o *office) work() {
 	o.t.Helper()
-	workers, err := newWorkers(o.pool, o.set)
+	workers, err := newWorkers(o.db, o.set)
 	must(o.t, err)
-	store, err := postgres.New(o.pool, postgres.Config{})
-	must(o.t, err)
-	carrier, err := relay.New(store, postrider.PublisherFunc(byType(workers)), relay.Config{})
+	carrier, err := relay.New(o.db.Feeds(), postrider.PublisherFunc(byType(workers)), relay.Config{})
 	must(o.t, err)
 	o.run(carrier.Run)
 	for _, w := range workers {
@@ -132,11 +134,27 @@ func (o *office) send(path string, body io.Reader, fields ...string) (*http.Resp
 func (o *office) admit(programme string) string {
 	o.t.Helper()
 	answer, body := o.apply(rand.Text(), programme)
-	var a struct{ ID string }
+	var a struct{ ApplicationID string }
 	if answer.StatusCode != http.StatusAccepted || json.Unmarshal([]byte(body), &a) != nil {
 		o.t.Fatalf("%s: %s", answer.Status, body)
 	}
-	return a.ID
+	return a.ApplicationID
+}
+
+// get asks for something, as a browser or as a program does, and returns the answer and its body. It follows no redirect.
+func (o *office) get(path, accept string) (*http.Response, string) {
+	o.t.Helper()
+	r, err := http.NewRequestWithContext(o.t.Context(), http.MethodGet, o.set.url+path, http.NoBody)
+	must(o.t, err)
+	if accept != "" {
+		r.Header.Set("Accept", accept)
+	}
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	must(o.t, err)
+	defer answer.Body.Close()
+	content, err := io.ReadAll(answer.Body)
+	must(o.t, err)
+	return answer, string(content)
 }
 
 // decide presses a button at the pay desk.
@@ -150,16 +168,22 @@ func (o *office) decide(id, action string) {
 	}
 }
 
-// await waits until an application has come so far.
+// await waits until the service says that an application has come so far.
 func (o *office) await(id, status string, progress int) {
 	o.t.Helper()
 	o.eventually(func() string {
-		a, err := loadApplication(o.t.Context(), o.pool, id)
-		must(o.t, err)
-		if a.Status() == status && a.Progress() == progress {
+		answer, body := o.get("/applications/"+id+"/status", "")
+		var a struct {
+			Status   string
+			Progress int
+		}
+		if answer.StatusCode != http.StatusOK || json.Unmarshal([]byte(body), &a) != nil {
+			return answer.Status + ": " + body
+		}
+		if a.Status == status && a.Progress == progress {
 			return ""
 		}
-		return fmt.Sprintf("the application is %s at %d %%, want %s at %d %%", a.Status(), a.Progress(), status, progress)
+		return fmt.Sprintf("the application is %s at %d %%, want %s at %d %%", a.Status, a.Progress, status, progress)
 	})
 }
 

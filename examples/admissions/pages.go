@@ -54,15 +54,6 @@ func (s *service) formPage(w http.ResponseWriter, r *http.Request) {
 	show(w, formTemplate, programmes)
 }
 
-func (s *service) statusPage(w http.ResponseWriter, r *http.Request) {
-	if a, ok := s.find(w, r); ok {
-		show(w, statusTemplate, struct {
-			application
-			PayURL string
-		}{a, s.payURL(a.ID)})
-	}
-}
-
 func show(w http.ResponseWriter, page *template.Template, data any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if err := page.ExecuteTemplate(w, "layout.html", data); err != nil {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/retry"
@@ -38,17 +37,10 @@ type admissionData struct {
 // patience is for a provider that is down: it should come back before an applicant is turned away.
 var patience = retry.Policy{Attempts: 1000, First: time.Second, Most: 30 * time.Second}
 
-func newAdmission(pool *pgxpool.Pool, set settings) (*admission, error) {
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
-	if err != nil {
-		return nil, err
-	}
-	store, err := postgres.NewSagas(pool, postgres.Config{})
-	if err != nil {
-		return nil, err
-	}
-	a := &admission{outbox: outbox, paydesk: paydeskClient{url: set.paydeskURL, secret: set.paymentSecret}}
-	a.saga, err = saga.New(store, "admission",
+func newAdmission(db *postgres.DB, set settings) (*admission, error) {
+	a := &admission{outbox: db.Outbox(), paydesk: paydeskClient{url: set.paydeskURL, secret: set.paymentSecret}}
+	var err error
+	a.saga, err = saga.New(db.Sagas(), "admission",
 		saga.Step("application", a.open, a.decline),
 		saga.Step("seat", a.takeSeat, a.giveSeatBack),
 		saga.Step("payment", a.createPayment, a.cancelPayment).Timeout(10*time.Second).Retry(patience).UndoFailed(),
@@ -59,11 +51,11 @@ func newAdmission(pool *pgxpool.Pool, set settings) (*admission, error) {
 // start is the job create_payment. A programme without a fee is a mistake of ours that no retry mends: the job becomes a
 // dead letter, and is replayed when somebody has set the fee.
 func (a *admission) start(ctx context.Context, tx pgx.Tx, m about) error {
-	data := admissionData{Application: m.Application}
+	data := admissionData{Application: m.ApplicationID}
 	var cents *int
 	err := tx.QueryRow(ctx, `
 		SELECT a.programme, f.cents FROM admissions.applications a LEFT JOIN admissions.fees f USING (programme)
-		WHERE a.id = $1`, m.Application).Scan(&data.Programme, &cents)
+		WHERE a.id = $1`, m.ApplicationID).Scan(&data.Programme, &cents)
 	if err != nil {
 		return err
 	}
@@ -71,7 +63,7 @@ func (a *admission) start(ctx context.Context, tx pgx.Tx, m about) error {
 		return postrider.Permanent(fmt.Errorf("no fee is set for programme %s", data.Programme))
 	}
 	data.Cents = *cents
-	err = a.saga.Start(ctx, tx, m.Application, data)
+	err = a.saga.Start(ctx, tx, m.ApplicationID, data)
 	if errors.Is(err, saga.ErrExists) {
 		return nil // the message is older than what the inbox remembers
 	}
@@ -132,5 +124,5 @@ func (a *admission) complete(ctx context.Context, tx pgx.Tx, data *admissionData
 		return err
 	}
 	return a.outbox.Enqueue(ctx, tx,
-		postrider.UniqueEvent(paymentCompleted, "application", data.Application, about{Application: data.Application}))
+		postrider.UniqueEvent(paymentCompleted, "application", data.Application, about{ApplicationID: data.Application}))
 }

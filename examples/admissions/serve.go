@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -25,21 +26,10 @@ type service struct {
 	handler http.Handler
 }
 
-func newService(pool *pgxpool.Pool, set settings) (*service, error) {
-	s := &service{pool: pool, set: set}
+func newService(pool *pgxpool.Pool, db *postgres.DB, set settings) (*service, error) {
+	s := &service{pool: pool, set: set, outbox: db.Outbox()}
 	var err error
-	if s.outbox, err = postgres.NewOutbox(postgres.OutboxConfig{}); err != nil {
-		return nil, err
-	}
-	transactor, err := postgres.NewTransactor(pool, postgres.TransactorConfig{})
-	if err != nil {
-		return nil, err
-	}
-	store, err := postgres.NewIdempotency(pool, postgres.Config{})
-	if err != nil {
-		return nil, err
-	}
-	s.keys, err = idempotency.New(store, idempotency.Config{
+	s.keys, err = idempotency.New(db.IdempotencyKeys(), idempotency.Config{
 		Scope:    idempotency.Public, // applicants have no accounts
 		Required: true,
 		MaxBody:  maxForm,
@@ -48,15 +38,15 @@ func newService(pool *pgxpool.Pool, set settings) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.webhook, err = newWebhookReceiver(pool, set); err != nil {
+	if s.webhook, err = newWebhookReceiver(db, set); err != nil {
 		return nil, err
 	}
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.formPage)
-	mux.Handle("POST /applications", s.keys.Handle(transactor, s.apply))
-	mux.HandleFunc("GET /applications/{id}", s.statusPage)
+	mux.Handle("POST /applications", s.keys.Handle(db.Transactor(), s.apply))
 	mux.HandleFunc("GET /applications/{id}/status", s.status)
+	mux.HandleFunc("GET /payments/checkout/{id}", s.checkout)
 	mux.Handle("POST /webhooks/{name}", s.webhook)
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.Handle("GET /assets/", assets)
@@ -64,8 +54,8 @@ func newService(pool *pgxpool.Pool, set settings) (*service, error) {
 	return s, nil
 }
 
-func serve(ctx context.Context, pool *pgxpool.Pool, set settings) error {
-	s, err := newService(pool, set)
+func serve(ctx context.Context, pool *pgxpool.Pool, db *postgres.DB, set settings) error {
+	s, err := newService(pool, db, set)
 	if err != nil {
 		return err
 	}
@@ -73,23 +63,48 @@ func serve(ctx context.Context, pool *pgxpool.Pool, set settings) error {
 		func(ctx context.Context) error { return listen(ctx, set.listen, s.handler) })
 }
 
-// status answers what the page of an application asks for twice a second.
+// status tells how far an application is: browsers get a page, programs JSON. The page asks for the JSON twice a second.
 func (s *service) status(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Vary", "Accept") // otherwise the back button may show the JSON
 	a, ok := s.find(w, r)
 	if !ok {
 		return
 	}
+	if wantsPage(r) {
+		show(w, statusTemplate, a)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	err := json.NewEncoder(w).Encode(struct {
-		ID          string `json:"id"`
+		ID          string `json:"applicationId"`
 		Status      string `json:"status"`
 		Progress    int    `json:"progress"`
 		Steps       []step `json:"steps"`
 		PayURL      string `json:"payUrl"`
 		DeclinedFor string `json:"declinedFor,omitempty"`
-	}{a.ID, a.Status(), a.Progress(), a.Steps(), s.payURL(a.ID), a.DeclinedFor})
+	}{a.ID, a.Status(), a.Progress(), a.Steps(), a.PayURL(), a.DeclinedFor})
 	if err != nil {
 		slog.Warn("status not sent", "err", err)
+	}
+}
+
+// wantsPage is whether the request names HTML before JSON, as browsers do. Who names neither is a program.
+func wantsPage(r *http.Request) bool {
+	for accepted := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+		switch kind, _, _ := strings.Cut(accepted, ";"); strings.TrimSpace(kind) {
+		case "text/html":
+			return true
+		case "application/json":
+			return false
+		}
+	}
+	return false
+}
+
+// checkout sends who wants to pay on to the payment provider.
+func (s *service) checkout(w http.ResponseWriter, r *http.Request) {
+	if a, ok := s.find(w, r); ok {
+		http.Redirect(w, r, s.set.paydeskURL+"/pay/"+a.ID, http.StatusSeeOther)
 	}
 }
 
@@ -119,4 +134,6 @@ func (s *service) health(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("ok\n"))
 }
 
-func (s *service) payURL(id string) string { return s.set.paydeskURL + "/pay/" + id }
+// statusPath and payPath are the addresses on this server that belong to an application.
+func statusPath(id string) string { return "/applications/" + id + "/status" }
+func payPath(id string) string    { return "/payments/checkout/" + id }

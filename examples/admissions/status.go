@@ -60,36 +60,44 @@ func (a application) Steps() []step {
 	return steps
 }
 
-// Progress is in percent. The workers do not wait for each other, so steps may be done in another order.
+// Progress is in percent. The workers do not wait for each other, so a step may be done before an earlier one; it counts when
+// that one is done too. So a progress always means the same status, and nobody is asked to pay for documents that may be wrong.
 func (a application) Progress() (percent int) {
 	for _, s := range a.Steps() {
-		if s.Done {
-			percent += 25
+		if !s.Done {
+			break
 		}
+		percent += 25
 	}
 	return percent
 }
 
 // Status is the one word for where an application stands.
 func (a application) Status() string {
-	switch {
+	switch progress := a.Progress(); {
 	case a.DeclinedAt != nil:
 		return "declined"
-	case a.Progress() == 100:
+	case progress == 100:
 		return "completed"
-	case a.PaidAt != nil:
+	case progress == 75 && a.PaidAt != nil:
 		return "paid"
-	case a.PaymentAt != nil:
-		return "payment_due"
-	case a.VerifiedAt != nil:
+	case progress == 75:
+		return "awaiting_payment"
+	case progress == 50:
 		return "verified"
 	default:
 		return "submitted"
 	}
 }
 
+// StatusURL is where the applicant follows the application.
+func (a application) StatusURL() string { return statusPath(a.ID) }
+
+// PayURL is where the applicant pays.
+func (a application) PayURL() string { return payPath(a.ID) }
+
 // Payable is whether the applicant has to do something.
-func (a application) Payable() bool { return a.Status() == "payment_due" }
+func (a application) Payable() bool { return a.Status() == "awaiting_payment" }
 
 // Final is whether nothing will happen any more.
 func (a application) Final() bool { return a.Status() == "completed" || a.Status() == "declined" }

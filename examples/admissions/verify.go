@@ -12,19 +12,29 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// verifyDocument is the job verify_document. That the document is verified and that the job is done are one transaction.
-func verifyDocument(ctx context.Context, tx pgx.Tx, m about) error {
+// verifyDocuments is the job verify_document, for all documents of an application. That they are verified and that the job is
+// done are one transaction: either all are, or none.
+func verifyDocuments(ctx context.Context, tx pgx.Tx, m about) error {
+	for _, file := range m.FileIDs {
+		if err := verifyDocument(ctx, tx, m.ApplicationID, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func verifyDocument(ctx context.Context, tx pgx.Tx, application, file string) error {
 	var d document
 	var sum []byte
 	err := tx.QueryRow(ctx, "SELECT name, content_type, sha256, content FROM admissions.documents WHERE id = $1 AND application = $2",
-		m.Document, m.Application).Scan(&d.name, &d.contentType, &sum, &d.content)
+		file, application).Scan(&d.name, &d.contentType, &sum, &d.content)
 	if err != nil {
 		return err
 	}
 	if err := check(d, sum); err != nil {
-		return postrider.Permanent(fmt.Errorf("document %s: %w", m.Document, err)) // it will not get better
+		return postrider.Permanent(fmt.Errorf("document %s: %w", file, err)) // it will not get better
 	}
-	_, err = tx.Exec(ctx, "UPDATE admissions.documents SET verified_at = now() WHERE id = $1", m.Document)
+	_, err = tx.Exec(ctx, "UPDATE admissions.documents SET verified_at = now() WHERE id = $1", file)
 	return err
 }
 

@@ -7,11 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/broker/webhook/signature"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // TestWork is what the workers do.
@@ -20,6 +19,7 @@ func TestWork(t *testing.T) {
 	o.work()
 	for name, test := range map[string]func(*office){
 		"paid": paid, "declined": declined, "last seat": lastSeat, "missing fee": missingFee, "webhook": webhookTwice,
+		"three attempts": threeAttempts,
 	} {
 		t.Run(name, func(t *testing.T) { test(o.in(t)) })
 	}
@@ -29,7 +29,7 @@ func TestWork(t *testing.T) {
 func paid(o *office) {
 	taken := o.seats("computing")
 	id := o.admit("computing")
-	o.await(id, "payment_due", 75)
+	o.await(id, "awaiting_payment", 75)
 	o.decide(id, "pay")
 	o.await(id, "completed", 100)
 	o.eventually(func() string {
@@ -51,7 +51,7 @@ func paid(o *office) {
 func declined(o *office) {
 	taken := o.seats("computing")
 	id := o.admit("computing")
-	o.await(id, "payment_due", 75)
+	o.await(id, "awaiting_payment", 75)
 	o.decide(id, "decline")
 	o.await(id, "declined", 75)
 	if n := o.seats("computing") - taken; n != 0 {
@@ -81,9 +81,8 @@ func lastSeat(o *office) {
 // missingFee: a job that fails for good is a dead letter. When somebody has mended the reason and retries it, it goes on.
 func missingFee(o *office) {
 	ctx := o.t.Context()
-	operator, err := postgres.NewDesk(o.pool, postgres.Config{})
-	must(o.t, err)
-	dead := desk.Filter{Feed: inbox.Feed(jobPayment), Statuses: []postrider.Status{postrider.StatusDead}}
+	operator := o.db.Admin()
+	dead := admin.Filter{Feed: inbox.Feed(jobPayment), Statuses: []feeds.Status{feeds.StatusDead}}
 	id := o.admit("alchemy")
 	o.eventually(func() string {
 		letters, err := operator.List(ctx, dead, nil, 10)
@@ -95,19 +94,56 @@ func missingFee(o *office) {
 	})
 	o.await(id, "verified", 50)
 
-	_, err = o.pool.Exec(ctx, "INSERT INTO admissions.fees (programme, cents) VALUES ('alchemy', 4000)")
+	_, err := o.pool.Exec(ctx, "INSERT INTO admissions.fees (programme, cents) VALUES ('alchemy', 4000)")
 	must(o.t, err)
-	n, err := operator.Act(ctx, desk.By{Who: "ann", Why: "fee set"}, desk.Retry, dead, 10)
+	n, err := operator.Act(ctx, admin.By{Who: "ann", Why: "fee set"}, admin.Retry, dead, 10)
 	if n != 1 || err != nil {
 		o.t.Fatal(n, err)
 	}
-	o.await(id, "payment_due", 75)
+	o.await(id, "awaiting_payment", 75)
+}
+
+// threeAttempts: a job that fails is tried again after 2 s and after 4 s. Then it is a dead letter, until somebody replays it.
+func threeAttempts(o *office) {
+	ctx := o.t.Context()
+	operator := o.db.Admin()
+	dead := admin.Filter{Feed: inbox.Feed(jobMail), Statuses: []feeds.Status{feeds.StatusDead}}
+	id := o.admit("law")
+	o.mailbox.refuse(id)
+	o.await(id, "awaiting_payment", 75)
+	o.decide(id, "pay")
+	o.eventually(func() string {
+		letters, err := operator.List(ctx, dead, nil, 10)
+		must(o.t, err)
+		if len(letters) == 1 && letters[0].Attempts == 3 && strings.Contains(letters[0].LastError, "not now") {
+			return ""
+		}
+		return fmt.Sprintf("dead letters: %+v", letters)
+	})
+	o.await(id, "paid", 75)
+
+	tries := o.mailbox.refuse("")
+	if len(tries) != 3 {
+		o.t.Fatalf("%d attempts, want 3", len(tries))
+	}
+	for i, want := range []time.Duration{2 * time.Second, 4 * time.Second} {
+		pause := tries[i+1].Sub(tries[i])
+		o.t.Logf("attempt %d came after %v", i+2, pause)
+		if pause < want-100*time.Millisecond || pause >= 2*want {
+			o.t.Errorf("attempt %d came %v after the one before it, want %v", i+2, pause, want)
+		}
+	}
+	n, err := operator.Act(ctx, admin.By{Who: "ann", Why: "mail server mended"}, admin.Retry, dead, 10)
+	if n != 1 || err != nil {
+		o.t.Fatal(n, err)
+	}
+	o.await(id, "completed", 100)
 }
 
 // webhookTwice: without a signature nothing happens, and a repetition has no effect.
 func webhookTwice(o *office) {
 	id := o.admit("law")
-	o.await(id, "payment_due", 75)
+	o.await(id, "awaiting_payment", 75)
 	body := `{"type":"payment.succeeded","payment":"pay_1","application":"` + id + `"}`
 	if answer, _ := o.send("/webhooks/payments", strings.NewReader(body)); answer.StatusCode != http.StatusUnauthorized {
 		o.t.Errorf("without a signature: %s", answer.Status)

@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/webhook"
@@ -35,16 +34,12 @@ type webhookReceiver struct {
 	inbox *inbox.Inbox[pgx.Tx]
 }
 
-func newWebhookReceiver(pool *pgxpool.Pool, set settings) (*webhookReceiver, error) {
-	admission, err := newAdmission(pool, set)
+func newWebhookReceiver(db *postgres.DB, set settings) (*webhookReceiver, error) {
+	admission, err := newAdmission(db, set)
 	if err != nil {
 		return nil, err
 	}
-	store, err := postgres.NewInbox(pool, postgres.Config{})
-	if err != nil {
-		return nil, err
-	}
-	in, err := inbox.New(store, "payment_webhook", inbox.Config{})
+	in, err := inbox.New(db.Inbox(), "payment_webhook", inbox.Config{})
 	if err != nil {
 		return nil, err
 	}

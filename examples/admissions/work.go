@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/retry"
@@ -26,20 +25,18 @@ type worker struct {
 	also  func(context.Context) error // runs beside it, if not nil
 }
 
-// retries are the pauses before a job that has failed is tried again: enough of them for a mail server that is away for half
-// an hour. What cannot get better is marked with postrider.Permanent, and not tried again.
-var retries = retry.Policy{Pauses: []time.Duration{
-	time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second,
-	time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute,
-}}
+// retries is how often a job is tried that fails. After the third attempt it is a dead letter, for somebody to mend the reason
+// and replay it. The last pause is for whoever allows more attempts. What cannot get better is marked with postrider.Permanent,
+// and not tried again.
+var retries = retry.Policy{Attempts: 3, Pauses: []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second}}
 
 // work runs the workers of the names, or all, until ctx ends.
-func work(ctx context.Context, pool *pgxpool.Pool, set settings, names []string) error {
+func work(ctx context.Context, db *postgres.DB, set settings, names []string) error {
 	q, err := openQueue(set)
 	if err != nil {
 		return err
 	}
-	workers, err := newWorkers(pool, set)
+	workers, err := newWorkers(db, set)
 	if err != nil {
 		return err
 	}
@@ -59,12 +56,9 @@ func work(ctx context.Context, pool *pgxpool.Pool, set settings, names []string)
 	return together(ctx, parts...)
 }
 
-func newWorkers(pool *pgxpool.Pool, set settings) ([]worker, error) {
-	store, err := postgres.NewInbox(pool, postgres.Config{})
-	if err != nil {
-		return nil, err
-	}
-	admission, err := newAdmission(pool, set)
+func newWorkers(db *postgres.DB, set settings) ([]worker, error) {
+	store := db.Inbox()
+	admission, err := newAdmission(db, set)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +81,7 @@ func newWorkers(pool *pgxpool.Pool, set settings) ([]worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	inbox.On(verify.inbox, verify.takes, verifyDocument)
+	inbox.On(verify.inbox, verify.takes, verifyDocuments)
 	inbox.On(payment.inbox, payment.takes, admission.start)
 	inbox.On(mail.inbox, mail.takes, post.confirm)
 	payment.also = steps.Run

@@ -24,19 +24,21 @@ func main() {
 	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL")) // for the relay
 	check(err)
 	defer pool.Close()
-	db := stdlib.OpenDBFromPool(pool) // for the application: sql.Open with any driver will do
-	migrator, err := postgres.NewMigrator(pool, postgres.Config{}, postgres.Layout{})
+	sqlDB := stdlib.OpenDBFromPool(pool) // for the application: sql.Open with any driver will do
+	db, err := postgres.Open(pool, postgres.Config{})
+	check(err)
+	migrator, err := db.Migrator(postgres.Layout{})
 	check(err)
 	_, err = migrator.Up(ctx)
 	check(err)
-	_, err = db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS orders (id bigserial PRIMARY KEY, item text NOT NULL)")
+	_, err = sqlDB.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS orders (id bigserial PRIMARY KEY, item text NOT NULL)")
 	check(err)
 
-	check(placeOrder(ctx, db, "bridle"))
-
-	store, err := postgres.New(pool, postgres.Config{})
+	producer, err := postgres.OpenSQL(sqlDB, postgres.Config{})
 	check(err)
-	r, err := relay.New(store, postrider.PublisherFunc(func(_ context.Context, m postrider.Message) error {
+	check(placeOrder(ctx, sqlDB, producer.Outbox(), "bridle"))
+
+	r, err := relay.New(db.Feeds(), postrider.PublisherFunc(func(_ context.Context, m postrider.Message) error {
 		fmt.Printf("arrived: %s %s\n", m.Type, m.Payload)
 		stop() // this example has seen enough
 		return nil
@@ -46,12 +48,8 @@ func main() {
 }
 
 // placeOrder writes the order and the message, both or neither.
-func placeOrder(ctx context.Context, db *sql.DB, item string) error {
-	outbox, err := postgres.NewSQLOutbox(postgres.OutboxConfig{})
-	if err != nil {
-		return err
-	}
-	tx, err := db.BeginTx(ctx, nil)
+func placeOrder(ctx context.Context, sqlDB *sql.DB, outbox postrider.Outbox[*sql.Tx], item string) error {
+	tx, err := sqlDB.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}

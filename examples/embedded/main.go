@@ -23,7 +23,9 @@ func main() {
 	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
 	check(err)
 	defer pool.Close()
-	migrator, err := postgres.NewMigrator(pool, postgres.Config{}, postgres.Layout{})
+	db, err := postgres.Open(pool, postgres.Config{})
+	check(err)
+	migrator, err := db.Migrator(postgres.Layout{})
 	check(err)
 	_, err = migrator.Up(ctx)
 	check(err)
@@ -32,9 +34,7 @@ func main() {
 
 	// The relay: it starts with the application and stops with it.
 	arrived := make(chan string)
-	store, err := postgres.New(pool, postgres.Config{})
-	check(err)
-	r, err := relay.New(store, postrider.PublisherFunc(func(_ context.Context, m postrider.Message) error {
+	r, err := relay.New(db.Feeds(), postrider.PublisherFunc(func(_ context.Context, m postrider.Message) error {
 		arrived <- fmt.Sprintf("%s %s", m.OrderKey(), m.Payload)
 		return nil // confirmed: it does not come again
 	}), relay.Config{Feed: "welcome-mail"})
@@ -43,8 +43,7 @@ func main() {
 	go func() { stopped <- r.Run(ctx) }()
 
 	// The application: a rider's second message never overtakes the first.
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
-	check(err)
+	outbox := db.Outbox()
 	for ride := 1; ride <= 3; ride++ {
 		check(pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "INSERT INTO riders VALUES ('ann', 1) ON CONFLICT (name) DO UPDATE SET rides = riders.rides + 1")

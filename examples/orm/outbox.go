@@ -21,12 +21,20 @@ var ErrRefused = errors.New("the order is refused")
 
 //docs:begin outbox
 
-// Outbox returns the outbox for a database. It needs no connection of its own: one is enough for the whole program.
-func Outbox(dialect string) (postrider.Outbox[*sql.Tx], error) {
+// Outbox returns the outbox for a database. One is enough for the whole program.
+func Outbox(dialect string, sqlDB *sql.DB) (postrider.Outbox[*sql.Tx], error) {
 	if dialect == "mysql" { // MariaDB too
-		return classic.NewOutbox(classic.Config{Dialect: classic.MySQL})
+		db, err := classic.Open(sqlDB, classic.Config{})
+		if err != nil {
+			return nil, err
+		}
+		return db.Outbox(), nil
 	}
-	return postgres.NewSQLOutbox(postgres.OutboxConfig{})
+	db, err := postgres.OpenSQL(sqlDB, postgres.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return db.Outbox(), nil
 }
 
 //docs:end

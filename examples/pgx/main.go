@@ -22,7 +22,9 @@ func main() {
 	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
 	check(err)
 	defer pool.Close()
-	migrator, err := postgres.NewMigrator(pool, postgres.Config{}, postgres.Layout{})
+	db, err := postgres.Open(pool, postgres.Config{})
+	check(err)
+	migrator, err := db.Migrator(postgres.Layout{})
 	check(err)
 	_, err = migrator.Up(ctx)
 	check(err)
@@ -30,8 +32,7 @@ func main() {
 	check(err)
 
 	// Write: the order and the message, both or neither.
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
-	check(err)
+	outbox := db.Outbox()
 	check(pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		var id int64
 		if err := tx.QueryRow(ctx, "INSERT INTO orders (item) VALUES ('saddle') RETURNING id").Scan(&id); err != nil {
@@ -42,9 +43,7 @@ func main() {
 	}))
 
 	// Carry: usually in another process, such as "postrider relay".
-	store, err := postgres.New(pool, postgres.Config{})
-	check(err)
-	r, err := relay.New(store, postrider.PublisherFunc(func(_ context.Context, m postrider.Message) error {
+	r, err := relay.New(db.Feeds(), postrider.PublisherFunc(func(_ context.Context, m postrider.Message) error {
 		fmt.Printf("arrived: %s %s\n", m.Type, m.Payload)
 		stop() // this example has seen enough
 		return nil

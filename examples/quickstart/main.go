@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/store/postgres"
@@ -18,15 +19,17 @@ import (
 
 func main() {
 	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, os.Getenv("DATABASE_URL"))
+	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
 	check(err)
-	_, err = conn.Exec(ctx, "CREATE TABLE IF NOT EXISTS orders (id bigserial PRIMARY KEY, item text NOT NULL)")
+	defer pool.Close()
+	_, err = pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS orders (id bigserial PRIMARY KEY, item text NOT NULL)")
 	check(err)
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
+	db, err := postgres.Open(pool, postgres.Config{})
 	check(err)
+	outbox := db.Outbox()
 
 	var id int64
-	check(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	check(pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, "INSERT INTO orders (item) VALUES ('saddle') RETURNING id").Scan(&id); err != nil {
 			return err
 		}
@@ -34,7 +37,6 @@ func main() {
 		return outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", fmt.Sprint(id), payload))
 	}))
 	fmt.Printf("order %d is placed; its message is on the way\n", id)
-	check(conn.Close(ctx))
 }
 
 func check(err error) {

@@ -11,9 +11,9 @@ import (
 func ExampleRun() {
 	_ = func(t *testing.T) { // func TestMyStore(t *testing.T)
 		idempotencytest.Run(t, func(*testing.T) idempotencytest.Harness[*memory.Tx] {
-			store := memory.New(memory.Config{})
+			store := memory.Open(memory.Config{})
 			return idempotencytest.Harness[*memory.Tx]{
-				Store: memory.NewIdempotency(store),
+				Store: store.IdempotencyKeys(),
 				Begin: func(*testing.T) (*memory.Tx, func() error, func() error) {
 					tx := store.Begin()
 					return tx, tx.Commit, tx.Rollback

@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 )
 
-// acts holds that what an operator does to what a consumer has set aside is what the consumer then does.
+// acts holds that what an operator does to what a consumer has deferred is what the consumer then does.
 func acts[Tx any](s *scene[Tx]) {
 	head := func(key string) postrider.Message {
 		m := message(key, key+"1")
@@ -16,26 +17,26 @@ func acts[Tx any](s *scene[Tx]) {
 		s.mustHandle(message(key, key+"2"), inbox.Waiting)
 		return m
 	}
-	s.act(desk.Retry, head("r").ID)
+	s.act(admin.Retry, head("r").ID)
 	s.mustRetry("r1")
 	s.mustRetry("r2")
 
-	s.act(desk.Skip, head("s").ID)
+	s.act(admin.Skip, head("s").ID)
 	s.mustRetry("s2")
 	s.mustHandle(message("s", "s3"), inbox.Handled)
 
 	parked := head("p")
-	s.act(desk.Park, parked.ID)
+	s.act(admin.Park, parked.ID)
 	s.mustRetry("p2")
 
 	discarded := head("d")
-	s.act(desk.Discard, discarded.ID)
+	s.act(admin.Discard, discarded.ID)
 	s.mustRetry("d2")
 	s.mustHandle(discarded, inbox.Repeated) // it stays discarded
 
 	edited := head("e")
 	edited.Payload = []byte("fixed")
-	if err := s.Letters.Edit(s.ctx, operator, inbox.Feed(consumer), edited.ID, edited); err != nil {
+	if err := s.DeadLetters.Edit(s.ctx, operator, inbox.Feed(consumer), edited.ID, edited); err != nil {
 		s.t.Fatal(err)
 	}
 	s.mustRetry("fixed")
@@ -43,11 +44,11 @@ func acts[Tx any](s *scene[Tx]) {
 
 	pausing := message("w", "w1")
 	s.fail(pausing, again(1, time.Hour))
-	s.act(desk.Retry, pausing.ID)
+	s.act(admin.Retry, pausing.ID)
 	s.mustRetry("w1")
 
 	s.wantAside("s1 dead", "p1 parked")
-	s.act(desk.Retry, parked.ID)
+	s.act(admin.Retry, parked.ID)
 	s.mustRetry("p1")
 	s.mustBeIdle()
 	s.wantMarks("r1", "r2", "s2", "s3", "p2", "d2", "fixed", "e2", "w1", "p1")
@@ -58,47 +59,47 @@ func actsMeanwhile[Tx any](s *scene[Tx]) {
 	undone := func(m postrider.Message, outcome error, decide func()) {
 		s.t.Helper()
 		s.fail(m, again(1, 0))
-		a := s.attempt(func(d postrider.Deferred) error {
+		a := s.attempt(func(d feeds.Deferred) error {
 			if d.ID != m.ID {
 				s.t.Errorf("%q is due", d.Payload)
 			}
 			decide()
 			return outcome
-		}, func(postrider.Deferred, error) inbox.Setback { return again(2, 0) })
+		}, func(feeds.Deferred, error) inbox.Deferral { return again(2, 0) })
 		if !a.Found {
 			s.t.Error("not found")
 		}
 	}
 	for _, outcome := range []error{nil, errWork} {
 		m := message("s", "s1")
-		undone(m, outcome, func() { s.act(desk.Skip, m.ID) })
+		undone(m, outcome, func() { s.act(admin.Skip, m.ID) })
 		s.wantAside("s1 dead")
-		s.act(desk.Discard, m.ID)
+		s.act(admin.Discard, m.ID)
 	}
 
 	m := message("p", "p1")
 	undone(m, nil, func() {
 		s.mustHandle(message("p", "p2"), inbox.Waiting)
-		s.act(desk.Park, m.ID)
+		s.act(admin.Park, m.ID)
 	})
 	s.mustRetry("p2")
 	s.wantAside("p1 parked")
-	s.act(desk.Discard, m.ID)
+	s.act(admin.Discard, m.ID)
 
 	m = message("r", "r1")
-	undone(m, nil, func() { s.act(desk.Retry, m.ID) })
+	undone(m, nil, func() { s.act(admin.Retry, m.ID) })
 	s.mustRetry("r1") // the operator wants it with all attempts ahead of it
 
 	m = message("d", "d1")
-	undone(m, nil, func() { s.act(desk.Skip, m.ID); s.act(desk.Discard, m.ID) })
+	undone(m, nil, func() { s.act(admin.Skip, m.ID); s.act(admin.Discard, m.ID) })
 	s.wantAside()
 
 	m = message("e", "e1")
 	undone(m, nil, func() {
-		s.act(desk.Park, m.ID)
+		s.act(admin.Park, m.ID)
 		edited := m
 		edited.Payload = []byte("fixed")
-		if err := s.Letters.Edit(s.ctx, operator, inbox.Feed(consumer), m.ID, edited); err != nil {
+		if err := s.DeadLetters.Edit(s.ctx, operator, inbox.Feed(consumer), m.ID, edited); err != nil {
 			s.t.Error(err)
 		}
 	})

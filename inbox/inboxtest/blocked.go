@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 )
 
@@ -25,7 +26,7 @@ func blockedKey[Tx any](s *scene[Tx]) {
 	// One that fails although its key is blocked waits like the others.
 	s.shelve(message("k", "4"), again(1, 0))
 	s.wantAside("1 retry", "2 waiting", "3 waiting", "4 waiting")
-	blocked, err := s.Letters.Blocked(s.ctx, inbox.Feed(consumer), 10)
+	blocked, err := s.DeadLetters.Blocked(s.ctx, inbox.Feed(consumer), 10)
 	if err != nil || len(blocked) != 1 || blocked[0].Key != "k" || blocked[0].Waiting != 3 {
 		s.t.Errorf("%+v, %v", blocked, err)
 	}
@@ -39,7 +40,7 @@ func blockedKey[Tx any](s *scene[Tx]) {
 	s.wantMarks("x", "y", "1", "2", "3", "4", "5")
 
 	// Where order does not matter, nobody waits.
-	s.fail(message("k", "6"), inbox.Setback{Status: postrider.StatusRetry, Attempts: 1, Delay: time.Hour})
+	s.fail(message("k", "6"), inbox.Deferral{Status: feeds.StatusRetry, Attempts: 1, Delay: time.Hour})
 	s.mustHandle(message("k", "7"), inbox.Handled)
 }
 
@@ -52,7 +53,7 @@ func content[Tx any](s *scene[Tx]) {
 		CorrelationID: "c", CausationID: "e",
 	}
 	s.fail(m, again(1, 0))
-	a := s.attempt(func(d postrider.Deferred) error {
+	a := s.attempt(func(d feeds.Deferred) error {
 		got := d.Message
 		if !bytes.Equal(got.Payload, m.Payload) || !maps.Equal(got.Headers, m.Headers) || !got.OccurredAt.Equal(m.OccurredAt) {
 			s.t.Errorf("got %+v, want %+v", got, m)
@@ -66,7 +67,7 @@ func content[Tx any](s *scene[Tx]) {
 			s.t.Errorf("got %+v", d)
 		}
 		return errWork
-	}, func(d postrider.Deferred, err error) inbox.Setback { return dead(d.Attempts + 1) })
+	}, func(d feeds.Deferred, err error) inbox.Deferral { return dead(d.Attempts + 1) })
 	if !a.Found {
 		s.t.Error("not found")
 	}
@@ -79,7 +80,7 @@ func content[Tx any](s *scene[Tx]) {
 	odd2 := odd
 	odd2.ID = postrider.NewID()
 	s.mustHandle(odd2, inbox.Waiting)
-	all, err := s.Letters.List(s.ctx, desk.Filter{Feed: inbox.Feed(consumer), ID: odd.ID}, nil, 10)
+	all, err := s.DeadLetters.List(s.ctx, admin.Filter{Feed: inbox.Feed(consumer), ID: odd.ID}, nil, 10)
 	if err != nil || len(all) != 1 {
 		s.t.Errorf("%d letters, %v", len(all), err)
 	}
@@ -90,13 +91,13 @@ func noKey[Tx any](s *scene[Tx]) {
 	s.fail(message("", "b"), dead(1))
 	s.mustHandle(message("", "c"), inbox.Handled)
 	s.wantAside("a retry", "b dead")
-	blocked, err := s.Letters.Blocked(s.ctx, "", 10)
+	blocked, err := s.DeadLetters.Blocked(s.ctx, "", 10)
 	if err != nil || len(blocked) != 0 {
 		s.t.Errorf("%+v, %v", blocked, err)
 	}
 }
 
-// deferRecorded holds that nothing is set aside that somebody has taken care of.
+// deferRecorded holds that nothing is deferred that somebody has taken care of.
 func deferRecorded[Tx any](s *scene[Tx]) {
 	m := message("k", "a")
 	s.mustHandle(m, inbox.Handled)

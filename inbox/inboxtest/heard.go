@@ -1,6 +1,6 @@
 package inboxtest
 
-import "github.com/postrider/postrider/desk"
+import "github.com/postrider/postrider/admin"
 
 // heardOf has processes say that they work for a consumer: operators see the last one, and of others nothing.
 func heardOf[Tx any](s *scene[Tx]) {
@@ -26,7 +26,7 @@ func heardOf[Tx any](s *scene[Tx]) {
 	}
 }
 
-func (s *scene[Tx]) standing(name string) *desk.ConsumerStanding {
+func (s *scene[Tx]) standing(name string) *admin.ConsumerStanding {
 	all, err := s.Gauges.Gauges(s.ctx)
 	if err != nil {
 		s.t.Fatal(err)

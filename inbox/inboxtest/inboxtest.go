@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/inbox"
 )
 
@@ -26,9 +26,9 @@ type Subject[Tx any] struct {
 	// Marks returns all that was committed, in the order of the commits, or in that of the calls where these cannot be told
 	// apart.
 	Marks func(ctx context.Context) []string
-	// Letters is the operator's side.
-	Letters desk.Letters
-	Gauges  desk.Gauges
+	// DeadLetters is the operator's side.
+	DeadLetters admin.DeadLetters
+	Gauges      admin.Gauges
 }
 
 // Open returns a store with nothing in it.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/inbox"
-	"github.com/postrider/postrider/wire"
 )
 
 // madeAt returns an ID as it would have been made at another time.
@@ -130,7 +130,7 @@ func withoutTime[Tx any](s *scene[Tx]) {
 	random := message("k", "random")
 	random.ID[6] = random.ID[6]&0x0f | 0x40
 	named := message("k", "named")
-	named.ID = wire.Identity("/shop", "order-7")
+	named.ID = codec.Identity("/shop", "order-7")
 	if !named.ID.Time().IsZero() {
 		s.t.Fatalf("%s has a time", named.ID)
 	}

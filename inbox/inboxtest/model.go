@@ -8,7 +8,8 @@ import (
 	"slices"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/need"
 )
@@ -22,7 +23,7 @@ type plain struct {
 
 type letter struct {
 	postrider.Message
-	status   postrider.Status
+	status   feeds.Status
 	blocking bool
 }
 
@@ -37,8 +38,8 @@ func (p *plain) head(key string) *letter {
 
 // release has the first of a key go, once nothing is before it.
 func (p *plain) release(key string) {
-	if l := p.head(key); l != nil && l.status == postrider.StatusWaiting {
-		l.status = postrider.StatusRetry
+	if l := p.head(key); l != nil && l.status == feeds.StatusWaiting {
+		l.status = feeds.StatusRetry
 	}
 }
 
@@ -49,22 +50,22 @@ func (p *plain) remove(l *letter) {
 	}
 }
 
-func (p *plain) act(act desk.Act, l *letter) bool {
+func (p *plain) act(act admin.Act, l *letter) bool {
 	if !slices.Contains(act.From(), l.status) {
 		return false
 	}
 	switch was := l.blocking; act {
-	case desk.Retry:
-		l.status = postrider.StatusRetry
-	case desk.Skip, desk.Park:
-		l.status, l.blocking = postrider.StatusDead, false
-		if act == desk.Park {
-			l.status = postrider.StatusParked
+	case admin.Retry:
+		l.status = feeds.StatusRetry
+	case admin.Skip, admin.Park:
+		l.status, l.blocking = feeds.StatusDead, false
+		if act == admin.Park {
+			l.status = feeds.StatusParked
 		}
 		if was {
 			p.release(l.Key)
 		}
-	case desk.Discard:
+	case admin.Discard:
 		p.remove(l)
 	}
 	return true
@@ -97,9 +98,9 @@ func model[Tx any](s *scene[Tx]) {
 			step = s.tryAgain(p, r.IntN(3))
 		case len(p.aside) > 0:
 			l := p.aside[r.IntN(len(p.aside))]
-			act := []desk.Act{desk.Retry, desk.Retry, desk.Skip, desk.Park, desk.Discard}[r.IntN(5)]
+			act := []admin.Act{admin.Retry, admin.Retry, admin.Skip, admin.Park, admin.Discard}[r.IntN(5)]
 			step = fmt.Sprint(act, " ", string(l.Payload))
-			n, err := s.Letters.Act(s.ctx, operator, act, desk.Filter{Feed: inbox.Feed(consumer), ID: l.ID}, 0)
+			n, err := s.DeadLetters.Act(s.ctx, operator, act, admin.Filter{Feed: inbox.Feed(consumer), ID: l.ID}, 0)
 			if done := p.act(act, l); err != nil || (n == 1) != done {
 				s.t.Errorf("%s: %d, %v, want %v", step, n, err, done)
 			}
@@ -120,7 +121,7 @@ func (s *scene[Tx]) deliver(p *plain, m postrider.Message, fails, dies bool) str
 		want = inbox.Repeated
 	case m.Key != "" && p.head(m.Key) != nil:
 		want = inbox.Waiting
-		p.aside = append(p.aside, &letter{m, postrider.StatusWaiting, true})
+		p.aside = append(p.aside, &letter{m, feeds.StatusWaiting, true})
 	}
 	p.seen[m.ID] = true
 	msgs := []postrider.Message{m}
@@ -143,9 +144,9 @@ func (s *scene[Tx]) deliver(p *plain, m postrider.Message, fails, dies bool) str
 	if !errors.Is(err, errWork) {
 		s.t.Errorf("%s, want a failure", step)
 	}
-	back, l := again(1, 0), &letter{m, postrider.StatusRetry, m.Key != ""}
+	back, l := again(1, 0), &letter{m, feeds.StatusRetry, m.Key != ""}
 	if dies {
-		back, l.status = dead(1), postrider.StatusDead
+		back, l.status = dead(1), feeds.StatusDead
 	}
 	p.aside = append(p.aside, l)
 	s.shelve(m, back)
@@ -154,10 +155,10 @@ func (s *scene[Tx]) deliver(p *plain, m postrider.Message, fails, dies bool) str
 
 // tryAgain has a message that is due succeed (0), fail (1) or die (2).
 func (s *scene[Tx]) tryAgain(p *plain, outcome int) (step string) {
-	due := slices.ContainsFunc(p.aside, func(l *letter) bool { return l.status == postrider.StatusRetry })
-	a := s.attempt(func(d postrider.Deferred) error {
+	due := slices.ContainsFunc(p.aside, func(l *letter) bool { return l.status == feeds.StatusRetry })
+	a := s.attempt(func(d feeds.Deferred) error {
 		at := slices.IndexFunc(p.aside, func(l *letter) bool { return l.ID == d.ID })
-		if at < 0 || p.aside[at].status != postrider.StatusRetry {
+		if at < 0 || p.aside[at].status != feeds.StatusRetry {
 			s.t.Errorf("%q is not due", d.Payload)
 			return nil
 		}
@@ -172,10 +173,10 @@ func (s *scene[Tx]) tryAgain(p *plain, outcome int) (step string) {
 			p.remove(l)
 			return nil
 		case 2:
-			l.status = postrider.StatusDead
+			l.status = feeds.StatusDead
 		}
 		return errWork
-	}, func(d postrider.Deferred, _ error) inbox.Setback {
+	}, func(d feeds.Deferred, _ error) inbox.Deferral {
 		if outcome == 2 {
 			return dead(d.Attempts + 1)
 		}
@@ -197,7 +198,7 @@ func (s *scene[Tx]) compare(p *plain) {
 		want = append(want, fmt.Sprint(l.ID, " ", l.status, " ", l.blocking))
 	}
 	if !slices.Equal(got, want) {
-		s.t.Errorf("set aside: %q, want %q", got, want)
+		s.t.Errorf("deferred: %q, want %q", got, want)
 	}
 	if marks := s.Marks(s.ctx); !slices.Equal(marks, p.effects) {
 		s.t.Errorf("effects %q, want %q", marks, p.effects)

@@ -115,7 +115,7 @@ func twoConsumers[Tx any](s *scene[Tx]) {
 	at(other, m, inbox.Handled)
 	at(other, m, inbox.Repeated)
 
-	// What one has set aside is nothing to the other, not even if it is the same message.
+	// What one has deferred is nothing to the other, not even if it is the same message.
 	second := message("k", "b")
 	s.fail(second, dead(1))
 	at(other, second, inbox.Handled)

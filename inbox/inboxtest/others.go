@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/inbox"
-	"github.com/postrider/postrider/wire"
 )
 
 // othersMessages holds that an inbox handles each message of senders who know nothing of Postrider, once, and takes no two for one
@@ -21,23 +21,23 @@ func othersMessages[Tx any](s *scene[Tx]) {
 	in.Handle("*", func(ctx context.Context, tx Tx, m postrider.Message) error {
 		return s.Mark(ctx, tx, string(m.Payload))
 	})
-	codec, err := wire.NewCodec(wire.CloudEvents, "", wire.Dialect{Prefix: "ce_", NoID: true})
+	coder, err := codec.NewCodec(codec.CloudEvents, "", codec.Dialect{Prefix: "ce_", NoID: true})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	const u4, u7 = "8c6f1c1e-6f0a-4c9c-9a35-0d5b3bb1d6b1", "01931c1e-6f0a-7c9c-9a35-0d5b3bb1d6b1"
-	var packets []wire.Packet
+	var packets []codec.Packet
 	for _, source := range []string{"/shop", "/crm"} {
 		for _, id := range []string{"created-" + u4, "cancelled-" + u4, "1001", u4, u7} {
-			packets = append(packets, wire.Packet{Name: "orders", Key: "42", Headers: []wire.Header{
+			packets = append(packets, codec.Packet{Name: "orders", Key: "42", Headers: []codec.Header{
 				{Name: "ce_specversion", Value: "1.0"}, {Name: "ce_id", Value: id}, {Name: "ce_source", Value: source}, {Name: "ce_type", Value: "t"},
 			}})
 		}
 	}
 	for _, topic := range []string{"orders", "stock"} {
-		packets = append(packets, wire.Packet{Name: topic, Key: "42", Headers: []wire.Header{{Name: "message-id", Value: "1001"}}})
+		packets = append(packets, codec.Packet{Name: topic, Key: "42", Headers: []codec.Header{{Name: "message-id", Value: "1001"}}})
 		for offset := range 3 { // alike in everything but where they stand
-			packets = append(packets, wire.Packet{Name: topic, Key: "42", Place: fmt.Sprint("0/", offset)})
+			packets = append(packets, codec.Packet{Name: topic, Key: "42", Place: fmt.Sprint("0/", offset)})
 		}
 	}
 	var want []string
@@ -45,9 +45,9 @@ func othersMessages[Tx any](s *scene[Tx]) {
 		packets[i].Body = []byte(fmt.Sprint(i))
 		want = append(want, fmt.Sprint(i))
 	}
-	receive := func(packets ...wire.Packet) {
+	receive := func(packets ...codec.Packet) {
 		for i := range packets {
-			m, err := codec.Decode(&packets[i])
+			m, err := coder.Decode(&packets[i])
 			if err == nil {
 				err = in.Receive(s.ctx, m)
 			}
@@ -62,7 +62,7 @@ func othersMessages[Tx any](s *scene[Tx]) {
 	s.wantMarks(want...)
 
 	// Of a message that says nothing of itself nobody knows whether it has come before. It takes effect all the same.
-	nameless := wire.Packet{Name: "queue", Body: []byte("nameless")}
+	nameless := codec.Packet{Name: "queue", Body: []byte("nameless")}
 	receive(nameless, nameless)
 	s.wantMarks(append(want, "nameless", "nameless")...)
 	s.wantAside()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 )
 
@@ -24,10 +25,10 @@ func retry[Tx any](s *scene[Tx]) {
 	}
 	attempts := 0
 	s.eventually(func() bool {
-		a := s.attempt(func(d postrider.Deferred) error {
+		a := s.attempt(func(d feeds.Deferred) error {
 			attempts = d.Attempts
 			return errWork
-		}, func(d postrider.Deferred, err error) inbox.Setback {
+		}, func(d feeds.Deferred, err error) inbox.Deferral {
 			if !errors.Is(err, errWork) || d.ID != m.ID {
 				s.t.Errorf("judge was told of %s: %v", d.ID, err)
 			}
@@ -39,10 +40,10 @@ func retry[Tx any](s *scene[Tx]) {
 		s.t.Errorf("%d attempts before, want 1", attempts)
 	}
 	s.wantAside("a retry", "b waiting")
-	a := s.attempt(func(d postrider.Deferred) error {
+	a := s.attempt(func(d feeds.Deferred) error {
 		attempts = d.Attempts
 		return errWork
-	}, func(d postrider.Deferred, _ error) inbox.Setback { return dead(d.Attempts + 1) })
+	}, func(d feeds.Deferred, _ error) inbox.Deferral { return dead(d.Attempts + 1) })
 	if !a.Found || attempts != 2 {
 		s.t.Errorf("got %+v after %d attempts, want 2", a, attempts)
 	}
@@ -64,12 +65,12 @@ func outage[Tx any](s *scene[Tx]) {
 	pause := 20 * time.Millisecond
 	for range 3 {
 		s.eventually(func() bool {
-			a := s.attempt(func(postrider.Deferred) error { return errWork }, func(d postrider.Deferred, _ error) inbox.Setback {
+			a := s.attempt(func(feeds.Deferred) error { return errWork }, func(d feeds.Deferred, _ error) inbox.Deferral {
 				if last := d.AvailableAt.Sub(d.TriedAt); d.ID != m.ID || d.Attempts != 0 || (last-pause).Abs() > 10*time.Millisecond {
 					s.t.Errorf("%d attempts, and the last pause was %v: want 0 and %v", d.Attempts, last, pause)
 				}
 				if d.DeferredAt.IsZero() || !deferred.IsZero() && !d.DeferredAt.Equal(deferred) {
-					s.t.Errorf("set aside at %v, then at %v", deferred, d.DeferredAt)
+					s.t.Errorf("deferred at %v, then at %v", deferred, d.DeferredAt)
 				}
 				deferred = d.DeferredAt
 				pause *= 2
@@ -99,7 +100,7 @@ func oneAtATime[Tx any](s *scene[Tx]) {
 	s.fail(message("k", "1"), again(1, 0))
 	s.mustHandle(message("k", "2"), inbox.Waiting)
 	s.fail(message("l", "3"), again(1, 0))
-	a := s.attempt(func(d postrider.Deferred) error {
+	a := s.attempt(func(d feeds.Deferred) error {
 		if string(d.Payload) != "1" {
 			s.t.Errorf("%q comes first", d.Payload)
 		}
@@ -125,12 +126,12 @@ func arrivals[Tx any](s *scene[Tx]) {
 	for range retriers {
 		tries.Go(func() {
 			for ctx.Err() == nil {
-				a, err := s.Store.Retry(s.ctx, consumer, func(ctx context.Context, tx Tx, d postrider.Deferred) error {
+				a, err := s.Store.Retry(s.ctx, consumer, func(ctx context.Context, tx Tx, d feeds.Deferred) error {
 					if d.Attempts == 1 && d.Payload[len(d.Payload)-1] == '5' {
 						return errWork
 					}
 					return s.Mark(ctx, tx, string(d.Payload))
-				}, func(d postrider.Deferred, _ error) inbox.Setback { return again(d.Attempts+1, 0) })
+				}, func(d feeds.Deferred, _ error) inbox.Deferral { return again(d.Attempts+1, 0) })
 				if err != nil {
 					s.t.Error(err)
 					return

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 )
 
@@ -20,7 +21,7 @@ const patience = 20 * time.Second
 
 var (
 	errWork  = errors.New("the work has failed")
-	operator = desk.By{Who: "ann", Why: "a test"}
+	operator = admin.By{Who: "ann", Why: "a test"}
 )
 
 type scene[Tx any] struct {
@@ -65,8 +66,8 @@ func (s *scene[Tx]) mustHandle(m postrider.Message, want inbox.Verdict) {
 	s.wantVerdicts(got, err, want)
 }
 
-// fail has the first attempt at a message fail, and sets it aside.
-func (s *scene[Tx]) fail(m postrider.Message, back inbox.Setback) {
+// fail has the first attempt at a message fail, and defers it.
+func (s *scene[Tx]) fail(m postrider.Message, back inbox.Deferral) {
 	s.t.Helper()
 	_, err := s.Store.Handle(s.ctx, consumer, []postrider.Message{m}, false, func(ctx context.Context, tx Tx, _ []int) error {
 		return errors.Join(errWork, s.Mark(ctx, tx, "must be undone"))
@@ -78,26 +79,26 @@ func (s *scene[Tx]) fail(m postrider.Message, back inbox.Setback) {
 	s.shelve(m, back)
 }
 
-func (s *scene[Tx]) shelve(m postrider.Message, back inbox.Setback) {
+func (s *scene[Tx]) shelve(m postrider.Message, back inbox.Deferral) {
 	s.t.Helper()
 	if err := s.Store.Defer(s.ctx, consumer, m, back); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// again is how a message is set aside that is to be tried again after a pause.
-func again(attempts int, pause time.Duration) inbox.Setback {
-	return inbox.Setback{Status: postrider.StatusRetry, Blocking: true, Attempts: attempts, Delay: pause, Cause: errWork.Error()}
+// again is how a message is deferred that is to be tried again after a pause.
+func again(attempts int, pause time.Duration) inbox.Deferral {
+	return inbox.Deferral{Status: feeds.StatusRetry, Blocking: true, Attempts: attempts, Delay: pause, Cause: errWork.Error()}
 }
 
-func dead(attempts int) inbox.Setback {
-	return inbox.Setback{Status: postrider.StatusDead, Blocking: true, Attempts: attempts, Cause: errWork.Error()}
+func dead(attempts int) inbox.Deferral {
+	return inbox.Deferral{Status: feeds.StatusDead, Blocking: true, Attempts: attempts, Cause: errWork.Error()}
 }
 
 // attempt tries one message again that is due. Work is done before the effect.
-func (s *scene[Tx]) attempt(work func(postrider.Deferred) error, judge func(postrider.Deferred, error) inbox.Setback) inbox.Attempt {
+func (s *scene[Tx]) attempt(work func(feeds.Deferred) error, judge func(feeds.Deferred, error) inbox.Deferral) inbox.Attempt {
 	s.t.Helper()
-	a, err := s.Store.Retry(s.ctx, consumer, func(ctx context.Context, tx Tx, d postrider.Deferred) error {
+	a, err := s.Store.Retry(s.ctx, consumer, func(ctx context.Context, tx Tx, d feeds.Deferred) error {
 		if work != nil {
 			if err := work(d); err != nil {
 				return errors.Join(err, s.Mark(ctx, tx, "must be undone"))
@@ -115,7 +116,7 @@ func (s *scene[Tx]) attempt(work func(postrider.Deferred) error, judge func(post
 func (s *scene[Tx]) mustRetry(text string) {
 	s.t.Helper()
 	var got string
-	a := s.attempt(func(d postrider.Deferred) error { got = string(d.Payload); return nil }, nil)
+	a := s.attempt(func(d feeds.Deferred) error { got = string(d.Payload); return nil }, nil)
 	if !a.Found || a.Failed != nil || got != text {
 		s.t.Fatalf("retried %q (%+v), want %q", got, a, text)
 	}
@@ -123,41 +124,41 @@ func (s *scene[Tx]) mustRetry(text string) {
 
 func (s *scene[Tx]) mustBeIdle() {
 	s.t.Helper()
-	a := s.attempt(func(d postrider.Deferred) error { s.t.Errorf("%q is due", d.Payload); return nil }, nil)
+	a := s.attempt(func(d feeds.Deferred) error { s.t.Errorf("%q is due", d.Payload); return nil }, nil)
 	if a.Found || a.Next >= 0 {
 		s.t.Fatalf("got %+v, want nothing to do, ever", a)
 	}
 }
 
-// aside returns what is set aside, in order.
-func (s *scene[Tx]) aside() []postrider.Deferred {
+// aside returns what is deferred, in order.
+func (s *scene[Tx]) aside() []feeds.Deferred {
 	s.t.Helper()
-	all, err := s.Letters.List(s.ctx, desk.Filter{Feed: inbox.Feed(consumer)}, nil, 1000)
+	all, err := s.DeadLetters.List(s.ctx, admin.Filter{Feed: inbox.Feed(consumer)}, nil, 1000)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return all
 }
 
-// wantAside compares what is set aside with texts such as "a retry".
+// wantAside compares what is deferred with texts such as "a retry".
 func (s *scene[Tx]) wantAside(want ...string) {
 	s.t.Helper()
 	var got []string
 	for _, d := range s.aside() {
-		full, err := s.Letters.List(s.ctx, desk.Filter{Feed: inbox.Feed(consumer), ID: d.ID}, nil, 1)
+		full, err := s.DeadLetters.List(s.ctx, admin.Filter{Feed: inbox.Feed(consumer), ID: d.ID}, nil, 1)
 		if err != nil || len(full) != 1 {
 			s.t.Fatalf("%d messages, %v", len(full), err)
 		}
 		got = append(got, string(full[0].Payload)+" "+string(d.Status))
 	}
 	if !slices.Equal(got, want) {
-		s.t.Fatalf("set aside: %q, want %q", got, want)
+		s.t.Fatalf("deferred: %q, want %q", got, want)
 	}
 }
 
-func (s *scene[Tx]) act(act desk.Act, id postrider.ID) {
+func (s *scene[Tx]) act(act admin.Act, id postrider.ID) {
 	s.t.Helper()
-	n, err := s.Letters.Act(s.ctx, operator, act, desk.Filter{Feed: inbox.Feed(consumer), ID: id}, 0)
+	n, err := s.DeadLetters.Act(s.ctx, operator, act, admin.Filter{Feed: inbox.Feed(consumer), ID: id}, 0)
 	if err != nil || n != 1 {
 		s.t.Fatalf("%s: done to %d, %v", act, n, err)
 	}

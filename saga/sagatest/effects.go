@@ -94,8 +94,8 @@ func (s *scene[Tx]) killAt(at int, within time.Duration, acts []saga.Act) (died 
 		}
 		return g.Within(within)
 	}
-	mortal := &kill.Store[Tx]{Store: s.Store, At: at}
-	g := declare(mortal)
+	killable := &kill.Store[Tx]{Store: s.Store, At: at}
+	g := declare(killable)
 	if err := s.Store.Do(s.t.Context(), func(ctx context.Context, tx Tx) error { return g.Start(ctx, tx, "1", trip{}) }); err != nil {
 		s.t.Error(err)
 		return false
@@ -103,10 +103,10 @@ func (s *scene[Tx]) killAt(at int, within time.Duration, acts []saga.Act) (died 
 	one := config
 	one.Concurrency, one.Poll = 1, 5*time.Millisecond
 	stop := mine.runWith(one, g)
-	mine.ended(mortal)
+	mine.ended(killable)
 	stop()
 	for _, act := range acts {
-		if _, err := s.Desk.Act(s.t.Context(), ann, act, mine.name, "1", ""); err != nil {
+		if _, err := s.Admin.Act(s.t.Context(), ann, act, mine.name, "1", ""); err != nil {
 			s.t.Error(err)
 		}
 	}
@@ -127,13 +127,13 @@ func (s *scene[Tx]) killAt(at int, within time.Duration, acts []saga.Act) (died 
 	case compensated && begun != (refunds > 0), !compensated && (charges == 0 || refunds > 0):
 		s.t.Errorf("at %d, within %v, %v: saga is %s (%s), charged %d, refunded %d: %+v", at, within, acts, i.Status, i.Cause, charges, refunds, payment)
 	}
-	return mortal.Dead()
+	return killable.Dead()
 }
 
 // ended waits until the saga is finished or its process is dead, and returns the saga.
 func (s *scene[Tx]) ended(process *kill.Store[Tx]) *saga.Instance {
 	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
-		i, err := s.Desk.Show(s.t.Context(), s.name, "1")
+		i, err := s.Admin.Show(s.t.Context(), s.name, "1")
 		switch {
 		case err != nil:
 			s.t.Error(err)

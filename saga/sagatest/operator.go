@@ -8,15 +8,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/saga"
 )
 
-var ann = desk.By{Who: "ann", Why: "a test"}
+var ann = admin.By{Who: "ann", Why: "a test"}
 
 func (s *scene[Tx]) act(act saga.Act, id, step string, want bool) {
 	s.t.Helper()
-	if done, err := s.Desk.Act(s.t.Context(), ann, act, s.name, id, step); err != nil || done != want {
+	if done, err := s.Admin.Act(s.t.Context(), ann, act, s.name, id, step); err != nil || done != want {
 		s.t.Errorf("%s: %v, %v", act, done, err)
 	}
 }
@@ -49,11 +49,11 @@ func stuck[Tx any](s *scene[Tx]) {
 	s.run(g)
 	s.mustLog(s.await("1", saga.Compensated), "a", "b", "-b", "-a")
 	s.act(saga.ActRetry, "1", "", false)
-	if _, err := s.Desk.Act(s.t.Context(), ann, saga.ActRetry, s.name, "none", ""); !errors.Is(err, saga.ErrNotFound) {
+	if _, err := s.Admin.Act(s.t.Context(), ann, saga.ActRetry, s.name, "none", ""); !errors.Is(err, saga.ErrNotFound) {
 		s.t.Errorf("got %v", err)
 	}
 	entries, err := s.Records.Audit(s.t.Context(), "", 0, 100)
-	entries = slices.DeleteFunc(entries, func(e desk.Entry) bool { return e.Target["saga"] != s.name })
+	entries = slices.DeleteFunc(entries, func(e admin.Entry) bool { return e.Target["saga"] != s.name })
 	if err != nil || len(entries) != 1 {
 		s.t.Fatalf("%+v, %v", entries, err)
 	}
@@ -142,14 +142,14 @@ func listAndCount[Tx any](s *scene[Tx]) {
 	s.await("3", saga.Completed)
 	stop()
 	ctx := s.t.Context()
-	counts, err := s.Desk.Count(ctx, saga.Filter{Name: s.name})
+	counts, err := s.Admin.Count(ctx, saga.Filter{Name: s.name})
 	if err != nil || counts[saga.Waiting] != 7 || counts[saga.Completed] != 1 {
 		s.t.Errorf("%v, %v", counts, err)
 	}
 	var seen []string
 	var after *saga.Instance
 	for {
-		page, err := s.Desk.List(ctx, saga.Filter{Name: s.name, Statuses: []saga.Status{saga.Waiting}}, after, 2)
+		page, err := s.Admin.List(ctx, saga.Filter{Name: s.name, Statuses: []saga.Status{saga.Waiting}}, after, 2)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -176,11 +176,11 @@ func listAndCount[Tx any](s *scene[Tx]) {
 		{saga.Filter{Name: s.name, Statuses: []saga.Status{saga.Stuck}}, 0}, {saga.Filter{Name: s.name, Before: s.show("2").Started}, 2},
 		{saga.Filter{Name: s.name, Before: time.Now().Add(time.Hour)}, 8},
 	} {
-		if page, err := s.Desk.List(ctx, f.Filter, nil, 100); err != nil || len(page) != f.want {
+		if page, err := s.Admin.List(ctx, f.Filter, nil, 100); err != nil || len(page) != f.want {
 			s.t.Errorf("%+v: %d, %v", f.Filter, len(page), err)
 		}
 	}
-	if page, err := s.Desk.List(ctx, saga.Filter{}, nil, 1000); err != nil || len(page) < 9 {
+	if page, err := s.Admin.List(ctx, saga.Filter{}, nil, 1000); err != nil || len(page) < 9 {
 		s.t.Errorf("%d, %v", len(page), err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
 )
@@ -17,8 +17,8 @@ import (
 // Harness is what the suite works on: a store, and the operator's side of it. Tests do not mind sharing one.
 type Harness[Tx any] struct {
 	Store   saga.Store[Tx]
-	Desk    saga.Desk
-	Records desk.Records
+	Admin   saga.Admin
+	Records admin.Records
 }
 
 // Run runs the suite. open is called for every test.
@@ -191,7 +191,7 @@ func (s *scene[Tx]) runWith(config saga.Config, sagas ...saga.Definition[Tx]) (s
 
 func (s *scene[Tx]) show(id string) *saga.Instance {
 	s.t.Helper()
-	i, err := s.Desk.Show(s.t.Context(), s.name, id)
+	i, err := s.Admin.Show(s.t.Context(), s.name, id)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func startIsPartOfTransaction[Tx any](s *scene[Tx]) {
 	if !errors.Is(err, errBroken) {
 		s.t.Errorf("got %v", err)
 	}
-	if _, err := s.Desk.Show(s.t.Context(), s.name, "1"); !errors.Is(err, saga.ErrNotFound) {
+	if _, err := s.Admin.Show(s.t.Context(), s.name, "1"); !errors.Is(err, saga.ErrNotFound) {
 		s.t.Errorf("got %v", err)
 	}
 	s.start(g, "1")

@@ -73,7 +73,7 @@ func maintain[Tx any](s *scene[Tx]) {
 		s.t.Error(err)
 	}
 	s.show("1")
-	if _, err := s.Desk.Show(s.t.Context(), s.name, "2"); !errors.Is(err, saga.ErrNotFound) {
+	if _, err := s.Admin.Show(s.t.Context(), s.name, "2"); !errors.Is(err, saga.ErrNotFound) {
 		s.t.Errorf("got %v", err)
 	}
 }

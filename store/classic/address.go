@@ -41,6 +41,7 @@ func ParseURL(address string) (*mysql.Config, error) {
 	cfg.InterpolateParams = true // one round trip for each statement
 	cfg.RejectReadOnly = true    // after a failover, the old primary is left
 	cfg.Logger = &mysql.NopLogger{}
+	cfg.Params = map[string]string{"autocommit": "1"} // a server may have it off
 	if cfg.DBName == "" {
 		return nil, errors.New("classic: the address names no database: add /DATABASE behind the host")
 	}

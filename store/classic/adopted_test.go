@@ -9,7 +9,7 @@ import (
 )
 
 // TestStoreOverAdoptedTable runs the suite over a table that is not ours: its rows are claimed before they are sent, its shards are
-// computed, and what is set aside is found by a look at our own table. Tables on PostgreSQL are played through in test/adopt.
+// computed, and what is deferred is found by a look at our own table. Tables on PostgreSQL are played through in test/adopt.
 func TestStoreOverAdoptedTable(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) storetest.Harness {

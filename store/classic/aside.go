@@ -7,18 +7,20 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
 // chunk is how many rows one statement names.
 const chunk = 200
 
-// asideRow is what is known about a message that was set aside; the message itself lies in its table.
+// asideRow is what is known about a message that was deferred; the message itself lies in its table.
 type asideRow struct {
 	place
 	rowID     string
 	key       string
 	name      string // that it is held for
-	status    postrider.Status
+	status    feeds.Status
 	blocking  bool
 	attempts  int
 	lastError string
@@ -44,7 +46,7 @@ func (r *asideRow) blocks() bool { return r.blocking && r.key != "" }
 // again reports whether the message will be sent by itself; otherwise it is an operator's affair.
 func (r *asideRow) again() bool {
 	switch r.status {
-	case postrider.StatusScheduled, postrider.StatusRetry, postrider.StatusHeld, postrider.StatusWaiting:
+	case feeds.StatusScheduled, feeds.StatusRetry, feeds.StatusHeld, feeds.StatusWaiting:
 		return true
 	default:
 		return false
@@ -52,8 +54,8 @@ func (r *asideRow) again() bool {
 }
 
 // with completes the row with its message.
-func (r *asideRow) with(m postrider.Message, feed string) postrider.Deferred {
-	return postrider.Deferred{
+func (r *asideRow) with(m postrider.Message, feed string) feeds.Deferred {
+	return feeds.Deferred{
 		Message: m, Feed: feed, Shard: r.shard, Seq: r.seq, Status: r.status, Name: r.name, Blocking: r.blocking, Attempts: r.attempts,
 		LastError: r.lastError, EnqueuedAt: r.enqueued, DeferredAt: r.deferred, TriedAt: r.tried, AvailableAt: r.available,
 	}
@@ -125,17 +127,26 @@ func (t *table) promote(ctx context.Context, tx querier, feed string, keys []sha
 		switch head, ok := heads[k]; {
 		case !ok:
 			free = append(free, k.key)
-		case head.status == postrider.StatusWaiting:
+		case head.status == feeds.StatusWaiting:
 			waiting = append(waiting, head.rowID)
 		}
 	}
-	for part := range slices.Chunk(waiting, chunk) {
-		s := t.cfg.stmt("UPDATE {aside} SET status = 'retry', attempts = 0, available_at = {now} WHERE feed = ").word(feed)
-		if _, err := s.sql(" AND ").words("row_id", part).exec(ctx, tx); err != nil {
-			return nil, err
+	return free, t.again(ctx, tx, feed, waiting)
+}
+
+// again has messages that are deferred sent at once.
+func (t *table) again(ctx context.Context, tx querier, feed string, rowIDs []string) error {
+	return t.changeAside(ctx, tx, feed, rowIDs, actChanges[admin.Retry])
+}
+
+// changeAside changes what stands about rows, and what they say of it themselves.
+func (t *table) changeAside(ctx context.Context, tx querier, feed string, rowIDs []string, set string) error {
+	for part := range slices.Chunk(rowIDs, chunk) {
+		if _, err := t.cfg.stmt("UPDATE {aside} SET ", set, " WHERE feed = ").word(feed).sql(" AND ").words("row_id", part).exec(ctx, tx); err != nil {
+			return err
 		}
 	}
-	return free, t.mirror(ctx, tx, feed, waiting)
+	return t.mirror(ctx, tx, feed, rowIDs)
 }
 
 // forget deletes what stands about rows.

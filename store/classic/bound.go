@@ -2,11 +2,9 @@ package classic
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -26,10 +24,17 @@ type table struct {
 	seq    string   // the place in the order: a number
 	wait   string   // the condition that a row waits to be delivered, or is claimed
 
-	ids     idKind
-	columns map[string]columnInfo
-	fields  []field
-	body    string // the columns of a message
+	// Of a table that was adopted: the name, where rows that wait are found in their order, and the conditions under which its index has
+	// them so.
+	byWaiting string
+	waits     []string
+
+	ids      idKind
+	catalog  *Table // what the database says about a table that was adopted
+	identity string // of the database
+	columns  map[string]columnInfo
+	fields   []field
+	body     string // the columns of a message
 }
 
 // columnInfo is what the database says about a column.
@@ -37,6 +42,7 @@ type columnInfo struct {
 	kind     string // the type, without its length
 	length   int    // in characters or bytes; 0 if unbounded
 	nullable bool
+	unsigned bool // a large number, which may be beyond those with a sign
 }
 
 // idKind is how a row's ID is written.
@@ -59,6 +65,10 @@ func bind(ctx context.Context, q querier, cfg *Config, shards int) (*table, erro
 	if err := t.look(ctx, q); err != nil {
 		return nil, err
 	}
+	var err error
+	if t.identity, err = cfg.identity(ctx, q); err != nil {
+		return nil, err
+	}
 	t.id = t.quote(t.layout.ID)
 	if err := errors.Join(t.identify(), t.findIndex(ctx, q)); err != nil {
 		return nil, err
@@ -71,6 +81,9 @@ func bind(ctx context.Context, q querier, cfg *Config, shards int) (*table, erro
 	}
 	if err := t.express(); err != nil {
 		return nil, err
+	}
+	if t.catalog != nil {
+		t.findWaiting()
 	}
 	t.fields = t.bodyFields()
 	expressions := make([]string, len(t.fields))
@@ -95,27 +108,27 @@ func (t *table) look(ctx context.Context, q querier) error {
 	s := t.cfg.stmt()
 	if t.cfg.Dialect == MySQL {
 		s.sql(`SELECT table_schema = database(), table_schema, column_name, data_type, coalesce(character_maximum_length, 0),
-			is_nullable = 'YES' FROM information_schema.columns WHERE table_schema = coalesce(nullif(`).
-			text(schema).sql(", ''), database()) AND table_name = ").text(name)
+			is_nullable = 'YES', column_type LIKE 'bigint%unsigned%' FROM information_schema.columns WHERE table_schema = `, MySQL.within(schema),
+			" AND table_name = ").text(name)
 	} else {
 		s.sql(`SELECT CASE WHEN n.nspname = current_schema() THEN 1 ELSE 0 END, n.nspname, a.attname, t.typname,
 			CASE WHEN t.typname IN ('varchar', 'bpchar') AND a.atttypmod > 4 THEN a.atttypmod - 4 ELSE 0 END,
-			CASE WHEN a.attnotnull THEN 0 ELSE 1 END
+			CASE WHEN a.attnotnull THEN 0 ELSE 1 END, 0
 			FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_class c ON c.oid = a.attrelid
 			JOIN pg_namespace n ON n.oid = c.relnamespace
 			WHERE a.attrelid = to_regclass(`).arg(t.name).sql(`) AND a.attnum > 0 AND NOT a.attisdropped`)
 	}
 	t.columns = make(map[string]columnInfo)
 	err := s.each(ctx, q, func(scan func(...any) error) error {
-		var own, length, nullable int64
+		var own, length, nullable, unsigned int64
 		var within, column, kind string
-		if err := scan(&own, &within, &column, &kind, &length, &nullable); err != nil {
+		if err := scan(&own, &within, &column, &kind, &length, &nullable, &unsigned); err != nil {
 			return err
 		}
 		if t.label = within + "." + name; own == 1 {
 			t.label = name
 		}
-		t.columns[column] = columnInfo{strings.ToLower(kind), int(length), nullable == 1}
+		t.columns[column] = columnInfo{strings.ToLower(kind), int(length), nullable == 1, unsigned == 1}
 		return nil
 	})
 	if err != nil {
@@ -139,27 +152,20 @@ func (t *table) look(ctx context.Context, q querier) error {
 
 // findIndex has MySQL use the index of the IDs. In a small table it would rather look at all rows, and then wait for those that
 // producers have not committed.
-func (t *table) findIndex(ctx context.Context, q querier) error {
-	if t.byID = t.name; t.cfg.Dialect != MySQL {
-		return nil
-	}
+func (t *table) findIndex(ctx context.Context, q querier) (err error) {
+	t.byID = t.name
 	index := "PRIMARY"
 	if !t.layout.native {
-		schema, name, ok := strings.Cut(t.layout.Table, ".")
-		if !ok {
-			schema, name = "", t.layout.Table
+		if t.catalog, err = readTable(ctx, q, t.cfg.Dialect, t.layout.Table); err != nil {
+			return fmt.Errorf("classic: table %s: %w", t.layout.Table, err)
 		}
-		err := t.cfg.stmt("SELECT index_name FROM information_schema.statistics WHERE table_schema = coalesce(nullif(").text(schema).
-			sql(", ''), database()) AND table_name = ").text(name).sql(" AND column_name = ").text(t.layout.ID).
-			sql(" AND seq_in_index = 1 ORDER BY non_unique, index_name <> 'PRIMARY' LIMIT 1").row(ctx, q).Scan(&index)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("classic: indexes of %s: %w", t.layout.Table, err)
+		if index = t.catalog.uniqueIndex(t.layout.ID); index == "" {
+			index = t.catalog.leads(t.layout.ID)
 		}
 	}
-	t.byID += " FORCE INDEX (" + t.quote(index) + ")"
+	if t.cfg.Dialect == MySQL && index != "" {
+		t.byID += " FORCE INDEX (" + t.quote(index) + ")"
+	}
 	return nil
 }
 
@@ -211,8 +217,10 @@ func (s *stmt) rows(t *table, ids []string) *stmt {
 func (t *table) literal(id string) string {
 	switch t.ids {
 	case idInteger:
-		n, _ := strconv.ParseInt(id, 10, 64) // the database has made a text of the number
-		return strconv.FormatInt(n, 10)
+		if strings.Trim(id, "-0123456789") != "" {
+			return "NULL" // the database has made a text of the number: this is none of its
+		}
+		return id
 	case idBytes:
 		return "x'" + strings.ReplaceAll(id, "-", "") + "'"
 	default:

@@ -9,19 +9,20 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // canaryKey is the dedup key by which members agree who sends the next ones.
-const canaryKey = postrider.CanaryType
+const canaryKey = feeds.CanaryType
 
-// Canary implements [postrider.Canary], in the table of our own. Into a table that was adopted only the application writes.
-func (s *Store) Canary(ctx context.Context, within time.Duration) error {
+// Canary implements [feeds.Canary], in the table of our own. Into a table that was adopted only the application writes.
+func (s *feedStore) Canary(ctx context.Context, within time.Duration) error {
 	if !s.cfg.Layout.native {
 		return fmt.Errorf("classic: canary in table %s, which was adopted: %w", s.cfg.Layout.Table, postrider.ErrUnsupported)
 	}
 	cfg := s.cfg
 	cfg.DedupWindow = within
-	outbox := &Outbox{cfg}
+	outbox := &outbox{cfg}
 	err := s.do(ctx, func(tx *sql.Tx) error {
 		claimed := make(map[string]bool)
 		if err := outbox.claimKeys(ctx, tx, []string{canaryKey}, claimed); err != nil || !claimed[canaryKey] {
@@ -33,7 +34,7 @@ func (s *Store) Canary(ctx context.Context, within time.Duration) error {
 		}
 		var msgs []postrider.Message
 		for _, key := range keys {
-			m := postrider.Event(postrider.CanaryType, "", "", []byte{})
+			m := postrider.Event(feeds.CanaryType, "", "", []byte{})
 			m.Key = key
 			msgs = append(msgs, m)
 		}
@@ -46,7 +47,7 @@ func (s *Store) Canary(ctx context.Context, within time.Duration) error {
 }
 
 // canaryKeys returns a key of each shard.
-func (s *Store) canaryKeys(ctx context.Context, q querier) (map[int]string, error) {
+func (s *feedStore) canaryKeys(ctx context.Context, q querier) (map[int]string, error) {
 	const candidates = 200
 	name := func(i int) string { return canaryKey + "/" + strconv.Itoa(i) }
 	keys := make(map[int]string)

@@ -17,16 +17,16 @@ type candidate struct {
 	key   sql.NullString
 }
 
-// claim fills in the rows that wait, and marks them as claimed, before any of them is sent. What somebody else has locked or
-// claimed not long ago is left to them, and so is all that is behind it in the order of its key.
+// claim fills in the rows that wait in a table that was adopted, and marks them as claimed, where it has a word for that, before any of
+// them is sent. What somebody else has locked or claimed not long ago is left to them, and so is all that is behind it in the order
+// of its key: the worker that was there before may still run.
 func (f *feed) claim(ctx context.Context, asks []*ask) error {
 	byShard := make(map[int]*ask)
 	for _, a := range asks {
 		byShard[a.Shard] = a
 	}
 	var candidates []candidate
-	s := f.t.adopted(f.name, asks, ", "+f.t.key, claimReserve)
-	err := s.each(ctx, f.store.db, func(scan func(...any) error) error {
+	err := f.adopted(asks).each(ctx, f.store.db, func(scan func(...any) error) error {
 		var c candidate
 		if err := scan(&c.rowID, &c.shard, &c.key); err != nil {
 			return err
@@ -39,11 +39,7 @@ func (f *feed) claim(ctx context.Context, asks []*ask) error {
 	if err != nil || len(candidates) == 0 {
 		return err
 	}
-	shards := make([]int, len(asks))
-	for i, a := range asks {
-		shards[i] = a.Shard
-	}
-	return f.fenced(ctx, shards, func(tx *sql.Tx, held []int) error {
+	err = f.claiming(ctx, shardsOf(asks), func(tx *sql.Tx, held []int) error {
 		free, err := f.lockRows(ctx, tx, candidates)
 		if err != nil {
 			return err
@@ -55,9 +51,10 @@ func (f *feed) claim(ctx context.Context, asks []*ask) error {
 		behind := make(map[string]bool) // keys of which a message is somebody else's
 		for _, c := range candidates {
 			a := byShard[c.shard]
+			ours, locked := free[c.rowID]
 			switch {
 			case !slices.Contains(held, c.shard) || c.key.Valid && behind[c.key.String]:
-			case !free[c.rowID]:
+			case !locked || !ours && !a.lane.claimed[c.rowID]:
 				behind[c.key.String] = c.key.Valid
 			case len(a.rows) == a.Limit:
 				a.more = true
@@ -68,6 +65,25 @@ func (f *feed) claim(ctx context.Context, asks []*ask) error {
 		}
 		return f.markClaimed(ctx, tx, taken)
 	})
+	if err != nil || f.t.layout.State.Processing == "" {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, a := range asks {
+		for _, id := range a.rows {
+			a.lane.claimed[id] = true
+		}
+	}
+	return nil
+}
+
+// claiming runs do in a transaction. Only one that changes rows has to know which shards the member still holds.
+func (f *feed) claiming(ctx context.Context, shards []int, do func(tx *sql.Tx, held []int) error) error {
+	if f.t.layout.State.Processing != "" {
+		return f.fenced(ctx, shards, do)
+	}
+	return f.store.do(ctx, func(tx *sql.Tx) error { return do(tx, shards) })
 }
 
 // lockRows locks those of the rows that nobody else has locked, and returns those that are free, or whose claim is too old to
@@ -79,14 +95,16 @@ func (f *feed) lockRows(ctx context.Context, tx *sql.Tx, candidates []candidate)
 		ids[i] = c.rowID
 	}
 	free := make(map[string]bool, len(ids))
-	s := t.cfg.stmt("SELECT ", t.rowID, ", CASE WHEN ", t.isOneOf(state.Status, []string{state.Processing}))
-	if state.ClaimedAt != "" {
-		s.sql(" AND ", t.quote(state.ClaimedAt), " > ").later(t.now(), -f.member.Lease)
+	s := t.cfg.stmt("SELECT ", t.rowID, ", CASE WHEN ")
+	if state.Processing != "" && state.ClaimedAt != "" {
+		s.sql(t.isOneOf(state.Status, []string{state.Processing}), " AND ", t.quote(state.ClaimedAt), " > ").later(t.now(), -f.member.Lease)
+		// A claim of the future is one from before the clocks were set back: it would keep its row for an hour.
+		s.sql(" AND ", t.quote(state.ClaimedAt), " < ").later(t.now(), f.member.Lease)
 		if t.signs() {
 			s.sql(" AND (", t.quote(state.ClaimedBy), " IS NULL OR ", t.quote(state.ClaimedBy), " <> ").text(f.signature()).sql(")")
 		}
 	} else {
-		s.sql(" AND 1 = 0") // the shard's lease is all there is to go by
+		s.sql("1 = 0") // the shard's lease is all there is to go by
 	}
 	s.sql(" THEN 0 ELSE 1 END FROM ", t.byID, " WHERE ").rows(t, ids).sql(" AND ", t.wait, " FOR UPDATE SKIP LOCKED")
 	err := s.each(ctx, tx, func(scan func(...any) error) error {
@@ -101,6 +119,9 @@ func (f *feed) lockRows(ctx context.Context, tx *sql.Tx, candidates []candidate)
 
 func (f *feed) markClaimed(ctx context.Context, tx *sql.Tx, ids []string) error {
 	t, state := f.t, &f.t.layout.State
+	if state.Processing == "" {
+		return nil
+	}
 	for part := range slices.Chunk(ids, settleChunk) {
 		s := t.cfg.stmt("UPDATE ", t.byID, " SET ", t.quote(state.Status), " = ", t.cfg.Dialect.literal(state.Processing))
 		for _, column := range []string{state.ClaimedAt, state.UpdatedAt} {

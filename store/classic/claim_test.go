@@ -3,7 +3,7 @@ package classic_test
 import (
 	"testing"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
 )
@@ -64,9 +64,9 @@ func TestClaimKeepsOrder(t *testing.T) {
 		a.join()
 		a.expectRows("SELECT DISTINCT status FROM tickets", "pending")
 		expect("another member", "a13", "b24", "c5")
-		var marks []postrider.Mark
+		var marks []feeds.Mark
 		for _, s := range a.shards {
-			marks = append(marks, postrider.Mark{Shard: s})
+			marks = append(marks, feeds.Mark{Shard: s})
 		}
 		a.must(a.feed.Release(t.Context(), marks))
 	})

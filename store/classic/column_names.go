@@ -16,7 +16,7 @@ func synonyms(key string) []string {
 		"tenant_id":      {"tenantid", "tenant"},
 		"payload":        {"payload", "data", "body", "content", "message", "eventdata", "eventpayload", "eventbody"},
 		"content_type":   {"contenttype"},
-		"headers":        {"headers", "metadata", "meta", "attributes"},
+		"headers":        {"headers", "metadata", "meta", "attributes", "eventmetadata", "eventheaders", "messageheaders"},
 		"schema_version": {"schemaversion", "eventversion"},
 		"schema_id":      {"schemaid"},
 		"dedup_key":      {"dedupkey", "deduplicationkey", "deduplicationid", "idempotencykey"},

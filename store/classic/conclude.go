@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
-// Conclude implements [postrider.Deferrer].
-func (f *feed) Conclude(ctx context.Context, done []postrider.Conclusion) (free []string, err error) {
+// Conclude implements [feeds.Deferrer].
+func (f *feed) Conclude(ctx context.Context, done []feeds.Conclusion) (free []string, err error) {
 	var shards []int
 	for _, c := range done {
 		shards = append(shards, c.Shard)
@@ -42,7 +42,7 @@ func (f *feed) owning(ctx context.Context, shards []int, do func(tx *sql.Tx) err
 	})
 }
 
-func (f *feed) conclude(ctx context.Context, tx querier, done []postrider.Conclusion) ([]string, error) {
+func (f *feed) conclude(ctx context.Context, tx querier, done []feeds.Conclusion) ([]string, error) {
 	rows, err := f.concluded(ctx, tx, done)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (f *feed) conclude(ctx context.Context, tx querier, done []postrider.Conclu
 }
 
 // concluded returns what stands about the messages that are concluded.
-func (f *feed) concluded(ctx context.Context, tx querier, done []postrider.Conclusion) (map[place]asideRow, error) {
+func (f *feed) concluded(ctx context.Context, tx querier, done []feeds.Conclusion) (map[place]asideRow, error) {
 	seqs := make(map[int][]string) // by shard
 	for _, c := range done {
 		seqs[c.Shard] = append(seqs[c.Shard], strconv.FormatInt(c.Seq, 10))
@@ -115,16 +115,16 @@ func (f *feed) concluded(ctx context.Context, tx querier, done []postrider.Concl
 }
 
 // tried records an attempt that has failed.
-func (f *feed) tried(ctx context.Context, tx querier, rowID string, c *postrider.Conclusion) error {
+func (f *feed) tried(ctx context.Context, tx querier, rowID string, c *feeds.Conclusion) error {
 	s := f.cfg().stmt("UPDATE {aside} SET status = ").text(string(c.Status)).sql(", attempts = ").number(int64(c.Attempts))
 	s.sql(", tried_at = {now}, last_error = ").cause(c.Cause).sql(", available_at = ")
-	if c.Status == postrider.StatusRetry {
+	if c.Status == feeds.StatusRetry {
 		s.later("{now}", max(c.Delay, 0))
 	} else {
 		s.sql("NULL")
 	}
 	s.sql(", name = ")
-	if c.Status == postrider.StatusHeld {
+	if c.Status == feeds.StatusHeld {
 		s.text(storable(c.Name)).sql(", name_hash = ").word(nameHash(c.Name))
 	} else {
 		s.sql("NULL, name_hash = NULL")

@@ -5,20 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
 )
 
-// forConsumers completes the configuration of what there is for MySQL alone. Instead is what PostgreSQL has.
-func (c Config) forConsumers(db *sql.DB, instead string) (Config, error) {
-	if db == nil {
-		return c, errors.New("classic: db is nil")
-	}
-	if c.Dialect == PostgreSQL {
-		return c, fmt.Errorf("classic: this is for MySQL and MariaDB; on PostgreSQL use %s of package store/postgres", instead)
-	}
-	return c.withDefaults()
-}
+// shortly is how soon a transaction is begun anew that the server has given up for the sake of others.
+var shortly = retry.Policy{First: time.Millisecond, Most: 20 * time.Millisecond}
 
 // yielded reports that the server has given a transaction up, as a whole, for the sake of others. A lock that was waited for in vain
 // is not among these: whoever has it will most likely still have it.
@@ -51,9 +45,10 @@ func (c *Config) byIndex(name string) string {
 	return " FORCE INDEX (" + c.Dialect.quote(c.Prefix+name) + ")"
 }
 
-// numbered are numbers as a table, o, and the next table is gone to with each of them: see byIndex.
+// numbered are numbers as a table, o, and the next table is gone to with each of them: see byIndex. DISTINCT makes a table of its own of
+// them: MySQL refuses to lock JSON_TABLE's.
 func numbered(numbers []int64) string {
-	return "JSON_TABLE('[" + joined(numbers) + "]', '$[*]' COLUMNS (n bigint PATH '$')) o STRAIGHT_JOIN"
+	return "(SELECT DISTINCT n FROM JSON_TABLE('[" + joined(numbers) + "]', '$[*]' COLUMNS (n bigint PATH '$')) j) o STRAIGHT_JOIN"
 }
 
 // deleteNumbered removes rows that this transaction has locked.

@@ -20,19 +20,15 @@ type charge struct {
 }
 
 // A consumer that charges for orders, and says so: the charge, the message and the record of what was received are one commit.
-func ExampleNewInbox() {
+func ExampleDB_Inbox() {
 	// docs:begin inbox
 	consume := func(ctx context.Context, db *sql.DB, orders postrider.Consumer) error {
-		cfg := classic.Config{Dialect: classic.MySQL}
-		store, err := classic.NewInbox(db, cfg)
+		own, err := classic.Open(db, classic.Config{})
 		if err != nil {
 			return err
 		}
-		outbox, err := classic.NewOutbox(cfg)
-		if err != nil {
-			return err
-		}
-		billing, err := inbox.New(store, "billing", inbox.Config{})
+		outbox := own.Outbox()
+		billing, err := inbox.New(own.Inbox(), "billing", inbox.Config{})
 		if err != nil {
 			return err
 		}
@@ -50,22 +46,15 @@ func ExampleNewInbox() {
 	// Output: classic: db is nil
 }
 
-// Operators decide about what consumers have set aside.
-func ExampleNewInboxLetters() {
-	_, err := classic.NewInboxLetters(nil, classic.Config{Dialect: classic.MySQL})
-	fmt.Println(err)
-	// Output: classic: db is nil
-}
-
 // The wiring of an application. Its code holds the transactor as the interface.
-func ExampleNewTransactor() {
+func ExampleDB_Transactor() {
 	// docs:begin transactor
 	place := func(ctx context.Context, db *sql.DB, order string) error {
-		transactor, err := classic.NewTransactor(db, classic.TransactorConfig{Config: classic.Config{Dialect: classic.MySQL}})
+		own, err := classic.Open(db, classic.Config{})
 		if err != nil {
 			return err
 		}
-		err = transactor.Do(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		err = own.Transactor().Do(ctx, func(ctx context.Context, tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, "INSERT INTO orders (id) VALUES (?)", order)
 			return err
 		})
@@ -80,19 +69,14 @@ func ExampleNewTransactor() {
 }
 
 // An order and the answer to whoever placed it: one commit, however often the request is sent.
-func ExampleNewIdempotency() {
+func ExampleDB_IdempotencyKeys() {
 	// docs:begin idempotency
 	handler := func(db *sql.DB, userOf func(*http.Request) string) (http.Handler, error) {
-		cfg := classic.Config{Dialect: classic.MySQL}
-		store, err := classic.NewIdempotency(db, cfg)
+		own, err := classic.Open(db, classic.Config{})
 		if err != nil {
 			return nil, err
 		}
-		transactor, err := classic.NewTransactor(db, classic.TransactorConfig{Config: cfg})
-		if err != nil {
-			return nil, err
-		}
-		keys, err := idempotency.New(store, idempotency.Config{
+		keys, err := idempotency.New(own.IdempotencyKeys(), idempotency.Config{
 			Scope: func(r *http.Request) (idempotency.Scope, error) {
 				return idempotency.Scope{Principal: userOf(r)}, nil
 			},
@@ -100,7 +84,7 @@ func ExampleNewIdempotency() {
 		if err != nil {
 			return nil, err
 		}
-		return keys.Handle(transactor, func(ctx context.Context, tx *sql.Tx, r *http.Request) (idempotency.Answer, error) {
+		return keys.Handle(own.Transactor(), func(ctx context.Context, tx *sql.Tx, r *http.Request) (idempotency.Answer, error) {
 			result, err := tx.ExecContext(ctx, "INSERT INTO orders (item) VALUES (?)", r.FormValue("item"))
 			if err != nil {
 				return idempotency.Answer{}, err
@@ -119,14 +103,14 @@ func ExampleNewIdempotency() {
 }
 
 // A saga whose steps are transactions of MySQL or MariaDB.
-func ExampleNewSagas() {
+func ExampleDB_Sagas() {
 	// docs:begin saga
 	run := func(ctx context.Context, db *sql.DB) error {
-		store, err := classic.NewSagas(db, classic.Config{Dialect: classic.MySQL})
+		own, err := classic.Open(db, classic.Config{})
 		if err != nil {
 			return err
 		}
-		order, err := saga.New(store, "order",
+		order, err := saga.New(own.Sagas(), "order",
 			saga.Step("charge", func(ctx context.Context, tx *sql.Tx, c *charge) error {
 				_, err := tx.ExecContext(ctx, "INSERT INTO charges (order_id, cents) VALUES (?, ?)", c.Order, c.Cents)
 				return err

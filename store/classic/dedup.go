@@ -11,7 +11,7 @@ import (
 
 // claim claims the dedup keys of messages, and returns the indexes of those whose key is taken. Another transaction that has
 // claimed one is waited for.
-func (o *Outbox) claim(ctx context.Context, tx *sql.Tx, msgs []postrider.Message) (repeats []int, err error) {
+func (o *outbox) claim(ctx context.Context, tx *sql.Tx, msgs []postrider.Message) (repeats []int, err error) {
 	first := make(map[string]int) // where each key occurs first
 	for i := range msgs {
 		key := msgs[i].DedupKey
@@ -38,7 +38,7 @@ func (o *Outbox) claim(ctx context.Context, tx *sql.Tx, msgs []postrider.Message
 }
 
 // claimKeys adds those of the keys that are now the caller's.
-func (o *Outbox) claimKeys(ctx context.Context, tx *sql.Tx, keys []string, claimed map[string]bool) error {
+func (o *outbox) claimKeys(ctx context.Context, tx *sql.Tx, keys []string, claimed map[string]bool) error {
 	claim := postrider.NewID().String()
 	s := o.cfg.stmt("INSERT INTO {dedup} (dedup_key, claim, at) VALUES ")
 	for i, key := range keys {
@@ -67,7 +67,8 @@ func (o *Outbox) claimKeys(ctx context.Context, tx *sql.Tx, keys []string, claim
 	if _, err := s.exec(ctx, tx); err != nil {
 		return err
 	}
-	// It locks, because in the caller's transaction a plain read may see what was there before.
-	return o.cfg.stmt("SELECT dedup_key FROM {dedup} WHERE ").words("dedup_key", keys).sql(" AND claim = ").text(claim).
+	// It locks, because in the caller's transaction a plain read may see what was there before. Of a small table the server would rather
+	// lock all rows, also those of transactions that are under way.
+	return o.cfg.stmt("SELECT dedup_key FROM {dedup} FORCE INDEX (PRIMARY) WHERE ").words("dedup_key", keys).sql(" AND claim = ").text(claim).
 		sql(" FOR UPDATE").each(ctx, tx, scan)
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // maxCause is how many bytes of an error are kept.
@@ -20,22 +20,22 @@ const maxCause = 2000
 // lastDay is the latest time that all databases know.
 var lastDay = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// setting is a message that is to be set aside.
+// setting is a message that is to be deferred.
 type setting struct {
-	*postrider.Deferral
+	*feeds.Deferral
 	handed
 	due bool // at once: it waits for nothing
 }
 
 func (s *setting) waits() int {
-	if s.Status == postrider.StatusWaiting {
+	if s.Status == feeds.StatusWaiting {
 		return 1
 	}
 	return 0
 }
 
-// Defer implements [postrider.Deferrer].
-func (f *feed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
+// Defer implements [feeds.Deferrer].
+func (f *feed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
 	var shards []int
 	var all []setting
 	seen := make(map[string]bool)
@@ -45,9 +45,9 @@ func (f *feed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
 			return fmt.Errorf("classic: defer: %w", err)
 		}
 		switch msgs[i].Status {
-		case postrider.StatusRetry, postrider.StatusHeld, postrider.StatusDead, postrider.StatusScheduled, postrider.StatusWaiting:
+		case feeds.StatusRetry, feeds.StatusHeld, feeds.StatusDead, feeds.StatusScheduled, feeds.StatusWaiting:
 		default:
-			return fmt.Errorf("classic: defer: a message cannot be set aside as %q", msgs[i].Status)
+			return fmt.Errorf("classic: defer: a message cannot be deferred as %q", msgs[i].Status)
 		}
 		if msgs[i].Bare {
 			h.key = "" // the row itself has the content; what stands behind it goes on
@@ -66,7 +66,7 @@ func (f *feed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
 	return nil
 }
 
-// setAside writes what is not set aside yet.
+// setAside writes what is not deferred yet.
 func (f *feed) setAside(ctx context.Context, tx querier, all []setting) error {
 	all, err := f.notYetAside(ctx, tx, all)
 	if err != nil {
@@ -93,7 +93,7 @@ func (f *feed) setAside(ctx context.Context, tx querier, all []setting) error {
 	return f.t.mirror(ctx, tx, f.name, rowIDs)
 }
 
-// notYetAside leaves out what is set aside already.
+// notYetAside leaves out what is deferred already.
 func (f *feed) notYetAside(ctx context.Context, tx querier, all []setting) ([]setting, error) {
 	known := make(map[string]bool)
 	for part := range slices.Chunk(all, chunk) {
@@ -119,7 +119,7 @@ func (f *feed) notYetAside(ctx context.Context, tx querier, all []setting) ([]se
 func (f *feed) findDue(ctx context.Context, tx querier, all []setting) error {
 	var keys []shardKey
 	for _, s := range all {
-		if k := (shardKey{s.Batch.Shard, s.key}); s.Status == postrider.StatusWaiting && s.key != "" && !slices.Contains(keys, k) {
+		if k := (shardKey{s.Batch.Shard, s.key}); s.Status == feeds.StatusWaiting && s.key != "" && !slices.Contains(keys, k) {
 			keys = append(keys, k)
 		}
 	}
@@ -136,7 +136,7 @@ func (f *feed) findDue(ctx context.Context, tx querier, all []setting) error {
 		k := shardKey{s.Batch.Shard, s.key}
 		head, blocked := first[k]
 		ahead := blocked && head < s.seq
-		s.due = s.Status == postrider.StatusWaiting && !ahead
+		s.due = s.Status == feeds.StatusWaiting && !ahead
 		if s.Blocking && s.key != "" && !ahead {
 			first[k] = s.seq
 		}
@@ -161,28 +161,28 @@ func (f *feed) insertAside(ctx context.Context, tx querier, part []setting) erro
 		if s.Blocking {
 			blocking = 1
 		}
-		if s.Status == postrider.StatusRetry || s.Status == postrider.StatusDead || s.Status == postrider.StatusHeld && s.Cause != "" {
+		if s.Status == feeds.StatusRetry || s.Status == feeds.StatusDead || s.Status == feeds.StatusHeld && s.Cause != "" {
 			tried = "{now}"
 		}
 		if s.due {
-			status, due = postrider.StatusRetry, "{now}"
+			status, due = feeds.StatusRetry, "{now}"
 		}
 		q.sql(", ").text(string(status)).sql(", ").number(blocking).sql(", ").number(int64(s.Attempts)).sql(", ").number(int64(s.priority))
 		q.sql(", ").cause(s.Cause).sql(", ").at(s.enqueued).sql(", {now}, ")
-		if s.Status == postrider.StatusHeld {
+		if s.Status == feeds.StatusHeld {
 			q.text(storable(s.Name)).sql(", ").word(nameHash(s.Name))
 		} else {
 			q.sql("NULL, NULL")
 		}
 		q.sql(", ", tried, ", ")
 		switch {
-		case s.Status == postrider.StatusRetry:
+		case s.Status == feeds.StatusRetry:
 			q.later("{now}", max(s.Delay, 0))
-		case s.Status == postrider.StatusScheduled && s.after.After(lastDay):
+		case s.Status == feeds.StatusScheduled && s.after.After(lastDay):
 			q.at(lastDay)
-		case s.Status == postrider.StatusScheduled && !s.after.IsZero():
+		case s.Status == feeds.StatusScheduled && !s.after.IsZero():
 			q.at(s.after)
-		case s.Status == postrider.StatusScheduled:
+		case s.Status == feeds.StatusScheduled:
 			q.sql("{now}")
 		default:
 			q.sql(due)

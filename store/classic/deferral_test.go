@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
 )
@@ -26,7 +26,7 @@ var bakery = classic.Layout{
 
 // columnsOf has the types of both dialects: MySQL's first.
 func columnsOf(d classic.Dialect, table string) string {
-	types := []string{"{uuid}", "char(36)", "uuid", "{time}", "datetime(6)", "timestamptz", "{json}", "json", "jsonb"}
+	types := []string{"{uuid}", "char(36)", "uuid", "{time}", "datetime(6)", "timestamptz", "{json}", "json", "jsonb", "{large}", "mediumtext", "text"}
 	for i := 0; i < len(types); i += 3 {
 		if d == classic.PostgreSQL {
 			table = strings.ReplaceAll(table, types[i], types[i+2])
@@ -46,8 +46,8 @@ const bakeryTable = `CREATE TABLE bakery_outbox (
 type adopted struct {
 	*testing.T
 	classictest.Server
-	store  *classic.Store
-	feed   postrider.Feed
+	store  feeds.Store
+	feed   feeds.Feed
 	shards []int
 }
 
@@ -56,11 +56,11 @@ func adopt(t *testing.T, s classictest.Server, table string, layout classic.Layo
 	a := &adopted{T: t, Server: s}
 	a.exec(columnsOf(s.Dialect, table))
 	classictest.Migrate(t, s, classic.Config{Layout: layout})
-	store, err := classic.New(s.DB, classic.Config{Dialect: s.Dialect, Layout: layout, Shards: 2})
+	db, err := classic.OpenTable(s.DB, classic.Config{Dialect: s.Dialect, Layout: layout, Shards: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.store = store
+	a.store = db.Feeds()
 	a.join()
 	return a
 }
@@ -76,14 +76,14 @@ func (a *adopted) exec(statement string) {
 func (a *adopted) join() {
 	a.Helper()
 	if a.feed != nil {
-		var marks []postrider.Mark
+		var marks []feeds.Mark
 		for _, s := range a.shards {
-			marks = append(marks, postrider.Mark{Shard: s})
+			marks = append(marks, feeds.Mark{Shard: s})
 		}
 		a.must(a.feed.Release(a.Context(), marks))
 		a.must(a.feed.Close(a.Context()))
 	}
-	feed, err := a.store.Open(a.Context(), "bakery", postrider.Member{Name: "relay", Lease: time.Minute})
+	feed, err := a.store.Open(a.Context(), "bakery", feeds.Member{Name: "relay", Lease: time.Minute})
 	a.must(err)
 	a.Cleanup(func() { _ = feed.Close(context.WithoutCancel(a.Context())) })
 	share, err := feed.Balance(a.Context())
@@ -102,38 +102,38 @@ func (a *adopted) must(err error) {
 }
 
 // read returns what there is to read, of all shards.
-func (a *adopted) read() []postrider.Batch {
+func (a *adopted) read() []feeds.Batch {
 	a.Helper()
-	var want []postrider.Demand
+	var want []feeds.Demand
 	for _, s := range a.shards {
-		want = append(want, postrider.Demand{Shard: s, Limit: 100})
+		want = append(want, feeds.Demand{Shard: s, Limit: 100})
 	}
 	batches, err := a.feed.Read(a.Context(), want)
 	a.must(err)
 	return batches
 }
 
-func (a *adopted) due() []postrider.Deferred {
+func (a *adopted) due() []feeds.Deferred {
 	a.Helper()
-	due, err := a.feed.Due(a.Context(), postrider.DueRequest{Shards: a.shards, Limit: 100})
+	due, err := a.feed.Due(a.Context(), feeds.DueRequest{Shards: a.shards, Limit: 100})
 	a.must(err)
 	return due.Messages
 }
 
-// block reads the messages of one key and sets them aside, the first one as told.
-func (a *adopted) block(n int, first postrider.Deferral) {
+// block reads the messages of one key and defers them, the first one as told.
+func (a *adopted) block(n int, first feeds.Deferral) {
 	a.Helper()
 	batches := a.read()
 	if len(batches) != 1 || len(batches[0].Messages) != n {
 		a.Fatalf("got %d batches, want one of %d messages", len(batches), n)
 	}
 	first.Batch, first.Blocking = &batches[0], true
-	all := []postrider.Deferral{first}
+	all := []feeds.Deferral{first}
 	for i := 1; i < n; i++ {
-		all = append(all, postrider.Deferral{Batch: &batches[0], Index: i, Status: postrider.StatusWaiting, Blocking: true})
+		all = append(all, feeds.Deferral{Batch: &batches[0], Index: i, Status: feeds.StatusWaiting, Blocking: true})
 	}
 	a.must(a.feed.Defer(a.Context(), all))
-	lost, err := a.feed.Settle(a.Context(), []postrider.Mark{{Shard: batches[0].Shard, Batch: &batches[0], Done: n}})
+	lost, err := a.feed.Settle(a.Context(), []feeds.Mark{{Shard: batches[0].Shard, Batch: &batches[0], Done: n}})
 	a.must(err)
 	if len(lost) > 0 {
 		a.Fatalf("lost %v", lost)
@@ -181,7 +181,7 @@ func TestAsideInItsOwnWords(t *testing.T) {
 			a.exec(fmt.Sprintf(`INSERT INTO bakery_outbox (id, aggregate_id, type, payload, created_at) VALUES
 				('0b0e7d52-0000-4000-8000-00000000000%d', 'bread', 'bread.%d', '{"n": %d}', '2026-01-02 03:04:05')`, i, i, i)) // one time for all
 		}
-		a.block(3, postrider.Deferral{Status: postrider.StatusRetry, Attempts: 1, Delay: time.Hour, Cause: "the oven is “cold”"})
+		a.block(3, feeds.Deferral{Status: feeds.StatusRetry, Attempts: 1, Delay: time.Hour, Cause: "the oven is “cold”"})
 		a.expectRows(stories, "bread.0 FAILED 1 the oven is  later unsent new", "bread.1 NEW 0 null never unsent new", "bread.2 NEW 0 null never unsent new")
 		if due := a.due(); len(due) > 0 {
 			t.Fatalf("%d messages are due, want none within an hour", len(due))
@@ -192,8 +192,8 @@ func TestAsideInItsOwnWords(t *testing.T) {
 			return shard, seq
 		}
 		shard, first := seq()
-		free, err := a.feed.Conclude(t.Context(), []postrider.Conclusion{
-			{Shard: shard, Seq: first, Status: postrider.StatusDead, Attempts: 2, Cause: "burnt"}})
+		free, err := a.feed.Conclude(t.Context(), []feeds.Conclusion{
+			{Shard: shard, Seq: first, Status: feeds.StatusDead, Attempts: 2, Cause: "burnt"}})
 		a.must(err)
 		if len(free) > 0 {
 			t.Errorf("%q are free behind a dead message", free)
@@ -203,7 +203,7 @@ func TestAsideInItsOwnWords(t *testing.T) {
 
 		a.join() // as after a restart
 		if batches := a.read(); len(batches) > 0 {
-			t.Fatalf("%d messages are read again, though they are set aside", len(batches[0].Messages))
+			t.Fatalf("%d messages are read again, though they are deferred", len(batches[0].Messages))
 		}
 		if keys, err := a.feed.Blocked(t.Context(), shard); err != nil || !slices.Equal(keys, []string{"/bread"}) {
 			t.Errorf("blocked are %q, and %v", keys, err)
@@ -213,10 +213,10 @@ func TestAsideInItsOwnWords(t *testing.T) {
 		a.exec(`UPDATE postrider_aside SET status = 'retry', attempts = 0, available_at = deferred_at WHERE status = 'dead'`)
 		due := a.due()
 		var types []string
-		var done []postrider.Conclusion
+		var done []feeds.Conclusion
 		for _, d := range due {
 			types = append(types, d.Type)
-			done = append(done, postrider.Conclusion{Shard: d.Shard, Seq: d.Seq, Delivered: true})
+			done = append(done, feeds.Conclusion{Shard: d.Shard, Seq: d.Seq, Delivered: true})
 		}
 		if !slices.Equal(types, []string{"bread.0", "bread.1", "bread.2"}) {
 			t.Fatalf("due are %q", types)
@@ -240,10 +240,10 @@ func TestAsideWithoutWords(t *testing.T) {
 	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
 		a := adopt(t, open(t), table, layout)
 		a.exec(`INSERT INTO notes (id, author, body) VALUES (1, 'ann', 'one'), (2, 'ann', 'two')`)
-		a.block(2, postrider.Deferral{Status: postrider.StatusDead, Attempts: 3, Cause: "refused"})
+		a.block(2, feeds.Deferral{Status: feeds.StatusDead, Attempts: 3, Cause: "refused"})
 		a.join()
 		if batches := a.read(); len(batches) > 0 {
-			t.Fatalf("%d messages are read again, though they are set aside", len(batches[0].Messages))
+			t.Fatalf("%d messages are read again, though they are deferred", len(batches[0].Messages))
 		}
 		a.expectRows(state, "1 waits", "2 waits")
 		a.expectRows(`SELECT row_id, status, attempts, last_error FROM postrider_aside ORDER BY row_id`, "1 dead 3 refused", "2 waiting 0 null")
@@ -253,13 +253,13 @@ func TestAsideWithoutWords(t *testing.T) {
 		a.exec(`DELETE FROM notes WHERE id = 1`)
 		deadline := time.Now().Add(20 * time.Second)
 		due := a.due()
-		for len(due) != 1 || due[0].Status != postrider.StatusRetry {
+		for len(due) != 1 || due[0].Status != feeds.StatusRetry {
 			if time.Now().After(deadline) {
 				t.Fatalf("due are %+v", due)
 			}
 			due = a.due()
 		}
-		free, err := a.feed.Conclude(t.Context(), []postrider.Conclusion{{Shard: due[0].Shard, Seq: due[0].Seq, Delivered: true}})
+		free, err := a.feed.Conclude(t.Context(), []feeds.Conclusion{{Shard: due[0].Shard, Seq: due[0].Seq, Delivered: true}})
 		a.must(err)
 		if !slices.Equal(free, []string{"/ann"}) {
 			t.Errorf("free are %q", free)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
 )
@@ -27,9 +27,9 @@ func TestDeleteWaitsForNobody(t *testing.T) {
 
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				defer cancel()
-				var marks []postrider.Mark
+				var marks []feeds.Mark
 				for _, b := range a.read() {
-					marks = append(marks, postrider.Mark{Shard: b.Shard, Batch: &b, Done: len(b.Messages)})
+					marks = append(marks, feeds.Mark{Shard: b.Shard, Batch: &b, Done: len(b.Messages)})
 				}
 				if _, err := a.feed.Settle(ctx, marks); err != nil {
 					t.Fatal(err)

@@ -40,6 +40,19 @@ func (d Dialect) literal(text string) string {
 	return "'" + text + "'"
 }
 
+// within is a schema that is named, or that of the session.
+func (d Dialect) within(schema string) string {
+	switch {
+	case d == MySQL && schema == "":
+		return "database()"
+	case d == MySQL:
+		return mysqlText(schema)
+	case schema == "":
+		return "current_schema()"
+	}
+	return d.literal(schema)
+}
+
 // bind turns question marks into what the server expects. Statements of this package have none inside of literals: texts that
 // come from outside are arguments, and words of a layout must not hold any.
 func (d Dialect) bind(statement string) string {

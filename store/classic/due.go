@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 	overtaken = 1000
 )
 
-// Blocked implements [postrider.Deferrer]. The first message that blocks a key never waits for another, so those that do are left
+// Blocked implements [feeds.Deferrer]. The first message that blocks a key never waits for another, so those that do are left
 // out: there may be very many of a key.
 func (f *feed) Blocked(ctx context.Context, shard int) (keys []string, err error) {
 	s := f.cfg().stmt("SELECT order_key FROM {aside} WHERE feed = ").word(f.name).sql(" AND shard = ").number(int64(shard))
@@ -41,9 +41,9 @@ func (f *feed) Blocked(ctx context.Context, shard int) (keys []string, err error
 	return keys, nil
 }
 
-// Due implements [postrider.Deferrer].
-func (f *feed) Due(ctx context.Context, want postrider.DueRequest) (postrider.Due, error) {
-	due := postrider.Due{Next: -1}
+// Due implements [feeds.Deferrer].
+func (f *feed) Due(ctx context.Context, want feeds.DueRequest) (feeds.Due, error) {
+	due := feeds.Due{Next: -1}
 	if len(want.Shards) == 0 || want.Limit < 1 {
 		return due, nil
 	}
@@ -64,17 +64,17 @@ func (f *feed) Due(ctx context.Context, want postrider.DueRequest) (postrider.Du
 	if err != nil {
 		return due, fmt.Errorf("classic: due: %w", err)
 	}
-	var gone []postrider.Conclusion
+	var gone []feeds.Conclusion
 	for i := range rows[:looked] {
 		r := &rows[i]
 		if m, ok := records[r.rowID]; ok {
 			due.Messages = append(due.Messages, r.with(m.Message, f.name))
 		} else {
-			gone = append(gone, postrider.Conclusion{Shard: r.shard, Seq: r.seq, Delivered: true})
+			gone = append(gone, feeds.Conclusion{Shard: r.shard, Seq: r.seq, Delivered: true})
 		}
 	}
-	if _, err := f.Conclude(ctx, gone); err != nil { // somebody has deleted the rows: what waits behind them must go on
-		return postrider.Due{}, err
+	if _, err := f.Conclude(ctx, gone); err != nil { // somebody has deleted the rows, or marked them: what waits behind them must go on
+		return feeds.Due{}, err
 	}
 	if due.Next, err = f.nextDue(ctx, want.Shards, moment(now)); err != nil {
 		return due, fmt.Errorf("classic: due: %w", err)
@@ -88,7 +88,7 @@ func (f *feed) within(ctx context.Context, ids []string, bytes int) (records map
 	records = make(map[string]record)
 	left := bytes
 	for part := range slices.Chunk(ids, chunk) {
-		found, err := f.t.loadBrief(ctx, f.store.db, part, "1 = 1", bytes)
+		found, err := f.t.loadBrief(ctx, f.store.db, part, "CASE WHEN "+f.t.delivered()+" THEN 0 ELSE 1 END = 1", bytes)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -124,7 +124,7 @@ type dueHead struct {
 
 // due returns what is to be sent, and what may follow it. Those whose time has come and those that were held take turns, so that
 // neither keeps the other from being sent.
-func (f *feed) due(ctx context.Context, want postrider.DueRequest, now time.Time) ([]asideRow, error) {
+func (f *feed) due(ctx context.Context, want feeds.DueRequest, now time.Time) ([]asideRow, error) {
 	timed, err := f.dueHeads(ctx, want.Shards, now, want.Limit)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (f *feed) due(ctx context.Context, want postrider.DueRequest, now time.Time
 				if !head.blocks() || head.probe || r.seq <= head.seq {
 					continue
 				}
-				if r.status != postrider.StatusWaiting || n == maxBehind { // what is behind waits for that one too
+				if r.status != feeds.StatusWaiting || n == maxBehind { // what is behind waits for that one too
 					break
 				}
 				due, n = append(due, r), n+1

@@ -31,6 +31,8 @@ func (t *table) express() error {
 func (t *table) sequence(column string) string {
 	name, mysql := t.quote(column), t.cfg.Dialect == MySQL
 	switch info := t.columns[column]; {
+	case slices.Contains(integers, info.kind) && info.unsigned:
+		return "CAST(least(" + name + ", 9000000000000000000) AS signed)" // larger ones stand behind that, each in the next place that is free
 	case slices.Contains(integers, info.kind):
 		return name
 	case temporal(info.kind):
@@ -101,11 +103,7 @@ func (t *table) waiting() string {
 	s := &t.layout.State
 	switch {
 	case s.Status != "":
-		words := slices.Clone(s.Pending)
-		if s.Processing != "" {
-			words = append(words, s.Processing)
-		}
-		return t.isOneOf(s.Status, words)
+		return t.isOneOf(s.Status, t.layout.waitingWords())
 	case s.PublishedAt != "" && !s.Delete:
 		return t.quote(s.PublishedAt) + " IS NULL"
 	}
@@ -137,7 +135,9 @@ func (t *table) micros(column string) string {
 	case t.layout.native:
 		return t.cfg.Dialect.micros(name)
 	}
-	return "CAST(unix_timestamp(" + name + ") * 1000000 AS signed)"
+	// Behind 2038 MariaDB has no answer: there the zone is taken to be as far from UTC as it is now.
+	return "CASE WHEN " + name + " < '2038-01-18' THEN CAST(unix_timestamp(" + name + ") * 1000000 AS signed) ELSE " + t.cfg.Dialect.micros(name) +
+		" - timestampdiff(MICROSECOND, UTC_TIMESTAMP(6), now(6)) END"
 }
 
 // now is the server's clock as the table's own columns have it.

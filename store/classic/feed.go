@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 var errClosed = errors.New("classic: feed is closed")
@@ -18,10 +18,10 @@ var errClosed = errors.New("classic: feed is closed")
 // feed is one membership. The fence is the lease's row: whoever takes a shard over changes the token there, and every change that
 // a member makes begins by locking the row with its own.
 type feed struct {
-	store  *Store
+	store  *feedStore
 	t      *table
 	name   string
-	member postrider.Member
+	member feeds.Member
 	id     string // the member's own
 
 	mu     sync.Mutex // guards what follows, and the lanes
@@ -29,13 +29,14 @@ type feed struct {
 	closed bool
 	turn   int       // which shard a read begins with
 	noted  time.Time // when the feed's entry last heard of progress
+	heeded time.Time // when rows were last held against what was written about them
 	size   int       // of messages lately, in bytes
 	begun  begunRow  // what the member has noted last as about to be sent
 }
 
 func (f *feed) cfg() *Config { return &f.store.cfg }
 
-// Close implements [postrider.Feed].
+// Close implements [feeds.Feed].
 func (f *feed) Close(ctx context.Context) error {
 	f.mu.Lock()
 	f.closed = true

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 )
 
@@ -65,9 +65,9 @@ func TestReplacedMemberChangesNothing(t *testing.T) {
 			p.Errorf("the old member lost %v, and %v", lost, err)
 		}
 		p.must(old.Release(t.Context(), done(&batch)))
-		dead := postrider.Deferral{Batch: &batch, Status: postrider.StatusDead}
-		if err := old.Defer(t.Context(), []postrider.Deferral{dead}); err == nil {
-			p.Error("the old member has set a message aside")
+		dead := feeds.Deferral{Batch: &batch, Status: feeds.StatusDead}
+		if err := old.Defer(t.Context(), []feeds.Deferral{dead}); err == nil {
+			p.Error("the old member has deferred a message")
 		}
 		if after := state(); !slices.Equal(after, before) {
 			p.Errorf("the old member has made\n%v of\n%v", after, before)

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // handedOut finds a message of a batch among those that were read and not settled yet.
-func (f *feed) handedOut(b *postrider.Batch, index int) (handed, error) {
+func (f *feed) handedOut(b *feeds.Batch, index int) (handed, error) {
 	if b == nil {
 		return handed{}, errors.New("a message without its batch")
 	}
@@ -31,7 +31,7 @@ func (f *feed) handedOut(b *postrider.Batch, index int) (handed, error) {
 }
 
 // markAside has messages left alone when their shard is settled.
-func (f *feed) markAside(msgs []postrider.Deferral) {
+func (f *feed) markAside(msgs []feeds.Deferral) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range msgs {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // maxNames is how many names of a shard one statement finds; MySQL does not go a thousand steps.
@@ -30,12 +30,12 @@ type heldName struct {
 }
 
 // released returns the first messages that are held for names which are not held any more, and one for each that is to be probed.
-func (f *feed) released(ctx context.Context, want postrider.DueRequest) ([]dueHead, error) {
+func (f *feed) released(ctx context.Context, want feeds.DueRequest) ([]dueHead, error) {
 	type name struct {
 		shard int
 		hash  string
 	}
-	held := make(map[name]postrider.HeldName)
+	held := make(map[name]feeds.HeldName)
 	for _, h := range want.Held {
 		held[name{h.Shard, nameHash(h.Name)}] = h
 	}

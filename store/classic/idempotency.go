@@ -14,27 +14,18 @@ import (
 	"github.com/postrider/postrider/internal/retrying"
 )
 
-// Idempotency keeps the keys of HTTP requests and the answers to them, in the database that the handlers write to: MySQL or
+// keyStore keeps the keys of HTTP requests and the answers to them, in the database that the handlers write to: MySQL or
 // MariaDB. It is safe for concurrent use.
 //
 // ClaimIn adds a new key outside of the caller's transaction, so that others can see it: it needs a second connection for a moment.
 // A pool that is limited must have more connections than there are transactions at the same time. These are READ COMMITTED, as a
 // [Transactor] begins them: at REPEATABLE READ, whoever finds a key busy keeps others from adding keys until its transaction ends.
-type Idempotency struct {
+type keyStore struct {
 	db  *sql.DB
 	cfg Config
 }
 
-var _ idempotency.Store[*sql.Tx] = (*Idempotency)(nil)
-
-// NewIdempotency returns a store of keys.
-func NewIdempotency(db *sql.DB, cfg Config) (*Idempotency, error) {
-	cfg, err := cfg.forConsumers(db, "NewSQLIdempotency")
-	if err != nil {
-		return nil, err
-	}
-	return &Idempotency{db, cfg}, nil
-}
+var _ idempotency.Store[*sql.Tx] = (*keyStore)(nil)
 
 // keptKey is a row.
 type keptKey struct {
@@ -47,7 +38,7 @@ type keptKey struct {
 }
 
 // find reads the row of a key; nil if there is none. How it is locked, and by what it is found, comes last.
-func (s *Idempotency) find(ctx context.Context, q querier, where func(*stmt) *stmt) (*keptKey, error) {
+func (s *keyStore) find(ctx context.Context, q querier, where func(*stmt) *stmt) (*keptKey, error) {
 	var k keptKey
 	var token []byte
 	st := where(s.cfg.stmt("SELECT n, fingerprint, token, leased > {now}, expires <= {now}, answer FROM {idempotency} WHERE "))
@@ -100,7 +91,7 @@ func (k *keptKey) state(c idempotency.Claim) (outcome idempotency.Outcome, known
 }
 
 // Claim implements [idempotency.Store].
-func (s *Idempotency) Claim(ctx context.Context, c idempotency.Claim) (outcome idempotency.Outcome, err error) {
+func (s *keyStore) Claim(ctx context.Context, c idempotency.Claim) (outcome idempotency.Outcome, err error) {
 	if c.Lease <= 0 {
 		return outcome, fmt.Errorf("classic: a lease of %v would never be held", c.Lease)
 	}
@@ -146,20 +137,20 @@ func (s *Idempotency) Claim(ctx context.Context, c idempotency.Claim) (outcome i
 
 // add makes a key known, in a transaction of its own. It does not wait for those who have locked it: see the table. Several that add
 // the same key may be in each other's way.
-func (s *Idempotency) add(ctx context.Context, c idempotency.Claim, token string, lease, retention time.Duration) error {
+func (s *keyStore) add(ctx context.Context, c idempotency.Claim, token string, lease, retention time.Duration) error {
 	st := s.cfg.stmt("INSERT INTO {idempotency} (hash, tenant, principal, route, request_key, fingerprint, token, leased, expires) VALUES (").
 		word(idHash(c.ID)).sql(",").word(c.Tenant).sql(",").word(c.Principal).sql(",").word(c.Route).sql(",").word(c.Key).sql(",").
 		word(string(c.Fingerprint[:])).sql(",").word(token).sql(",").later("{now}", lease).sql(",").later("{now}", retention).sql(")")
 	for n := 1; ; n++ {
 		_, err := st.exec(ctx, s.db)
-		if !yielded(err) || n >= attempts || !retrying.Pause(ctx, time.Millisecond, 20*time.Millisecond, n) {
+		if !yielded(err) || n >= attempts || !retrying.Pause(ctx, shortly, n) {
 			return err
 		}
 	}
 }
 
 // take gives a row that is locked to a claim with a lease.
-func (s *Idempotency) take(ctx context.Context, tx *sql.Tx, k *keptKey, c idempotency.Claim) error {
+func (s *keyStore) take(ctx context.Context, tx *sql.Tx, k *keptKey, c idempotency.Claim) error {
 	st := s.cfg.stmt("UPDATE {idempotency} SET answer = NULL, fingerprint = ").word(string(c.Fingerprint[:])).sql(", token = ").word(c.Token).
 		sql(", leased = ").later("{now}", c.Lease)
 	if k.expired || k.token == "" {
@@ -173,7 +164,7 @@ func (s *Idempotency) take(ctx context.Context, tx *sql.Tx, k *keptKey, c idempo
 const placeholder = time.Minute
 
 // ClaimIn implements [idempotency.Store]. The claim is the lock of a row; nothing is written in tx before Complete.
-func (s *Idempotency) ClaimIn(ctx context.Context, tx *sql.Tx, c idempotency.Claim) (outcome idempotency.Outcome, err error) {
+func (s *keyStore) ClaimIn(ctx context.Context, tx *sql.Tx, c idempotency.Claim) (outcome idempotency.Outcome, err error) {
 	c.Lease = 0
 	k, err := s.find(ctx, tx, byHash(c.ID))
 	if err == nil && k == nil { // or tx does not see it yet

@@ -11,7 +11,7 @@ import (
 )
 
 // Complete implements [idempotency.Store].
-func (s *Idempotency) Complete(ctx context.Context, tx *sql.Tx, c idempotency.Claim, a idempotency.Answer) error {
+func (s *keyStore) Complete(ctx context.Context, tx *sql.Tx, c idempotency.Claim, a idempotency.Answer) error {
 	answer, err := a.MarshalBinary()
 	if err != nil {
 		return err
@@ -50,12 +50,12 @@ func (s *Idempotency) Complete(ctx context.Context, tx *sql.Tx, c idempotency.Cl
 }
 
 // Save implements [idempotency.Store].
-func (s *Idempotency) Save(ctx context.Context, c idempotency.Claim, a idempotency.Answer) error {
+func (s *keyStore) Save(ctx context.Context, c idempotency.Claim, a idempotency.Answer) error {
 	return transact(ctx, s.db, func(tx *sql.Tx) error { return s.Complete(ctx, tx, c, a) })
 }
 
 // Release implements [idempotency.Store]. A key that an open transaction is about to complete is left to its lease.
-func (s *Idempotency) Release(ctx context.Context, c idempotency.Claim) error {
+func (s *keyStore) Release(ctx context.Context, c idempotency.Claim) error {
 	err := transact(ctx, s.db, func(tx *sql.Tx) error {
 		k, err := s.find(ctx, tx, byHash(c.ID))
 		if err != nil || k == nil || k.token != c.Token {
@@ -78,7 +78,7 @@ const purgeKeys = 500
 
 // Purge implements [idempotency.Store]. Each step is a transaction of its own that removes a few hundred keys, and passes over those
 // that are locked.
-func (s *Idempotency) Purge(ctx context.Context) (removed int, err error) {
+func (s *keyStore) Purge(ctx context.Context) (removed int, err error) {
 	var at purgePlace
 	for more := true; more; {
 		var old []int64
@@ -111,7 +111,7 @@ type purgePlace struct {
 }
 
 // expired returns some keys behind a place that are older than their retention, and the place of the last.
-func (s *Idempotency) expired(ctx context.Context, at purgePlace) (old []int64, next purgePlace, err error) {
+func (s *keyStore) expired(ctx context.Context, at purgePlace) (old []int64, next purgePlace, err error) {
 	st := s.cfg.stmt("SELECT n, ", s.cfg.Dialect.micros("expires"), " FROM {idempotency} WHERE expires <= {now}")
 	if !at.expires.IsZero() {
 		st.sql(" AND expires >= ").time(at.expires).sql(" AND (expires > ").time(at.expires).sql(" OR n > ").number(at.n).sql(")")
@@ -126,7 +126,7 @@ func (s *Idempotency) expired(ctx context.Context, at purgePlace) (old []int64, 
 }
 
 // purge removes keys, except those that are locked or in use again, and returns how many were claimed once.
-func (s *Idempotency) purge(ctx context.Context, tx *sql.Tx, old []int64) (removed int, err error) {
+func (s *keyStore) purge(ctx context.Context, tx *sql.Tx, old []int64) (removed int, err error) {
 	if len(old) == 0 {
 		return 0, nil
 	}

@@ -2,7 +2,6 @@ package classic_test
 
 import (
 	"database/sql"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
 	db := newMariaDB(t)
-	store := need(classic.NewIdempotency(db, mysqlConfig))(t)
+	store := must(classic.Open(db, mysqlConfig))(t).IdempotencyKeys()
 	idempotencytest.Run(t, func(t *testing.T) idempotencytest.Harness[*sql.Tx] {
 		mustExec(t, db, "DELETE FROM postrider_idempotency")
 		return idempotencytest.Harness[*sql.Tx]{
@@ -32,17 +31,18 @@ func TestIdempotency(t *testing.T) {
 	})
 }
 
-func TestIdempotencyDesk(t *testing.T) {
+func TestIdempotencyAdmin(t *testing.T) {
 	t.Parallel()
-	store := need(classic.NewIdempotency(newMariaDB(t), mysqlConfig))(t)
-	storetest.RunKeys(t, store, store)
+	own := must(classic.Open(newMariaDB(t), mysqlConfig))(t)
+	storetest.RunKeys(t, own.IdempotencyKeys(), own.IdempotencyAdmin())
 }
 
 // A claim inside of a transaction that is given up leaves nothing that anybody would see, or that would stay.
 func TestIdempotencyLeavesNothing(t *testing.T) {
 	t.Parallel()
 	db := newMariaDB(t)
-	store := need(classic.NewIdempotency(db, mysqlConfig))(t)
+	own := must(classic.Open(db, mysqlConfig))(t)
+	store := own.IdempotencyKeys()
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestIdempotencyLeavesNothing(t *testing.T) {
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	if keys, err := store.List(t.Context(), idempotency.Filter{}, nil, 10); err != nil || len(keys) != 0 {
+	if keys, err := own.IdempotencyAdmin().List(t.Context(), idempotency.Filter{}, nil, 10); err != nil || len(keys) != 0 {
 		t.Errorf("%+v, %v", keys, err)
 	}
 	mustExec(t, db, "UPDATE postrider_idempotency SET expires = UTC_TIMESTAMP(6)") // as it is a minute later
@@ -63,18 +63,5 @@ func TestIdempotencyLeavesNothing(t *testing.T) {
 	}
 	if n := count(t, db, "SELECT count(*) FROM postrider_idempotency"); n != 0 {
 		t.Errorf("%d rows are left", n)
-	}
-}
-
-func TestIdempotencyOnOtherDatabases(t *testing.T) {
-	t.Parallel()
-	cfg := classic.Config{Dialect: classic.PostgreSQL}
-	_, errKeys := classic.NewIdempotency(new(sql.DB), cfg)
-	_, errInbox := classic.NewInbox(new(sql.DB), cfg)
-	_, errLetters := classic.NewInboxLetters(new(sql.DB), cfg)
-	for _, err := range []error{errKeys, errInbox, errLetters} {
-		if err == nil || !strings.Contains(err.Error(), "store/postgres") {
-			t.Errorf("got %v, want to be sent to store/postgres", err)
-		}
 	}
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/postrider/postrider/inbox"
 )
 
-// Inbox keeps what consumers have received, in the database that their handlers write to: MySQL or MariaDB. It is safe for
+// inboxStore keeps what consumers have received, in the database that their handlers write to: MySQL or MariaDB. It is safe for
 // concurrent use.
 //
 // Its transactions are READ COMMITTED. A handler that keeps a deadlock of its statements to itself, or defines a table, has ended the
 // transaction; that is noticed, and counts as a failure.
-type Inbox struct {
+type inboxStore struct {
 	db  *sql.DB
 	cfg Config
 
@@ -36,19 +36,10 @@ type inboxTerms struct {
 	began  time.Time // a window before the consumer was made known
 }
 
-var _ inbox.Store[*sql.Tx] = (*Inbox)(nil)
-
-// NewInbox returns an inbox store.
-func NewInbox(db *sql.DB, cfg Config) (*Inbox, error) {
-	cfg, err := cfg.forConsumers(db, "NewSQLInbox")
-	if err != nil {
-		return nil, err
-	}
-	return &Inbox{db: db, cfg: cfg, terms: make(map[string]inboxTerms)}, nil
-}
+var _ inbox.Store[*sql.Tx] = (*inboxStore)(nil)
 
 // Open implements [inbox.Store].
-func (s *Inbox) Open(ctx context.Context, consumer string) (time.Duration, error) {
+func (s *inboxStore) Open(ctx context.Context, consumer string) (time.Duration, error) {
 	c := inboxTerms{feed: inbox.Feed(consumer)}
 	look := func() error {
 		var micros int64
@@ -76,7 +67,7 @@ func (s *Inbox) Open(ctx context.Context, consumer string) (time.Duration, error
 	return c.window, nil
 }
 
-func (s *Inbox) termsOf(ctx context.Context, consumer string) (inboxTerms, error) {
+func (s *inboxStore) termsOf(ctx context.Context, consumer string) (inboxTerms, error) {
 	s.mu.Lock()
 	c, ok := s.terms[consumer]
 	s.mu.Unlock()
@@ -90,7 +81,7 @@ func (s *Inbox) termsOf(ctx context.Context, consumer string) (inboxTerms, error
 }
 
 // Heard implements [inbox.Store].
-func (s *Inbox) Heard(ctx context.Context, consumer, process string) error {
+func (s *inboxStore) Heard(ctx context.Context, consumer, process string) error {
 	c, err := s.termsOf(ctx, consumer)
 	if err != nil {
 		return err
@@ -110,7 +101,7 @@ func (c inboxTerms) margin() time.Duration { return min(time.Minute, c.window/7)
 const inboxSweeps = 10
 
 // Maintain implements [inbox.Store].
-func (s *Inbox) Maintain(ctx context.Context) error {
+func (s *inboxStore) Maintain(ctx context.Context) error {
 	for range inboxSweeps {
 		n, err := s.sweep(ctx)
 		if err != nil {
@@ -126,8 +117,8 @@ func (s *Inbox) Maintain(ctx context.Context) error {
 	return nil
 }
 
-// sweep forgets some of what is out of the window. What is set aside is remembered for another one.
-func (s *Inbox) sweep(ctx context.Context) (n int, err error) {
+// sweep forgets some of what is out of the window. What is deferred is remembered for another one.
+func (s *inboxStore) sweep(ctx context.Context) (n int, err error) {
 	err = transact(ctx, s.db, func(tx *sql.Tx) error {
 		var old []string
 		err := s.cfg.stmt("SELECT consumer, hex(id) FROM {inbox}", s.cfg.byIndex("inbox_old"), " WHERE keep_until < {now} ORDER BY keep_until LIMIT ").
@@ -159,7 +150,7 @@ func (s *Inbox) sweep(ctx context.Context) (n int, err error) {
 }
 
 // noteForgotten has consumers know of which time they forget something.
-func (s *Inbox) noteForgotten(ctx context.Context, tx *sql.Tx, these string) error {
+func (s *inboxStore) noteForgotten(ctx context.Context, tx *sql.Tx, these string) error {
 	gone := make(map[int64][]postrider.ID)
 	err := s.cfg.stmt("SELECT i.consumer, i.id FROM ", these).each(ctx, tx, func(scan func(...any) error) error {
 		var consumer int64
@@ -191,7 +182,7 @@ func (s *Inbox) noteForgotten(ctx context.Context, tx *sql.Tx, these string) err
 }
 
 // forgotten locks a consumer and returns what it has forgotten.
-func (s *Inbox) forgotten(ctx context.Context, tx *sql.Tx, consumer int64) (inbox.Forgotten, error) {
+func (s *inboxStore) forgotten(ctx context.Context, tx *sql.Tx, consumer int64) (inbox.Forgotten, error) {
 	var window, since, history int64
 	var created sql.NullInt64
 	err := s.cfg.stmt("SELECT window_us, ", s.cfg.Dialect.micros("created_at"), ", forgotten_us, history_us FROM {consumers} WHERE n = ").
@@ -201,7 +192,7 @@ func (s *Inbox) forgotten(ctx context.Context, tx *sql.Tx, consumer int64) (inbo
 }
 
 // sweepTurns removes what messages have left that an operator has discarded.
-func (s *Inbox) sweepTurns(ctx context.Context) error {
+func (s *inboxStore) sweepTurns(ctx context.Context) error {
 	return transact(ctx, s.db, func(tx *sql.Tx) error {
 		left, err := s.seqs(ctx, tx, "SELECT t.seq FROM {inbox_turns} t LEFT JOIN {inbox_aside} a ON a.seq = t.seq WHERE a.seq IS NULL LIMIT 1000")
 		if err != nil || len(left) == 0 {

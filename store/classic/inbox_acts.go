@@ -11,20 +11,21 @@ import (
 	"unicode/utf8"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 )
 
 // actsAtOnce is how many messages are decided about in one transaction.
 const actsAtOnce = 100
 
-// Act implements [desk.Letters]. Where there is nothing to do, nothing is recorded.
-func (l *InboxLetters) Act(ctx context.Context, by desk.By, act desk.Act, filter desk.Filter, limit int) (done int, err error) {
+// Act implements [admin.DeadLetters]. Where there is nothing to do, nothing is recorded.
+func (l *inboxDeadLetters) Act(ctx context.Context, by admin.By, act admin.Act, filter admin.Filter, limit int) (done int, err error) {
 	if act.From() == nil {
 		return 0, fmt.Errorf("classic: there is no act %q", act)
 	}
 	var chosen []int64
-	err = l.walk(ctx, l.db, filter, nil, false, func(d *postrider.Deferred) bool {
+	err = l.walk(ctx, l.db, filter, nil, false, func(d *feeds.Deferred) bool {
 		if slices.Contains(act.From(), d.Status) {
 			chosen = append(chosen, d.Seq)
 		}
@@ -49,13 +50,13 @@ func (l *InboxLetters) Act(ctx context.Context, by desk.By, act desk.Act, filter
 
 // asideOf is a message together with where it stands.
 type asideOf struct {
-	postrider.Deferred
+	feeds.Deferred
 	consumer int64
 	hash     string
 }
 
 // lockAside reads messages again, with their consumers locked.
-func (l *InboxLetters) lockAside(ctx context.Context, tx *sql.Tx, seqs []int64) ([]asideOf, error) {
+func (l *inboxDeadLetters) lockAside(ctx context.Context, tx *sql.Tx, seqs []int64) ([]asideOf, error) {
 	var numbers []int64
 	err := l.cfg.stmt("SELECT DISTINCT consumer FROM {inbox_aside} WHERE seq IN (", joined(seqs), ") ORDER BY consumer").
 		each(ctx, tx, func(scan func(...any) error) error {
@@ -86,7 +87,7 @@ func (l *InboxLetters) lockAside(ctx context.Context, tx *sql.Tx, seqs []int64) 
 	return rows, err
 }
 
-func (l *InboxLetters) act(ctx context.Context, tx *sql.Tx, by desk.By, act desk.Act, filter desk.Filter, seqs []int64) (int, error) {
+func (l *inboxDeadLetters) act(ctx context.Context, tx *sql.Tx, by admin.By, act admin.Act, filter admin.Filter, seqs []int64) (int, error) {
 	rows, err := l.lockAside(ctx, tx, seqs)
 	if err != nil {
 		return 0, err
@@ -95,7 +96,7 @@ func (l *InboxLetters) act(ctx context.Context, tx *sql.Tx, by desk.By, act desk
 	if len(rows) == 0 {
 		return 0, nil
 	}
-	e := desk.Entry{Action: string(act), Feed: filter.Feed, Count: len(rows), Before: describeAside(rows)}
+	e := admin.Entry{Action: string(act), Feed: filter.Feed, Count: len(rows), Before: describeAside(rows)}
 	text, _ := json.Marshal(filter) // all its fields can be encoded
 	_ = json.Unmarshal(text, &e.Target)
 	if len(rows) == 1 {
@@ -106,26 +107,26 @@ func (l *InboxLetters) act(ctx context.Context, tx *sql.Tx, by desk.By, act desk
 			return 0, err
 		}
 	}
-	if act != desk.Discard {
+	if act != admin.Discard {
 		e.After = describeAside(rows)
 	}
 	return len(rows), l.cfg.note(ctx, tx, by, e)
 }
 
 // decide does one act to one message.
-func (l *InboxLetters) decide(ctx context.Context, tx *sql.Tx, act desk.Act, r *asideOf) error {
+func (l *inboxDeadLetters) decide(ctx context.Context, tx *sql.Tx, act admin.Act, r *asideOf) error {
 	var err error
 	switch act {
-	case desk.Retry:
-		r.Status, r.Attempts = postrider.StatusRetry, 0
+	case admin.Retry:
+		r.Status, r.Attempts = feeds.StatusRetry, 0
 		_, err = l.cfg.stmt(asideAgain).number(r.Seq).exec(ctx, tx)
 		return err
-	case desk.Discard:
+	case admin.Discard:
 		_, err = l.cfg.stmt("DELETE FROM {inbox_aside} WHERE seq = ").number(r.Seq).exec(ctx, tx)
 	default:
-		r.Status = postrider.StatusDead
-		if act == desk.Park {
-			r.Status = postrider.StatusParked
+		r.Status = feeds.StatusDead
+		if act == admin.Park {
+			r.Status = feeds.StatusParked
 		}
 		_, err = l.cfg.stmt("UPDATE {inbox_aside} SET blocking = 0, available_at = NULL, status = ").text(string(r.Status)).
 			sql(" WHERE seq = ").number(r.Seq).exec(ctx, tx)
@@ -137,8 +138,8 @@ func (l *InboxLetters) decide(ctx context.Context, tx *sql.Tx, act desk.Act, r *
 	return err
 }
 
-// Edit implements [desk.Letters].
-func (l *InboxLetters) Edit(ctx context.Context, by desk.By, feed string, id postrider.ID, edited postrider.Message) error {
+// Edit implements [admin.DeadLetters].
+func (l *inboxDeadLetters) Edit(ctx context.Context, by admin.By, feed string, id postrider.ID, edited postrider.Message) error {
 	err := transact(ctx, l.db, func(tx *sql.Tx) error {
 		var rows []asideOf
 		var seq int64
@@ -150,10 +151,10 @@ func (l *InboxLetters) Edit(ctx context.Context, by desk.By, feed string, id pos
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		if len(rows) == 0 || rows[0].Status != postrider.StatusDead && rows[0].Status != postrider.StatusParked {
-			return fmt.Errorf("feed %s has no dead or parked message %s: %w", feed, id, desk.ErrNoMessage)
+		if len(rows) == 0 || rows[0].Status != feeds.StatusDead && rows[0].Status != feeds.StatusParked {
+			return fmt.Errorf("feed %s has no dead or parked message %s: %w", feed, id, admin.ErrNoMessage)
 		}
-		e := desk.Entry{Action: "edit", Feed: feed, Count: 1, Target: map[string]any{"id": id.String()}, Before: describeAside(rows)}
+		e := admin.Entry{Action: "edit", Feed: feed, Count: 1, Target: map[string]any{"id": id.String()}, Before: describeAside(rows)}
 		m := &rows[0].Message
 		m.Type, m.Topic, m.RoutingKey, m.ContentType = edited.Type, edited.Topic, edited.RoutingKey, edited.ContentType
 		m.Headers, m.Payload = edited.Headers, edited.Payload
@@ -169,7 +170,7 @@ func (l *InboxLetters) Edit(ctx context.Context, by desk.By, feed string, id pos
 		if err != nil {
 			return err
 		}
-		rows[0].Status, rows[0].Attempts = postrider.StatusRetry, 0
+		rows[0].Status, rows[0].Attempts = feeds.StatusRetry, 0
 		e.After = describeAside(rows)
 		return l.cfg.note(ctx, tx, by, e)
 	})

@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 )
 
-// lockConsumer keeps others from changing what a consumer has set aside, until the transaction ends.
+// lockConsumer keeps others from changing what a consumer has deferred, until the transaction ends.
 func (c *Config) lockConsumer(ctx context.Context, tx *sql.Tx, number int64) error {
 	return c.stmt("SELECT n FROM {consumers} WHERE n = ").number(number).sql(" FOR UPDATE").row(ctx, tx).Scan(&number)
 }
@@ -68,51 +69,51 @@ func decodeAside(doc []byte, m *postrider.Message) error {
 
 // setAside keeps a message that this transaction has recorded. The consumer is locked. It returns errFreed if the message was to wait
 // and there is nothing any more that it would wait for.
-func (s *Inbox) setAside(ctx context.Context, tx *sql.Tx, c inboxTerms, m inboxPlace, back inbox.Setback) error {
+func (s *inboxStore) setAside(ctx context.Context, tx *sql.Tx, c inboxTerms, m inboxPlace, back inbox.Deferral) error {
 	var one int
 	blocked := false
 	if m.hash != "" {
 		err := s.cfg.stmt("SELECT 1 FROM {inbox_aside} WHERE consumer = ").number(c.number).sql(" AND blocking = 1 AND key_hash = ").
 			word(m.hash).sql(" LIMIT 1").row(ctx, tx).Scan(&one)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("classic: set aside: %w", err)
+			return fmt.Errorf("classic: deferred: %w", err)
 		}
 		blocked = err == nil
 	}
 	status := back.Status
-	if status == postrider.StatusWaiting && !blocked {
+	if status == feeds.StatusWaiting && !blocked {
 		return errFreed
 	}
 	// One that fails while its key is blocked already, as by a message that another process has received, waits like the others.
-	if status == postrider.StatusRetry && back.Blocking && blocked {
-		status = postrider.StatusWaiting
+	if status == feeds.StatusRetry && back.Blocking && blocked {
+		status = feeds.StatusWaiting
 	}
 	doc, err := encodeAside(m.Message)
 	if err != nil {
-		return fmt.Errorf("classic: set aside: %w", err)
+		return fmt.Errorf("classic: deferred: %w", err)
 	}
 	st := s.cfg.stmt("INSERT INTO {inbox_aside} (consumer, message_id, key_hash, status, blocking, attempts, last_error, deferred_at, ",
 		"tried_at, available_at, message, payload) VALUES (").number(c.number).sql(",").word(string(m.ID[:])).sql(",").word(m.hash).sql(",").
 		text(string(status)).sql(",", strconv.FormatBool(back.Blocking && m.hash != "")).sql(",").number(int64(back.Attempts)).sql(",").
 		text(causeOf(back.Cause)).sql(",{now},")
 	switch status {
-	case postrider.StatusRetry:
+	case feeds.StatusRetry:
 		st.sql("{now},").later("{now}", back.Delay)
-	case postrider.StatusDead:
+	case feeds.StatusDead:
 		st.sql("{now},NULL")
 	default:
 		st.sql("NULL,NULL")
 	}
 	result, err := st.sql(",").arg(doc).sql(",").arg(append([]byte{}, m.Payload...)).sql(")").exec(ctx, tx)
 	if err != nil {
-		return fmt.Errorf("classic: set aside: %w", err)
+		return fmt.Errorf("classic: deferred: %w", err)
 	}
 	seq, err := result.LastInsertId()
 	if err == nil {
 		_, err = s.cfg.stmt("INSERT INTO {inbox_turns} (seq) VALUES (").number(seq).sql(")").exec(ctx, tx)
 	}
 	if err != nil {
-		return fmt.Errorf("classic: set aside: %w", err)
+		return fmt.Errorf("classic: deferred: %w", err)
 	}
 	return nil
 }
@@ -126,7 +127,7 @@ func (c *Config) promoteAside(ctx context.Context, tx *sql.Tx, consumer int64, h
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
-	if err == nil && status == string(postrider.StatusWaiting) {
+	if err == nil && status == string(feeds.StatusWaiting) {
 		_, err = c.stmt(asideAgain).number(seq).exec(ctx, tx)
 	}
 	return err
@@ -145,7 +146,7 @@ func causeOf(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, ""), "\x00", "")
 }
 
-// asideFields are what a message that is set aside is read from; c is its consumer.
+// asideFields are what a message that is deferred is read from; c is its consumer.
 func (c *Config) asideFields(payload bool) string {
 	body := "''"
 	if payload {
@@ -155,7 +156,7 @@ func (c *Config) asideFields(payload bool) string {
 		c.Dialect.micros("a.tried_at") + ", " + c.Dialect.micros("a.available_at") + ", a.message, " + body
 }
 
-func scanAside(scan func(...any) error) (d postrider.Deferred, err error) {
+func scanAside(scan func(...any) error) (d feeds.Deferred, err error) {
 	var name, id, doc []byte
 	var deferred, tried, available sql.NullInt64
 	err = scan(&d.Seq, &name, &id, &d.Status, &d.Blocking, &d.Attempts, &d.LastError, &deferred, &tried, &available, &doc, &d.Payload)
@@ -169,7 +170,7 @@ func scanAside(scan func(...any) error) (d postrider.Deferred, err error) {
 }
 
 // seqs runs a statement that returns numbers of messages.
-func (s *Inbox) seqs(ctx context.Context, q querier, statement string) (all []int64, err error) {
+func (s *inboxStore) seqs(ctx context.Context, q querier, statement string) (all []int64, err error) {
 	err = s.cfg.stmt(statement).each(ctx, q, func(scan func(...any) error) error {
 		var n int64
 		err := scan(&n)

@@ -16,10 +16,10 @@ import (
 
 // The letters say what is to become of a message.
 const (
-	letterFresh    = 'f' // it is the caller's
-	letterRepeated = 'r' // somebody has taken care of it
-	letterWaits    = 'w' // an earlier message of its key is set aside; it is not claimed
-	letterLate     = 'l' // nobody knows whether it was received before; it is not claimed
+	outcomeFresh    = 'f' // it is the caller's
+	outcomeRepeated = 'r' // somebody has taken care of it
+	outcomeWaits    = 'w' // an earlier message of its key is deferred; it is not claimed
+	outcomeLate     = 'l' // nobody knows whether it was received before; it is not claimed
 )
 
 // errMoved means that a claim has taken so long that what was known about the window may not hold any more.
@@ -27,7 +27,7 @@ var errMoved = errors.New("classic: the inbox's window has moved on")
 
 // Claim implements [inbox.Store]. Where several wait for the end of one transaction, and that is rolled back, the server may end
 // theirs with a deadlock: then it is for the caller to begin anew, as a [Transactor] does.
-func (s *Inbox) Claim(ctx context.Context, tx *sql.Tx, consumer string, id postrider.ID) (bool, error) {
+func (s *inboxStore) Claim(ctx context.Context, tx *sql.Tx, consumer string, id postrider.ID) (bool, error) {
 	c, err := s.termsOf(ctx, consumer)
 	if err != nil {
 		return false, err
@@ -95,7 +95,7 @@ func (s *stmt) time(t time.Time) *stmt {
 }
 
 // insert records messages as received, all or none. It waits for the end of a transaction that has recorded one of them.
-func (s *Inbox) insert(ctx context.Context, q querier, c inboxTerms, now time.Time, ids []postrider.ID) error {
+func (s *inboxStore) insert(ctx context.Context, q querier, c inboxTerms, now time.Time, ids []postrider.ID) error {
 	st := s.cfg.stmt("INSERT INTO {inbox} (consumer, id, keep_until) VALUES ")
 	for i, id := range ids {
 		if i > 0 {
@@ -108,7 +108,7 @@ func (s *Inbox) insert(ctx context.Context, q querier, c inboxTerms, now time.Ti
 }
 
 // claim returns a letter for each message. They stand in one global order, so that two callers cannot wait for each other.
-func (s *Inbox) claim(ctx context.Context, tx *sql.Tx, c inboxTerms, msgs []inboxPlace, late bool) (letters []byte, now time.Time, err error) {
+func (s *inboxStore) claim(ctx context.Context, tx *sql.Tx, c inboxTerms, msgs []inboxPlace, late bool) (outcomes []byte, now time.Time, err error) {
 	begun := time.Now()
 	seen, err := s.look(ctx, tx, c, msgs)
 	if now = seen.now; err != nil {
@@ -120,23 +120,23 @@ func (s *Inbox) claim(ctx context.Context, tx *sql.Tx, c inboxTerms, msgs []inbo
 			return nil, now, err
 		}
 	}
-	letters = make([]byte, len(msgs))
+	outcomes = make([]byte, len(msgs))
 	for i := range msgs {
 		switch {
 		case seen.recorded[msgs[i].ID]:
-			letters[i] = letterRepeated
+			outcomes[i] = outcomeRepeated
 		case !late && c.outside(msgs[i].ID, seen):
-			letters[i] = letterLate
+			outcomes[i] = outcomeLate
 		case blocked[msgs[i].hash]:
-			letters[i] = letterWaits
+			outcomes[i] = outcomeWaits
 		default:
-			letters[i] = letterFresh
+			outcomes[i] = outcomeFresh
 		}
 	}
 	for {
 		var fresh []postrider.ID
 		for i := range msgs {
-			if letters[i] == letterFresh {
+			if outcomes[i] == outcomeFresh {
 				fresh = append(fresh, msgs[i].ID)
 			}
 		}
@@ -155,15 +155,15 @@ func (s *Inbox) claim(ctx context.Context, tx *sql.Tx, c inboxTerms, msgs []inbo
 			return nil, now, err
 		}
 		for i := range msgs {
-			if letters[i] == letterFresh && seen.recorded[msgs[i].ID] {
-				letters[i] = letterRepeated
+			if outcomes[i] == outcomeFresh && seen.recorded[msgs[i].ID] {
+				outcomes[i] = outcomeRepeated
 			}
 		}
 	}
 	if time.Since(begun) > c.margin() {
 		return nil, now, errMoved
 	}
-	return letters, now, nil
+	return outcomes, now, nil
 }
 
 // sight is what one statement sees: a message that is not recorded and not of a time that is forgotten was never received.
@@ -175,7 +175,7 @@ type sight struct {
 }
 
 // look returns what is known of messages without waiting for anybody.
-func (s *Inbox) look(ctx context.Context, q querier, c inboxTerms, msgs []inboxPlace) (sight, error) {
+func (s *inboxStore) look(ctx context.Context, q querier, c inboxTerms, msgs []inboxPlace) (sight, error) {
 	ids := make([]string, len(msgs))
 	for i := range msgs {
 		ids[i] = string(msgs[i].ID[:])
@@ -203,7 +203,7 @@ func (s *Inbox) look(ctx context.Context, q querier, c inboxTerms, msgs []inboxP
 }
 
 // blockedKeys returns those of the messages' keys, hashed, that later messages have to wait for.
-func (s *Inbox) blockedKeys(ctx context.Context, q querier, c inboxTerms, msgs []inboxPlace) (map[string]bool, error) {
+func (s *inboxStore) blockedKeys(ctx context.Context, q querier, c inboxTerms, msgs []inboxPlace) (map[string]bool, error) {
 	var hashes []string
 	for i := range msgs {
 		if msgs[i].hash != "" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/retrying"
 )
@@ -25,7 +26,7 @@ type inboxPlace struct {
 }
 
 // Handle implements [inbox.Store].
-func (s *Inbox) Handle(ctx context.Context, consumer string, msgs []postrider.Message, late bool, work inbox.Work[*sql.Tx]) ([]inbox.Verdict, error) {
+func (s *inboxStore) Handle(ctx context.Context, consumer string, msgs []postrider.Message, late bool, work inbox.Work[*sql.Tx]) ([]inbox.Verdict, error) {
 	// In one global order, so that two batches cannot wait for each other.
 	sorted := make([]inboxPlace, len(msgs))
 	for i := range msgs {
@@ -35,16 +36,16 @@ func (s *Inbox) Handle(ctx context.Context, consumer string, msgs []postrider.Me
 	// The same message again is a repetition, whatever becomes of the first.
 	sorted = slices.CompactFunc(sorted, func(a, b inboxPlace) bool { return a.ID == b.ID })
 	for n := 1; ; n++ {
-		letters, err := s.handle(ctx, consumer, sorted, late, work)
+		outcomes, err := s.handle(ctx, consumer, sorted, late, work)
 		if err == nil {
 			verdicts := slices.Repeat([]inbox.Verdict{inbox.Repeated}, len(msgs))
 			for i, p := range sorted {
-				verdicts[p.index] = verdictOf[letters[i]]
+				verdicts[p.index] = verdictOf[outcomes[i]]
 			}
 			return verdicts, nil
 		}
 		again := errors.Is(err, errFreed) || errors.Is(err, errMoved) || yielded(err)
-		if !again || n >= handleAttempts || !retrying.Pause(ctx, time.Millisecond, 20*time.Millisecond, n) {
+		if !again || n >= handleAttempts || !retrying.Pause(ctx, shortly, n) {
 			return nil, err
 		}
 	}
@@ -52,13 +53,13 @@ func (s *Inbox) Handle(ctx context.Context, consumer string, msgs []postrider.Me
 
 // verdictOf is what the letters of the claim mean when all is done.
 var verdictOf = map[byte]inbox.Verdict{
-	letterFresh: inbox.Handled, letterRepeated: inbox.Repeated, letterWaits: inbox.Waiting, letterLate: inbox.Late,
+	outcomeFresh: inbox.Handled, outcomeRepeated: inbox.Repeated, outcomeWaits: inbox.Waiting, outcomeLate: inbox.Late,
 }
 
 // errFreed means that a message was about to wait for one that is gone meanwhile.
 var errFreed = errors.New("classic: the key is free again")
 
-func (s *Inbox) handle(ctx context.Context, consumer string, msgs []inboxPlace, late bool, work inbox.Work[*sql.Tx]) ([]byte, error) {
+func (s *inboxStore) handle(ctx context.Context, consumer string, msgs []inboxPlace, late bool, work inbox.Work[*sql.Tx]) ([]byte, error) {
 	c, err := s.termsOf(ctx, consumer)
 	if err != nil {
 		return nil, err
@@ -68,13 +69,13 @@ func (s *Inbox) handle(ctx context.Context, consumer string, msgs []inboxPlace, 
 		return nil, fmt.Errorf("classic: begin: %w", err)
 	}
 	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
-	letters, now, err := s.claim(ctx, tx, c, msgs, late)
+	outcomes, now, err := s.claim(ctx, tx, c, msgs, late)
 	if err != nil {
 		return nil, fmt.Errorf("classic: claim: %w", explained(err))
 	}
 	var fresh []int
 	for i := range msgs {
-		if letters[i] == letterFresh {
+		if outcomes[i] == outcomeFresh {
 			fresh = append(fresh, msgs[i].index)
 		}
 	}
@@ -86,15 +87,15 @@ func (s *Inbox) handle(ctx context.Context, consumer string, msgs []inboxPlace, 
 			return nil, err
 		}
 	}
-	// The lock on what is set aside comes last, as in Retry: work may take locks of its own.
-	if err := s.shelve(ctx, tx, c, now, msgs, letters); err != nil {
+	// The lock on what is deferred comes last, as in Retry: work may take locks of its own.
+	if err := s.shelve(ctx, tx, c, now, msgs, outcomes); err != nil {
 		return nil, err
 	}
 	if err := tx.Commit(); err != nil {
 		return nil, refused(ctx, err)
 	}
 	end(true)
-	return letters, nil
+	return outcomes, nil
 }
 
 // guarded does the work, and makes sure that the transaction has not ended by that. Its error is a [*inbox.FailedError] if that of
@@ -116,21 +117,21 @@ func guarded(ctx context.Context, tx *sql.Tx, work func() error) error {
 	return nil
 }
 
-// shelve sets aside what is not to be handled now. All of it is recorded before what is set aside is locked: whoever has that lock
+// shelve defers what is not to be handled now. All of it is recorded before what is deferred is locked: whoever has that lock
 // never waits for a record.
-func (s *Inbox) shelve(ctx context.Context, tx *sql.Tx, c inboxTerms, now time.Time, msgs []inboxPlace, letters []byte) error {
+func (s *inboxStore) shelve(ctx context.Context, tx *sql.Tx, c inboxTerms, now time.Time, msgs []inboxPlace, outcomes []byte) error {
 	found := false
 	for i := range msgs {
-		if letters[i] != letterWaits && letters[i] != letterLate {
+		if outcomes[i] != outcomeWaits && outcomes[i] != outcomeLate {
 			continue
 		}
 		err := s.insert(ctx, tx, c, now, []postrider.ID{msgs[i].ID})
 		if isDuplicate(err) {
-			letters[i] = letterRepeated
+			outcomes[i] = outcomeRepeated
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("classic: set aside: %w", err)
+			return fmt.Errorf("classic: deferred: %w", err)
 		}
 		found = true
 	}
@@ -138,15 +139,15 @@ func (s *Inbox) shelve(ctx context.Context, tx *sql.Tx, c inboxTerms, now time.T
 		return nil
 	}
 	if err := s.cfg.lockConsumer(ctx, tx, c.number); err != nil {
-		return fmt.Errorf("classic: set aside: %w", err)
+		return fmt.Errorf("classic: deferred: %w", err)
 	}
 	for i := range msgs {
-		back := inbox.Setback{Status: postrider.StatusWaiting, Blocking: true}
-		switch letters[i] {
-		case letterWaits:
-		case letterLate:
+		back := inbox.Deferral{Status: feeds.StatusWaiting, Blocking: true}
+		switch outcomes[i] {
+		case outcomeWaits:
+		case outcomeLate:
 			// Most likely it was handled long ago. So it does not hold up its key.
-			back = inbox.Setback{Status: postrider.StatusDead, Cause: inbox.ErrLate.Error()}
+			back = inbox.Deferral{Status: feeds.StatusDead, Cause: inbox.ErrLate.Error()}
 		default:
 			continue
 		}
@@ -158,7 +159,7 @@ func (s *Inbox) shelve(ctx context.Context, tx *sql.Tx, c inboxTerms, now time.T
 }
 
 // Defer implements [inbox.Store].
-func (s *Inbox) Defer(ctx context.Context, consumer string, m postrider.Message, back inbox.Setback) error {
+func (s *inboxStore) Defer(ctx context.Context, consumer string, m postrider.Message, back inbox.Deferral) error {
 	c, err := s.termsOf(ctx, consumer)
 	if err != nil {
 		return err
@@ -166,7 +167,7 @@ func (s *Inbox) Defer(ctx context.Context, consumer string, m postrider.Message,
 	return transact(ctx, s.db, func(tx *sql.Tx) error {
 		now, err := s.cfg.clock(ctx, tx)
 		if err != nil {
-			return fmt.Errorf("classic: set aside: %w", err)
+			return fmt.Errorf("classic: deferred: %w", err)
 		}
 		err = s.insert(ctx, tx, c, now, []postrider.ID{m.ID})
 		if isDuplicate(err) {
@@ -176,7 +177,7 @@ func (s *Inbox) Defer(ctx context.Context, consumer string, m postrider.Message,
 			err = s.cfg.lockConsumer(ctx, tx, c.number)
 		}
 		if err != nil {
-			return fmt.Errorf("classic: set aside: %w", err)
+			return fmt.Errorf("classic: deferred: %w", err)
 		}
 		return s.setAside(ctx, tx, c, inboxPlace{Message: &m, hash: keyHash(m.OrderKey())}, back)
 	})

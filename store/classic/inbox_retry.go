@@ -8,30 +8,31 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/retrying"
 )
 
 // Retry implements [inbox.Store]. An attempt that the server gives up for the sake of others does not count.
-func (s *Inbox) Retry(ctx context.Context, consumer string, work func(context.Context, *sql.Tx, postrider.Deferred) error, judge func(postrider.Deferred, error) inbox.Setback) (inbox.Attempt, error) {
+func (s *inboxStore) Retry(ctx context.Context, consumer string, work func(context.Context, *sql.Tx, feeds.Deferred) error, judge func(feeds.Deferred, error) inbox.Deferral) (inbox.Attempt, error) {
 	c, err := s.termsOf(ctx, consumer)
 	if err != nil {
 		return inbox.Attempt{Next: -1}, err
 	}
 	for n := 1; ; n++ {
-		a, err := s.retry(ctx, c, work, func(d postrider.Deferred, failed error) (inbox.Setback, error) {
+		a, err := s.retry(ctx, c, work, func(d feeds.Deferred, failed error) (inbox.Deferral, error) {
 			if yielded(failed) && n < handleAttempts {
-				return inbox.Setback{}, failed
+				return inbox.Deferral{}, failed
 			}
 			return judge(d, failed), nil
 		})
-		if !yielded(err) || n >= handleAttempts || !retrying.Pause(ctx, time.Millisecond, 20*time.Millisecond, n) {
+		if !yielded(err) || n >= handleAttempts || !retrying.Pause(ctx, shortly, n) {
 			return a, err
 		}
 	}
 }
 
-func (s *Inbox) retry(ctx context.Context, c inboxTerms, work func(context.Context, *sql.Tx, postrider.Deferred) error, judge func(postrider.Deferred, error) (inbox.Setback, error)) (inbox.Attempt, error) {
+func (s *inboxStore) retry(ctx context.Context, c inboxTerms, work func(context.Context, *sql.Tx, feeds.Deferred) error, judge func(feeds.Deferred, error) (inbox.Deferral, error)) (inbox.Attempt, error) {
 	none := inbox.Attempt{Next: -1}
 	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
@@ -69,7 +70,7 @@ func (s *Inbox) retry(ctx context.Context, c inboxTerms, work func(context.Conte
 
 // takeDue locks the turn of one message that is due. Nobody is kept from deciding about the message itself. If nothing is due, it
 // returns how long it takes until something is; what is due but locked is somebody else's.
-func (s *Inbox) takeDue(ctx context.Context, tx *sql.Tx, c inboxTerms) (*postrider.Deferred, time.Duration, error) {
+func (s *inboxStore) takeDue(ctx context.Context, tx *sql.Tx, c inboxTerms) (*feeds.Deferred, time.Duration, error) {
 	var now sql.NullInt64
 	var due []int64
 	err := s.cfg.stmt("SELECT ", s.cfg.Dialect.micros("{now}"), ", x.seq FROM (SELECT 1) one LEFT JOIN (SELECT seq, available_at FROM {inbox_aside} WHERE consumer = ").
@@ -112,7 +113,7 @@ func (s *Inbox) takeDue(ctx context.Context, tx *sql.Tx, c inboxTerms) (*postrid
 var errDecided = errors.New("classic: an operator has decided about the message")
 
 // finish commits what was done for a message.
-func (s *Inbox) finish(ctx context.Context, tx *sql.Tx, c inboxTerms, d *postrider.Deferred) error {
+func (s *inboxStore) finish(ctx context.Context, tx *sql.Tx, c inboxTerms, d *feeds.Deferred) error {
 	err := s.conclude(ctx, tx, c, d, nil)
 	if err == nil {
 		if err = tx.Commit(); err != nil {
@@ -124,7 +125,7 @@ func (s *Inbox) finish(ctx context.Context, tx *sql.Tx, c inboxTerms, d *postrid
 
 // fail undoes what was done for a message and records that it has failed: in the same transaction, so that nobody takes the
 // message meanwhile, or in another one if that is lost, as after a deadlock.
-func (s *Inbox) fail(ctx context.Context, tx *sql.Tx, c inboxTerms, d *postrider.Deferred, back inbox.Setback) error {
+func (s *inboxStore) fail(ctx context.Context, tx *sql.Tx, c inboxTerms, d *feeds.Deferred, back inbox.Deferral) error {
 	_, err := tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT postrider")
 	if err == nil {
 		if err = s.conclude(ctx, tx, c, d, &back); err == nil {
@@ -143,9 +144,9 @@ func (s *Inbox) fail(ctx context.Context, tx *sql.Tx, c inboxTerms, d *postrider
 	return nil
 }
 
-// conclude ends an attempt when the transaction commits: the message is gone or, with a setback, has failed again. It returns
+// conclude ends an attempt when the transaction commits: the message is gone or, with a deferral, has failed again. It returns
 // errDecided if an operator was faster: the message is no longer due since the moment at which it was taken.
-func (s *Inbox) conclude(ctx context.Context, tx *sql.Tx, c inboxTerms, d *postrider.Deferred, back *inbox.Setback) error {
+func (s *inboxStore) conclude(ctx context.Context, tx *sql.Tx, c inboxTerms, d *feeds.Deferred, back *inbox.Deferral) error {
 	if err := s.cfg.lockConsumer(ctx, tx, c.number); err != nil {
 		return fmt.Errorf("classic: retry: %w", err)
 	}
@@ -159,7 +160,7 @@ func (s *Inbox) conclude(ctx context.Context, tx *sql.Tx, c inboxTerms, d *postr
 	if err == nil && back != nil {
 		st := s.cfg.stmt("UPDATE {inbox_aside} SET status = ").text(string(back.Status)).sql(", attempts = ").number(int64(back.Attempts)).
 			sql(", last_error = ").text(causeOf(back.Cause)).sql(", tried_at = {now}, available_at = ")
-		if back.Status == postrider.StatusRetry {
+		if back.Status == feeds.StatusRetry {
 			st.later("{now}", back.Delay)
 		} else {
 			st.sql("NULL")

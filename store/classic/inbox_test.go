@@ -11,6 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/inbox/inboxtest"
 	"github.com/postrider/postrider/store/classic"
@@ -43,11 +44,12 @@ func newInboxDatabase(t testing.TB) *sql.DB {
 }
 
 func inboxSubject(t testing.TB, db *sql.DB, cfg classic.Config) inboxtest.Subject[*sql.Tx] {
+	own := must(classic.Open(db, cfg))(t)
 	return inboxtest.Subject[*sql.Tx]{
-		Store:   need(classic.NewInbox(db, cfg))(t),
-		Letters: need(classic.NewInboxLetters(db, cfg))(t),
-		Gauges:  need(classic.NewDesk(db, cfg))(t),
-		Window:  cfg.InboxWindow,
+		Store:       own.Inbox(),
+		DeadLetters: own.Admin(),
+		Gauges:      own.Admin(),
+		Window:      cfg.InboxWindow,
 		Do: func(ctx context.Context, f func(context.Context, *sql.Tx) error) error {
 			tx, err := db.BeginTx(ctx, nil)
 			if err != nil {
@@ -116,7 +118,7 @@ func TestInboxCountsEveryFailure(t *testing.T) {
 	s := classictest.MariaDB(t)
 	classictest.Migrate(t, s, mysqlConfig)
 	db, _ := overWire(t, s) // whose driver says nothing about sessions that are lost
-	store := need(classic.NewInbox(db, mysqlConfig))(t)
+	store := must(classic.Open(db, mysqlConfig))(t).Inbox()
 	if _, err := store.Open(t.Context(), "billing"); err != nil {
 		t.Fatal(err)
 	}
@@ -132,13 +134,13 @@ func TestInboxCountsEveryFailure(t *testing.T) {
 			if name == "the transaction was ended by a definition" {
 				mustExec(t, s.DB, "DELETE FROM postrider_inbox") // what was done before has committed
 			}
-			if err := store.Defer(ctx, "billing", m, inbox.Setback{Status: postrider.StatusRetry, Attempts: 1}); err != nil {
+			if err := store.Defer(ctx, "billing", m, inbox.Deferral{Status: feeds.StatusRetry, Attempts: 1}); err != nil {
 				t.Fatal(err)
 			}
 			a, err := store.Retry(ctx, "billing",
-				func(ctx context.Context, tx *sql.Tx, _ postrider.Deferred) error { return fail(ctx, tx) },
-				func(d postrider.Deferred, err error) inbox.Setback {
-					return inbox.Setback{Status: postrider.StatusDead, Attempts: d.Attempts + 1, Cause: err.Error()}
+				func(ctx context.Context, tx *sql.Tx, _ feeds.Deferred) error { return fail(ctx, tx) },
+				func(d feeds.Deferred, err error) inbox.Deferral {
+					return inbox.Deferral{Status: feeds.StatusDead, Attempts: d.Attempts + 1, Cause: err.Error()}
 				})
 			if err != nil || !a.Found || a.Failed == nil {
 				t.Fatalf("%+v, %v", a, err)
@@ -157,7 +159,7 @@ func TestInboxCountsEveryFailure(t *testing.T) {
 func TestInboxForgets(t *testing.T) {
 	t.Parallel()
 	db := newInboxDatabase(t)
-	store := need(classic.NewInbox(db, mysqlConfig))(t)
+	store := must(classic.Open(db, mysqlConfig))(t).Inbox()
 	handle := func(m postrider.Message) {
 		t.Helper()
 		_, err := store.Handle(t.Context(), "billing", []postrider.Message{m}, false, func(context.Context, *sql.Tx, []int) error { return nil })
@@ -169,7 +171,7 @@ func TestInboxForgets(t *testing.T) {
 		handle(postrider.Message{ID: postrider.NewID(), Type: "t"})
 	}
 	kept := postrider.Message{ID: postrider.NewID(), Type: "t"}
-	if err := store.Defer(t.Context(), "billing", kept, inbox.Setback{Status: postrider.StatusDead}); err != nil {
+	if err := store.Defer(t.Context(), "billing", kept, inbox.Deferral{Status: feeds.StatusDead}); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, db, "UPDATE postrider_inbox SET keep_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND", "INSERT INTO postrider_inbox_turns VALUES (4711)")
@@ -178,7 +180,7 @@ func TestInboxForgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := count(t, db, "SELECT count(*) FROM postrider_inbox"); n != 2 {
-		t.Errorf("%d records are left, want that of what is set aside and the new one", n)
+		t.Errorf("%d records are left, want that of what is deferred and the new one", n)
 	}
 	if n := count(t, db, "SELECT count(*) FROM postrider_inbox_turns"); n != 1 {
 		t.Errorf("%d turns are left, want 1", n)

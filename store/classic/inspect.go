@@ -34,6 +34,8 @@ type TableColumn struct {
 	Default  string `json:"default,omitempty"` // an expression
 	// Counts reports that the server gives each row a larger number.
 	Counts bool `json:"counts,omitempty"`
+	// Touched columns change by themselves whenever their row is updated.
+	Touched bool `json:"touched,omitempty"`
 	// Generated columns cannot be written.
 	Generated bool `json:"generated,omitempty"`
 	// Allowed are all values that the column can have, where the server limits them.
@@ -57,18 +59,9 @@ const sampled = 20_000
 // Inspect looks at a table, which may be preceded by its schema and a dot. It reads the catalogue, and some rows for the words of a
 // status.
 func Inspect(ctx context.Context, db *sql.DB, d Dialect, name string) (*Table, error) {
-	t := &Table{Dialect: d, Name: name, Words: make(map[string][]string)}
-	var err error
-	switch d {
-	case MySQL:
-		err = t.readMySQL(ctx, db)
-	case PostgreSQL:
-		err = t.readPostgres(ctx, db)
-	default:
-		err = fmt.Errorf("there is no dialect %q", d)
-	}
-	if err == nil && len(t.Columns) == 0 {
-		err = ErrNoTable
+	t, err := readTable(ctx, db, d, name)
+	if err != nil {
+		return nil, fmt.Errorf("classic: table %q: %w", name, err)
 	}
 	for i := range t.Columns {
 		if c := &t.Columns[i]; err == nil && looksLikeStatus(c) {
@@ -79,6 +72,24 @@ func Inspect(ctx context.Context, db *sql.DB, d Dialect, name string) (*Table, e
 		return nil, fmt.Errorf("classic: table %q: %w", name, err)
 	}
 	return t, nil
+}
+
+// readTable reads what the catalogue says.
+func readTable(ctx context.Context, q querier, d Dialect, name string) (*Table, error) {
+	t := &Table{Dialect: d, Name: name, Words: make(map[string][]string)}
+	var err error
+	switch d {
+	case MySQL:
+		err = t.readMySQL(ctx, q)
+	case PostgreSQL:
+		err = t.readPostgres(ctx, q)
+	default:
+		err = fmt.Errorf("there is no dialect %q", d)
+	}
+	if err == nil && len(t.Columns) == 0 {
+		err = ErrNoTable
+	}
+	return t, err
 }
 
 // Column returns the column with the name, or nil.
@@ -101,7 +112,7 @@ func (t *Table) split() (schema, name string) {
 }
 
 // sample returns the values of a column in the first rows that the server comes across.
-func (t *Table) sample(ctx context.Context, db *sql.DB, column string) ([]string, error) {
+func (t *Table) sample(ctx context.Context, db querier, column string) ([]string, error) {
 	d := t.Dialect
 	words, err := list(ctx, db, fmt.Sprintf(`SELECT DISTINCT w FROM (SELECT %s AS w FROM %s LIMIT %d) s WHERE w IS NOT NULL ORDER BY w LIMIT 50`,
 		d.text(d.quote(column)), d.quoteTable(t.Name), sampled))
@@ -132,13 +143,13 @@ func literals(expression string) []string {
 
 // allow limits a column to the texts of a constraint that has nothing but such a list.
 func (t *Table) allow(column, constraint string) {
-	if c := t.Column(column); c != nil && len(c.Allowed) == 0 && looksLikeStatus(c) {
+	if c := t.Column(column); c != nil && len(c.Allowed) == 0 {
 		c.Allowed = literals(constraint)
 	}
 }
 
 // list returns the texts of a statement with one column.
-func list(ctx context.Context, db *sql.DB, statement string, args ...any) ([]string, error) {
+func list(ctx context.Context, db querier, statement string, args ...any) ([]string, error) {
 	var all []string
 	err := each(ctx, db, statement, args, func(scan func(...any) error) error {
 		var text string
@@ -150,7 +161,7 @@ func list(ctx context.Context, db *sql.DB, statement string, args ...any) ([]str
 }
 
 // each calls f for every row of an answer.
-func each(ctx context.Context, db *sql.DB, statement string, args []any, f func(scan func(...any) error) error) error {
+func each(ctx context.Context, db querier, statement string, args []any, f func(scan func(...any) error) error) error {
 	rows, err := db.QueryContext(ctx, statement, args...)
 	if err != nil {
 		return err

@@ -8,10 +8,14 @@ import (
 )
 
 // readMySQL asks MySQL or MariaDB. Nothing of it depends on the session, besides its database where no other is named.
-func (t *Table) readMySQL(ctx context.Context, db *sql.DB) error {
+func (t *Table) readMySQL(ctx context.Context, db querier) error {
 	schema, name := t.split()
-	args := []any{schema, name}
-	const where = ` WHERE table_schema = coalesce(nullif(?, ''), database()) AND table_name = ? `
+	args := []any{name}
+	where := " WHERE table_schema = " + MySQL.within(schema) + " AND table_name = ? "
+	var mariadb bool
+	if err := db.QueryRowContext(ctx, "SELECT version() LIKE '%MariaDB%'").Scan(&mariadb); err != nil {
+		return err
+	}
 	err := each(ctx, db, `SELECT column_name, column_type, is_nullable = 'YES', coalesce(column_default, ''), extra
 		FROM information_schema.columns`+where+`ORDER BY ordinal_position`, args, func(scan func(...any) error) error {
 		var c TableColumn
@@ -26,9 +30,13 @@ func (t *Table) readMySQL(ctx context.Context, db *sql.DB) error {
 		}
 		extra = strings.ToUpper(extra)
 		c.Type, c.Counts = lower, strings.Contains(extra, "AUTO_INCREMENT")
+		c.Touched = strings.Contains(extra, "ON UPDATE")
 		c.Generated = strings.Contains(extra, "VIRTUAL GENERATED") || strings.Contains(extra, "STORED GENERATED")
-		if c.Default == "NULL" { // as MariaDB says it
+		switch {
+		case mariadb && c.Default == "NULL":
 			c.Default = ""
+		case !mariadb && c.Default != "" && !strings.Contains(extra, "DEFAULT_GENERATED"): // MySQL says it without quotation marks
+			c.Default = MySQL.literal(c.Default)
 		}
 		t.Columns = append(t.Columns, c)
 		return nil
@@ -56,23 +64,25 @@ func (t *Table) readMySQL(ctx context.Context, db *sql.DB) error {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	return t.readMySQLChecks(ctx, db, args)
+	return t.readMySQLChecks(ctx, db)
 }
 
 // readMySQLChecks reads constraints. MariaDB names them by table, and MySQL by schema.
-func (t *Table) readMySQLChecks(ctx context.Context, db *sql.DB, args []any) error {
+func (t *Table) readMySQLChecks(ctx context.Context, db querier) error {
+	schema, name := t.split()
+	within := MySQL.within(schema)
 	clauses, err := list(ctx, db, `SELECT check_clause FROM information_schema.check_constraints
-		WHERE constraint_schema = coalesce(nullif(?, ''), database()) AND table_name = ?`, args...)
+		WHERE constraint_schema = `+within+` AND table_name = ?`, name)
 	if number, _ := code(err); number == 1054 { // there is no such column
 		clauses, err = list(ctx, db, `SELECT c.check_clause FROM information_schema.check_constraints c
 			JOIN information_schema.table_constraints t USING (constraint_schema, constraint_name)
-			WHERE t.constraint_schema = coalesce(nullif(?, ''), database()) AND t.table_name = ?`, args...)
+			WHERE t.constraint_schema = `+within+` AND t.table_name = ?`, name)
 	}
 	for _, clause := range clauses {
 		for _, c := range t.Columns {
 			quoted := t.Dialect.quote(c.Name)
 			trimmed := strings.TrimLeft(clause, "( ")
-			if strings.HasPrefix(trimmed, quoted) && strings.Contains(strings.ToLower(trimmed), " in (") {
+			if strings.HasPrefix(trimmed, quoted) && strings.HasPrefix(strings.TrimLeft(strings.ToLower(trimmed[len(quoted):]), ") "), "in (") {
 				// MySQL writes the character set before each text, and escapes its quotes.
 				t.allow(c.Name, strings.ReplaceAll(clause, `\'`, `'`))
 			}

@@ -2,41 +2,41 @@ package classic
 
 import (
 	"context"
-	"database/sql"
 	"strings"
 )
 
 // readPostgres asks PostgreSQL. A table without a schema is found as the connection would find it.
-func (t *Table) readPostgres(ctx context.Context, db *sql.DB) error {
+func (t *Table) readPostgres(ctx context.Context, db querier) error {
 	args := []any{t.Dialect.quoteTable(t.Name)}
-	types := make(map[string]string)
 	err := each(ctx, db, `SELECT a.attname, lower(format_type(a.atttypid, a.atttypmod)), NOT a.attnotnull,
-		  coalesce(pg_get_expr(d.adbin, d.adrelid), ''), a.attidentity <> '', a.attgenerated <> '', a.atttypid::text
+		  coalesce(pg_get_expr(d.adbin, d.adrelid), ''), a.attidentity <> '', a.attgenerated <> ''
 		FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 		WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`, args,
 		func(scan func(...any) error) error {
 			var c TableColumn
-			var kind string
-			if err := scan(&c.Name, &c.Type, &c.Nullable, &c.Default, &c.Counts, &c.Generated, &kind); err != nil {
+			if err := scan(&c.Name, &c.Type, &c.Nullable, &c.Default, &c.Counts, &c.Generated); err != nil {
 				return err
 			}
 			c.Counts = c.Counts || strings.HasPrefix(c.Default, "nextval(")
-			types[c.Name] = kind
 			t.Columns = append(t.Columns, c)
 			return nil
 		})
 	if err != nil || len(t.Columns) == 0 {
 		return err
 	}
-	for i := range t.Columns {
-		c := &t.Columns[i]
-		c.Allowed, err = list(ctx, db, `SELECT enumlabel FROM pg_enum WHERE enumtypid = CAST($1 AS oid) ORDER BY enumsortorder`, types[c.Name])
-		if err != nil {
-			return err
-		}
-		if len(c.Allowed) > 0 {
-			c.Type = "enum"
-		}
+	err = each(ctx, db, `SELECT a.attname, e.enumlabel FROM pg_attribute a JOIN pg_enum e ON e.enumtypid = a.atttypid
+		WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum, e.enumsortorder`, args,
+		func(scan func(...any) error) error {
+			var column, word string
+			if err := scan(&column, &word); err != nil {
+				return err
+			}
+			c := t.Column(column)
+			c.Type, c.Allowed = "enum", append(c.Allowed, word)
+			return nil
+		})
+	if err != nil {
+		return err
 	}
 	err = each(ctx, db, `SELECT c.relname, coalesce(a.attname, ''), x.indisunique, x.indisprimary, coalesce(pg_get_expr(x.indpred, x.indrelid), '')
 		FROM pg_index x JOIN pg_class c ON c.oid = x.indexrelid CROSS JOIN generate_series(1, x.indnkeyatts) k

@@ -3,7 +3,7 @@ package classic
 import (
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // lane is a shard that the member holds, from when it was taken until it is lost or given up. Messages have positions in it, in
@@ -17,7 +17,10 @@ type lane struct {
 	// may have seen them wait.
 	known   map[string]bool
 	settled []string // rows to be forgotten when the next read begins
+	// claimed are the rows that were marked and did not fit into a read: nobody but the reader changes it.
+	claimed map[string]bool
 	read    time.Time
+	heeded  map[feeds.Status]*int64 // behind which place the next look at dead rows begins
 }
 
 // handed is a message that was handed out.
@@ -28,7 +31,7 @@ type handed struct {
 	priority int
 	after    time.Time // its DeliverAfter
 	enqueued time.Time
-	aside    bool // it was set aside, and is not to be marked as delivered
+	aside    bool // it was deferred, and is not to be marked as delivered
 }
 
 // page is the Cursor of a batch: the positions of its messages, from inclusive, to exclusive.
@@ -38,7 +41,7 @@ type page struct {
 }
 
 func newLane(token int64, crashes int) *lane {
-	return &lane{token: token, crashes: crashes, known: make(map[string]bool)}
+	return &lane{token: token, crashes: crashes, known: make(map[string]bool), claimed: make(map[string]bool)}
 }
 
 // hand adds messages, and returns their page.
@@ -69,7 +72,7 @@ func (l *lane) refresh() {
 }
 
 // target is the position up to which a mark settles the lane, which never goes back.
-func (l *lane) target(m postrider.Mark) int {
+func (l *lane) target(m feeds.Mark) int {
 	if m.Batch == nil {
 		return l.base
 	}

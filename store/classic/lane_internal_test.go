@@ -3,7 +3,7 @@ package classic
 import (
 	"testing"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // TestSettledDuringARead: a read that has seen a row wait must leave it out, though the row is settled before the read ends.
@@ -28,12 +28,12 @@ func TestSettledDuringARead(t *testing.T) {
 func TestSettleInChunks(t *testing.T) {
 	t.Parallel()
 	f := &feed{lanes: map[int]*lane{}}
-	var marks []postrider.Mark
+	var marks []feeds.Mark
 	for shard := range 3 {
 		l := newLane(1, 0)
 		cursor := l.hand(make([]record, settleChunk))
 		f.lanes[shard] = l
-		marks = append(marks, postrider.Mark{Shard: shard, Batch: &postrider.Batch{Shard: shard, Cursor: cursor}, Done: settleChunk - 1})
+		marks = append(marks, feeds.Mark{Shard: shard, Batch: &feeds.Batch{Shard: shard, Cursor: cursor}, Done: settleChunk - 1})
 	}
 	for round, rest := 0, true; rest; round++ {
 		var moves map[int]*move

@@ -24,14 +24,15 @@ type Layout struct {
 	Columns Columns
 	State   State
 
-	// DefaultType is the type of messages in a table without a column for it.
+	// DefaultType is the type of messages in a table without a column for it, and of rows where that is empty.
 	DefaultType string
-	// DefaultTopic is the topic of messages in a table without a column for it.
+	// DefaultTopic is the topic of messages in a table without a column for it, and of rows where that is empty.
 	DefaultTopic string
 	// DefaultContentType is that of payloads in a table without a column for it. Defaults to "application/json".
 	DefaultContentType string
-	// WireID is what the broker sees as the message's ID, with {id} for the row's ID, such as "outbox-{id}". Defaults to the
-	// message's own ID. With rows of several tables on one broker, each needs a form of its own.
+	// WireID is what the broker sees as the message's ID, with {id} for the row's ID and {database} for the first eight
+	// characters of the database's [Identity], such as "outbox-{database}-{id}". Defaults to the message's own ID. With rows of several
+	// tables or databases on one broker, each needs a form of its own.
 	WireID string
 
 	native bool // laid out by us: it has a shard column, and its times are in UTC
@@ -109,13 +110,14 @@ func Native(prefix string) Layout {
 }
 
 // wireID is what the broker sees as the ID of a row's message; nothing where that is the message's own.
-func (l *Layout) wireID(rowID string) string {
-	return strings.ReplaceAll(l.WireID, rowPlaceholder, rowID)
+func (t *table) wireID(rowID string) string {
+	return strings.NewReplacer(rowPlaceholder, rowID, databasePlaceholder, t.identity[:min(8, len(t.identity))]).Replace(t.layout.WireID)
 }
 
 const (
-	rowPlaceholder = "{id}"
-	notInNames     = "?{}\x00" // statements have places for arguments and tables written so
+	rowPlaceholder      = "{id}"
+	databasePlaceholder = "{database}"
+	notInNames          = "?{}\x00" // statements have places for arguments and tables written so
 )
 
 // Validate reports all that is wrong with the layout itself; whether the table agrees is seen when it is opened.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 var errRemoved = errors.New("the feed was removed")
@@ -22,15 +22,15 @@ type lease struct {
 	crashes int
 }
 
-// Balance implements [postrider.Feed].
-func (f *feed) Balance(ctx context.Context) (postrider.Share, error) {
+// Balance implements [feeds.Feed].
+func (f *feed) Balance(ctx context.Context) (feeds.Share, error) {
 	f.mu.Lock()
 	closed := f.closed
 	f.mu.Unlock()
 	if closed {
-		return postrider.Share{}, errClosed
+		return feeds.Share{}, errClosed
 	}
-	var share postrider.Share
+	var share feeds.Share
 	var kept, taken []lease
 	var lanes map[int]*lane
 	err := f.store.do(ctx, func(tx *sql.Tx) error {
@@ -51,7 +51,7 @@ func (f *feed) Balance(ctx context.Context) (postrider.Share, error) {
 		return err
 	})
 	if err != nil {
-		return postrider.Share{}, fmt.Errorf("classic: balance: %w", err)
+		return feeds.Share{}, fmt.Errorf("classic: balance: %w", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,8 +106,8 @@ func short(text string, length int) string {
 
 // quota divides the shards evenly; the oldest members get one more each when there is a remainder. The quotas add up to all
 // shards, so none stays free, and none is claimed by two.
-func (f *feed) quota(ctx context.Context, tx *sql.Tx) (postrider.Share, error) {
-	var share postrider.Share
+func (f *feed) quota(ctx context.Context, tx *sql.Tx) (feeds.Share, error) {
+	var share feeds.Share
 	var paused, due sql.NullInt64
 	s := f.cfg().stmt("SELECT (SELECT paused FROM {feeds} WHERE feed = ").word(f.name).
 		sql("), ")

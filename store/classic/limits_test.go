@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
 	"github.com/postrider/postrider/store/storetest"
@@ -79,9 +80,10 @@ func TestBeyondTheLimits(t *testing.T) {
 		if strings.Join(got, " ") != "1 6" {
 			t.Errorf("got %v, want 1 and 6", got)
 		}
-		operator, err := classic.NewDesk(s.DB, cfg)
+		db, err := classic.OpenTable(s.DB, cfg)
 		p.must(err)
-		dead, err := operator.List(t.Context(), desk.Filter{Statuses: []postrider.Status{postrider.StatusDead}}, nil, 10)
+		operator := db.Admin()
+		dead, err := operator.List(t.Context(), admin.Filter{Statuses: []feeds.Status{feeds.StatusDead}}, nil, 10)
 		p.must(err)
 		if len(dead) != 4 {
 			t.Fatalf("%d dead letters, want 4", len(dead))
@@ -91,7 +93,7 @@ func TestBeyondTheLimits(t *testing.T) {
 				t.Errorf("%q, blocking %t; want it to say %q, and to block nothing", dead[i].LastError, dead[i].Blocking, says)
 			}
 		}
-		n, err := operator.Act(t.Context(), desk.By{Who: "test"}, desk.Discard, desk.Filter{}, 0)
+		n, err := operator.Act(t.Context(), admin.By{Who: "test"}, admin.Discard, admin.Filter{}, 0)
 		if n != 4 || err != nil {
 			t.Errorf("discarded %d, %v", n, err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"embed"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -20,15 +19,6 @@ var files embed.FS
 type Migrator struct {
 	db  *sql.DB
 	cfg Config
-}
-
-// NewMigrator returns a migrator for a database.
-func NewMigrator(db *sql.DB, cfg Config) (*Migrator, error) {
-	if db == nil {
-		return nil, errors.New("classic: db is nil")
-	}
-	cfg, err := cfg.withDefaults()
-	return &Migrator{db, cfg}, err
 }
 
 // SchemaVersion is the version that this program works with.
@@ -206,8 +196,8 @@ func checkVersion(ctx context.Context, db *sql.DB, cfg Config) error {
 		return err
 	}
 	if want := SchemaVersion(cfg.Dialect); at < want {
-		return fmt.Errorf("classic: the tables %s* are at version %d, this program needs %d; run: postrider migrate up: %w",
-			cfg.Prefix, at, want, postrider.ErrSchema)
+		command := strings.TrimSpace("postrider migrate up " + cfg.CommandFlags)
+		return fmt.Errorf("%w: the tables %s* have version %d, need %d; run: %s", postrider.ErrSchema, cfg.Prefix, at, want, command)
 	}
 	return nil
 }

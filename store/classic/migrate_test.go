@@ -13,10 +13,11 @@ func TestMigrate(t *testing.T) {
 	t.Parallel()
 	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
 		s := open(t)
-		m, err := classic.NewMigrator(s.DB, classic.Config{Dialect: s.Dialect, Prefix: "own_"})
+		db, err := classic.OpenTable(s.DB, classic.Config{Dialect: s.Dialect, Prefix: "own_"})
 		if err != nil {
 			t.Fatal(err)
 		}
+		m := db.Migrator()
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {

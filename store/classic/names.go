@@ -4,7 +4,7 @@ import "strings"
 
 // own are Postrider's tables, as statements name them in braces.
 var own = []string{
-	"outbox", "feeds", "members", "leases", "aside", "starts", "dedup", "problems", "audit", "migrations",
+	"identity", "outbox", "feeds", "members", "leases", "aside", "starts", "dedup", "problems", "audit", "migrations",
 	"commits", "consumers", "consumer_heard", "inbox", "inbox_aside", "inbox_turns", "idempotency", "sagas", "saga_steps",
 }
 

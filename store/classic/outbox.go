@@ -13,32 +13,20 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Outbox writes messages into the table that [Migrator] creates, in a database/sql transaction. It is safe for concurrent use and
+// outbox writes messages into the table that [Migrator] creates, in a database/sql transaction. It is safe for concurrent use and
 // needs no connection of its own.
-type Outbox struct{ cfg Config }
+type outbox struct{ cfg Config }
 
-var _ postrider.Outbox[*sql.Tx] = (*Outbox)(nil)
-
-// NewOutbox returns an outbox. A table that an application has already keeps the application's own INSERT.
-func NewOutbox(cfg Config) (*Outbox, error) {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	if !cfg.Layout.native {
-		return nil, fmt.Errorf("classic: table %s was adopted: the application writes into it as it always has", cfg.Layout.Table)
-	}
-	return &Outbox{cfg}, nil
-}
+var _ postrider.Outbox[*sql.Tx] = (*outbox)(nil)
 
 // Enqueue implements [postrider.Outbox]. Some thousand messages make one statement; dedup keys make another.
-func (o *Outbox) Enqueue(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) error {
+func (o *outbox) Enqueue(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) error {
 	_, err := o.Offer(ctx, tx, msgs...)
 	return err
 }
 
 // Offer implements [postrider.Outbox].
-func (o *Outbox) Offer(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) (repeats []int, err error) {
+func (o *outbox) Offer(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) (repeats []int, err error) {
 	if err := postrider.ValidateAll(msgs); err != nil {
 		return nil, err
 	}
@@ -68,7 +56,7 @@ func (o *Outbox) Offer(ctx context.Context, tx *sql.Tx, msgs ...postrider.Messag
 	return repeats, nil
 }
 
-func (o *Outbox) explain(err error) error {
+func (o *outbox) explain(err error) error {
 	if isMissingTable(err) {
 		return fmt.Errorf("%w: %w", postrider.ErrSchema, err)
 	}
@@ -101,7 +89,7 @@ var columns = []string{
 
 var valuesOfRow = "(" + strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ") + ")"
 
-func (o *Outbox) insert(ctx context.Context, tx *sql.Tx, msgs []postrider.Message) error {
+func (o *outbox) insert(ctx context.Context, tx *sql.Tx, msgs []postrider.Message) error {
 	s := o.cfg.stmt("INSERT INTO {outbox} (", strings.Join(columns, ", "), ") VALUES ")
 	s.args = make([]any, 0, len(msgs)*len(columns))
 	for i := range msgs {
@@ -115,7 +103,7 @@ func (o *Outbox) insert(ctx context.Context, tx *sql.Tx, msgs []postrider.Messag
 	return err
 }
 
-func (o *Outbox) row(m *postrider.Message) []any {
+func (o *outbox) row(m *postrider.Message) []any {
 	id := m.ID
 	if id.IsZero() {
 		id = postrider.NewID()
@@ -144,7 +132,7 @@ func orNull(text string) any {
 }
 
 // time writes a time as text, which no setting of a driver changes.
-func (o *Outbox) time(at time.Time) any {
+func (o *outbox) time(at time.Time) any {
 	switch {
 	case at.IsZero():
 		return nil

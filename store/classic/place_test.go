@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
 )
@@ -19,7 +20,7 @@ type place struct {
 	*testing.T
 	classictest.Server
 	cfg   classic.Config
-	store *classic.Store
+	store feedStore
 }
 
 // places runs f over each server.
@@ -70,23 +71,23 @@ func (p *place) write(key string, n int) {
 	p.must(tx.Commit())
 }
 
-func (p *place) open(lease time.Duration) postrider.Feed {
+func (p *place) open(lease time.Duration) feeds.Feed {
 	p.Helper()
-	f, err := p.store.Open(p.Context(), "feed", postrider.Member{Name: p.Name(), Lease: lease})
+	f, err := p.store.Open(p.Context(), "feed", feeds.Member{Name: p.Name(), Lease: lease})
 	p.must(err)
 	p.Cleanup(func() { _ = f.Close(context.WithoutCancel(p.Context())) })
 	return f
 }
 
 // joined opens the feed and waits for all its shards.
-func (p *place) joined(lease time.Duration) (postrider.Feed, []int) {
+func (p *place) joined(lease time.Duration) (feeds.Feed, []int) {
 	p.Helper()
 	f := p.open(lease)
 	return f, p.shards(f, func(shards []int) bool { return len(shards) == 8 })
 }
 
 // shards balances until the member holds what it is to hold.
-func (p *place) shards(f postrider.Feed, enough func(shards []int) bool) []int {
+func (p *place) shards(f feeds.Feed, enough func(shards []int) bool) []int {
 	p.Helper()
 	for until := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		share, err := f.Balance(p.Context())
@@ -101,11 +102,11 @@ func (p *place) shards(f postrider.Feed, enough func(shards []int) bool) []int {
 }
 
 // read reads, and gives up if it has to wait.
-func (p *place) read(f postrider.Feed, shards []int) []postrider.Batch {
+func (p *place) read(f feeds.Feed, shards []int) []feeds.Batch {
 	p.Helper()
-	var want []postrider.Demand
+	var want []feeds.Demand
 	for _, s := range shards {
-		want = append(want, postrider.Demand{Shard: s, Limit: 100})
+		want = append(want, feeds.Demand{Shard: s, Limit: 100})
 	}
 	ctx, cancel := context.WithTimeout(p.Context(), 20*time.Second)
 	defer cancel()
@@ -129,7 +130,7 @@ func (p *place) lockRows(query string) (unlock func()) {
 }
 
 // payloads are those of the batches, in their order.
-func payloads(batches []postrider.Batch) string {
+func payloads(batches []feeds.Batch) string {
 	var all []string
 	for _, b := range batches {
 		for i := range b.Messages {
@@ -140,8 +141,8 @@ func payloads(batches []postrider.Batch) string {
 	return strings.Join(all, " ")
 }
 
-func done(b *postrider.Batch) []postrider.Mark {
-	return []postrider.Mark{{Shard: b.Shard, Batch: b, Done: len(b.Messages)}}
+func done(b *feeds.Batch) []feeds.Mark {
+	return []feeds.Mark{{Shard: b.Shard, Batch: b, Done: len(b.Messages)}}
 }
 
 func without(shards []int, shard int) []int {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -26,7 +26,7 @@ func TestReadPassesNothingDelivered(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		feed, err := newStore(t, s, classic.Config{Dialect: s.Dialect}).Open(t.Context(), "feed", postrider.Member{Lease: time.Minute})
+		feed, err := newStore(t, s, classic.Config{Dialect: s.Dialect}).Open(t.Context(), "feed", feeds.Member{Lease: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,9 +34,9 @@ func TestReadPassesNothingDelivered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var want []postrider.Demand
+		var want []feeds.Demand
 		for _, shard := range share.Shards {
-			want = append(want, postrider.Demand{Shard: shard, Limit: 100})
+			want = append(want, feeds.Demand{Shard: shard, Limit: 100})
 		}
 		before := pkeyRead(t, s)
 		if batches, err := feed.Read(t.Context(), want); err != nil || len(batches) > 0 {

@@ -33,7 +33,7 @@ func eventsBigserial() Preset {
 		Name: "events-bigserial", Doc: "outbox_events with a growing ID, routing_key, and pending/processing/published/failed",
 		known: []string{"id", "routing_key", "payload", "status", "available_at"},
 		Layout: Layout{
-			Table: "outbox_events", ID: "id", OrderBy: []string{"id"}, WireID: "outbox-{id}",
+			Table: "outbox_events", ID: "id", OrderBy: []string{"id"}, WireID: "outbox-{database}-{id}",
 			Columns: Columns{
 				Type: "event_type", AggregateType: "aggregate_type", AggregateID: "aggregate_id", RoutingKey: "routing_key",
 				Payload: "payload", CreatedAt: "created_at", DeliverAfter: "available_at",
@@ -102,7 +102,7 @@ func bento() Preset {
 			Table: "outbox", ID: "id", OrderBy: []string{"created_at", "id"},
 			Columns: Columns{
 				Type: "type", AggregateID: "aggregate_id", Topic: "topic", TenantID: "tenant_id", Payload: "payload", Headers: "headers",
-				CreatedAt: "created_at",
+				CreatedAt: "created_at", DeliverAfter: "retry_after",
 			},
 			State: State{
 				Status: "status", Pending: []string{"NEW"}, Processing: "PUBLISHING", Published: "SENT", Failed: "FAILED", Dead: "DEAD",

@@ -7,21 +7,21 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
 var (
-	_ postrider.Reporter = (*feed)(nil)
-	_ desk.Problems      = (*Desk)(nil)
+	_ feeds.Reporter = (*feed)(nil)
+	_ admin.Problems = (*Admin)(nil)
 )
 
 // maxProblems is how many names of a feed are kept.
 const maxProblems = 1000
 
-// Report implements [postrider.Reporter].
-func (f *feed) Report(ctx context.Context, problems []postrider.Problem) error {
-	var failing []postrider.Problem
+// Report implements [feeds.Reporter].
+func (f *feed) Report(ctx context.Context, problems []feeds.Problem) error {
+	var failing []feeds.Problem
 	var over []string
 	places := make(map[string]int) // by name, because a statement must not name a row twice
 	for _, p := range problems {
@@ -58,7 +58,7 @@ func (f *feed) Report(ctx context.Context, problems []postrider.Problem) error {
 
 // addProblems adds failures to what is known. A problem that was over begins anew: MySQL sets columns one after the other, so
 // over_at comes last.
-func (f *feed) addProblems(ctx context.Context, problems []postrider.Problem) error {
+func (f *feed) addProblems(ctx context.Context, problems []feeds.Problem) error {
 	as := ""
 	if f.cfg().Dialect == PostgreSQL {
 		as = " AS p"
@@ -103,14 +103,14 @@ func (f *feed) forgetProblems(ctx context.Context) error {
 	return err
 }
 
-// Problems implements [desk.Problems].
-func (d *Desk) Problems(ctx context.Context, feed string) ([]postrider.Problem, error) {
+// Problems implements [admin.Problems].
+func (d *Admin) Problems(ctx context.Context, feed string) ([]feeds.Problem, error) {
 	micros := d.cfg.Dialect.micros
-	var problems []postrider.Problem
+	var problems []feeds.Problem
 	s := d.cfg.stmt("SELECT name, cause, failures, ", micros("since"), ", ", micros("last_at"), ", ", micros("over_at"),
 		" FROM {problems} WHERE feed = ").word(feed).sql(" ORDER BY last_at DESC, name_hash")
 	err := s.each(ctx, d.db, func(scan func(...any) error) error {
-		var p postrider.Problem
+		var p feeds.Problem
 		var cause sql.NullString
 		var since, last, over sql.NullInt64
 		err := scan(&p.Name, &cause, &p.Failures, &since, &last, &over)

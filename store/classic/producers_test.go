@@ -2,11 +2,13 @@ package classic_test
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 )
 
@@ -24,7 +26,7 @@ func TestProducersAndRelaysDoNotWait(t *testing.T) {
 			p.Fatalf("a relay got %s", payloads(batches))
 		}
 		first := batches[0]
-		lost, err := feed.Settle(t.Context(), []postrider.Mark{{Shard: first.Shard, Batch: &first, Done: 20}})
+		lost, err := feed.Settle(t.Context(), []feeds.Mark{{Shard: first.Shard, Batch: &first, Done: 20}})
 		if err != nil || len(lost) > 0 {
 			p.Fatalf("lost %v, and %v", lost, err)
 		}
@@ -63,7 +65,7 @@ func TestProducersAndRelaysDoNotWait(t *testing.T) {
 		if p.Dialect == classic.MySQL {
 			index = "FORCE INDEX (PRIMARY)" // or it would wait itself
 		}
-		p.exec("UPDATE postrider_outbox " + index + " SET published_at = '2020-01-01 00:00:00' WHERE id IN (" + ids + ")")
+		p.exec("UPDATE postrider_outbox " + index + " SET published_at = '2020-01-01 00:00:00', created_at = '2020-01-01 00:00:00' WHERE id IN (" + ids + ")")
 		stand("a purge", "published", func() error {
 			return p.store.Maintain(ctx)
 		})
@@ -79,7 +81,7 @@ func TestProducersAndRelaysDoNotWait(t *testing.T) {
 func (p *place) waits() {
 	p.Helper()
 	query := `SELECT count(*) FROM information_schema.processlist
-		WHERE db = database() AND time_ms > 100 AND (info LIKE 'UPDATE%outbox%' OR info LIKE 'DELETE%outbox%')`
+		WHERE db = database() AND time >= 1 AND (info LIKE 'UPDATE%outbox%' OR info LIKE 'DELETE%outbox%')`
 	if p.Dialect == classic.PostgreSQL {
 		query = `SELECT count(*) FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid
 			WHERE NOT l.granted AND a.query LIKE '%postrider_outbox%' AND a.datname = current_database()`
@@ -100,6 +102,7 @@ func TestPurge(t *testing.T) {
 		p.exec("UPDATE postrider_outbox SET status = 'dead' WHERE id < " + first + " + 25")
 		p.exec("UPDATE postrider_outbox SET status = 'published', published_at = '2020-01-01 00:00:00' WHERE id >= " + first + " + 25 AND id < " + first +
 			" + 95 AND id <> " + first + " + 50")
+		p.exec("UPDATE postrider_outbox SET created_at = '2020-01-01 00:00:00'")
 		p.must(p.store.Maintain(t.Context()))
 		if got := p.rows("SELECT status FROM postrider_outbox ORDER BY id"); len(got) != 25+1+5 || got[25] != "pending" {
 			p.Errorf("left are %v", got)
@@ -108,6 +111,26 @@ func TestPurge(t *testing.T) {
 		p.must(p.store.Maintain(t.Context()))
 		if got := p.rows("SELECT count(*) FROM postrider_outbox")[0]; got != "31" {
 			p.Errorf("%s are left of what was delivered just now", got)
+		}
+	})
+}
+
+// TestPurgeBehindWaiting deletes what was delivered behind rows that stay: a paused feed, rows that no filter matches, messages for next
+// year. It does so in as many calls as it needs, each of which goes on where the last one has ended.
+func TestPurgeBehindWaiting(t *testing.T) {
+	t.Parallel()
+	places(t, classic.Config{Retention: time.Hour, PurgeChunk: 5}, func(p *place) {
+		p.write("k", 1500)
+		first := p.rows("SELECT min(id) FROM postrider_outbox")[0]
+		p.exec("UPDATE postrider_outbox SET created_at = '2020-01-01 00:00:00'")
+		p.exec("UPDATE postrider_outbox SET status = 'published', published_at = " + p.now() + " WHERE id < " + first + " + 20") // sent again lately
+		p.exec("UPDATE postrider_outbox SET status = 'scheduled' WHERE id >= " + first + " + 100 AND id < " + first + " + 1300")
+		p.exec("UPDATE postrider_outbox SET status = 'published', published_at = '2020-01-01 00:00:00' WHERE id >= " + first + " + 1300")
+		for range 4 {
+			p.must(p.store.Maintain(t.Context()))
+		}
+		if got := p.rows("SELECT count(*) FROM postrider_outbox")[0]; got != "1300" {
+			p.Errorf("%s rows are left, want the 1300 that were not delivered years ago", got)
 		}
 	})
 }
@@ -148,6 +171,32 @@ func TestDedupWindow(t *testing.T) {
 	})
 }
 
+// TestDedupKeysDoNotMeet: in a table of a few keys, transactions with different ones do not wait for each other.
+func TestDedupKeysDoNotMeet(t *testing.T) {
+	t.Parallel()
+	places(t, classic.Config{}, func(p *place) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var open []*tx
+		for _, key := range []string{"b", "c", "a"} {
+			var some []postrider.Message
+			for i := range 5 {
+				m := postrider.Event("test.happened", "test", key, i)
+				m.DedupKey = key + strconv.Itoa(i)
+				some = append(some, m)
+			}
+			one := begin(p, p.Server, p.cfg)
+			if repeats, err := one.Offer(ctx, some...); err != nil || len(repeats) > 0 {
+				p.Fatalf("keys %s beside %d transactions: left out %v, and %v", key, len(open), repeats, err)
+			}
+			open = append(open, one)
+		}
+		for _, one := range open {
+			p.must(one.Commit())
+		}
+	})
+}
+
 // TestCanary puts one into each shard, once within the time.
 func TestCanary(t *testing.T) {
 	t.Parallel()
@@ -160,7 +209,7 @@ func TestCanary(t *testing.T) {
 			p.Errorf("%d shards got one, want all 8", len(batches))
 		}
 		for _, b := range batches {
-			if b.Messages[0].Type != postrider.CanaryType {
+			if b.Messages[0].Type != feeds.CanaryType {
 				p.Errorf("got %+v", b.Messages[0])
 			}
 		}

@@ -1,6 +1,7 @@
 package classic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -111,30 +112,25 @@ func propose(t *Table, preset Preset) (*Proposal, error) {
 
 // identify finds the column by which a row is found again.
 func (p *proposer) identify() error {
-	if c := p.t.Column(p.l.ID); c != nil && fits("id", c) {
+	if c := p.t.Column(p.l.ID); c != nil && fits("id", c) && p.t.identifies(p.l.ID) {
 		return nil
 	}
 	candidates := slices.Clone(p.t.PrimaryKey)
 	for _, index := range p.t.Indexes {
-		if index.Unique && index.Where == "" && len(index.Columns) == 1 {
-			candidates = append(candidates, index.Columns[0])
+		if index.Unique {
+			candidates = append(candidates, index.Columns...)
 		}
 	}
 	p.l.ID = ""
-	for i, name := range candidates {
+	for _, name := range candidates {
 		c := p.t.Column(name)
-		if c == nil || c.Nullable || !fits("id", c) || !expressible(name) {
+		if c == nil || c.Nullable || !fits("id", c) || !expressible(name) || !p.t.identifies(name) {
 			continue
 		}
-		named := slices.Contains(synonyms("id"), plain(name))
-		if p.l.ID == "" && (named || i == 0 && len(p.t.PrimaryKey) == 1 || i >= len(p.t.PrimaryKey)) {
-			p.l.ID = name
-		}
+		p.l.ID = name
+		return nil
 	}
-	if p.l.ID == "" {
-		return errors.New("no column identifies a row: there is neither a primary key nor a unique index on one column")
-	}
-	return nil
+	return fmt.Errorf("no column identifies a row by itself%s: add a unique index on one column", p.t.keyText())
 }
 
 // mapColumns gives each key a column: what the preset calls so, or what others do.
@@ -158,6 +154,9 @@ func (p *proposer) mapColumns() {
 	}
 	if l.State.NextAttempt == "" && l.Columns.DeliverAfter != "" && plain(l.Columns.DeliverAfter) == "availableat" {
 		l.State.NextAttempt = l.Columns.DeliverAfter
+	}
+	if l.Columns.DeliverAfter == "" { // a row whose next attempt is to come is not sent before
+		l.Columns.DeliverAfter = l.State.NextAttempt
 	}
 	if l.State.Status == "" {
 		for i := range p.t.Columns {
@@ -209,7 +208,7 @@ func expressible(name string) bool { return name != "" && !strings.ContainsAny(n
 func (p *proposer) order() {
 	l := p.l
 	id := p.t.Column(l.ID)
-	times := func(name string) bool { return name != "" && isTime(p.t.Column(name)) }
+	times := func(name string) bool { return name != "" && isTime(p.t.Column(name)) && !p.t.Column(name).Touched }
 	switch {
 	case isInteger(id):
 		l.OrderBy = []string{l.ID}
@@ -245,6 +244,9 @@ func (p *proposer) defaults() {
 	l.DefaultType = ""
 	if l.Columns.Type == "" {
 		l.DefaultType = name
+		// Such a table tells its messages apart by where they go. That is their type then, and a routing key is also their name.
+		l.Columns.Type = cmp.Or(l.Columns.RoutingKey, l.Columns.Topic)
+		l.Columns.Topic = cmp.Or(l.Columns.Topic, l.Columns.RoutingKey)
 	}
 	if payload := p.t.Column(l.Columns.Payload); l.Columns.ContentType == "" && isBytes(payload) {
 		l.DefaultContentType = "application/octet-stream"

@@ -16,60 +16,22 @@ func (p *proposer) findMissing() {
 			SQL:  p.createIndex("by_id", []string{p.l.ID}, ""),
 		})
 	}
-	if !slices.ContainsFunc(p.t.Indexes, p.findsWaiting) && !(p.waiting() == "" && p.l.OrderBy[0] == p.l.ID) {
-		p.Missing = append(p.Missing, p.waitingIndex())
+	if p.t.waitingIndex(p.l) == nil && !(p.l.waitingColumn() == "" && p.l.OrderBy[0] == p.l.ID) {
+		p.Missing = append(p.Missing, p.createWaitingIndex())
 	}
 	s := &p.l.State
 	p.column("attempts", s.Attempts, "integer NOT NULL DEFAULT 0", "The table then shows how often a message has failed.")
 	p.column("last_error", s.LastError, "text", "The table then shows why a message has failed.")
 	if s.Status != "" && !s.Delete {
-		p.column("published_at", s.PublishedAt, p.time(), "Without it, delivered rows have no age, and are never removed.")
+		p.column("published_at", s.PublishedAt, p.time(), "Without it, the age of delivered rows is taken from when they were last changed, or written.")
 	}
 	if s.Processing != "" {
 		p.column("claimed_at", s.ClaimedAt, p.time(), "A claim that a relay has left behind is then known by its age, and a younger one is respected.")
 	}
 }
 
-// waiting is the column by which rows that wait are told from others; nothing where all wait.
-func (p *proposer) waiting() string {
-	if s := &p.l.State; s.Status != "" {
-		return s.Status
-	}
-	return p.l.State.PublishedAt
-}
-
-// findsWaiting reports whether rows that wait can be read in their order by an index.
-func (p *proposer) findsWaiting(x Index) bool {
-	column, columns := p.waiting(), x.Columns
-	if p.t.Dialect == MySQL { // where the primary key follows in every index
-		columns = append(slices.Clone(columns), p.t.PrimaryKey...)
-	}
-	switch {
-	case x.Where != "":
-		if column == "" || columns[0] != p.l.OrderBy[0] || !strings.Contains(x.Where, column) {
-			return false
-		}
-		if c := p.t.Column(column); isBoolean(c) || isTime(c) {
-			return true
-		}
-		return !slices.ContainsFunc(p.waitingWords(), func(word string) bool { return !strings.Contains(x.Where, p.t.Dialect.literal(word)) })
-	case column == "":
-		return columns[0] == p.l.OrderBy[0]
-	}
-	return len(columns) > 1 && columns[0] == column && columns[1] == p.l.OrderBy[0]
-}
-
-// waitingWords are those of rows that a relay looks for.
-func (p *proposer) waitingWords() []string {
-	words := slices.Clone(p.l.State.Pending)
-	if p.l.State.Processing != "" {
-		words = append(words, p.l.State.Processing)
-	}
-	return words
-}
-
-func (p *proposer) waitingIndex() Remedy {
-	d, column := p.t.Dialect, p.waiting()
+func (p *proposer) createWaitingIndex() Remedy {
+	d, column := p.t.Dialect, p.l.waitingColumn()
 	r := Remedy{
 		What: "an index by which waiting rows are found in their order",
 		Why:  "Without one, every read of a relay looks at every row that waits, or at the whole table.",
@@ -83,7 +45,7 @@ func (p *proposer) waitingIndex() Remedy {
 		r.SQL = p.createIndex("waiting", p.l.OrderBy, d.quote(column)+" IS NULL")
 	default:
 		var words []string
-		for _, word := range p.waitingWords() {
+		for _, word := range p.l.waitingWords() {
 			words = append(words, d.literal(word))
 		}
 		r.SQL = p.createIndex("waiting", p.l.OrderBy, d.quote(column)+" IN ("+strings.Join(words, ", ")+")")

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
 )
@@ -38,7 +38,7 @@ func kinds(s classictest.Server) func(string) string {
 	words := []string{"%uuid", "uuid", "%time", "timestamptz", "%text", "text", "%json", "jsonb", "%bytes", "bytea", "%serial", "bigserial"}
 	if s.Dialect == classic.MySQL {
 		words = []string{"%uuid", "char(36)", "%time", "timestamp(6)", "%text", "varchar(200)", "%json", "json", "%bytes", "longblob",
-			"%serial", "bigint NOT NULL AUTO_INCREMENT"}
+			"%serial", "bigint NOT NULL AUTO_INCREMENT", "timestamp NOT NULL DEFAULT now()", "timestamp NOT NULL DEFAULT now()", "DEFAULT now()", "DEFAULT now(6)"}
 	}
 	return strings.NewReplacer(words...).Replace
 }
@@ -121,24 +121,30 @@ func runRemedies(t *testing.T, s classictest.Server, table string, p *classic.Pr
 	}
 	// The engine takes the layout, and its statements can be run.
 	store := newStore(t, s, classic.Config{Dialect: s.Dialect, Layout: again.Layout})
-	feed, err := store.Open(t.Context(), table, postrider.Member{Name: "test", Lease: time.Minute})
+	feed, err := store.Open(t.Context(), table, feeds.Member{Name: "test", Lease: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	share, err := feed.Balance(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want []postrider.Demand
-	for _, shard := range share.Shards {
-		want = append(want, postrider.Demand{Shard: shard, Limit: 10})
-	}
-	if _, err := feed.Read(t.Context(), want); err != nil {
+	if _, err := readSome(t, feed); err != nil {
 		t.Errorf("%s: %v", table, err)
 	}
 	if err := feed.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// readSome takes the shards that are free, and reads what they have.
+func readSome(t *testing.T, feed feeds.Feed) ([]feeds.Batch, error) {
+	t.Helper()
+	share, err := feed.Balance(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []feeds.Demand
+	for _, shard := range share.Shards {
+		want = append(want, feeds.Demand{Shard: shard, Limit: 10})
+	}
+	return feed.Read(t.Context(), want)
 }
 
 // TestProposeHostileNames adopts a table whose names need every kind of quoting.

@@ -1,12 +1,12 @@
 package classic
 
-import "slices"
+import "strings"
 
 // warnings says what the table cannot give.
 func (p *proposer) warnings() {
 	l, s := p.l, &p.l.State
 	p.orderWarnings()
-	p.warn("one-feed", "The table says in each row what has become of it, so it serves one feed; for a second reader, let messages go to a broker first.")
+	p.warn("one-feed", "The table says in each row what has become of it, so a row goes to one feed; for a second reader, let messages go to a broker first.")
 	if s.Delete {
 		p.warn("deletes", "There is neither a status nor a time of delivery: a row is deleted when it was delivered, and nothing can be sent again from here.")
 	}
@@ -15,20 +15,18 @@ func (p *proposer) warnings() {
 		p.warn("old-relay", "Rows with %s = %q have no time of the claim. Stop the old relay before the new one starts: its claims are taken over at once.",
 			s.Status, s.Processing)
 	case s.Processing == "":
-		p.warn("old-relay", "Rows are not marked while they are under way. Stop the old relay before the new one starts, or both send the same rows.")
-	}
-	if s.Failed != "" && slices.Contains(p.t.Words[s.Status], s.Failed) {
-		d := p.t.Dialect
-		p.warn("failed-rows", "There are rows with %q, which the old relay meant to try again. Hand them over when it has stopped: "+
-			"UPDATE %s SET %s = %s WHERE %s = %s;", s.Failed, d.quoteTable(p.t.Name), d.quote(s.Status), d.literal(s.Pending[0]),
-			d.quote(s.Status), d.literal(s.Failed))
+		p.warn("old-relay", "Rows are not marked while they are under way. What the old relay holds with FOR UPDATE is left to it; one that does not lock its rows "+
+			"until they are sent has to stop before the new one starts, or both send the same rows.")
 	}
 	if c := p.t.Column(s.Status); c != nil && c.Nullable {
 		p.warn("status-null", "%q may be null, and rows without a status are left alone.", c.Name)
 	}
+	if err := p.t.checkWords(l); err != nil {
+		p.warn("status-room", "%s", strings.ReplaceAll(strings.ReplaceAll(err.Error(), "classic: ", ""), "\n", "; "))
+	}
 	p.payloadWarnings()
 	if c := p.t.Column(l.ID); l.Columns.MessageID == "" && !isUUID(c) {
-		p.warn("derived-id", "The ID %q is not a UUID, so the message's ID is made from the table's name and the row's ID: a table that is renamed "+
+		p.warn("derived-id", "The ID %q is not a UUID, so the message's ID is made from the database, the table's name and the row's ID: a table that is renamed "+
 			"or filled again gives other messages the same IDs, or the same messages others.", l.ID)
 	}
 	p.zoneWarning()

@@ -10,8 +10,14 @@ import (
 	"time"
 )
 
-// purgeTime is for how long one call of Maintain deletes.
-const purgeTime = time.Second
+const (
+	// purgeTime is for how long one call of Maintain deletes messages, and for how long dedup keys: neither keeps the other from it.
+	purgeTime = 10 * time.Second
+	// fruitless is how many chunks in which nothing can be deleted a call passes.
+	fruitless = 100
+	// walkWhole is how often a walk begins with the first row again: an operator may have had one sent that was passed.
+	walkWhole = time.Hour
+)
 
 // keepProblems is for how long a problem that is over is kept.
 const keepProblems = 7 * 24 * time.Hour
@@ -19,11 +25,10 @@ const keepProblems = 7 * 24 * time.Hour
 // forgotten is when a member that was not heard from is no longer shown.
 const forgotten = time.Hour
 
-// Maintain implements [postrider.Maintainer]: it deletes what was delivered and is out of its retention, dedup keys out of their
+// Maintain implements [feeds.Maintainer]: it deletes what was delivered and is out of its retention, dedup keys out of their
 // window, members that are long gone, and problems that have long been over. All of it in short transactions that lock nothing but what they delete.
-func (s *Store) Maintain(ctx context.Context) error {
-	until := time.Now().Add(purgeTime)
-	err := errors.Join(s.purgeOwn(ctx, until), s.purge(ctx, until))
+func (s *feedStore) Maintain(ctx context.Context) error {
+	err := errors.Join(s.purgeOwn(ctx), s.purge(ctx))
 	if err != nil {
 		return fmt.Errorf("classic: maintain: %w", err)
 	}
@@ -31,7 +36,7 @@ func (s *Store) Maintain(ctx context.Context) error {
 }
 
 // purgeOwn deletes out of Postrider's own tables.
-func (s *Store) purgeOwn(ctx context.Context, until time.Time) error {
+func (s *feedStore) purgeOwn(ctx context.Context) error {
 	err := s.do(ctx, func(tx *sql.Tx) error {
 		_, err := s.cfg.stmt("DELETE FROM {members} WHERE expires_at < ").later("{now}", -forgotten).exec(ctx, tx)
 		if err == nil {
@@ -42,7 +47,7 @@ func (s *Store) purgeOwn(ctx context.Context, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	return s.inChunks(ctx, until, func(tx *sql.Tx) (int, error) {
+	return s.inChunks(ctx, func(tx *sql.Tx) (int, error) {
 		q := s.cfg.stmt("DELETE FROM {dedup} WHERE at < ").later("{now}", -s.cfg.DedupWindow)
 		if s.cfg.Dialect == PostgreSQL {
 			q = s.cfg.stmt("DELETE FROM {dedup} WHERE dedup_key IN (SELECT dedup_key FROM {dedup} WHERE at < ").
@@ -63,7 +68,8 @@ func affected(result sql.Result, err error) (int, error) {
 }
 
 // inChunks deletes, one transaction after the other, until one finds less than a chunk, or the time is over.
-func (s *Store) inChunks(ctx context.Context, until time.Time, chunk func(tx *sql.Tx) (int, error)) error {
+func (s *feedStore) inChunks(ctx context.Context, chunk func(tx *sql.Tx) (int, error)) error {
+	until := time.Now().Add(purgeTime)
 	for {
 		n := 0
 		err := s.do(ctx, func(tx *sql.Tx) (err error) {
@@ -76,8 +82,9 @@ func (s *Store) inChunks(ctx context.Context, until time.Time, chunk func(tx *sq
 	}
 }
 
-// purge deletes messages that were delivered.
-func (s *Store) purge(ctx context.Context, until time.Time) error {
+// purge deletes messages that were delivered. A table that was adopted may have no index for that, so that it looks at all rows to find
+// none: then it waits for a part of the retention.
+func (s *feedStore) purge(ctx context.Context) error {
 	if s.cfg.Retention <= 0 || s.cfg.Layout.State.Delete {
 		return nil
 	}
@@ -90,9 +97,20 @@ func (s *Store) purge(ctx context.Context, until time.Time) error {
 		return fmt.Errorf("table %s does not say when a row was delivered: it cannot have a retention", t.layout.Table)
 	}
 	if t.layout.native {
-		return s.walk(ctx, t, until)
+		return s.walk(ctx, t)
 	}
-	return s.inChunks(ctx, until, func(tx *sql.Tx) (int, error) {
+	s.walking.Lock()
+	defer s.walking.Unlock()
+	if time.Now().Before(s.purgeNext) {
+		return nil
+	}
+	found := 0
+	defer func() {
+		if found == 0 {
+			s.purgeNext = time.Now().Add(min(s.cfg.Retention/20, time.Hour))
+		}
+	}()
+	return s.inChunks(ctx, func(tx *sql.Tx) (int, error) {
 		var ids []string
 		err := s.old(t, s.cfg.stmt("SELECT ", t.rowID, " FROM ", t.name, " WHERE ")).sql(" LIMIT ").number(int64(s.cfg.PurgeChunk)).
 			each(ctx, tx, func(scan func(...any) error) error {
@@ -104,6 +122,7 @@ func (s *Store) purge(ctx context.Context, until time.Time) error {
 		if err != nil {
 			return 0, err
 		}
+		found += len(ids)
 		return len(ids), s.remove(ctx, tx, t, ids)
 	})
 }
@@ -134,32 +153,37 @@ func (t *table) doneAt() string {
 }
 
 // old adds the condition that a row was delivered and is out of its retention.
-func (s *Store) old(t *table, q *stmt) *stmt {
+func (s *feedStore) old(t *table, q *stmt) *stmt {
 	return q.sql(t.done(), " AND ", t.doneAt(), " < ").later(t.now(), -s.cfg.Retention)
 }
 
 // remove deletes rows, unless they are to be delivered again by now.
-func (s *Store) remove(ctx context.Context, tx *sql.Tx, t *table, ids []string) error {
+func (s *feedStore) remove(ctx context.Context, tx *sql.Tx, t *table, ids []string) error {
 	return t.remove(ctx, tx, ids, func(q *stmt) { s.old(t, q) })
 }
 
-// walk deletes from the lowest number on. It ends where nothing can be deleted any more because of what is still on its way or
-// was delivered lately; what operators have to decide about is passed.
-func (s *Store) walk(ctx context.Context, t *table, until time.Time) error {
-	after := int64(0)
-	for time.Now().Before(until) {
+// walk deletes in the order of the numbers, and goes on where it has ended before. It ends where rows were written so lately that neither
+// they nor those behind them can be out of their retention. Rows that wait, that operators have to decide about or that were sent again
+// are passed, however many there are: a feed may be paused, and messages may be scheduled for next year.
+func (s *feedStore) walk(ctx context.Context, t *table) error {
+	s.walking.Lock() // two relays of one process
+	defer s.walking.Unlock()
+	if time.Since(s.walkedWhole) > walkWhole {
+		s.walked, s.walkedWhole = 0, time.Now()
+	}
+	until, passed := time.Now().Add(purgeTime), 0
+	for time.Now().Before(until) && passed < fruitless {
 		var ids []string
-		seen, moving := 0, false
+		seen, young, after := 0, false, s.walked
 		q := s.cfg.stmt("SELECT id, CASE WHEN ")
-		s.old(t, q).sql(" THEN 1 ELSE 0 END, CASE WHEN ", t.wait, " OR ", t.done(), " THEN 1 ELSE 0 END FROM ", t.name, " WHERE id > ").number(after).sql(
+		s.old(t, q).sql(" THEN 1 ELSE 0 END, CASE WHEN created_at > ").later(t.now(), -s.cfg.Retention).sql(" THEN 1 ELSE 0 END FROM ", t.name, " WHERE id > ").number(after).sql(
 			" ORDER BY ", strings.Join(t.order, ", "), " LIMIT ").number(int64(s.cfg.PurgeChunk))
 		err := q.each(ctx, s.db, func(scan func(...any) error) error {
-			var old, moves bool
-			err := scan(&after, &old, &moves)
+			var old bool
+			err := scan(&after, &old, &young) // the last one counts
 			if seen++; old {
 				ids = append(ids, strconv.FormatInt(after, 10))
 			}
-			moving = moving || moves
 			return err
 		})
 		if err != nil {
@@ -168,8 +192,11 @@ func (s *Store) walk(ctx context.Context, t *table, until time.Time) error {
 		if err := s.do(ctx, func(tx *sql.Tx) error { return s.remove(ctx, tx, t, ids) }); err != nil {
 			return err
 		}
-		if seen < s.cfg.PurgeChunk || len(ids) == 0 && moving {
+		if young || seen < s.cfg.PurgeChunk { // these are looked at again: they may be old enough then
 			return nil
+		}
+		if s.walked = after; len(ids) == 0 {
+			passed++
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // readBytes is about how much one read returns; what is left is read next time.
@@ -19,7 +20,7 @@ const readBytes = 32 << 20
 
 // ask is what a read wants of one shard.
 type ask struct {
-	postrider.Demand
+	feeds.Demand
 	lane  *lane
 	known map[string]bool // rows to be left out: nobody but the reader changes it
 	rows  []string        // that wait, in order
@@ -30,16 +31,19 @@ type ask struct {
 	full         bool // no more of them fit
 }
 
-// Read implements [postrider.Feed]. First come the IDs of what waits, out of the index, then the messages of those that were not
+// Read implements [feeds.Feed]. First come the IDs of what waits, out of the index, then the messages of those that were not
 // handed out before. Rows are found by their status and never by a position behind which there could be nothing: a transaction
 // that has drawn a low number may commit late.
-func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.Batch, error) {
+func (f *feed) Read(ctx context.Context, want []feeds.Demand) ([]feeds.Batch, error) {
 	asks, closed := f.asks(want)
 	if closed {
 		return nil, errClosed
 	}
 	if len(asks) == 0 {
 		return nil, ctx.Err()
+	}
+	if err := f.heed(ctx, shardsOf(asks)); err != nil {
+		return nil, fmt.Errorf("classic: rows changed by hand: %w", err)
 	}
 	if err := f.find(ctx, asks); err != nil {
 		return nil, fmt.Errorf("classic: read: %w", err)
@@ -54,7 +58,7 @@ func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.B
 	return f.handOut(asks, records), nil
 }
 
-// refuse sets aside as dead what is beyond the limits of the core, and takes it from the records. Others write to the table, and one
+// refuse defers as dead what is beyond the limits of the core, and takes it from the records. Others write to the table, and one
 // row of theirs must not stop its shard: a key that is too long could not be recorded as blocked, so these block nothing.
 func (f *feed) refuse(ctx context.Context, asks []*ask, records map[string]record) error {
 	var shards []int
@@ -69,7 +73,7 @@ func (f *feed) refuse(ctx context.Context, asks []*ask, records map[string]recor
 				delete(records, id)
 				shards = append(shards, a.Shard)
 				all = append(all, setting{
-					Deferral: &postrider.Deferral{Batch: &postrider.Batch{Shard: a.Shard}, Index: len(all), Status: postrider.StatusDead, Cause: err.Error()},
+					Deferral: &feeds.Deferral{Batch: &feeds.Batch{Shard: a.Shard}, Index: len(all), Status: feeds.StatusDead, Cause: err.Error()},
 					handed:   handed{rowID: r.rowID, seq: r.seq, priority: r.Priority, enqueued: r.enqueued},
 				})
 			}
@@ -82,7 +86,7 @@ func (f *feed) refuse(ctx context.Context, asks []*ask, records map[string]recor
 }
 
 // asks returns what is wanted of shards that are held, beginning with another one each time.
-func (f *feed) asks(want []postrider.Demand) (asks []*ask, closed bool) {
+func (f *feed) asks(want []feeds.Demand) (asks []*ask, closed bool) {
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,9 +104,17 @@ func (f *feed) asks(want []postrider.Demand) (asks []*ask, closed bool) {
 	return asks, f.closed
 }
 
+func shardsOf(asks []*ask) []int {
+	shards := make([]int, len(asks))
+	for i, a := range asks {
+		shards[i] = a.Shard
+	}
+	return shards
+}
+
 // find fills in the rows that wait.
 func (f *feed) find(ctx context.Context, asks []*ask) error {
-	if f.t.layout.State.Processing != "" {
+	if !f.t.layout.native {
 		return f.claim(ctx, asks)
 	}
 	byShard := make(map[int]*ask)
@@ -124,9 +136,8 @@ func (f *feed) find(ctx context.Context, asks []*ask) error {
 		return err
 	}
 	for _, a := range asks {
-		if f.t.layout.native { // MySQL does not promise to keep the order of what it puts together
-			slices.SortFunc(a.rows, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) })
-		}
+		// MySQL does not promise to keep the order of what it puts together.
+		slices.SortFunc(a.rows, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) })
 		if a.more = len(a.rows) > a.Limit; a.more {
 			a.rows = a.rows[:a.Limit]
 		}
@@ -134,12 +145,10 @@ func (f *feed) find(ctx context.Context, asks []*ask) error {
 	return nil
 }
 
-// waiting selects the ID and the shard of what waits: with what was handed out before, and one more than is wanted.
+// waiting selects the ID and the shard of what waits in the table of our own: with what was handed out before, and one more than is
+// wanted.
 func (f *feed) waiting(asks []*ask) *stmt {
 	t := f.t
-	if !t.layout.native {
-		return t.adopted(f.name, asks, "", 0)
-	}
 	// Old statistics could make a server prefer the primary key for the order, and walk past all that was delivered.
 	s, index, order := t.cfg.stmt(), "", t.order[0]+" + 0" // which only the index of what waits has
 	if t.cfg.Dialect == MySQL {
@@ -149,26 +158,24 @@ func (f *feed) waiting(asks []*ask) *stmt {
 		if i > 0 {
 			s.sql(" UNION ALL ")
 		}
-		s.sql("(SELECT ", t.rowID, ", ", strconv.Itoa(a.Shard), " FROM ", t.name, index, " WHERE ", t.wait, " AND shard = ", strconv.Itoa(a.Shard),
+		s.sql("(SELECT ", t.rowID, ", ", strconv.Itoa(a.Shard), " FROM ", t.name, index, " WHERE ", t.wait, " AND shard = ", strconv.Itoa(a.Shard)).only(t, &t.cfg.Only).sql(
 			" ORDER BY ", order, " LIMIT ").number(int64(a.Limit + len(a.known) + 1)).sql(")")
 	}
 	return s
 }
 
-// adopted selects what waits in a table that was adopted, for all shards in one order, and more columns.
-func (t *table) adopted(feed string, asks []*ask, more string, reserve int) *stmt {
-	limit := reserve + 1
-	shards := make([]int, len(asks))
-	for i, a := range asks {
-		shards[i] = a.Shard
+// adopted selects what waits in a table that was adopted, for all shards in one order, with the keys.
+func (f *feed) adopted(asks []*ask) *stmt {
+	t := f.t
+	limit := claimReserve + 1
+	for _, a := range asks {
 		limit += a.Limit + len(a.known)
 	}
-	s := t.cfg.stmt("SELECT ", t.rowID, ", ", t.shard, more, " FROM ", t.name, " WHERE ", t.wait)
-	if len(shards) < t.shards {
-		s.sql(" AND ").numbers(t.shard, "integer", shards)
-	}
-	return s.sql(" AND NOT EXISTS (SELECT 1 FROM {aside} a WHERE a.feed = ").word(feed).sql(" AND a.row_id = ", t.outerRowID(), ") ORDER BY ",
-		strings.Join(t.order, ", "), " LIMIT ").number(int64(limit))
+	return t.cfg.stmt().firstWaiting(&served{t: t, name: f.name, only: t.cfg.Only}, int64(limit), func(s *stmt) {
+		if len(asks) < t.shards {
+			s.sql(" AND ").numbers(t.shard, "integer", shardsOf(asks))
+		}
+	}, t.rowID, t.shard, t.key)
 }
 
 // bodies reads the messages that fit into the budgets of the asks, and at least one. Asks of which more wait then have fewer rows.
@@ -253,11 +260,14 @@ func (a *ask) take(found, fit map[string]record, left int, first bool) (bytes in
 }
 
 // handOut makes batches of what was read, except of shards that were lost meanwhile.
-func (f *feed) handOut(asks []*ask, records map[string]record) []postrider.Batch {
+func (f *feed) handOut(asks []*ask, records map[string]record) []feeds.Batch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var batches []postrider.Batch
+	var batches []feeds.Batch
 	for _, a := range asks {
+		for _, id := range a.rows { // what is left was claimed, and comes with the next read
+			delete(a.lane.claimed, id)
+		}
 		if f.lanes[a.Shard] != a.lane {
 			continue
 		}
@@ -270,7 +280,7 @@ func (f *feed) handOut(asks []*ask, records map[string]record) []postrider.Batch
 		if len(found) == 0 {
 			continue
 		}
-		b := postrider.Batch{Shard: a.Shard, More: a.more, Cursor: a.lane.hand(found), Messages: make([]postrider.Message, len(found))}
+		b := feeds.Batch{Shard: a.Shard, More: a.more, Cursor: a.lane.hand(found), Messages: make([]postrider.Message, len(found))}
 		for i := range found {
 			b.Messages[i] = found[i].Message
 		}

@@ -1,6 +1,7 @@
 package classic
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -161,17 +162,22 @@ func (t *table) scan(scan func(...any) error) (record, error) {
 	if err := scan(targets...); err != nil {
 		return r, err
 	}
-	r.Type, r.Topic, r.ContentType, r.SchemaVersion = t.layout.DefaultType, t.layout.DefaultTopic, t.layout.DefaultContentType, 1
+	r.SchemaVersion = 1
 	for i := range values {
 		t.fields[i].set(&r, &values[i])
 	}
+	if c := &t.layout.Columns; c.Type == c.RoutingKey && r.Type == "" { // a row without a routing key says by its topic what it is
+		r.Type = r.Topic
+	}
+	r.Type, r.Topic = cmp.Or(r.Type, t.layout.DefaultType), cmp.Or(r.Topic, t.layout.DefaultTopic)
+	r.ContentType = cmp.Or(r.ContentType, t.layout.DefaultContentType)
 	if r.ID.IsZero() {
 		r.ID = t.messageID(r.rowID)
 	}
 	if r.OccurredAt.IsZero() {
 		r.OccurredAt = r.enqueued
 	}
-	r.WireID = t.layout.wireID(r.rowID)
+	r.WireID = t.wireID(r.rowID)
 	return r, nil
 }
 
@@ -180,14 +186,15 @@ func (t *table) messageID(rowID string) postrider.ID {
 	if id, err := postrider.ParseID(rowID); err == nil {
 		return id
 	}
-	return DerivedID(t.layout.Table, rowID)
+	return DerivedID(t.identity, t.layout.Table, rowID)
 }
 
-// DerivedID is the ID of a message whose row has no UUID. It is made from the table's name, as it is configured, and the row's ID:
-// whoever computes it gets the same.
-func DerivedID(table, rowID string) postrider.ID {
+// DerivedID is the ID of a message whose row has no UUID. It is made from the database's [Identity], the table's name, as it is
+// configured, and the row's ID: whoever computes it gets the same. Without the identity, two services that each have an outbox with
+// growing IDs would give their messages the same ones, and a broker or an inbox would take the second for a repetition.
+func DerivedID(identity, table, rowID string) postrider.ID {
 	var id postrider.ID
-	sum := sha256.Sum256([]byte(table + "/" + rowID))
+	sum := sha256.Sum256([]byte(identity + "/" + table + "/" + rowID))
 	copy(id[:], sum[:])
 	id[6] = id[6]&0x0f | 0x80 // version 8: made by the application's own rule
 	id[8] = id[8]&0x3f | 0x80
@@ -257,10 +264,10 @@ func (t *table) bodyFields() []field {
 	return append(fields, field{payload, asBytes, func(r *record, v *value) { r.Payload = v.bytes }})
 }
 
-// notYet is when a message is due. Where every row must have such a time it is nothing once the time has come: most producers
-// mean nothing by it.
+// notYet is when a message is due. Where every row has such a time, or is given one, or it is that of the next attempt, it is nothing once the
+// time has come: producers mean nothing by it, and a message with a time is in no order.
 func (t *table) notYet(column string) string {
-	if t.layout.native || column == "" || t.columns[column].nullable {
+	if t.layout.native || column == "" || column != t.layout.State.NextAttempt && t.columns[column].nullable && t.catalog.Column(column).Default == "" {
 		return t.micros(column)
 	}
 	return "CASE WHEN " + t.quote(column) + " > " + t.now() + " THEN " + t.micros(column) + " END"

@@ -10,44 +10,36 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/internal/retrying"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
 )
 
-// Sagas keeps sagas in the application's database, MySQL or MariaDB. It is both the store that runners work on and the operator's
-// desk, and safe for concurrent use.
-type Sagas struct {
+// sagaStore keeps sagas in the application's database, MySQL or MariaDB. It is both the store that runners work on and the operator's
+// admin API, and safe for concurrent use.
+type sagaStore struct {
 	db  *sql.DB
 	cfg Config
 }
 
 var (
-	_ saga.Store[*sql.Tx] = (*Sagas)(nil)
-	_ saga.Maintainer     = (*Sagas)(nil)
+	_ saga.Store[*sql.Tx] = (*sagaStore)(nil)
+	_ saga.Maintainer     = (*sagaStore)(nil)
 )
-
-// NewSagas returns a store of sagas.
-func NewSagas(db *sql.DB, cfg Config) (*Sagas, error) {
-	cfg, err := cfg.forConsumers(db, "NewSQLSagas")
-	if err != nil {
-		return nil, err
-	}
-	return &Sagas{db, cfg}, nil
-}
 
 // sagaTries is how often a transaction is begun anew that the database has given up for the sake of others.
 const sagaTries = 5
 
 // Do implements [saga.Store]. Its transactions are READ COMMITTED.
-func (s *Sagas) Do(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
+func (s *sagaStore) Do(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
 	for n := 1; ; n++ {
 		err := s.once(ctx, f)
-		if !yielded(err) || n >= sagaTries || !retrying.Pause(ctx, time.Millisecond, 20*time.Millisecond, n) {
+		if !yielded(err) || n >= sagaTries || !retrying.Pause(ctx, shortly, n) {
 			return err
 		}
 	}
 }
 
-func (s *Sagas) once(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
+func (s *sagaStore) once(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
 	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return fmt.Errorf("classic: saga: begin: %w", err)
@@ -66,7 +58,7 @@ func (s *Sagas) once(ctx context.Context, f func(ctx context.Context, tx *sql.Tx
 }
 
 // Create implements [saga.Store].
-func (s *Sagas) Create(ctx context.Context, tx *sql.Tx, i *saga.Instance) error {
+func (s *sagaStore) Create(ctx context.Context, tx *sql.Tx, i *saga.Instance) error {
 	now, err := s.cfg.clock(ctx, tx)
 	if err != nil {
 		return fmt.Errorf("classic: create saga: %w", err)
@@ -105,7 +97,7 @@ func (s *stmt) knownSteps(name string, steps []string) *stmt {
 }
 
 // Due implements [saga.Store].
-func (s *Sagas) Due(ctx context.Context, known saga.Known) (next time.Duration, ok bool, err error) {
+func (s *sagaStore) Due(ctx context.Context, known saga.Known) (next time.Duration, ok bool, err error) {
 	if len(known) == 0 {
 		return 0, false, nil
 	}
@@ -127,7 +119,7 @@ func (s *Sagas) Due(ctx context.Context, known saga.Known) (next time.Duration, 
 }
 
 // Take implements [saga.Store]. Sagas take turns, lest a busy one starves the others.
-func (s *Sagas) Take(ctx context.Context, tx *sql.Tx, known saga.Known) (*saga.Instance, string, error) {
+func (s *sagaStore) Take(ctx context.Context, tx *sql.Tx, known saga.Known) (*saga.Instance, string, error) {
 	names := make([]string, 0, len(known))
 	for name := range known {
 		names = append(names, name)
@@ -151,7 +143,7 @@ func (s *Sagas) Take(ctx context.Context, tx *sql.Tx, known saga.Known) (*saga.I
 }
 
 // Hold implements [saga.Store].
-func (s *Sagas) Hold(ctx context.Context, tx *sql.Tx, name, id, step string) (bool, error) {
+func (s *sagaStore) Hold(ctx context.Context, tx *sql.Tx, name, id, step string) (bool, error) {
 	var one int
 	err := s.cfg.stmt("SELECT 1 FROM {saga_steps} WHERE saga = ").word(name).sql(" AND id = ").word(id).sql(" AND step = ").word(step).
 		sql(" FOR UPDATE SKIP LOCKED").row(ctx, tx).Scan(&one)
@@ -166,22 +158,22 @@ func (s *Sagas) Hold(ctx context.Context, tx *sql.Tx, name, id, step string) (bo
 
 // holdSoon is Hold for those who have the saga locked. A transaction that ends lets go of the saga first, and of its step a moment later:
 // whoever looks between the two would take the step for one that runs, whose holder will see what was written. So it looks again.
-func (s *Sagas) holdSoon(ctx context.Context, tx *sql.Tx, name, id, step string) (held bool, err error) {
+func (s *sagaStore) holdSoon(ctx context.Context, tx *sql.Tx, name, id, step string) (held bool, err error) {
 	for n := 1; ; n++ {
 		held, err = s.Hold(ctx, tx, name, id, step)
-		if held || err != nil || n > 7 || !retrying.Pause(ctx, time.Millisecond, time.Second, n) {
+		if held || err != nil || n > 7 || !retrying.Pause(ctx, retry.Policy{First: time.Millisecond, Most: time.Second}, n) {
 			return held, err
 		}
 	}
 }
 
 // Lock implements [saga.Store].
-func (s *Sagas) Lock(ctx context.Context, tx *sql.Tx, name, id string) (*saga.Instance, error) {
+func (s *sagaStore) Lock(ctx context.Context, tx *sql.Tx, name, id string) (*saga.Instance, error) {
 	return s.read(ctx, tx, name, id, " FOR UPDATE")
 }
 
 // Try implements [saga.Store]. It also notices that f has kept a deadlock to itself, which has ended the transaction.
-func (s *Sagas) Try(ctx context.Context, tx *sql.Tx, f func() error) error {
+func (s *sagaStore) Try(ctx context.Context, tx *sql.Tx, f func() error) error {
 	if _, err := tx.ExecContext(ctx, "SAVEPOINT postrider_saga"); err != nil {
 		return fmt.Errorf("classic: saga: %w", err)
 	}

@@ -37,7 +37,7 @@ func scanSaga(scan func(...any) error, more ...any) (i *saga.Instance, err error
 }
 
 // read returns a saga with all that belongs to it. With a lock it is as it is now, at any isolation level.
-func (s *Sagas) read(ctx context.Context, q querier, name, id, lock string) (*saga.Instance, error) {
+func (s *sagaStore) read(ctx context.Context, q querier, name, id, lock string) (*saga.Instance, error) {
 	var now sql.NullInt64
 	var data, doc []byte
 	row := s.cfg.stmt("SELECT ", s.cfg.sagaFields(), ", ", s.cfg.Dialect.micros("{now}"), ", data, state FROM {sagas} WHERE name = ").word(name).
@@ -59,7 +59,7 @@ func (s *Sagas) read(ctx context.Context, q querier, name, id, lock string) (*sa
 }
 
 // Save implements [saga.Store].
-func (s *Sagas) Save(ctx context.Context, tx *sql.Tx, i *saga.Instance, c saga.Change) error {
+func (s *sagaStore) Save(ctx context.Context, tx *sql.Tx, i *saga.Instance, c saga.Change) error {
 	kept, err := s.Lock(ctx, tx, i.Name, i.ID)
 	if errors.Is(err, saga.ErrNotFound) || err == nil && kept.Version != i.Version {
 		return saga.ErrConflict
@@ -107,7 +107,7 @@ func (s *Sagas) Save(ctx context.Context, tx *sql.Tx, i *saga.Instance, c saga.C
 }
 
 // schedule says when a step is due.
-func (s *Sagas) schedule(ctx context.Context, tx *sql.Tx, i *saga.Instance, step string, due time.Time) error {
+func (s *sagaStore) schedule(ctx context.Context, tx *sql.Tx, i *saga.Instance, step string, due time.Time) error {
 	_, err := s.cfg.stmt("UPDATE {saga_steps} SET due = ").time(due).sql(" WHERE saga = ").word(i.Name).sql(" AND id = ").word(i.ID).
 		sql(" AND step = ").word(step).exec(ctx, tx)
 	return err

@@ -11,11 +11,11 @@ import (
 func TestSagas(t *testing.T) {
 	t.Parallel()
 	db := newMariaDB(t)
-	sagas := need(classic.NewSagas(db, mysqlConfig))(t)
-	records := need(classic.NewDesk(db, mysqlConfig))(t)
+	own := must(classic.Open(db, mysqlConfig))(t)
+	sagas, records := own.Sagas(), own.Admin()
 	t.Run("suite", func(t *testing.T) {
 		sagatest.Run(t, func(*testing.T) sagatest.Harness[*sql.Tx] {
-			return sagatest.Harness[*sql.Tx]{Store: sagas, Desk: sagas, Records: records}
+			return sagatest.Harness[*sql.Tx]{Store: sagas, Admin: own.SagaAdmin(), Records: records}
 		})
 	})
 }

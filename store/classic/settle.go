@@ -4,10 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // settleChunk is how many messages one transaction settles at most. A backlog is settled in many: one that took longer than the
@@ -23,8 +24,8 @@ type move struct {
 	left []string // claimed, and not settled
 }
 
-// Settle implements [postrider.Feed].
-func (f *feed) Settle(ctx context.Context, marks []postrider.Mark) (lost []int, err error) {
+// Settle implements [feeds.Feed].
+func (f *feed) Settle(ctx context.Context, marks []feeds.Mark) (lost []int, err error) {
 	lost, err = f.settle(ctx, marks, false)
 	if err != nil {
 		return nil, fmt.Errorf("classic: settle: %w", err)
@@ -32,28 +33,28 @@ func (f *feed) Settle(ctx context.Context, marks []postrider.Mark) (lost []int, 
 	return lost, nil
 }
 
-// Release implements [postrider.Feed].
-func (f *feed) Release(ctx context.Context, marks []postrider.Mark) error {
+// Release implements [feeds.Feed].
+func (f *feed) Release(ctx context.Context, marks []feeds.Mark) error {
 	if _, err := f.settle(ctx, marks, true); err != nil {
 		return fmt.Errorf("classic: release: %w", err)
 	}
 	return nil
 }
 
-func (f *feed) settle(ctx context.Context, marks []postrider.Mark, release bool) (lost []int, err error) {
+func (f *feed) settle(ctx context.Context, marks []feeds.Mark, release bool) (lost []int, err error) {
 	for rest := true; rest; {
 		var gone []int
 		if gone, rest, err = f.settleSome(ctx, marks, release); err != nil {
 			return nil, err
 		}
 		lost = append(lost, gone...)
-		marks = slices.DeleteFunc(slices.Clone(marks), func(m postrider.Mark) bool { return slices.Contains(gone, m.Shard) })
+		marks = slices.DeleteFunc(slices.Clone(marks), func(m feeds.Mark) bool { return slices.Contains(gone, m.Shard) })
 	}
 	return lost, nil
 }
 
 // settleSome does so in one transaction, and reports whether there is a rest; then nothing is released yet.
-func (f *feed) settleSome(ctx context.Context, marks []postrider.Mark, release bool) (lost []int, rest bool, err error) {
+func (f *feed) settleSome(ctx context.Context, marks []feeds.Mark, release bool) (lost []int, rest bool, err error) {
 	moves, shards, rest, err := f.moves(marks)
 	if err != nil || len(shards) == 0 {
 		return nil, false, err
@@ -100,7 +101,7 @@ func (f *feed) settleSome(ctx context.Context, marks []postrider.Mark, release b
 
 // moves returns what the marks ask for, up to settleChunk messages, and their shards; a shard that the member does not hold has no
 // move.
-func (f *feed) moves(marks []postrider.Mark) (moves map[int]*move, shards []int, rest bool, _ error) {
+func (f *feed) moves(marks []feeds.Mark) (moves map[int]*move, shards []int, rest bool, _ error) {
 	moves = make(map[int]*move)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,6 +132,7 @@ func (f *feed) moves(marks []postrider.Mark) (moves map[int]*move, shards []int,
 			m.to, rest = most, true
 		}
 		budget -= m.to - m.lane.base
+		m.left = slices.Collect(maps.Keys(m.lane.claimed))
 		for i, h := range m.lane.handed {
 			switch {
 			case m.lane.base+i >= m.to:

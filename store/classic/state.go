@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // published is what is set in rows that were delivered; nothing where they are deleted instead.
@@ -41,9 +41,9 @@ func (t *table) publish(ctx context.Context, tx querier, rowIDs []string) error 
 	return nil
 }
 
-// condition is what the table's own columns tell of a row that is set aside.
+// condition is what the table's own columns tell of a row that is deferred.
 type condition struct {
-	status postrider.Status
+	status feeds.Status
 	tried  bool // it has failed itself
 }
 
@@ -57,12 +57,12 @@ func (t *table) word(c condition) string {
 	switch {
 	case t.layout.native:
 		return string(c.status)
-	case c.status == postrider.StatusDead || c.status == postrider.StatusParked:
+	case c.status == feeds.StatusDead || c.status == feeds.StatusParked:
 		if s.Dead != "" {
 			return s.Dead
 		}
 		return failed
-	case c.status == postrider.StatusRetry && c.tried:
+	case c.status == feeds.StatusRetry && c.tried:
 		return failed
 	}
 	return s.Pending[0]
@@ -125,7 +125,7 @@ func (t *table) tell(s *stmt, c condition, feed string) bool {
 	if state.Status != "" {
 		set(state.Status, t.cfg.Dialect.literal(t.word(c)))
 	}
-	again := c.status == postrider.StatusRetry && c.tried || c.status == postrider.StatusScheduled
+	again := c.status == feeds.StatusRetry && c.tried || c.status == feeds.StatusScheduled
 	if c.tried {
 		aside(state.Attempts, t.fits(state.Attempts, "a.attempts"))
 		aside(state.LastError, t.errorText(state.LastError))

@@ -72,10 +72,13 @@ func (d Dialect) wordLiteral(text string) string {
 // text adds a text that is compared with a column of text, in that column's collation.
 func (s *stmt) text(text string) *stmt {
 	if s.cfg.Dialect == MySQL {
-		return s.sql("_utf8mb4 x'", hex.EncodeToString([]byte(text)), "'")
+		return s.sql(mysqlText(text))
 	}
 	return s.arg(text)
 }
+
+// mysqlText writes a text as MySQL reads it whatever the session's settings for escapes are.
+func mysqlText(text string) string { return "_utf8mb4 x'" + hex.EncodeToString([]byte(text)) + "'" }
 
 // numbers adds the condition that an integer column has one of the values.
 func (s *stmt) numbers(column, kind string, list []int) *stmt {
@@ -174,7 +177,7 @@ func arrayOf(list []string) string {
 const attempts = 8
 
 // do runs f in a transaction of its own, again if others were in the way.
-func (s *Store) do(ctx context.Context, f func(tx *sql.Tx) error) error {
+func (s *feedStore) do(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return transact(ctx, s.db, f)
 }
 

@@ -6,49 +6,53 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
 var (
-	_ postrider.Store      = (*Store)(nil)
-	_ postrider.Maintainer = (*Store)(nil)
-	_ postrider.Canary     = (*Store)(nil)
+	_ feeds.Store      = (*feedStore)(nil)
+	_ feeds.Maintainer = (*feedStore)(nil)
+	_ feeds.Canary     = (*feedStore)(nil)
 )
 
-// Store is the relay's side of a table of messages. It is safe for concurrent use.
-type Store struct {
+// feedStore is the relay's side of a table of messages. It is safe for concurrent use.
+type feedStore struct {
 	db  *sql.DB
 	cfg Config
+
+	walking     sync.Mutex // guards what follows
+	walked      int64      // the last row that a purge has passed
+	walkedWhole time.Time  // when it has begun with the first row
+	purgeNext   time.Time  // of a table that was adopted: when it is worth a look
 }
 
-// New returns a store. Nothing is looked at before a feed is opened.
-func New(db *sql.DB, cfg Config) (*Store, error) {
-	if db == nil {
-		return nil, errors.New("classic: db is nil")
-	}
-	cfg, err := cfg.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	return &Store{db: db, cfg: cfg}, nil
-}
-
-// Open implements [postrider.Store]. A table serves one feed, because what has become of a message stands in its row: a second
-// name is refused.
-func (s *Store) Open(ctx context.Context, name string, member postrider.Member) (postrider.Feed, error) {
+// Open implements [feeds.Store]. What has become of a message stands in its row, so that it can go to one feed only: a second
+// name is refused, unless the filters of both exclude each other.
+func (s *feedStore) Open(ctx context.Context, name string, member feeds.Member) (feeds.Feed, error) {
 	if member.Lease <= 0 {
 		return nil, fmt.Errorf("classic: a lease of %v would never be held", member.Lease)
 	}
 	if err := checkVersion(ctx, s.db, s.cfg); err != nil {
 		return nil, err
 	}
+	if err := s.cfg.checkAutocommit(ctx, s.db); err != nil {
+		return nil, err
+	}
 	t, err := bind(ctx, s.db, &s.cfg, s.cfg.Shards)
 	if err != nil {
 		return nil, err
 	}
-	if member.From != (postrider.Origin{}) {
+	if t.catalog != nil {
+		if err := t.catalog.Check(t.layout); err != nil {
+			return nil, err
+		}
+	}
+	if member.From != (feeds.Origin{}) {
 		return nil, fmt.Errorf("classic: open feed %q: %w: a table's feed begins with all that waits there", name, postrider.ErrUnsupported)
 	}
 	shards, err := s.register(ctx, t, name, member)
@@ -64,9 +68,9 @@ func (s *Store) Open(ctx context.Context, name string, member postrider.Member) 
 }
 
 // register makes the feed's entry and its leases, unless there are some, and returns how many shards it has.
-func (s *Store) register(ctx context.Context, t *table, name string, member postrider.Member) (shards int, err error) {
+func (s *feedStore) register(ctx context.Context, t *table, name string, member feeds.Member) (shards int, err error) {
 	err = s.do(ctx, func(tx *sql.Tx) error {
-		by := desk.By{Who: member.Name}
+		by := admin.By{Who: member.Name}
 		if shards, err = s.registered(ctx, tx, t, name); err != nil {
 			return err
 		}
@@ -77,23 +81,41 @@ func (s *Store) register(ctx context.Context, t *table, name string, member post
 			if err := s.noteFeed(ctx, tx, by, t, name, member.Destination); err != nil {
 				return err
 			}
+		} else if err := s.refilter(ctx, tx, by, name); err != nil {
+			return err
 		}
 		return s.direct(ctx, tx, by, name, member)
 	})
 	return shards, err
 }
 
+// refilter remembers the feed's filter: what others may have of the table, and what operators see of it, depends on that.
+func (s *feedStore) refilter(ctx context.Context, tx *sql.Tx, by admin.By, name string) error {
+	var has string
+	err := s.cfg.stmt("SELECT coalesce(filter, '') FROM {feeds} WHERE feed = ").word(name).row(ctx, tx).Scan(&has)
+	wants := filterText(&s.cfg.Only)
+	if err != nil || has == wants {
+		return err
+	}
+	if _, err := s.cfg.stmt("UPDATE {feeds} SET filter = ").text(wants).sql(" WHERE feed = ").word(name).exec(ctx, tx); err != nil {
+		return err
+	}
+	return s.cfg.note(ctx, tx, by, admin.Entry{
+		Action: "feed filter", Feed: name, Before: map[string]any{"only": has}, After: map[string]any{"only": wants},
+	})
+}
+
 // countNew is where counting of what a new feed will send ends.
 const countNew = 100_000
 
 // noteFeed records that a feed was created, with how much it will send.
-func (s *Store) noteFeed(ctx context.Context, tx *sql.Tx, by desk.By, t *table, name, destination string) error {
-	d := &Desk{db: s.db, cfg: s.cfg}
-	lanes, err := d.pending(ctx, tx, &served{t: t, name: name}, countNew)
+func (s *feedStore) noteFeed(ctx context.Context, tx *sql.Tx, by admin.By, t *table, name, destination string) error {
+	d := &Admin{db: s.db, cfg: s.cfg}
+	lanes, err := d.pending(ctx, tx, &served{t: t, name: name, only: s.cfg.Only}, countNew)
 	if err != nil {
 		return err
 	}
-	e := desk.Entry{Action: "feed add", Feed: name, Target: map[string]any{"from": "oldest"}}
+	e := admin.Entry{Action: "feed add", Feed: name, Target: map[string]any{"from": "oldest"}}
 	for _, l := range lanes {
 		e.Count += l.n
 	}
@@ -107,7 +129,7 @@ func (s *Store) noteFeed(ctx context.Context, tx *sql.Tx, by desk.By, t *table, 
 }
 
 // direct holds the member's destination against the one that the feed remembers.
-func (s *Store) direct(ctx context.Context, tx *sql.Tx, by desk.By, name string, member postrider.Member) error {
+func (s *feedStore) direct(ctx context.Context, tx *sql.Tx, by admin.By, name string, member feeds.Member) error {
 	if member.Destination == "" {
 		return nil
 	}
@@ -117,19 +139,19 @@ func (s *Store) direct(ctx context.Context, tx *sql.Tx, by desk.By, name string,
 		return err
 	}
 	if has != "" && !member.Force {
-		return &postrider.DestinationError{Feed: name, Has: has, Wants: member.Destination}
+		return &feeds.DestinationError{Feed: name, Has: has, Wants: member.Destination}
 	}
 	_, err = s.cfg.stmt("UPDATE {feeds} SET destination = ").text(member.Destination).sql(" WHERE feed = ").word(name).exec(ctx, tx)
 	if err != nil || has == "" {
 		return err
 	}
-	return s.cfg.note(ctx, tx, by, desk.Entry{
+	return s.cfg.note(ctx, tx, by, admin.Entry{
 		Action: "feed destination", Feed: name, Before: map[string]any{"destination": has}, After: map[string]any{"destination": member.Destination},
 	})
 }
 
 // enrol is register in a transaction that there is already.
-func (s *Store) enrol(ctx context.Context, tx *sql.Tx, t *table, name string) (shards int, err error) {
+func (s *feedStore) enrol(ctx context.Context, tx *sql.Tx, t *table, name string) (shards int, err error) {
 	if shards, err = s.registered(ctx, tx, t, name); err != nil || shards > 0 {
 		return shards, err
 	}
@@ -137,8 +159,8 @@ func (s *Store) enrol(ctx context.Context, tx *sql.Tx, t *table, name string) (s
 	if s.cfg.Dialect == MySQL {
 		insert, otherwise = "INSERT IGNORE INTO ", ""
 	}
-	_, err = s.cfg.stmt(insert, "{feeds} (feed, table_name, shards, created_at) VALUES (").word(name).sql(", ").text(t.label).sql(", ").
-		number(int64(t.shards)).sql(", {now})", otherwise).exec(ctx, tx)
+	_, err = s.cfg.stmt(insert, "{feeds} (feed, table_name, shards, filter, created_at) VALUES (").word(name).sql(", ").text(t.label).sql(", ").
+		number(int64(t.shards)).sql(", ").text(filterText(&s.cfg.Only)).sql(", {now})", otherwise).exec(ctx, tx)
 	if err != nil {
 		return 0, err
 	}
@@ -156,19 +178,30 @@ func (s *Store) enrol(ctx context.Context, tx *sql.Tx, t *table, name string) (s
 	return shards, err
 }
 
-// registered returns how many shards the feed has, 0 if there is no such feed, and an error if the table is another's.
-func (s *Store) registered(ctx context.Context, q querier, t *table, name string) (shards int, err error) {
-	err = s.cfg.stmt("SELECT feed, table_name, shards FROM {feeds} WHERE feed = ").word(name).sql(" OR table_name = ").text(t.label).
-		each(ctx, q, func(scan func(...any) error) error {
-			var feed, table string
+// registered returns how many shards the feed has, 0 if there is no such feed, and an error if rows of the table are another's. Only
+// one caller at a time decides that.
+func (s *feedStore) registered(ctx context.Context, tx *sql.Tx, t *table, name string) (shards int, err error) {
+	var identity string
+	if err := s.cfg.stmt("SELECT id FROM {identity} FOR UPDATE").row(ctx, tx).Scan(&identity); err != nil {
+		return 0, err
+	}
+	err = s.cfg.stmt("SELECT feed, table_name, shards, coalesce(filter, '') FROM {feeds} WHERE feed = ").word(name).sql(" OR table_name = ").text(t.label).
+		each(ctx, tx, func(scan func(...any) error) error {
+			var feed, table, filter string
 			var n int
-			if err := scan(&feed, &table, &n); err != nil {
+			if err := scan(&feed, &table, &n, &filter); err != nil {
+				return err
+			}
+			only, err := parseFilter(filter)
+			if err != nil {
 				return err
 			}
 			switch {
+			case feed != name && s.cfg.Only.Excludes(&only):
+				return nil
 			case feed != name:
-				return fmt.Errorf("%w; a table serves one feed, and %s has that one: use its name, or remove it first",
-					&postrider.NoFeedError{Feed: name, Feeds: []string{feed}}, table)
+				return fmt.Errorf("%w; a row of %s goes to one feed, and that one may have it: use its name, remove it first, or let the filters "+
+					"(only) of both exclude each other", &feeds.NoFeedError{Feed: name, Feeds: []string{feed}}, table)
 			case table != t.label:
 				return fmt.Errorf("the feed serves table %s, not %s: give this one another name", table, t.label)
 			}
@@ -176,4 +209,18 @@ func (s *Store) registered(ctx context.Context, q querier, t *table, name string
 			return nil
 		})
 	return shards, err
+}
+
+// checkAutocommit refuses sessions of MySQL in which a read outside of a transaction begins one: it would never see what is committed
+// later, and what is written would be undone.
+func (c *Config) checkAutocommit(ctx context.Context, q querier) error {
+	if c.Dialect != MySQL {
+		return nil
+	}
+	on := true
+	err := c.stmt("SELECT @@autocommit").each(ctx, q, func(scan func(...any) error) error { return scan(&on) })
+	if err == nil && !on {
+		err = errors.New("classic: sessions have autocommit off, so that nothing but explicit transactions would be committed; add autocommit=1 to the connection's parameters")
+	}
+	return err
 }

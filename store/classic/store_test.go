@@ -3,9 +3,14 @@ package classic_test
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
 	"github.com/postrider/postrider/store/storetest"
@@ -23,42 +28,38 @@ func TestStore(t *testing.T) {
 				Shards:  8,
 				OneFeed: true,
 				Begin:   func(t *testing.T) storetest.Tx { return begin(t, s, cfg) },
-				Desk:    newDesk(t, s, cfg),
+				Admin:   newAdmin(t, s, cfg),
 			}
 		})
 	})
 }
 
-func newStore(t testing.TB, s classictest.Server, cfg classic.Config) *classic.Store {
+func newStore(t testing.TB, s classictest.Server, cfg classic.Config) feedStore {
 	t.Helper()
-	store, err := classic.New(s.DB, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store
+	return must(classic.OpenTable(s.DB, cfg))(t).Feeds().(feedStore)
 }
 
-func newDesk(t testing.TB, s classictest.Server, cfg classic.Config) *classic.Desk {
+// feedStore is what relays use.
+type feedStore interface {
+	feeds.Store
+	feeds.Maintainer
+	feeds.Canary
+}
+
+func newAdmin(t testing.TB, s classictest.Server, cfg classic.Config) *classic.Admin {
 	t.Helper()
-	d, err := classic.NewDesk(s.DB, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return must(classic.OpenTable(s.DB, cfg))(t).Admin()
 }
 
 // tx joins an outbox and a transaction for the suite.
 type tx struct {
 	*sql.Tx
-	outbox *classic.Outbox
+	outbox postrider.Outbox[*sql.Tx]
 }
 
 func begin(t testing.TB, s classictest.Server, cfg classic.Config) *tx {
 	t.Helper()
-	outbox, err := classic.NewOutbox(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	outbox := must(must(classic.OpenTable(s.DB, cfg))(t).Outbox())(t)
 	began, err := s.DB.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -72,4 +73,62 @@ func (x *tx) Enqueue(ctx context.Context, msgs ...postrider.Message) error {
 
 func (x *tx) Offer(ctx context.Context, msgs ...postrider.Message) ([]int, error) {
 	return x.outbox.Offer(ctx, x.Tx, msgs...)
+}
+
+// TestAutocommitOff: a session in which every statement begins a transaction would neither see what is committed later nor keep what it
+// writes. It is refused with the remedy, and an address of ours is not affected.
+func TestAutocommitOff(t *testing.T) {
+	t.Parallel()
+	s := classictest.MariaDB(t)
+	classictest.Migrate(t, s, mysqlConfig)
+	cfg := must(mysql.ParseDSN(s.Address))(t)
+	cfg.Params = map[string]string{"autocommit": "0"}
+	db := sql.OpenDB(must(mysql.NewConnector(cfg))(t))
+	defer db.Close()
+	_, err := newStore(t, classictest.Server{DB: db}, mysqlConfig).Open(t.Context(), "default", feeds.Member{Lease: time.Minute})
+	if err == nil || !strings.Contains(err.Error(), "autocommit=1") {
+		t.Errorf("got %v", err)
+	}
+	ours := must(classic.ParseURL("mysql://" + cfg.User + "@127.0.0.1/" + cfg.DBName))(t)
+	if ours.Params["autocommit"] != "1" {
+		t.Errorf("sessions of an address begin with %v", ours.Params)
+	}
+}
+
+// TestPurgeOfNothing: a table without an index for it is not searched again and again for what is out of its retention.
+func TestPurgeOfNothing(t *testing.T) {
+	t.Parallel()
+	classictest.Each(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
+		s := open(t)
+		s.DB.SetMaxOpenConns(1) // so that the session which purges is the one that counts
+		classictest.Migrate(t, s, classic.Config{})
+		table := &literalTables[0]
+		p := adoptLiteral(t, s, table)
+		for range 12 {
+			mustExec(t, s.DB, doubling(t, s, table.name))
+		}
+		mustExec(t, s.DB, "UPDATE outbox_events SET status = 'published', published_at = now()")
+		store := newStore(t, s, classic.Config{Dialect: s.Dialect, Layout: p.Layout, Retention: 24 * time.Hour})
+		var looked []int64
+		for range 3 {
+			before := rowsRead(t, s, table.name)
+			if err := store.Maintain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			looked = append(looked, rowsRead(t, s, table.name)-before)
+		}
+		if looked[0] < 4096 || looked[1]+looked[2] > 1000 {
+			t.Errorf("three calls have looked at %d rows", looked)
+		}
+		old := "UPDATE outbox_events SET published_at = '2020-01-01 00:00:00'"
+		mustExec(t, s.DB, old)
+		again := newStore(t, s, classic.Config{Dialect: s.Dialect, Layout: p.Layout, Retention: 24 * time.Hour})
+		if err := again.Maintain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var left int
+		if err := s.DB.QueryRowContext(t.Context(), "SELECT count(*) FROM outbox_events").Scan(&left); err != nil || left > 0 {
+			t.Errorf("%d rows are left, and %v", left, err)
+		}
+	})
 }

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // begunRow is a row that is about to be sent.
@@ -14,8 +14,8 @@ type begunRow struct {
 	rowID string
 }
 
-// Suspect implements [postrider.Deferrer].
-func (f *feed) Suspect(ctx context.Context, start postrider.Start) (started int, err error) {
+// Suspect implements [feeds.Deferrer].
+func (f *feed) Suspect(ctx context.Context, start feeds.Start) (started int, err error) {
 	row := begunRow{shard: start.Shard}
 	if start.Batch != nil {
 		var h handed
@@ -42,15 +42,15 @@ func (f *feed) Suspect(ctx context.Context, start postrider.Start) (started int,
 	return started, nil
 }
 
-// rowAside returns the row of a message that was set aside.
+// rowAside returns the row of a message that was deferred.
 func (f *feed) rowAside(ctx context.Context, tx querier, at place) (string, error) {
-	rows, err := f.concluded(ctx, tx, []postrider.Conclusion{{Shard: at.shard, Seq: at.seq}})
+	rows, err := f.concluded(ctx, tx, []feeds.Conclusion{{Shard: at.shard, Seq: at.seq}})
 	if err != nil {
 		return "", err
 	}
 	r, ok := rows[at]
 	if !ok {
-		return "", fmt.Errorf("message %d of shard %d is not set aside any more", at.seq, at.shard)
+		return "", fmt.Errorf("message %d of shard %d is not deferred any more", at.seq, at.shard)
 	}
 	return r.rowID, nil
 }

@@ -11,82 +11,38 @@ import (
 	"github.com/postrider/postrider/internal/retrying"
 )
 
-// TransactorConfig is how transactions are run.
-type TransactorConfig struct {
-	Config
-	// Isolation is sql.LevelReadCommitted, sql.LevelRepeatableRead or sql.LevelSerializable. Defaults to LevelReadCommitted, which
-	// locks no gaps between rows.
-	Isolation sql.IsolationLevel
-	// MaxAttempts is how often a function is run, all in all, when its transactions fail for a reason that a new one may not
-	// meet: a deadlock, or a connection that was lost before anything was committed. Defaults to 5.
-	MaxAttempts int
-	// BackoffMin is the pause before the second attempt. It doubles with each further one, and up to half of it is added at
-	// random. Defaults to 10 ms.
-	BackoffMin time.Duration
-	// BackoffMax is the longest pause between two attempts, before the random part. Defaults to 1 s.
-	BackoffMax time.Duration
-	// Patience is how long the server is asked what has become of a COMMIT that was not answered, also if the context of the
-	// caller has ended. Defaults to 30 s.
-	Patience time.Duration
-	// LeaveUncertain saves two round trips for each transaction, and the tables: a COMMIT that is not answered is then always
-	// [postrider.ErrUncertain], and nobody notices that a function has kept a deadlock to itself. Defaults to false.
-	LeaveUncertain bool
-}
-
-func (c TransactorConfig) withDefaults(db *sql.DB) (TransactorConfig, error) {
-	var wrong error
-	c.Config, wrong = c.Config.forConsumers(db, "NewSQLTransactor")
-	plan, err := retrying.Plan{
-		Isolation: c.Isolation, MaxAttempts: c.MaxAttempts, BackoffMin: c.BackoffMin, BackoffMax: c.BackoffMax, Patience: c.Patience,
-	}.WithDefaults("classic")
-	c.Isolation, c.MaxAttempts, c.BackoffMin, c.BackoffMax, c.Patience = plan.Isolation, plan.MaxAttempts, plan.BackoffMin, plan.BackoffMax, plan.Patience
-	return c, errors.Join(wrong, err)
-}
-
-// Transactor runs functions in transactions of MySQL or MariaDB. It is safe for concurrent use.
+// runner runs functions in transactions of MySQL or MariaDB. It is safe for concurrent use.
 //
 // Each transaction writes a mark into a table of Postrider's, so that another connection can find out what has become of a COMMIT
 // that is not answered: it waits for the end of the transaction and looks. The table has a row for each transaction that a program
 // has open at the same time, and stays that small.
-type Transactor struct {
-	cfg   TransactorConfig
+type runner struct {
+	cfg   Config
 	db    *sql.DB
 	marks *marks // nil: doubts are left
 }
 
-var _ postrider.Transactor[*sql.Tx] = (*Transactor)(nil)
-
-// NewTransactor returns a transactor. Nothing is asked of the database until it is used.
-func NewTransactor(db *sql.DB, cfg TransactorConfig) (*Transactor, error) {
-	cfg, err := cfg.withDefaults(db)
-	if err != nil {
-		return nil, err
-	}
-	t := &Transactor{cfg: cfg, db: db}
-	if !cfg.LeaveUncertain {
-		t.marks = newMarks(db, cfg.Config)
-	}
-	return t, nil
-}
+var _ postrider.Transactor[*sql.Tx] = (*runner)(nil)
 
 // Do implements [postrider.Transactor]. A COMMIT that is under way when ctx ends is given a second to be answered.
-func (t *Transactor) Do(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
+func (t *runner) Do(ctx context.Context, f func(ctx context.Context, tx *sql.Tx) error) error {
+	policy := t.cfg.Transactor.Retry
 	for attempt := 1; ; attempt++ {
 		again, err := t.run(ctx, f)
 		if !again {
 			return err
 		}
-		if attempt >= t.cfg.MaxAttempts {
+		if policy.Attempts > 0 && attempt >= policy.Attempts {
 			return fmt.Errorf("classic: given up after %d attempts: %w", attempt, err)
 		}
-		if !retrying.Pause(ctx, t.cfg.BackoffMin, t.cfg.BackoffMax, attempt) {
+		if !retrying.Pause(ctx, policy, attempt) {
 			return fmt.Errorf("classic: %w after %d attempts: %w", ctx.Err(), attempt, err)
 		}
 	}
 }
 
 // run is one attempt. It reports again only if it is certain that nothing was committed.
-func (t *Transactor) run(ctx context.Context, f func(context.Context, *sql.Tx) error) (again bool, err error) {
+func (t *runner) run(ctx context.Context, f func(context.Context, *sql.Tx) error) (again bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
@@ -98,7 +54,7 @@ func (t *Transactor) run(ctx context.Context, f func(context.Context, *sql.Tx) e
 	detach := context.AfterFunc(ctx, kill)
 	defer detach()
 
-	tx, err := t.db.BeginTx(life, &sql.TxOptions{Isolation: t.cfg.Isolation})
+	tx, err := t.db.BeginTx(life, &sql.TxOptions{Isolation: t.cfg.Transactor.Isolation})
 	if err != nil {
 		return early(ctx, "begin", err)
 	}
@@ -125,7 +81,7 @@ func (t *Transactor) run(ctx context.Context, f func(context.Context, *sql.Tx) e
 	case m == nil:
 		return false, fmt.Errorf("classic: %w: %w", postrider.ErrUncertain, err)
 	default:
-		committed, doubt := m.resolve(ctx, t.cfg.Patience)
+		committed, doubt := m.resolve(ctx, t.cfg.Transactor.ResolveTimeout)
 		if doubt != nil {
 			return false, fmt.Errorf("classic: %w: %w; COMMIT: %w", postrider.ErrUncertain, doubt, err)
 		}

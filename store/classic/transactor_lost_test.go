@@ -13,8 +13,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/transactor"
 )
 
 // wire is the network between a program and its database. It loses the next COMMIT, or the answer to it.
@@ -56,7 +56,7 @@ func (c *wireConn) Read(b []byte) (int, error) {
 // overWire opens the database of a server again, through a wire.
 func overWire(t *testing.T, s classictest.Server) (*sql.DB, *wire) {
 	w := &wire{}
-	cfg := need(mysql.ParseDSN(s.Address))(t)
+	cfg := must(mysql.ParseDSN(s.Address))(t)
 	name := "wire " + t.Name()
 	mysql.RegisterDialContext(name, func(ctx context.Context, address string) (net.Conn, error) {
 		if w.closed.Load() {
@@ -68,7 +68,7 @@ func overWire(t *testing.T, s classictest.Server) (*sql.DB, *wire) {
 	t.Cleanup(func() { mysql.DeregisterDialContext(name) })
 	cfg.Net = name
 	cfg.Logger = &mysql.NopLogger{}
-	db := sql.OpenDB(need(mysql.NewConnector(cfg))(t))
+	db := sql.OpenDB(must(mysql.NewConnector(cfg))(t))
 	t.Cleanup(func() { _ = db.Close() })
 	return db, w
 }
@@ -81,8 +81,8 @@ func TestTransactorFindsOut(t *testing.T) {
 	classictest.Migrate(t, s, mysqlConfig)
 	mustExec(t, s.DB, "CREATE TABLE effects (name varchar(20)) ENGINE = InnoDB")
 	db, w := overWire(t, s)
-	transactor := need(classic.NewTransactor(db, classic.TransactorConfig{Config: mysqlConfig, Patience: 5 * time.Second}))(t)
-	do := func(transactor *classic.Transactor, name string) (runs int, err error) {
+	patient := newTransactor(t, db, transactor.Config{ResolveTimeout: 5 * time.Second})
+	do := func(transactor postrider.Transactor[*sql.Tx], name string) (runs int, err error) {
 		err = transactor.Do(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 			runs++
 			_, err := tx.ExecContext(ctx, "INSERT INTO effects VALUES ('"+name+"')")
@@ -94,11 +94,11 @@ func TestTransactorFindsOut(t *testing.T) {
 
 	for range 3 {
 		w.loseAnswer.Store(true)
-		if runs, err := do(transactor, "answer"); err != nil || runs != 1 || w.loseAnswer.Load() {
+		if runs, err := do(patient, "answer"); err != nil || runs != 1 || w.loseAnswer.Load() {
 			t.Fatalf("the answer is lost: %d runs, %v", runs, err)
 		}
 		w.loseCommit.Store(true)
-		if runs, err := do(transactor, "commit"); err != nil || runs != 2 || w.loseCommit.Load() {
+		if runs, err := do(patient, "commit"); err != nil || runs != 2 || w.loseCommit.Load() {
 			t.Fatalf("the COMMIT is lost: %d runs, %v", runs, err)
 		}
 	}
@@ -106,13 +106,13 @@ func TestTransactorFindsOut(t *testing.T) {
 		t.Errorf("%d and %d effects, want 3 of each", a, c)
 	}
 
-	careless := need(classic.NewTransactor(db, classic.TransactorConfig{Config: mysqlConfig, LeaveUncertain: true}))(t)
+	careless := newTransactor(t, db, transactor.Config{LeaveUncertain: true})
 	w.loseAnswer.Store(true)
 	if runs, err := do(careless, "careless"); !errors.Is(err, postrider.ErrUncertain) || runs != 1 {
 		t.Errorf("nothing was noted: %d runs, %v", runs, err)
 	}
 
-	impatient := need(classic.NewTransactor(db, classic.TransactorConfig{Config: mysqlConfig, Patience: 50 * time.Millisecond}))(t)
+	impatient := newTransactor(t, db, transactor.Config{ResolveTimeout: 50 * time.Millisecond})
 	if runs, err := do(impatient, "first"); err != nil || runs != 1 {
 		t.Fatal(runs, err)
 	}

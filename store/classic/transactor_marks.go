@@ -14,6 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/postrider/postrider/internal/retrying"
+	"github.com/postrider/postrider/retry"
 )
 
 // marks are what the transactions of one program leave behind. Nil leaves nothing.
@@ -82,7 +83,8 @@ func (m *mark) confirm(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-const askAgainMin, askAgainMax = 5 * time.Millisecond, 500 * time.Millisecond
+// askAgain is how often the server is asked what became of a COMMIT.
+var askAgain = retry.Policy{First: 5 * time.Millisecond, Most: 500 * time.Millisecond}
 
 // resolve finds out whether the transaction has committed. It returns the doubt that is left.
 func (m *mark) resolve(ctx context.Context, patience time.Duration) (committed bool, doubt error) {
@@ -92,7 +94,7 @@ func (m *mark) resolve(ctx context.Context, patience time.Duration) (committed b
 		if committed, doubt = m.ask(ctx); doubt == nil {
 			return committed, nil
 		}
-		if !retrying.Pause(ctx, askAgainMin, askAgainMax, n) {
+		if !retrying.Pause(ctx, askAgain, n) {
 			m.doubt = true
 			return false, fmt.Errorf("asked %d times in %v: %w", n, patience, doubt)
 		}

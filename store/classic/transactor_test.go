@@ -12,9 +12,12 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
-	"github.com/postrider/postrider/transactortest"
+	"github.com/postrider/postrider/store/transactor"
+	"github.com/postrider/postrider/store/transactor/transactortest"
 )
 
 var mysqlConfig = classic.Config{Dialect: classic.MySQL}
@@ -26,8 +29,8 @@ func newMariaDB(t testing.TB) *sql.DB {
 	return s.DB
 }
 
-// need turns a value and an error into a function that ends the test without the value.
-func need[T any](value T, err error) func(testing.TB) T {
+// must turns a value and an error into a function that ends the test without the value.
+func must[T any](value T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
 		if err != nil {
@@ -57,7 +60,7 @@ func count(t testing.TB, db *sql.DB, query string) (n int) {
 // letterbox is the outbox as the suite of transactors needs it: any number of readers see all that was committed.
 type letterbox struct {
 	postrider.Outbox[*sql.Tx]
-	postrider.Feed
+	feeds.Feed
 	db   *sql.DB
 	read bool
 }
@@ -73,17 +76,17 @@ func (l letterbox) Enqueue(ctx context.Context, tx *sql.Tx, msgs ...postrider.Me
 	return nil
 }
 
-func (l letterbox) Open(context.Context, string, postrider.Member) (postrider.Feed, error) {
+func (l letterbox) Open(context.Context, string, feeds.Member) (feeds.Feed, error) {
 	return &letterbox{db: l.db}, nil
 }
 
-func (l *letterbox) Balance(context.Context) (postrider.Share, error) {
-	return postrider.Share{Shards: []int{0}}, nil
+func (l *letterbox) Balance(context.Context) (feeds.Share, error) {
+	return feeds.Share{Shards: []int{0}}, nil
 }
 
 func (l *letterbox) Close(context.Context) error { return nil }
 
-func (l *letterbox) Read(ctx context.Context, _ []postrider.Demand) ([]postrider.Batch, error) {
+func (l *letterbox) Read(ctx context.Context, _ []feeds.Demand) ([]feeds.Batch, error) {
 	if l.read {
 		return nil, nil
 	}
@@ -93,7 +96,7 @@ func (l *letterbox) Read(ctx context.Context, _ []postrider.Demand) ([]postrider
 		return nil, err
 	}
 	defer rows.Close()
-	var b postrider.Batch
+	var b feeds.Batch
 	for rows.Next() {
 		var m postrider.Message
 		if err := rows.Scan(&m.Type, &m.AggregateType); err != nil {
@@ -101,11 +104,11 @@ func (l *letterbox) Read(ctx context.Context, _ []postrider.Demand) ([]postrider
 		}
 		b.Messages = append(b.Messages, m)
 	}
-	return []postrider.Batch{b}, rows.Err()
+	return []feeds.Batch{b}, rows.Err()
 }
 
 func TestTransactor(t *testing.T) {
-	for name, cfg := range map[string]classic.TransactorConfig{
+	for name, cfg := range map[string]transactor.Config{
 		"Default":        {},
 		"LeaveUncertain": {LeaveUncertain: true},
 		"RepeatableRead": {Isolation: sql.LevelRepeatableRead},
@@ -113,11 +116,11 @@ func TestTransactor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := newMariaDB(t)
-			cfg.Config, cfg.BackoffMin, cfg.BackoffMax = mysqlConfig, time.Millisecond, 5*time.Millisecond
+			cfg.Retry = retry.Policy{First: time.Millisecond, Most: 5 * time.Millisecond}
 			box := letterbox{db: db}
 			t.Run("suite", func(t *testing.T) {
 				transactortest.Run(t, transactortest.Harness[*sql.Tx]{
-					Transactor: need(classic.NewTransactor(db, cfg))(t), Outbox: box, Store: box,
+					Transactor: newTransactor(t, db, cfg), Outbox: box, Store: box,
 					Conflict: &mysql.MySQLError{Number: 1213, Message: "Deadlock found when trying to get lock"},
 				})
 			})
@@ -128,11 +131,18 @@ func TestTransactor(t *testing.T) {
 	}
 }
 
+func newTransactor(t testing.TB, db *sql.DB, cfg transactor.Config) postrider.Transactor[*sql.Tx] {
+	t.Helper()
+	c := mysqlConfig
+	c.Transactor = cfg
+	return must(classic.Open(db, c))(t).Transactor()
+}
+
 // newAccounts is a database with two accounts, and a transactor.
-func newAccounts(t *testing.T) (*sql.DB, *classic.Transactor) {
+func newAccounts(t *testing.T) (*sql.DB, postrider.Transactor[*sql.Tx]) {
 	db := newMariaDB(t)
 	mustExec(t, db, "CREATE TABLE accounts (id int PRIMARY KEY, balance int) ENGINE = InnoDB", "INSERT INTO accounts VALUES (1, 0), (2, 0)")
-	return db, need(classic.NewTransactor(db, classic.TransactorConfig{Config: mysqlConfig}))(t)
+	return db, newTransactor(t, db, transactor.Config{})
 }
 
 // add returns a function that changes both accounts, one after the other, and meets the other one between.
@@ -196,19 +206,10 @@ func TestTransactorNoticesAnEarlyEnd(t *testing.T) {
 	}
 }
 
-func TestTransactorOnOtherDatabases(t *testing.T) {
+func TestTransactorWithoutTables(t *testing.T) {
 	t.Parallel()
-	_, errDialect := classic.NewTransactor(new(sql.DB), classic.TransactorConfig{Config: classic.Config{Dialect: classic.PostgreSQL}})
-	_, errNil := classic.NewTransactor(nil, classic.TransactorConfig{Config: mysqlConfig})
-	_, errLevel := classic.NewTransactor(new(sql.DB), classic.TransactorConfig{Config: mysqlConfig, Isolation: sql.LevelSnapshot})
-	for err, want := range map[error]string{errDialect: "store/postgres", errNil: "db is nil", errLevel: "Isolation"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q in it", err, want)
-		}
-	}
 	s := classictest.MariaDB(t) // without any tables
-	transactor := need(classic.NewTransactor(s.DB, classic.TransactorConfig{Config: mysqlConfig}))(t)
-	if err := transactor.Do(t.Context(), func(context.Context, *sql.Tx) error { return nil }); !errors.Is(err, postrider.ErrSchema) {
+	if err := newTransactor(t, s.DB, transactor.Config{}).Do(t.Context(), func(context.Context, *sql.Tx) error { return nil }); !errors.Is(err, postrider.ErrSchema) {
 		t.Errorf("got %v, want ErrSchema", err)
 	}
 }

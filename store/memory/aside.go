@@ -5,37 +5,37 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
-// aside is what a feed has set aside, by seq.
-type aside []*postrider.Deferred
+// aside is what a feed has deferred, by seq.
+type aside []*feeds.Deferred
 
 func (a aside) find(seq int64) (int, bool) {
-	return slices.BinarySearchFunc(a, seq, func(d *postrider.Deferred, seq int64) int { return cmp.Compare(d.Seq, seq) })
+	return slices.BinarySearchFunc(a, seq, func(d *feeds.Deferred, seq int64) int { return cmp.Compare(d.Seq, seq) })
 }
 
-func (a aside) get(seq int64) *postrider.Deferred {
+func (a aside) get(seq int64) *feeds.Deferred {
 	if i, ok := a.find(seq); ok {
 		return a[i]
 	}
 	return nil
 }
 
-func (a *aside) insert(d *postrider.Deferred) {
+func (a *aside) insert(d *feeds.Deferred) {
 	if i, ok := a.find(d.Seq); !ok {
 		*a = slices.Insert(*a, i, d)
 	}
 }
 
-func (a *aside) remove(d *postrider.Deferred) {
+func (a *aside) remove(d *feeds.Deferred) {
 	if i, ok := a.find(d.Seq); ok {
 		*a = slices.Delete(*a, i, i+1)
 	}
 }
 
 // head returns the first message that blocks the key.
-func (a aside) head(key string) *postrider.Deferred {
+func (a aside) head(key string) *feeds.Deferred {
 	for _, d := range a {
 		if blocks(d, key) {
 			return d
@@ -45,14 +45,14 @@ func (a aside) head(key string) *postrider.Deferred {
 }
 
 // behind returns up to limit messages of the key that wait directly behind one that blocks it.
-func (a aside) behind(d *postrider.Deferred, limit int) []*postrider.Deferred {
-	var waiting []*postrider.Deferred
+func (a aside) behind(d *feeds.Deferred, limit int) []*feeds.Deferred {
+	var waiting []*feeds.Deferred
 	i, _ := a.find(d.Seq)
 	for _, w := range a[i+1:] {
 		if !d.Blocking || !blocks(w, d.OrderKey()) {
 			continue
 		}
-		if w.Status != postrider.StatusWaiting || len(waiting) == limit {
+		if w.Status != feeds.StatusWaiting || len(waiting) == limit {
 			break
 		}
 		waiting = append(waiting, w)
@@ -64,26 +64,26 @@ func (a aside) behind(d *postrider.Deferred, limit int) []*postrider.Deferred {
 // key is free.
 func (a aside) promote(key string, now time.Time) bool {
 	head := a.head(key)
-	if head != nil && head.Status == postrider.StatusWaiting {
+	if head != nil && head.Status == feeds.StatusWaiting {
 		again(head, now)
 	}
 	return head == nil
 }
 
 // conclude records what has become of messages that were due, and returns the keys that are free again.
-func (a *aside) conclude(done []postrider.Conclusion, now time.Time) (free []string) {
+func (a *aside) conclude(done []feeds.Conclusion, now time.Time) (free []string) {
 	var keys []string
 	for _, c := range done {
 		d := a.get(c.Seq)
-		if d == nil || d.Shard != c.Shard || d.Status == postrider.StatusDead || d.Status == postrider.StatusParked {
+		if d == nil || d.Shard != c.Shard || d.Status == feeds.StatusDead || d.Status == feeds.StatusParked {
 			continue
 		}
 		if !c.Delivered {
 			d.Status, d.Name, d.Attempts, d.LastError, d.TriedAt, d.AvailableAt = c.Status, "", c.Attempts, c.Cause, now, time.Time{}
 			switch c.Status {
-			case postrider.StatusRetry:
+			case feeds.StatusRetry:
 				d.AvailableAt = now.Add(c.Delay)
-			case postrider.StatusHeld:
+			case feeds.StatusHeld:
 				d.Name = c.Name
 			default: // nothing else has a time or a name
 			}
@@ -106,9 +106,9 @@ func (a *aside) conclude(done []postrider.Conclusion, now time.Time) (free []str
 	return free
 }
 
-// content returns the position in a shard from which on the log has the only content of a message that was set aside.
+// content returns the position in a shard from which on the log has the only content of a message that was deferred.
 func (a aside) content(sh *shard, number int) int {
-	first := slices.IndexFunc(a, func(d *postrider.Deferred) bool { return d.Bare && d.Shard == number })
+	first := slices.IndexFunc(a, func(d *feeds.Deferred) bool { return d.Bare && d.Shard == number })
 	if first < 0 {
 		return sh.end()
 	}
@@ -118,21 +118,21 @@ func (a aside) content(sh *shard, number int) int {
 
 // anyDue reports whether any message is due or will be.
 func (a aside) anyDue() bool {
-	return slices.ContainsFunc(a, func(d *postrider.Deferred) bool {
-		return !d.AvailableAt.IsZero() || d.Status == postrider.StatusHeld
+	return slices.ContainsFunc(a, func(d *feeds.Deferred) bool {
+		return !d.AvailableAt.IsZero() || d.Status == feeds.StatusHeld
 	})
 }
 
 // again has a message sent now, with all its attempts ahead of it.
-func again(d *postrider.Deferred, now time.Time) {
-	d.Status, d.Name, d.Attempts, d.AvailableAt = postrider.StatusRetry, "", 0, now
+func again(d *feeds.Deferred, now time.Time) {
+	d.Status, d.Name, d.Attempts, d.AvailableAt = feeds.StatusRetry, "", 0, now
 }
 
-func blocks(d *postrider.Deferred, key string) bool {
+func blocks(d *feeds.Deferred, key string) bool {
 	return d.Blocking && key != "" && d.OrderKey() == key
 }
 
-func copyOf(d *postrider.Deferred) postrider.Deferred {
+func copyOf(d *feeds.Deferred) feeds.Deferred {
 	c := *d
 	c.Message = clone(d.Message)
 	return c

@@ -9,7 +9,7 @@ type claim struct {
 }
 
 // claim leaves out the messages whose dedup key is taken, and takes the keys of the others. The caller holds the lock.
-func (s *Store) claim(tx *Tx, entries []entry) (fresh []entry, repeats []int) {
+func (s *DB) claim(tx *Tx, entries []entry) (fresh []entry, repeats []int) {
 	for i, e := range entries {
 		if e.DedupKey != "" {
 			if c, taken := s.keys[e.DedupKey]; taken && e.at.Sub(c.at) < s.window {
@@ -27,7 +27,7 @@ func (s *Store) claim(tx *Tx, entries []entry) (fresh []entry, repeats []int) {
 }
 
 // free gives back the keys of a transaction, except those that have gone to another since. The caller holds the lock.
-func (s *Store) free(tx *Tx) {
+func (s *DB) free(tx *Tx) {
 	for _, key := range tx.keys {
 		if s.keys[key].tx == tx {
 			delete(s.keys, key)

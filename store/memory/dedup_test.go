@@ -11,7 +11,7 @@ import (
 )
 
 func keyed(key string) postrider.Message {
-	m := letters("a")[0]
+	m := deadLetters("a")[0]
 	m.DedupKey = key
 	return m
 }
@@ -27,7 +27,7 @@ func TestDedupWindow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := memory.New(c.config)
+				s := memory.Open(c.config)
 				outbox := memory.Outbox[struct{}](s)
 				offer := func(want []int) {
 					t.Helper()
@@ -51,7 +51,7 @@ func TestDedupWindow(t *testing.T) {
 
 // TestDedupAcrossTransactions checks keys of transactions that have not ended.
 func TestDedupAcrossTransactions(t *testing.T) {
-	s := memory.New(memory.Config{})
+	s := memory.Open(memory.Config{})
 	a, b := s.Begin(), s.Begin()
 	offer := func(tx *memory.Tx, want []int) {
 		t.Helper()
@@ -76,7 +76,7 @@ func TestDedupAcrossTransactions(t *testing.T) {
 // TestDedupLateRollback checks that a transaction takes no key away that has gone to another meanwhile.
 func TestDedupLateRollback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := memory.New(memory.Config{DedupWindow: time.Hour})
+		s := memory.Open(memory.Config{DedupWindow: time.Hour})
 		late := s.Begin()
 		if err := s.Enqueue(t.Context(), late, keyed("k")); err != nil {
 			t.Fatal(err)

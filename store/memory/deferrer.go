@@ -10,15 +10,16 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // maxBehind is how many messages Due returns behind one that blocks its key.
 const maxBehind = 100
 
-// Defer implements [postrider.Deferrer].
-func (f *feed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
+// Defer implements [feeds.Deferrer].
+func (f *feed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
 	return f.locked(ctx, func(now time.Time) error {
-		rows := make([]*postrider.Deferred, len(msgs))
+		rows := make([]*feeds.Deferred, len(msgs))
 		for i := range msgs {
 			var err error
 			if rows[i], err = f.setAside(&msgs[i], now); err != nil {
@@ -26,8 +27,8 @@ func (f *feed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
 			}
 		}
 		// First what others wait for.
-		slices.SortFunc(rows, func(a, b *postrider.Deferred) int {
-			waitA, waitB := a.Status == postrider.StatusWaiting, b.Status == postrider.StatusWaiting
+		slices.SortFunc(rows, func(a, b *feeds.Deferred) int {
+			waitA, waitB := a.Status == feeds.StatusWaiting, b.Status == feeds.StatusWaiting
 			if waitA != waitB {
 				if waitB {
 					return -1
@@ -37,9 +38,9 @@ func (f *feed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
 			return cmp.Compare(a.Seq, b.Seq)
 		})
 		for _, d := range rows {
-			if d.Status == postrider.StatusWaiting {
+			if d.Status == feeds.StatusWaiting {
 				if head := f.ledger.aside.head(d.OrderKey()); head == nil || head.Seq > d.Seq {
-					d.Status, d.AvailableAt = postrider.StatusRetry, now
+					d.Status, d.AvailableAt = feeds.StatusRetry, now
 				}
 			}
 			if _, excluded := f.ledger.excluded[d.Seq]; !excluded {
@@ -51,13 +52,13 @@ func (f *feed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
 }
 
 // setAside makes the row that a deferral asks for.
-func (f *feed) setAside(d *postrider.Deferral, now time.Time) (*postrider.Deferred, error) {
+func (f *feed) setAside(d *feeds.Deferral, now time.Time) (*feeds.Deferred, error) {
 	position, err := f.position(d.Batch, d.Index)
 	if err != nil {
 		return nil, err
 	}
 	e := f.store.shards[d.Batch.Shard].at(position)
-	row := &postrider.Deferred{
+	row := &feeds.Deferred{
 		Message:    clone(e.Message),
 		Feed:       f.name,
 		Shard:      d.Batch.Shard,
@@ -71,31 +72,31 @@ func (f *feed) setAside(d *postrider.Deferral, now time.Time) (*postrider.Deferr
 	}
 	if d.Bare {
 		row.Bare, row.Blocking = true, false
-		row.Message = postrider.Message{ID: e.ID, Type: string([]rune(e.Type)[:min(len([]rune(e.Type)), postrider.BareType)])}
+		row.Message = postrider.Message{ID: e.ID, Type: string([]rune(e.Type)[:min(len([]rune(e.Type)), feeds.BareType)])}
 	}
 	switch d.Status {
-	case postrider.StatusRetry:
+	case feeds.StatusRetry:
 		row.TriedAt, row.AvailableAt = now, now.Add(d.Delay)
-	case postrider.StatusHeld:
+	case feeds.StatusHeld:
 		row.Name = d.Name
 		if d.Cause != "" {
 			row.TriedAt = now
 		}
-	case postrider.StatusDead:
+	case feeds.StatusDead:
 		row.TriedAt = now
-	case postrider.StatusScheduled:
+	case feeds.StatusScheduled:
 		if row.AvailableAt = e.DeliverAfter; row.AvailableAt.IsZero() {
 			row.AvailableAt = now
 		}
-	case postrider.StatusWaiting:
+	case feeds.StatusWaiting:
 	default:
-		return nil, fmt.Errorf("a message cannot be set aside as %q", d.Status)
+		return nil, fmt.Errorf("a message cannot be deferred as %q", d.Status)
 	}
 	return row, nil
 }
 
 // position finds a message of a batch in the log.
-func (f *feed) position(b *postrider.Batch, index int) (int, error) {
+func (f *feed) position(b *feeds.Batch, index int) (int, error) {
 	if b == nil {
 		return 0, errors.New("a message without its batch")
 	}
@@ -113,7 +114,7 @@ func (f *feed) position(b *postrider.Batch, index int) (int, error) {
 	return position, nil
 }
 
-// Blocked implements [postrider.Deferrer].
+// Blocked implements [feeds.Deferrer].
 func (f *feed) Blocked(ctx context.Context, shard int) (keys []string, err error) {
 	err = f.locked(ctx, func(time.Time) error {
 		seen := make(map[string]bool)
@@ -128,9 +129,9 @@ func (f *feed) Blocked(ctx context.Context, shard int) (keys []string, err error
 	return keys, err
 }
 
-// Due implements [postrider.Deferrer].
-func (f *feed) Due(ctx context.Context, want postrider.DueRequest) (postrider.Due, error) {
-	due := postrider.Due{Next: -1}
+// Due implements [feeds.Deferrer].
+func (f *feed) Due(ctx context.Context, want feeds.DueRequest) (feeds.Due, error) {
+	due := feeds.Due{Next: -1}
 	err := f.locked(ctx, func(now time.Time) error {
 		var heads []head
 		heads, due.Next = f.heads(want, now)
@@ -139,7 +140,7 @@ func (f *feed) Due(ctx context.Context, want postrider.DueRequest) (postrider.Du
 			if len(due.Messages) >= want.Limit {
 				break
 			}
-			run := []*postrider.Deferred{h.Deferred}
+			run := []*feeds.Deferred{h.Deferred}
 			if !h.probe {
 				run = append(run, f.ledger.aside.behind(h.Deferred, maxBehind)...)
 			}
@@ -157,19 +158,19 @@ func (f *feed) Due(ctx context.Context, want postrider.DueRequest) (postrider.Du
 
 // head is a message that Due may return, with those that wait behind it.
 type head struct {
-	*postrider.Deferred
+	*feeds.Deferred
 	probe bool // alone
 	rank  int  // in its own row; see heads
 }
 
 // heads returns what may be sent now, in order, and how long it takes until another message is due. Those whose time has come
 // and those that were held take turns, so that neither keeps the other from being sent.
-func (f *feed) heads(want postrider.DueRequest, now time.Time) (heads []head, next time.Duration) {
+func (f *feed) heads(want feeds.DueRequest, now time.Time) (heads []head, next time.Duration) {
 	type name struct {
 		shard int
 		name  string
 	}
-	held := make(map[name]postrider.HeldName)
+	held := make(map[name]feeds.HeldName)
 	for _, h := range want.Held {
 		held[name{h.Shard, h.Name}] = h
 	}
@@ -185,8 +186,8 @@ func (f *feed) heads(want postrider.DueRequest, now time.Time) (heads []head, ne
 			continue
 		}
 		switch {
-		case d.Status == postrider.StatusHeld && waits:
-		case d.Status == postrider.StatusHeld:
+		case d.Status == feeds.StatusHeld && waits:
+		case d.Status == feeds.StatusHeld:
 			n := name{d.Shard, d.Name}
 			h, isHeld := held[n]
 			at, found := probed[n]
@@ -222,8 +223,8 @@ func (f *feed) heads(want postrider.DueRequest, now time.Time) (heads []head, ne
 	return heads, next
 }
 
-// Conclude implements [postrider.Deferrer].
-func (f *feed) Conclude(ctx context.Context, done []postrider.Conclusion) (free []string, err error) {
+// Conclude implements [feeds.Deferrer].
+func (f *feed) Conclude(ctx context.Context, done []feeds.Conclusion) (free []string, err error) {
 	err = f.locked(ctx, func(now time.Time) error {
 		for _, c := range done {
 			if !f.holds(c.Shard) {
@@ -245,8 +246,8 @@ type start struct {
 	by    *feed
 }
 
-// Suspect implements [postrider.Deferrer].
-func (f *feed) Suspect(ctx context.Context, begun postrider.Start) (started int, err error) {
+// Suspect implements [feeds.Deferrer].
+func (f *feed) Suspect(ctx context.Context, begun feeds.Start) (started int, err error) {
 	err = f.locked(ctx, func(time.Time) error {
 		shard, seq, err := f.placeOf(begun)
 		if err != nil {
@@ -270,7 +271,7 @@ func (f *feed) Suspect(ctx context.Context, begun postrider.Start) (started int,
 }
 
 // placeOf finds a message that is about to be sent.
-func (f *feed) placeOf(begun postrider.Start) (shard int, seq int64, err error) {
+func (f *feed) placeOf(begun feeds.Start) (shard int, seq int64, err error) {
 	if begun.Batch == nil {
 		if !f.holds(begun.Shard) {
 			return 0, 0, fmt.Errorf("shard %d is not held", begun.Shard)

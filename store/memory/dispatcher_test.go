@@ -21,7 +21,7 @@ import (
 // office is a whole outbox in one process: store, dispatcher and destination.
 type office struct {
 	t      *testing.T
-	store  *memory.Store
+	store  *memory.DB
 	outbox postrider.Outbox[*sql.Tx]
 	broker *broker.Broker
 
@@ -35,7 +35,7 @@ type call struct {
 }
 
 func newOffice(t *testing.T) *office {
-	s := memory.New(memory.Config{Shards: 1})
+	s := memory.Open(memory.Config{Shards: 1})
 	return &office{t: t, store: s, outbox: memory.Outbox[*sql.Tx](s), broker: broker.New()}
 }
 

@@ -20,9 +20,9 @@ import (
 func ExampleOutbox() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	store, destination := memory.New(memory.Config{}), broker.New()
+	store, destination := memory.Open(memory.Config{}), broker.New()
 	var outbox postrider.Outbox[*sql.Tx] = memory.Outbox[*sql.Tx](store) // to swap it, change this line
-	var db postrider.Transactor[*sql.Tx] = other{memory.New(memory.Config{})}
+	var db postrider.Transactor[*sql.Tx] = other{memory.Open(memory.Config{})}
 
 	dispatcher, err := relay.New(store, destination, relay.Config{
 		PollMax:   200 * time.Millisecond,
@@ -60,9 +60,9 @@ func ExampleOutbox() {
 }
 
 // A transaction of the store itself, by hand and by Do.
-func ExampleStore_Do() {
+func ExampleDB_Do() {
 	ctx := context.Background()
-	store := memory.New(memory.Config{Shards: 4, DedupWindow: time.Hour})
+	store := memory.Open(memory.Config{Shards: 4, DedupWindow: time.Hour})
 	fact := postrider.UniqueEvent("order.placed", "order", "42", nil)
 
 	tx := store.Begin()

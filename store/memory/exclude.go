@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
-var _ desk.Excluder = (*Store)(nil)
+var _ admin.Excluder = (*DB)(nil)
 
 // exclusion is a message that an operator has decided about before the feed has passed it.
 type exclusion struct {
@@ -19,36 +20,36 @@ type exclusion struct {
 	shard, position int
 }
 
-// Exclude implements [desk.Excluder].
-func (s *Store) Exclude(ctx context.Context, by desk.By, act desk.Act, feed string, id postrider.ID) error {
-	if act != desk.Park && act != desk.Discard {
+// Exclude implements [admin.Excluder].
+func (s *DB) Exclude(ctx context.Context, by admin.By, act admin.Act, feed string, id postrider.ID) error {
+	if act != admin.Park && act != admin.Discard {
 		return fmt.Errorf("memory: a message of the log cannot be excluded by the act %q", act)
 	}
 	return s.withFeed(ctx, feed, func(l *ledger, now time.Time) error {
 		e, shard, position := s.locate(id)
 		if e == nil {
-			return fmt.Errorf("memory: message %s: %w", id, desk.ErrNoMessage)
+			return fmt.Errorf("memory: message %s: %w", id, admin.ErrNoMessage)
 		}
 		l.forgetPassed()
 		_, known := l.excluded[e.seq]
 		switch {
 		case l.aside.get(e.seq) != nil:
-			return desk.ErrSetAside
+			return admin.ErrSetAside
 		case known:
 			return nil
 		case position < l.leases[shard].settled:
-			return desk.ErrPassed
-		case len(l.excluded) >= desk.MaxExcluded:
-			return desk.ErrTooManyExcluded
+			return admin.ErrPassed
+		case len(l.excluded) >= admin.MaxExcluded:
+			return admin.ErrTooManyExcluded
 		}
 		was := l.stand(feed, shard, position, e)
 		entry := entryOf(by, string(act), feed, now)
-		entry.Count, entry.Target, entry.Before = 1, map[string]any{"id": id.String()}, describe([]*postrider.Deferred{&was})
-		if act == desk.Park {
+		entry.Count, entry.Target, entry.Before = 1, map[string]any{"id": id.String()}, describe([]*feeds.Deferred{&was})
+		if act == admin.Park {
 			d := copyOf(&was)
-			d.Status, d.DeferredAt = postrider.StatusParked, now
+			d.Status, d.DeferredAt = feeds.StatusParked, now
 			l.aside.insert(&d)
-			entry.After = describe([]*postrider.Deferred{&d})
+			entry.After = describe([]*feeds.Deferred{&d})
 		}
 		l.exclude(e.seq, exclusion{id, shard, position})
 		s.record(entry)
@@ -63,17 +64,17 @@ func (l *ledger) exclude(seq int64, x exclusion) {
 	l.excluded[seq] = x
 }
 
-// passOver excludes a message that was set aside, if the feed has not passed it. The caller holds the lock.
-func (s *Store) passOver(l *ledger, d *postrider.Deferred) {
+// passOver excludes a message that was deferred, if the feed has not passed it. The caller holds the lock.
+func (s *DB) passOver(l *ledger, d *feeds.Deferred) {
 	l.forgetPassed()
 	e, shard, position := s.locate(d.ID)
-	if e != nil && e.seq == d.Seq && position >= l.leases[shard].settled && len(l.excluded) < desk.MaxExcluded {
+	if e != nil && e.seq == d.Seq && position >= l.leases[shard].settled && len(l.excluded) < admin.MaxExcluded {
 		l.exclude(d.Seq, exclusion{d.ID, shard, position})
 	}
 }
 
 // locate returns the first message of the log that has the ID, its shard and its position there. The caller holds the lock.
-func (s *Store) locate(id postrider.ID) (e *entry, shard, position int) {
+func (s *DB) locate(id postrider.ID) (e *entry, shard, position int) {
 	first := s.findID(id)
 	if first == nil {
 		return nil, 0, 0

@@ -5,18 +5,18 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/store/memory"
 )
 
 // TestExcludeIsBounded: relays hear of all exclusions with every Balance, so there are not many.
 func TestExcludeIsBounded(t *testing.T) {
-	s := memory.New(memory.Config{})
-	if err := s.AddFeed(t.Context(), desk.By{}, "f", true); err != nil {
+	s := memory.Open(memory.Config{})
+	if err := s.AddFeed(t.Context(), admin.By{}, "f", true); err != nil {
 		t.Fatal(err)
 	}
 	tx := s.Begin()
-	ids := make([]postrider.ID, desk.MaxExcluded+1)
+	ids := make([]postrider.ID, admin.MaxExcluded+1)
 	for i := range ids {
 		m := postrider.Event("happened", "thing", "1", nil)
 		ids[i] = m.ID
@@ -29,10 +29,10 @@ func TestExcludeIsBounded(t *testing.T) {
 	}
 	for i, id := range ids {
 		var want error
-		if i == desk.MaxExcluded {
-			want = desk.ErrTooManyExcluded
+		if i == admin.MaxExcluded {
+			want = admin.ErrTooManyExcluded
 		}
-		if err := s.Exclude(t.Context(), desk.By{}, desk.Discard, "f", id); !errors.Is(err, want) {
+		if err := s.Exclude(t.Context(), admin.By{}, admin.Discard, "f", id); !errors.Is(err, want) {
 			t.Fatalf("message %d: %v, want %v", i, err, want)
 		}
 	}

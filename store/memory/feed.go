@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 var errClosed = errors.New("memory: feed is closed")
@@ -16,7 +16,7 @@ var errClosed = errors.New("memory: feed is closed")
 // feed is one membership of a ledger. Being the holder of a lease is the fence: whoever takes a shard over replaces the
 // holder, and nothing that the old one does reaches the shard again.
 type feed struct {
-	store  *Store
+	store  *DB
 	ledger *ledger
 	name   string
 	shown  string // the member's name
@@ -34,9 +34,9 @@ type feed struct {
 // taken.
 type window struct{ from, to, taken int }
 
-// Balance implements [postrider.Feed].
-func (f *feed) Balance(ctx context.Context) (postrider.Share, error) {
-	var share postrider.Share
+// Balance implements [feeds.Feed].
+func (f *feed) Balance(ctx context.Context) (feeds.Share, error) {
+	var share feeds.Share
 	err := f.locked(ctx, func(now time.Time) error {
 		f.announce(now)
 		share.Quota, share.Members = f.quota(now)
@@ -98,9 +98,9 @@ func (f *feed) take(now time.Time, quota int) []int {
 	return held
 }
 
-// Read implements [postrider.Feed].
-func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.Batch, error) {
-	var batches []postrider.Batch
+// Read implements [feeds.Feed].
+func (f *feed) Read(ctx context.Context, want []feeds.Demand) ([]feeds.Batch, error) {
+	var batches []feeds.Batch
 	err := f.locked(ctx, func(time.Time) error {
 		for _, d := range want {
 			if !f.holds(d.Shard) {
@@ -111,7 +111,7 @@ func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.B
 			if from >= to {
 				continue
 			}
-			b := postrider.Batch{Shard: d.Shard, More: to < sh.end(), Cursor: window{from, to, f.taken[d.Shard]}}
+			b := feeds.Batch{Shard: d.Shard, More: to < sh.end(), Cursor: window{from, to, f.taken[d.Shard]}}
 			for _, e := range sh.entries[from-sh.base : to-sh.base] {
 				b.Messages = append(b.Messages, clone(e.Message))
 			}
@@ -123,8 +123,8 @@ func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.B
 	return batches, err
 }
 
-// Settle implements [postrider.Feed].
-func (f *feed) Settle(ctx context.Context, marks []postrider.Mark) (lost []int, err error) {
+// Settle implements [feeds.Feed].
+func (f *feed) Settle(ctx context.Context, marks []feeds.Mark) (lost []int, err error) {
 	err = f.locked(ctx, func(now time.Time) error {
 		f.announce(now)
 		lost, err = f.settle(marks, now, now.Add(f.lease))
@@ -133,8 +133,8 @@ func (f *feed) Settle(ctx context.Context, marks []postrider.Mark) (lost []int, 
 	return lost, err
 }
 
-// Release implements [postrider.Feed].
-func (f *feed) Release(ctx context.Context, marks []postrider.Mark) error {
+// Release implements [feeds.Feed].
+func (f *feed) Release(ctx context.Context, marks []feeds.Mark) error {
 	return f.locked(ctx, func(now time.Time) error {
 		if _, err := f.settle(marks, now, now); err != nil {
 			return err
@@ -149,7 +149,7 @@ func (f *feed) Release(ctx context.Context, marks []postrider.Mark) error {
 	})
 }
 
-// Close implements [postrider.Feed].
+// Close implements [feeds.Feed].
 func (f *feed) Close(ctx context.Context) error {
 	f.store.mu.Lock()
 	defer f.store.mu.Unlock()
@@ -205,7 +205,7 @@ func (f *feed) holds(shard int) bool {
 	return shard >= 0 && shard < len(f.ledger.leases) && f.ledger.leases[shard].holder == f
 }
 
-func (f *feed) settle(marks []postrider.Mark, now, until time.Time) (lost []int, err error) {
+func (f *feed) settle(marks []feeds.Mark, now, until time.Time) (lost []int, err error) {
 	for _, m := range marks {
 		if m.Batch != nil && m.Batch.Shard != m.Shard {
 			return nil, fmt.Errorf("memory: mark of shard %d with a batch of shard %d", m.Shard, m.Batch.Shard)
@@ -227,7 +227,7 @@ func (f *feed) settle(marks []postrider.Mark, now, until time.Time) (lost []int,
 		f.ledger.settled = now
 		w, _ := m.Batch.Cursor.(window)
 		if to := min(w.from+m.Done, w.to); w.taken == f.taken[m.Shard] && to > l.settled { // marks may come late, and must not move the shard back
-			if len(l.started) > 0 { // what was set aside lies before, and may still be deadly
+			if len(l.started) > 0 { // what was deferred lies before, and may still be deadly
 				for position := l.settled; position < to; position++ {
 					delete(l.started, f.store.shards[m.Shard].at(position).seq)
 				}

@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
-var _ desk.Feeds = (*Store)(nil)
+var _ admin.Feeds = (*DB)(nil)
 
-// Feeds implements [desk.Feeds].
-func (s *Store) Feeds(ctx context.Context) ([]desk.Feed, error) {
-	var feeds []desk.Feed
+// Feeds implements [admin.Feeds].
+func (s *DB) ListFeeds(ctx context.Context) ([]admin.Feed, error) {
+	var names []admin.Feed
 	err := s.locked(ctx, func(now time.Time) error {
 		for _, name := range slices.Sorted(maps.Keys(s.ledgers)) {
 			l := s.ledgers[name]
-			f := desk.Feed{Name: name, Created: l.created, Paused: l.paused, Destination: l.destination, Shards: len(s.shards), Members: l.alive(now), Settled: l.settled}
+			f := admin.Feed{Name: name, Created: l.created, Paused: l.paused, Destination: l.destination, Shards: len(s.shards), Members: l.alive(now), Settled: l.settled}
 			for i := range s.shards {
 				sh := &s.shards[i]
 				f.Pending += sh.end() - l.leases[i].settled
@@ -28,20 +29,20 @@ func (s *Store) Feeds(ctx context.Context) ([]desk.Feed, error) {
 				}
 			}
 			l.aside.summarise(&f)
-			feeds = append(feeds, f)
+			names = append(names, f)
 		}
 		return nil
 	})
-	return feeds, err
+	return names, err
 }
 
-func (a aside) summarise(f *desk.Feed) {
+func (a aside) summarise(f *admin.Feed) {
 	keys := make(map[string]bool)
 	for _, d := range a {
 		switch d.Status {
-		case postrider.StatusDead:
+		case feeds.StatusDead:
 			f.Dead++
-		case postrider.StatusParked:
+		case feeds.StatusParked:
 			f.Parked++
 		default:
 			f.Deferred++
@@ -64,25 +65,25 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// AddFeed implements [desk.Feeds].
-func (s *Store) AddFeed(ctx context.Context, by desk.By, name string, oldest bool) error {
+// AddFeed implements [admin.Feeds].
+func (s *DB) AddFeed(ctx context.Context, by admin.By, name string, oldest bool) error {
 	return s.locked(ctx, func(now time.Time) error {
 		if s.ledgers[name] != nil {
-			return &desk.RefusedError{
+			return &admin.RefusedError{
 				Reason: fmt.Sprintf("there is a feed %q already", name),
 				Remedy: "choose another name, or remove that feed first",
 			}
 		}
-		s.create(by, name, postrider.Origin{Now: !oldest}, "", now)
+		s.create(by, name, feeds.Origin{Now: !oldest}, "", now)
 		return nil
 	})
 }
 
-// RemoveFeed implements [desk.Feeds].
-func (s *Store) RemoveFeed(ctx context.Context, by desk.By, name string) error {
+// RemoveFeed implements [admin.Feeds].
+func (s *DB) RemoveFeed(ctx context.Context, by admin.By, name string) error {
 	return s.withFeed(ctx, name, func(l *ledger, now time.Time) error {
 		if n := l.alive(now); n > 0 {
-			return &desk.RefusedError{
+			return &admin.RefusedError{
 				Reason: fmt.Sprintf("feed %q is served by %d relays", name, n),
 				Remedy: "stop them first",
 			}
@@ -97,8 +98,8 @@ func (s *Store) RemoveFeed(ctx context.Context, by desk.By, name string) error {
 	})
 }
 
-// PauseFeed implements [desk.Feeds].
-func (s *Store) PauseFeed(ctx context.Context, by desk.By, name string, paused bool) error {
+// PauseFeed implements [admin.Feeds].
+func (s *DB) PauseFeed(ctx context.Context, by admin.By, name string, paused bool) error {
 	return s.withFeed(ctx, name, func(l *ledger, now time.Time) error {
 		action := "feed resume"
 		if paused {
@@ -112,15 +113,15 @@ func (s *Store) PauseFeed(ctx context.Context, by desk.By, name string, paused b
 	})
 }
 
-// Rewind implements [desk.Feeds]. It reaches back to what Maintain has not dropped.
-func (s *Store) Rewind(ctx context.Context, by desk.By, name string, to desk.Point) (n int, err error) {
+// Rewind implements [admin.Feeds]. It reaches back to what Maintain has not dropped.
+func (s *DB) Rewind(ctx context.Context, by admin.By, name string, to admin.Point) (n int, err error) {
 	err = s.withFeed(ctx, name, func(l *ledger, now time.Time) error {
 		target := map[string]any{"time": to.Time}
 		reached := func(e *entry) bool { return !e.at.Before(to.Time) }
 		if !to.ID.IsZero() {
 			first := s.findID(to.ID)
 			if first == nil {
-				return desk.ErrNoMessage
+				return admin.ErrNoMessage
 			}
 			target = map[string]any{"id": to.ID.String()}
 			reached = func(e *entry) bool { return e.seq >= first.seq }
@@ -144,7 +145,7 @@ func (s *Store) Rewind(ctx context.Context, by desk.By, name string, to desk.Poi
 }
 
 // findID returns the first message of the log that has the ID. The caller holds the lock.
-func (s *Store) findID(id postrider.ID) *entry {
+func (s *DB) findID(id postrider.ID) *entry {
 	var first *entry
 	for i := range s.shards {
 		for j := range s.shards[i].entries {
@@ -156,11 +157,11 @@ func (s *Store) findID(id postrider.ID) *entry {
 	return first
 }
 
-func (s *Store) withFeed(ctx context.Context, name string, do func(l *ledger, now time.Time) error) error {
+func (s *DB) withFeed(ctx context.Context, name string, do func(l *ledger, now time.Time) error) error {
 	return s.locked(ctx, func(now time.Time) error {
 		l := s.ledgers[name]
 		if l == nil {
-			return fmt.Errorf("%w: %q", desk.ErrNoFeed, name)
+			return &feeds.NoFeedError{Feed: name}
 		}
 		return do(l, now)
 	})

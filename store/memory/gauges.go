@@ -8,23 +8,23 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
-var _ desk.Gauges = (*Store)(nil)
+var _ admin.Gauges = (*DB)(nil)
 
-// Gauges implements [desk.Gauges]. All its figures are exact.
-func (s *Store) Gauges(ctx context.Context) (*desk.Standing, error) {
-	g := &desk.Standing{Feeds: []desk.FeedStanding{}, Consumers: []desk.ConsumerStanding{}}
+// Gauges implements [admin.Gauges]. All its figures are exact.
+func (s *DB) Gauges(ctx context.Context) (*admin.Standing, error) {
+	g := &admin.Standing{Feeds: []admin.FeedStanding{}, Consumers: []admin.ConsumerStanding{}}
 	err := s.locked(ctx, func(now time.Time) error {
 		g.At, g.Enqueued = now, s.written
 		for _, name := range slices.Sorted(maps.Keys(s.ledgers)) {
 			l := s.ledgers[name]
 			l.alive(now)
-			f := desk.FeedStanding{
-				Name: name, Paused: l.paused, Settled: l.settled, Aside: l.aside.count(), Pending: desk.Estimate{Exact: true},
-				Members: l.present(), Lanes: []desk.Lane{},
+			f := admin.FeedStanding{
+				Name: name, Paused: l.paused, Settled: l.settled, Aside: l.aside.count(), Pending: admin.Estimate{Exact: true},
+				Members: l.present(), Lanes: []admin.Lane{},
 			}
 			for i := range s.shards {
 				lane := s.lane(l, i, now)
@@ -38,7 +38,7 @@ func (s *Store) Gauges(ctx context.Context) (*desk.Standing, error) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.inboxes)) {
 			r := s.inboxes[name]
-			g.Consumers = append(g.Consumers, desk.ConsumerStanding{
+			g.Consumers = append(g.Consumers, admin.ConsumerStanding{
 				Name: name, Created: r.created, Last: r.last, Aside: r.aside.count(), Heard: r.heard, Process: r.process,
 			})
 		}
@@ -51,11 +51,11 @@ func (s *Store) Gauges(ctx context.Context) (*desk.Standing, error) {
 }
 
 // lane returns how a shard of a feed stands. The caller holds the lock.
-func (s *Store) lane(l *ledger, shard int, now time.Time) desk.Lane {
+func (s *DB) lane(l *ledger, shard int, now time.Time) admin.Lane {
 	lease, sh := &l.leases[shard], &s.shards[shard]
-	lane := desk.Lane{
+	lane := admin.Lane{
 		Shard: shard, Base: shard, At: l.created, Crashes: lease.crashes,
-		Pending: desk.Estimate{N: int64(sh.end() - lease.settled), Exact: true},
+		Pending: admin.Estimate{N: int64(sh.end() - lease.settled), Exact: true},
 	}
 	if !lease.at.IsZero() {
 		lane.At = lease.at
@@ -73,10 +73,10 @@ func (s *Store) lane(l *ledger, shard int, now time.Time) desk.Lane {
 }
 
 // present returns the members, by name.
-func (l *ledger) present() []desk.Member {
-	members := []desk.Member{}
+func (l *ledger) present() []admin.Member {
+	members := []admin.Member{}
 	for f, until := range l.members {
-		m := desk.Member{ID: strconv.Itoa(f.id), Name: f.shown, Since: f.since, Heard: f.heard, Until: until, Shards: []int{}}
+		m := admin.Member{ID: strconv.Itoa(f.id), Name: f.shown, Since: f.since, Heard: f.heard, Until: until, Shards: []int{}}
 		for i := range l.leases {
 			if l.leases[i].holder == f {
 				m.Shards = append(m.Shards, i)
@@ -84,28 +84,28 @@ func (l *ledger) present() []desk.Member {
 		}
 		members = append(members, m)
 	}
-	slices.SortFunc(members, func(a, b desk.Member) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(members, func(a, b admin.Member) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	return members
 }
 
-func (a aside) count() desk.AsideCount {
-	c := desk.AsideCount{Exact: true}
+func (a aside) count() admin.AsideCount {
+	c := admin.AsideCount{Exact: true}
 	keys := make(map[string]bool)
 	for _, d := range a {
 		switch d.Status {
-		case postrider.StatusScheduled:
+		case feeds.StatusScheduled:
 			c.Scheduled++
-		case postrider.StatusRetry:
+		case feeds.StatusRetry:
 			c.Retry++
-		case postrider.StatusHeld:
+		case feeds.StatusHeld:
 			c.Held++
-		case postrider.StatusWaiting:
+		case feeds.StatusWaiting:
 			c.Waiting++
-		case postrider.StatusDead:
+		case feeds.StatusDead:
 			c.Dead++
-		case postrider.StatusParked:
+		case feeds.StatusParked:
 			c.Parked++
-		default: // nobody sets aside what is none of these
+		default: // nobody defers what is none of these
 		}
 		if key := d.OrderKey(); blocks(d, key) {
 			keys[key] = true
@@ -115,9 +115,9 @@ func (a aside) count() desk.AsideCount {
 	return c
 }
 
-// Vitals implements [desk.Gauges]. There is no database, and so not much to say.
-func (s *Store) Vitals(ctx context.Context) (*desk.Vitals, error) {
-	v := &desk.Vitals{Server: "memory", Tables: []desk.TableSize{}, Slots: []desk.Slot{}}
+// Vitals implements [admin.Gauges]. There is no database, and so not much to say.
+func (s *DB) Vitals(ctx context.Context) (*admin.Vitals, error) {
+	v := &admin.Vitals{Server: "memory", Tables: []admin.TableSize{}, Slots: []admin.Slot{}}
 	err := s.locked(ctx, func(now time.Time) error {
 		v.At, v.DedupKeys = now, int64(len(s.keys))
 		return nil

@@ -11,15 +11,10 @@ import (
 
 var _ idempotency.Store[*Tx] = (*Idempotency)(nil)
 
-// Idempotency keeps the keys of HTTP requests in memory, for transactions of a [Store].
+// Idempotency keeps the keys of HTTP requests in memory, for transactions of a [DB].
 type Idempotency struct {
-	store *Store // its lock guards keys too
+	store *DB // its lock guards keys too
 	keys  map[idempotency.ID]*key
-}
-
-// NewIdempotency returns an empty store of keys.
-func NewIdempotency(store *Store) *Idempotency {
-	return &Idempotency{store: store, keys: make(map[idempotency.ID]*key)}
 }
 
 // key is what is known about one. It may be forgotten at any time: what counts are the times in it.

@@ -12,9 +12,9 @@ import (
 
 func TestIdempotency(t *testing.T) {
 	idempotencytest.Run(t, func(*testing.T) idempotencytest.Harness[*memory.Tx] {
-		store := memory.New(memory.Config{})
+		store := memory.Open(memory.Config{})
 		return idempotencytest.Harness[*memory.Tx]{
-			Store: memory.NewIdempotency(store),
+			Store: store.IdempotencyKeys(),
 			Begin: func(*testing.T) (*memory.Tx, func() error, func() error) {
 				tx := store.Begin()
 				return tx, tx.Commit, tx.Rollback
@@ -26,7 +26,7 @@ func TestIdempotency(t *testing.T) {
 // TestIdempotencyLeaseToTheMoment: a key changes hands when its lease is over, and not before.
 func TestIdempotencyLeaseToTheMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		keys := memory.NewIdempotency(memory.New(memory.Config{}))
+		keys := memory.Open(memory.Config{}).IdempotencyKeys()
 		c := idempotency.Claim{ID: idempotency.ID{Principal: "ann", Key: "k"}, Token: "1", Lease: time.Minute, Retention: time.Hour}
 		for i, want := range []idempotency.State{idempotency.Claimed, idempotency.Busy, idempotency.Claimed} {
 			c.Token = string(rune('1' + i))

@@ -9,18 +9,16 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 )
 
 var _ inbox.Store[*Tx] = (*Inbox)(nil)
 
-// Inbox is the consumer's side of a [Store].
-type Inbox struct{ store *Store }
+// Inbox is the consumer's side of a [DB].
+type Inbox struct{ store *DB }
 
-// Inbox returns the consumer's side of the store.
-func (s *Store) Inbox() *Inbox { return &Inbox{s} }
-
-// received is what one consumer has recorded, and what it has set aside.
+// received is what one consumer has recorded, and what it has deferred.
 type received struct {
 	created   time.Time
 	last      time.Time // when it last recorded a message
@@ -148,9 +146,9 @@ func (i *Inbox) Handle(ctx context.Context, consumer string, msgs []postrider.Me
 			case inbox.Handled:
 				fresh = append(fresh, n)
 			case inbox.Waiting:
-				err = i.setAside(ctx, tx, consumer, m, inbox.Setback{Status: postrider.StatusWaiting, Blocking: true})
+				err = i.setAside(ctx, tx, consumer, m, inbox.Deferral{Status: feeds.StatusWaiting, Blocking: true})
 			case inbox.Late:
-				err = i.setAside(ctx, tx, consumer, m, inbox.Setback{Status: postrider.StatusDead, Cause: inbox.ErrLate.Error()})
+				err = i.setAside(ctx, tx, consumer, m, inbox.Deferral{Status: feeds.StatusDead, Cause: inbox.ErrLate.Error()})
 			case inbox.Repeated:
 			}
 			if err != nil {
@@ -188,12 +186,12 @@ func (i *Inbox) Maintain(ctx context.Context) error {
 }
 
 // Defer implements [inbox.Store].
-func (i *Inbox) Defer(ctx context.Context, consumer string, m postrider.Message, back inbox.Setback) error {
+func (i *Inbox) Defer(ctx context.Context, consumer string, m postrider.Message, back inbox.Deferral) error {
 	return i.store.Do(ctx, func(ctx context.Context, tx *Tx) error { return i.setAside(ctx, tx, consumer, m, back) })
 }
 
 // setAside keeps a message from the moment on in which tx commits, unless somebody else has recorded it.
-func (i *Inbox) setAside(ctx context.Context, tx *Tx, consumer string, m postrider.Message, back inbox.Setback) error {
+func (i *Inbox) setAside(ctx context.Context, tx *Tx, consumer string, m postrider.Message, back inbox.Deferral) error {
 	return i.store.locked(ctx, func(now time.Time) error {
 		r := i.store.inboxes[consumer]
 		if r.ids[m.ID] != nil {
@@ -202,7 +200,7 @@ func (i *Inbox) setAside(ctx context.Context, tx *Tx, consumer string, m postrid
 		if err := r.record(tx, m.ID, now); err != nil {
 			return err
 		}
-		d := &postrider.Deferred{
+		d := &feeds.Deferred{
 			Message: clone(m), Feed: inbox.Feed(consumer), Status: back.Status, Blocking: back.Blocking && m.OrderKey() != "",
 			Attempts: back.Attempts, LastError: back.Cause, EnqueuedAt: now, DeferredAt: now,
 		}
@@ -211,11 +209,11 @@ func (i *Inbox) setAside(ctx context.Context, tx *Tx, consumer string, m postrid
 			d.Seq = i.store.written
 			head := r.aside.head(m.OrderKey())
 			switch {
-			case d.Status == postrider.StatusRetry && d.Blocking && head != nil:
-				d.Status = postrider.StatusWaiting
-			case d.Status == postrider.StatusRetry:
+			case d.Status == feeds.StatusRetry && d.Blocking && head != nil:
+				d.Status = feeds.StatusWaiting
+			case d.Status == feeds.StatusRetry:
 				d.TriedAt, d.AvailableAt = now, now.Add(back.Delay)
-			case d.Status == postrider.StatusDead:
+			case d.Status == feeds.StatusDead:
 				d.TriedAt = now
 			case head == nil: // what it was to wait for is gone
 				again(d, now)
@@ -228,8 +226,8 @@ func (i *Inbox) setAside(ctx context.Context, tx *Tx, consumer string, m postrid
 var errDecided = errors.New("memory: an operator has decided about the message")
 
 // Retry implements [inbox.Store].
-func (i *Inbox) Retry(ctx context.Context, consumer string, work func(context.Context, *Tx, postrider.Deferred) error, judge func(postrider.Deferred, error) inbox.Setback) (inbox.Attempt, error) {
-	var d *postrider.Deferred
+func (i *Inbox) Retry(ctx context.Context, consumer string, work func(context.Context, *Tx, feeds.Deferred) error, judge func(feeds.Deferred, error) inbox.Deferral) (inbox.Attempt, error) {
+	var d *feeds.Deferred
 	a := inbox.Attempt{Next: -1}
 	err := i.store.locked(ctx, func(now time.Time) error {
 		r := i.store.inboxes[consumer]
@@ -249,12 +247,12 @@ func (i *Inbox) Retry(ctx context.Context, consumer string, work func(context.Co
 		if a.Failed = work(ctx, tx, *d); a.Failed != nil {
 			return a.Failed
 		}
-		return i.conclude(ctx, consumer, tx, d, postrider.Conclusion{Seq: d.Seq, Delivered: true})
+		return i.conclude(ctx, consumer, tx, d, feeds.Conclusion{Seq: d.Seq, Delivered: true})
 	})
 	if a.Failed != nil {
 		s := judge(*d, a.Failed)
 		err = i.store.Do(ctx, func(ctx context.Context, tx *Tx) error {
-			return i.conclude(ctx, consumer, tx, d, postrider.Conclusion{
+			return i.conclude(ctx, consumer, tx, d, feeds.Conclusion{
 				Seq: d.Seq, Status: s.Status, Attempts: s.Attempts, Delay: s.Delay, Cause: s.Cause,
 			})
 		})
@@ -266,7 +264,7 @@ func (i *Inbox) Retry(ctx context.Context, consumer string, work func(context.Co
 }
 
 // due returns a copy of the first message that is due, and marks it as busy, or how long it takes until one is.
-func (r *received) due(now time.Time) (*postrider.Deferred, time.Duration) {
+func (r *received) due(now time.Time) (*feeds.Deferred, time.Duration) {
 	next := time.Duration(-1)
 	for _, d := range r.aside {
 		if d.AvailableAt.IsZero() || r.busy[d.Seq] {
@@ -286,17 +284,17 @@ func (r *received) due(now time.Time) (*postrider.Deferred, time.Duration) {
 }
 
 // conclude ends an attempt when tx commits.
-func (i *Inbox) conclude(ctx context.Context, consumer string, tx *Tx, taken *postrider.Deferred, c postrider.Conclusion) error {
+func (i *Inbox) conclude(ctx context.Context, consumer string, tx *Tx, taken *feeds.Deferred, c feeds.Conclusion) error {
 	return i.store.locked(ctx, func(now time.Time) error {
 		r := i.store.inboxes[consumer]
 		if d := r.aside.get(taken.Seq); d == nil || !d.AvailableAt.Equal(taken.AvailableAt) {
 			return errDecided
 		}
-		return tx.stage(func() { r.aside.conclude([]postrider.Conclusion{c}, now) }, nil)
+		return tx.stage(func() { r.aside.conclude([]feeds.Conclusion{c}, now) }, nil)
 	})
 }
 
-// holds reports whether a message is set aside.
+// holds reports whether a message is deferred.
 func (a aside) holds(id postrider.ID) bool {
-	return slices.ContainsFunc(a, func(d *postrider.Deferred) bool { return d.ID == id })
+	return slices.ContainsFunc(a, func(d *feeds.Deferred) bool { return d.ID == id })
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/inbox/inboxtest"
 	"github.com/postrider/postrider/store/memory"
@@ -20,25 +21,25 @@ func TestInboxWindow(t *testing.T) { inboxtest.RunWindow(t, inboxSubject(1400*ti
 
 // inboxSubject keeps effects as messages of the log: they commit together with everything else.
 func inboxSubject(window time.Duration) inboxtest.Subject[*memory.Tx] {
-	s := memory.New(memory.Config{Shards: 1, InboxWindow: window})
+	s := memory.Open(memory.Config{Shards: 1, InboxWindow: window})
 	return inboxtest.Subject[*memory.Tx]{
-		Store:   s.Inbox(),
-		Window:  window,
-		Do:      s.Do,
-		Letters: s,
-		Gauges:  s,
+		Store:       s.Inbox(),
+		Window:      window,
+		Do:          s.Do,
+		DeadLetters: s,
+		Gauges:      s,
 		Mark: func(ctx context.Context, tx *memory.Tx, text string) error {
 			return s.Enqueue(ctx, tx, postrider.Event("mark", "", "", []byte(text)))
 		},
 		Marks: func(ctx context.Context) (all []string) {
-			feed, err := s.Open(ctx, postrider.NewID().String(), postrider.Member{Lease: time.Hour, Create: true})
+			feed, err := s.Open(ctx, postrider.NewID().String(), feeds.Member{Lease: time.Hour, Create: true})
 			if err != nil {
 				return []string{err.Error()}
 			}
 			if _, err := feed.Balance(ctx); err != nil {
 				return []string{err.Error()}
 			}
-			batches, err := feed.Read(ctx, []postrider.Demand{{Shard: 0, Limit: 1 << 20}})
+			batches, err := feed.Read(ctx, []feeds.Demand{{Shard: 0, Limit: 1 << 20}})
 			if err != nil {
 				return []string{err.Error()}
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -14,16 +15,16 @@ import (
 
 const lease = 10 * time.Second
 
-func open(t *testing.T, s *memory.Store, feed string) postrider.Feed {
+func open(t *testing.T, s *memory.DB, feed string) feeds.Feed {
 	t.Helper()
-	f, err := s.Open(t.Context(), feed, postrider.Member{Lease: lease, Create: true})
+	f, err := s.Open(t.Context(), feed, feeds.Member{Lease: lease, Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func balance(t *testing.T, f postrider.Feed) postrider.Share {
+func balance(t *testing.T, f feeds.Feed) feeds.Share {
 	t.Helper()
 	share, err := f.Balance(t.Context())
 	if err != nil {
@@ -32,7 +33,7 @@ func balance(t *testing.T, f postrider.Feed) postrider.Share {
 	return share
 }
 
-func settle(t *testing.T, f postrider.Feed, marks ...postrider.Mark) (lost []int) {
+func settle(t *testing.T, f feeds.Feed, marks ...feeds.Mark) (lost []int) {
 	t.Helper()
 	lost, err := f.Settle(t.Context(), marks)
 	if err != nil {
@@ -42,9 +43,9 @@ func settle(t *testing.T, f postrider.Feed, marks ...postrider.Mark) (lost []int
 }
 
 // read returns the payloads and the last batch of shard 0.
-func read(t *testing.T, f postrider.Feed, limit int) (payloads []string, last *postrider.Batch) {
+func read(t *testing.T, f feeds.Feed, limit int) (payloads []string, last *feeds.Batch) {
 	t.Helper()
-	batches, err := f.Read(t.Context(), []postrider.Demand{{Shard: 0, Limit: limit}})
+	batches, err := f.Read(t.Context(), []feeds.Demand{{Shard: 0, Limit: limit}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func read(t *testing.T, f postrider.Feed, limit int) (payloads []string, last *p
 	return payloads, last
 }
 
-func letters(s string) []postrider.Message {
+func deadLetters(s string) []postrider.Message {
 	var msgs []postrider.Message
 	for _, r := range s {
 		msgs = append(msgs, postrider.Event("letter", "alphabet", "latin", []byte(string(r))))
@@ -65,7 +66,7 @@ func letters(s string) []postrider.Message {
 	return msgs
 }
 
-func write(t *testing.T, s *memory.Store, msgs ...postrider.Message) {
+func write(t *testing.T, s *memory.DB, msgs ...postrider.Message) {
 	t.Helper()
 	if err := memory.Outbox[struct{}](s).Enqueue(t.Context(), struct{}{}, msgs...); err != nil {
 		t.Fatal(err)
@@ -74,7 +75,7 @@ func write(t *testing.T, s *memory.Store, msgs ...postrider.Message) {
 
 func TestLeaseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := memory.New(memory.Config{Shards: 1})
+		s := memory.Open(memory.Config{Shards: 1})
 		a, b := open(t, s, "feed"), open(t, s, "feed")
 		balance(t, a)
 		time.Sleep(lease - 1)
@@ -90,15 +91,15 @@ func TestLeaseEnds(t *testing.T) {
 
 func TestLateHolderGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := memory.New(memory.Config{Shards: 1})
-		write(t, s, letters("abcd")...)
+		s := memory.Open(memory.Config{Shards: 1})
+		write(t, s, deadLetters("abcd")...)
 		a, b := open(t, s, "feed"), open(t, s, "feed")
 		balance(t, a)
 		if got, _ := read(t, a, 2); !slices.Equal(got, []string{"a", "b"}) {
 			t.Fatalf("got %q", got)
 		}
 		time.Sleep(2 * lease)
-		if lost := settle(t, a, postrider.Mark{Shard: 0}); lost != nil {
+		if lost := settle(t, a, feeds.Mark{Shard: 0}); lost != nil {
 			t.Errorf("lost %v, though nobody took the shard", lost)
 		}
 		if share := balance(t, b); len(share.Shards) != 0 {
@@ -117,20 +118,20 @@ func TestLateHolderGoesOn(t *testing.T) {
 // TestTakenAndReleased checks that the fence stands also when the one who took the shard has given it up again.
 func TestTakenAndReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := memory.New(memory.Config{Shards: 1})
-		write(t, s, letters("ab")...)
+		s := memory.Open(memory.Config{Shards: 1})
+		write(t, s, deadLetters("ab")...)
 		older, a := open(t, s, "feed"), open(t, s, "feed")
 		balance(t, a)
 		_, batch := read(t, a, 9)
 		time.Sleep(lease)
 		balance(t, older) // takes the shard, as its quota is one
-		if err := older.Release(t.Context(), []postrider.Mark{{Shard: 0}}); err != nil {
+		if err := older.Release(t.Context(), []feeds.Mark{{Shard: 0}}); err != nil {
 			t.Fatal(err)
 		}
 		if share := balance(t, a); len(share.Shards) != 0 || share.Quota != 0 {
 			t.Fatalf("got %+v, want nothing", share)
 		}
-		if lost := settle(t, a, postrider.Mark{Shard: 0, Batch: batch, Done: 2}); !slices.Equal(lost, []int{0}) {
+		if lost := settle(t, a, feeds.Mark{Shard: 0, Batch: batch, Done: 2}); !slices.Equal(lost, []int{0}) {
 			t.Errorf("lost %v, want the shard", lost)
 		}
 		if got, _ := read(t, a, 9); got != nil {
@@ -147,8 +148,8 @@ func TestTakenAndReleased(t *testing.T) {
 // it gets it later, it must read again what it had not settled.
 func TestLateHolderBeyondQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := memory.New(memory.Config{Shards: 1})
-		write(t, s, letters("ab")...)
+		s := memory.Open(memory.Config{Shards: 1})
+		write(t, s, deadLetters("ab")...)
 		older, a := open(t, s, "feed"), open(t, s, "feed")
 		balance(t, a)
 		read(t, a, 9)
@@ -172,28 +173,28 @@ func TestLateHolderBeyondQuota(t *testing.T) {
 
 func TestQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := memory.New(memory.Config{})
-		var feeds []postrider.Feed
+		s := memory.Open(memory.Config{})
+		var names []feeds.Feed
 		for range 10 {
-			feeds = append(feeds, open(t, s, "feed"))
-			balance(t, feeds[len(feeds)-1])
+			names = append(names, open(t, s, "feed"))
+			balance(t, names[len(names)-1])
 		}
 		check := func(want ...int) {
 			t.Helper()
 			for i, quota := range want {
-				if share := balance(t, feeds[i]); share.Quota != quota || share.Members != len(want) {
+				if share := balance(t, names[i]); share.Quota != quota || share.Members != len(want) {
 					t.Errorf("member %d of %d: got %+v, want a quota of %d", i, len(want), share, quota)
 				}
 			}
 		}
 		check(1, 1, 1, 1, 1, 1, 1, 1, 0, 0)
-		for len(feeds) > 3 {
-			_ = feeds[3].Close(t.Context())
-			feeds = slices.Delete(feeds, 3, 4)
+		for len(names) > 3 {
+			_ = names[3].Close(t.Context())
+			names = slices.Delete(names, 3, 4)
 		}
 		check(3, 3, 2)
 		time.Sleep(lease)
-		if share := balance(t, feeds[2]); share.Quota != 8 || share.Members != 1 {
+		if share := balance(t, names[2]); share.Quota != 8 || share.Members != 1 {
 			t.Errorf("alone: got %+v, want a quota of 8", share)
 		}
 	})

@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
-var _ desk.Log = (*Store)(nil)
+var _ admin.Log = (*DB)(nil)
 
-// Messages implements [desk.Log]. It searches all of the log.
-func (s *Store) Messages(ctx context.Context, feed string, filter desk.Filter, before int64, limit int) (desk.LogPage, error) {
-	var page desk.LogPage
+// Messages implements [admin.Log]. It searches all of the log.
+func (s *DB) Messages(ctx context.Context, feed string, filter admin.Filter, before int64, limit int) (admin.LogPage, error) {
+	var page admin.LogPage
 	filter.Feed, filter.Error = feed, ""
 	err := s.locked(ctx, func(time.Time) error {
 		l := s.ledgers[feed]
@@ -30,8 +31,12 @@ func (s *Store) Messages(ctx context.Context, feed string, filter desk.Filter, b
 					continue
 				}
 				if d := l.stand(feed, i, s.shards[i].base+j, e); filter.Matches(&d) {
-					page.Items = append(page.Items, desk.Logged{
-						Message: clone(d.Message), Feed: feed, Seq: d.Seq, Shard: d.Shard, Status: d.Status, Attempts: d.Attempts,
+					m := clone(d.Message)
+					if filter.ID.IsZero() {
+						m.Payload = nil
+					}
+					page.Items = append(page.Items, admin.Logged{
+						Message: m, Size: len(d.Payload), Feed: feed, Seq: d.Seq, Shard: d.Shard, Status: d.Status, Attempts: d.Attempts,
 						EnqueuedAt: d.EnqueuedAt, AvailableAt: d.AvailableAt, LastError: d.LastError,
 					})
 				}
@@ -39,7 +44,7 @@ func (s *Store) Messages(ctx context.Context, feed string, filter desk.Filter, b
 		}
 		return nil
 	})
-	slices.SortFunc(page.Items, func(a, b desk.Logged) int { return cmp.Compare(b.Seq, a.Seq) })
+	slices.SortFunc(page.Items, func(a, b admin.Logged) int { return cmp.Compare(b.Seq, a.Seq) })
 	if len(page.Items) > limit {
 		page.Items = page.Items[:limit]
 		page.Next, page.Until = page.Items[limit-1].Seq, page.Items[limit-1].EnqueuedAt
@@ -48,28 +53,28 @@ func (s *Store) Messages(ctx context.Context, feed string, filter desk.Filter, b
 }
 
 // stand returns how far the feed has come with a message of the log.
-func (l *ledger) stand(feed string, shard, position int, e *entry) postrider.Deferred {
+func (l *ledger) stand(feed string, shard, position int, e *entry) feeds.Deferred {
 	if d := l.aside.get(e.seq); d != nil {
 		now := *d
 		now.Message = e.Message // an edited one has another, and one may have lost its content
 		return now
 	}
-	d := postrider.Deferred{
-		Message: e.Message, Feed: feed, Seq: e.seq, Shard: shard, Status: postrider.StatusPending, EnqueuedAt: e.at,
+	d := feeds.Deferred{
+		Message: e.Message, Feed: feed, Seq: e.seq, Shard: shard, Status: feeds.StatusPending, EnqueuedAt: e.at,
 	}
 	if position < l.leases[shard].settled {
-		d.Status = postrider.StatusPublished
+		d.Status = feeds.StatusPublished
 	}
 	return d
 }
 
-// Journey implements [desk.Log]. It does not know when a message was settled.
-func (s *Store) Journey(ctx context.Context, id postrider.ID) (*desk.Journey, error) {
-	j := &desk.Journey{Message: postrider.Message{ID: id}, Feeds: []desk.Leg{}, Receipts: []desk.Receipt{}, Records: []desk.Entry{}}
+// Journey implements [admin.Log]. It does not know when a message was settled.
+func (s *DB) Journey(ctx context.Context, id postrider.ID) (*admin.Journey, error) {
+	j := &admin.Journey{Message: postrider.Message{ID: id}, Feeds: []admin.Leg{}, Receipts: []admin.Receipt{}, Records: []admin.Entry{}}
 	err := s.locked(ctx, func(time.Time) error {
 		s.followLog(j)
-		for _, d := range s.choose(desk.Filter{ID: id}) {
-			j.Feeds = slices.DeleteFunc(j.Feeds, func(l desk.Leg) bool { return l.Feed == d.Feed })
+		for _, d := range s.choose(admin.Filter{ID: id}) {
+			j.Feeds = slices.DeleteFunc(j.Feeds, func(l admin.Leg) bool { return l.Feed == d.Feed })
 			j.Feeds = append(j.Feeds, legOf(d))
 			if !j.InLog {
 				j.Message, j.Seq, j.EnqueuedAt = clone(d.Message), d.Seq, d.EnqueuedAt
@@ -78,7 +83,7 @@ func (s *Store) Journey(ctx context.Context, id postrider.ID) (*desk.Journey, er
 		for _, name := range slices.Sorted(maps.Keys(s.inboxes)) {
 			r := s.inboxes[name]
 			if e := r.ids[id]; e != nil && e.open == nil && !r.aside.holds(id) {
-				j.Receipts = append(j.Receipts, desk.Receipt{Consumer: name, At: e.at})
+				j.Receipts = append(j.Receipts, admin.Receipt{Consumer: name, At: e.at})
 			}
 		}
 		for _, e := range s.records {
@@ -89,17 +94,17 @@ func (s *Store) Journey(ctx context.Context, id postrider.ID) (*desk.Journey, er
 		return nil
 	})
 	if err == nil && !j.InLog && len(j.Feeds)+len(j.Receipts)+len(j.Records) == 0 {
-		err = fmt.Errorf("memory: message %s: %w", id, desk.ErrNoMessage)
+		err = fmt.Errorf("memory: message %s: %w", id, admin.ErrNoMessage)
 	}
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(j.Feeds, func(a, b desk.Leg) int { return cmp.Compare(a.Feed, b.Feed) })
+	slices.SortFunc(j.Feeds, func(a, b admin.Leg) int { return cmp.Compare(a.Feed, b.Feed) })
 	return j, nil
 }
 
 // followLog adds what the log has of a message. The caller holds the lock.
-func (s *Store) followLog(j *desk.Journey) {
+func (s *DB) followLog(j *admin.Journey) {
 	for i := range s.shards {
 		for k := range s.shards[i].entries {
 			e := &s.shards[i].entries[k]
@@ -111,7 +116,7 @@ func (s *Store) followLog(j *desk.Journey) {
 				d := l.stand(name, i, s.shards[i].base+k, e)
 				leg := legOf(&d)
 				_, excluded := l.excluded[e.seq]
-				leg.Excluded = excluded && d.Status == postrider.StatusPending
+				leg.Excluded = excluded && d.Status == feeds.StatusPending
 				j.Feeds = append(j.Feeds, leg)
 			}
 			return
@@ -119,8 +124,8 @@ func (s *Store) followLog(j *desk.Journey) {
 	}
 }
 
-func legOf(d *postrider.Deferred) desk.Leg {
-	return desk.Leg{
+func legOf(d *feeds.Deferred) admin.Leg {
+	return admin.Leg{
 		Feed: d.Feed, Status: d.Status, Blocking: d.Blocking, Attempts: d.Attempts, LastError: d.LastError, DeferredAt: d.DeferredAt,
 		TriedAt: d.TriedAt, AvailableAt: d.AvailableAt,
 	}

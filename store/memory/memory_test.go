@@ -14,12 +14,12 @@ func TestStore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Run(t, func(*testing.T) storetest.Harness {
-				s := memory.New(memory.Config{Shards: shards})
+				s := memory.Open(memory.Config{Shards: shards})
 				return storetest.Harness{
 					Store:  s,
 					Begin:  func(*testing.T) storetest.Tx { return tx{s, s.Begin()} },
 					Shards: shards,
-					Desk:   s,
+					Admin:  s,
 				}
 			})
 		})

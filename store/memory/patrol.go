@@ -34,7 +34,8 @@ type told struct {
 	at time.Time
 }
 
-// NewPatrols returns a store without jobs.
+// NewPatrols returns a store without jobs, for an application whose transactions are of another type than this package's; otherwise
+// use [DB.Reconciliations].
 func NewPatrols[Tx any]() *Patrols[Tx] {
 	return &Patrols[Tx]{jobs: make(map[string]*patrolJob), again: make(map[[2]string]told)}
 }

@@ -9,6 +9,6 @@ import (
 
 func TestPatrols(t *testing.T) {
 	reconciletest.Run(t, func(*testing.T) reconciletest.Harness[*memory.Tx] {
-		return reconciletest.Harness[*memory.Tx]{Store: memory.NewPatrols[*memory.Tx](), DB: memory.New(memory.Config{})}
+		return reconciletest.Harness[*memory.Tx]{Store: memory.Open(memory.Config{}).Reconciliations(), DB: memory.Open(memory.Config{})}
 	})
 }

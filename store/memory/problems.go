@@ -6,13 +6,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
 var (
-	_ postrider.Reporter = (*feed)(nil)
-	_ desk.Problems      = (*Store)(nil)
+	_ feeds.Reporter = (*feed)(nil)
+	_ admin.Problems = (*DB)(nil)
 )
 
 const (
@@ -22,8 +22,8 @@ const (
 	keepProblems = 7 * 24 * time.Hour
 )
 
-// Report implements [postrider.Reporter].
-func (f *feed) Report(ctx context.Context, problems []postrider.Problem) error {
+// Report implements [feeds.Reporter].
+func (f *feed) Report(ctx context.Context, problems []feeds.Problem) error {
 	return f.locked(ctx, func(now time.Time) error {
 		for _, p := range problems {
 			f.ledger.report(p, now)
@@ -32,7 +32,7 @@ func (f *feed) Report(ctx context.Context, problems []postrider.Problem) error {
 	})
 }
 
-func (l *ledger) report(p postrider.Problem, now time.Time) {
+func (l *ledger) report(p feeds.Problem, now time.Time) {
 	known := l.problems[p.Name]
 	if p.Failures == 0 {
 		if known != nil && known.Over.IsZero() {
@@ -44,17 +44,17 @@ func (l *ledger) report(p postrider.Problem, now time.Time) {
 		if len(l.problems) >= maxProblems {
 			delete(l.problems, slices.MinFunc(l.listProblems(), lessNeeded).Name)
 		}
-		known = &postrider.Problem{Name: p.Name, Since: now}
+		known = &feeds.Problem{Name: p.Name, Since: now}
 		l.problems[p.Name] = known
 	} else if !known.Over.IsZero() {
-		*known = postrider.Problem{Name: p.Name, Since: now}
+		*known = feeds.Problem{Name: p.Name, Since: now}
 	}
 	known.Cause, known.Last = p.Cause, now
 	known.Failures += p.Failures
 }
 
 // lessNeeded puts first what may be forgotten first: what is over, and of both the oldest.
-func lessNeeded(a, b postrider.Problem) int {
+func lessNeeded(a, b feeds.Problem) int {
 	if over := a.Over.IsZero(); over != b.Over.IsZero() {
 		if over {
 			return 1
@@ -64,24 +64,24 @@ func lessNeeded(a, b postrider.Problem) int {
 	return a.Last.Compare(b.Last)
 }
 
-func (l *ledger) listProblems() []postrider.Problem {
-	all := make([]postrider.Problem, 0, len(l.problems))
+func (l *ledger) listProblems() []feeds.Problem {
+	all := make([]feeds.Problem, 0, len(l.problems))
 	for _, p := range l.problems {
 		all = append(all, *p)
 	}
 	return all
 }
 
-// Problems implements [desk.Problems].
-func (s *Store) Problems(ctx context.Context, feed string) ([]postrider.Problem, error) {
-	var problems []postrider.Problem
+// Problems implements [admin.Problems].
+func (s *DB) Problems(ctx context.Context, feed string) ([]feeds.Problem, error) {
+	var problems []feeds.Problem
 	err := s.locked(ctx, func(time.Time) error {
 		if l := s.ledgers[feed]; l != nil {
 			problems = l.listProblems()
 		}
 		return nil
 	})
-	slices.SortFunc(problems, func(a, b postrider.Problem) int {
+	slices.SortFunc(problems, func(a, b feeds.Problem) int {
 		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Name, b.Name))
 	})
 	return problems, err

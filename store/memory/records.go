@@ -10,14 +10,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
-var _ desk.Records = (*Store)(nil)
+var _ admin.Records = (*DB)(nil)
 
-// Audit implements [desk.Records]. With before not above 0 it begins with the newest entry.
-func (s *Store) Audit(ctx context.Context, feed string, before int64, limit int) ([]desk.Entry, error) {
-	var page []desk.Entry
+// Audit implements [admin.Records]. With before not above 0 it begins with the newest entry.
+func (s *DB) Audit(ctx context.Context, feed string, before int64, limit int) ([]admin.Entry, error) {
+	var page []admin.Entry
 	err := s.locked(ctx, func(time.Time) error {
 		for _, e := range slices.Backward(s.records) {
 			if before > 0 && e.N >= before || feed != "" && feed != e.Feed {
@@ -34,18 +35,28 @@ func (s *Store) Audit(ctx context.Context, feed string, before int64, limit int)
 	return page, err
 }
 
-func entryOf(by desk.By, action, feed string, now time.Time) desk.Entry {
-	return desk.Entry{At: now, Who: by.Who, Why: by.Why, Action: action, Feed: feed}
+// Reveal implements [admin.Records].
+func (s *DB) Reveal(ctx context.Context, by admin.By, feed string, id postrider.ID) error {
+	return s.locked(ctx, func(now time.Time) error {
+		e := entryOf(by, "reveal", feed, now)
+		e.Count, e.Target = 1, map[string]any{"id": id.String()}
+		s.record(e)
+		return nil
+	})
+}
+
+func entryOf(by admin.By, action, feed string, now time.Time) admin.Entry {
+	return admin.Entry{At: now, Who: by.Who, Why: by.Why, Action: action, Feed: feed}
 }
 
 // record adds an entry. The caller holds the lock.
-func (s *Store) record(e desk.Entry) {
+func (s *DB) record(e admin.Entry) {
 	e.N = int64(len(s.records)) + 1
 	s.records = append(s.records, e)
 }
 
 // describe is what a record says of messages: of one, what matters of it; of several, how many have which status.
-func describe(rows []*postrider.Deferred) map[string]any {
+func describe(rows []*feeds.Deferred) map[string]any {
 	if len(rows) > 1 {
 		counts := make(map[string]any)
 		for _, d := range rows {
@@ -65,7 +76,7 @@ func describe(rows []*postrider.Deferred) map[string]any {
 	}
 }
 
-func describeFilter(filter desk.Filter) map[string]any {
+func describeFilter(filter admin.Filter) map[string]any {
 	encoded, _ := json.Marshal(filter) // all its fields can be encoded
 	var target map[string]any
 	_ = json.Unmarshal(encoded, &target)

@@ -16,9 +16,9 @@ var (
 	_ saga.Maintainer = (*Sagas)(nil)
 )
 
-// Sagas keeps sagas in memory, in the transactions of a [Store]. It is safe for concurrent use.
+// Sagas keeps sagas in memory, in the transactions of a [DB]. It is safe for concurrent use.
 type Sagas struct {
-	store *Store
+	store *DB
 	all   map[sagaKey]*keptSaga // guarded by the store's lock, as is the rest
 	freed chan struct{}         // closed and replaced when a transaction lets go of something
 }
@@ -31,11 +31,6 @@ type keptSaga struct {
 	draft     *saga.Instance // what the locker has made of it
 	locker    *Tx
 	holders   map[string]*Tx // by step
-}
-
-// NewSagas returns an empty store of sagas.
-func NewSagas(store *Store) *Sagas {
-	return &Sagas{store: store, all: make(map[sagaKey]*keptSaga), freed: make(chan struct{})}
 }
 
 // Do implements [saga.Store].

@@ -9,8 +9,8 @@ import (
 
 func TestSagas(t *testing.T) {
 	sagatest.Run(t, func(*testing.T) sagatest.Harness[*memory.Tx] {
-		store := memory.New(memory.Config{})
-		sagas := memory.NewSagas(store)
-		return sagatest.Harness[*memory.Tx]{Store: sagas, Desk: sagas, Records: store}
+		store := memory.Open(memory.Config{})
+		sagas := store.Sagas()
+		return sagatest.Harness[*memory.Tx]{Store: sagas, Admin: sagas, Records: store}
 	})
 }

@@ -11,17 +11,19 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/idempotency"
 )
 
 var (
-	_ postrider.Store      = (*Store)(nil)
-	_ postrider.Maintainer = (*Store)(nil)
+	_ feeds.Store      = (*DB)(nil)
+	_ feeds.Maintainer = (*DB)(nil)
 
 	errRemoved = errors.New("memory: feed was removed")
 )
 
-// Config holds the settings of a [Store].
+// Config holds the settings of a [DB].
 type Config struct {
 	// Shards is the number of shards, and so the largest number of relays that share the work of one feed. Defaults
 	// to 8.
@@ -30,10 +32,14 @@ type Config struct {
 	DedupWindow time.Duration
 	// InboxWindow is for how long consumers remember which messages they have received. Defaults to 7 days.
 	InboxWindow time.Duration
+	// MaxMessages is how many messages may lie in the store at a time, delivered ones not counted once Maintain has removed them. More are refused
+	// with an error that is [postrider.ClassUnavailable]: a destination that is down must not take all of the process's memory. Defaults to 1,000,000.
+	MaxMessages int
 }
 
-// Store keeps messages in memory. It is safe for concurrent use.
-type Store struct {
+// DB keeps messages in memory. It is safe for concurrent use. It is also what [DB.Outbox], [DB.Transactor], [DB.Feeds] and [DB.Admin]
+// return.
+type DB struct {
 	mu      sync.Mutex // guards everything below, and the transactions and feeds of this store
 	shards  []shard
 	ledgers map[string]*ledger // by name of the feed
@@ -41,9 +47,14 @@ type Store struct {
 	written int64              // how many messages were committed: the seq of the latest
 	window  time.Duration
 	keys    map[string]claim // dedup keys
-	records []desk.Entry
+	records []admin.Entry
 	inboxes map[string]*received // by consumer
 	memory  time.Duration        // of the inboxes
+	most    int                  // messages
+
+	sagas       *Sagas
+	idempotency *Idempotency
+	jobs        *Patrols[*Tx]
 }
 
 // entry is a message of the log.
@@ -75,7 +86,7 @@ func (s *shard) fit(from, to, bytes int) int {
 	return to
 }
 
-// ledger is the state of one named feed: how far it has come, who serves it, and what it has set aside.
+// ledger is the state of one named feed: how far it has come, who serves it, and what it has deferred.
 type ledger struct {
 	created, settled time.Time
 	destination      string
@@ -83,8 +94,8 @@ type ledger struct {
 	leases           []lease             // by shard
 	members          map[*feed]time.Time // until when each counts
 	aside            aside
-	problems         map[string]*postrider.Problem // by name
-	excluded         map[int64]exclusion           // by seq
+	problems         map[string]*feeds.Problem // by name
+	excluded         map[int64]exclusion       // by seq
 }
 
 type lease struct {
@@ -96,8 +107,8 @@ type lease struct {
 	started map[int64]start // by seq: suspects that were begun
 }
 
-// New returns an empty store.
-func New(config Config) *Store {
+// Open returns an empty store.
+func Open(config Config) *DB {
 	if config.Shards <= 0 {
 		config.Shards = 8
 	}
@@ -107,18 +118,26 @@ func New(config Config) *Store {
 	if config.InboxWindow <= 0 {
 		config.InboxWindow = 7 * 24 * time.Hour
 	}
-	return &Store{
+	if config.MaxMessages <= 0 {
+		config.MaxMessages = 1_000_000
+	}
+	db := &DB{
+		most:    config.MaxMessages,
 		shards:  make([]shard, config.Shards),
 		ledgers: make(map[string]*ledger),
 		window:  config.DedupWindow,
 		keys:    make(map[string]claim),
 		inboxes: make(map[string]*received),
 		memory:  config.InboxWindow,
+		jobs:    NewPatrols[*Tx](),
 	}
+	db.sagas = &Sagas{store: db, all: make(map[sagaKey]*keptSaga), freed: make(chan struct{})}
+	db.idempotency = &Idempotency{store: db, keys: make(map[idempotency.ID]*key)}
+	return db
 }
 
-// Open implements [postrider.Store]. The member's lease must be positive.
-func (s *Store) Open(ctx context.Context, name string, member postrider.Member) (postrider.Feed, error) {
+// Open implements [feeds.Store]. The member's lease must be positive.
+func (s *DB) Open(ctx context.Context, name string, member feeds.Member) (feeds.Feed, error) {
 	if member.Lease <= 0 {
 		return nil, fmt.Errorf("memory: a lease of %v would never be held", member.Lease)
 	}
@@ -148,20 +167,20 @@ func (s *Store) Open(ctx context.Context, name string, member postrider.Member) 
 }
 
 // admit makes sure that there is the feed that a member wants to serve, and that it may. The caller holds the lock.
-func (s *Store) admit(name string, member postrider.Member, now time.Time) error {
+func (s *DB) admit(name string, member feeds.Member, now time.Time) error {
 	l := s.ledgers[name]
 	if l == nil {
 		if len(s.ledgers) > 0 && !member.Create {
-			return &postrider.NoFeedError{Feed: name, Feeds: slices.Sorted(maps.Keys(s.ledgers))}
+			return &feeds.NoFeedError{Feed: name, Feeds: slices.Sorted(maps.Keys(s.ledgers))}
 		}
 		if len(s.ledgers) == 0 {
 			for _, other := range member.Beside {
 				if other != name {
-					s.create(desk.By{Who: member.Name}, other, member.From, "", now)
+					s.create(admin.By{Who: member.Name}, other, member.From, "", now)
 				}
 			}
 		}
-		s.create(desk.By{Who: member.Name}, name, member.From, member.Destination, now)
+		s.create(admin.By{Who: member.Name}, name, member.From, member.Destination, now)
 		return nil
 	}
 	if member.Destination == "" || member.Destination == l.destination {
@@ -169,9 +188,9 @@ func (s *Store) admit(name string, member postrider.Member, now time.Time) error
 	}
 	if l.destination != "" {
 		if !member.Force {
-			return &postrider.DestinationError{Feed: name, Has: l.destination, Wants: member.Destination}
+			return &feeds.DestinationError{Feed: name, Has: l.destination, Wants: member.Destination}
 		}
-		e := entryOf(desk.By{Who: member.Name}, "feed destination", name, now)
+		e := entryOf(admin.By{Who: member.Name}, "feed destination", name, now)
 		e.Before, e.After = map[string]any{"destination": l.destination}, map[string]any{"destination": member.Destination}
 		s.record(e)
 	}
@@ -180,10 +199,10 @@ func (s *Store) admit(name string, member postrider.Member, now time.Time) error
 }
 
 // create adds a feed and the record of it. The caller holds the lock.
-func (s *Store) create(by desk.By, name string, from postrider.Origin, destination string, now time.Time) {
+func (s *DB) create(by admin.By, name string, from feeds.Origin, destination string, now time.Time) {
 	l := &ledger{
 		created: now, destination: destination, leases: make([]lease, len(s.shards)), members: make(map[*feed]time.Time),
-		problems: make(map[string]*postrider.Problem),
+		problems: make(map[string]*feeds.Problem),
 	}
 	e := entryOf(by, "feed add", name, now)
 	for i := range l.leases {
@@ -211,14 +230,14 @@ func (s *Store) create(by desk.By, name string, from postrider.Origin, destinati
 
 // Maintain drops the messages that every feed has settled and of which no dead letter lacks the content, dedup keys that are out of their window, and problems that have long
 // been over. Without a feed it drops no message.
-func (s *Store) Maintain(ctx context.Context) error {
+func (s *DB) Maintain(ctx context.Context) error {
 	return s.locked(ctx, func(now time.Time) error {
 		maps.DeleteFunc(s.keys, func(_ string, c claim) bool { return now.Sub(c.at) >= s.window })
 		if len(s.ledgers) == 0 {
 			return nil
 		}
 		for _, l := range s.ledgers {
-			maps.DeleteFunc(l.problems, func(_ string, p *postrider.Problem) bool {
+			maps.DeleteFunc(l.problems, func(_ string, p *feeds.Problem) bool {
 				return !p.Over.IsZero() && now.Sub(p.Over) > keepProblems
 			})
 		}
@@ -229,13 +248,24 @@ func (s *Store) Maintain(ctx context.Context) error {
 				passed = min(passed, l.leases[i].settled, l.aside.content(sh, i))
 			}
 			sh.entries = slices.Delete(sh.entries, 0, passed-sh.base)
+			if cap(sh.entries) > 2*len(sh.entries)+1024 {
+				sh.entries = slices.Clone(sh.entries) // what a backlog has taken is given back
+			}
 			sh.base = passed
 		}
 		return nil
 	})
 }
 
-func (s *Store) locked(ctx context.Context, do func(now time.Time) error) error {
+// held is how many messages lie in the store. The caller holds the lock.
+func (s *DB) held() (n int) {
+	for i := range s.shards {
+		n += len(s.shards[i].entries)
+	}
+	return n
+}
+
+func (s *DB) locked(ctx context.Context, do func(now time.Time) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -245,7 +275,7 @@ func (s *Store) locked(ctx context.Context, do func(now time.Time) error) error 
 }
 
 // add makes messages visible to the feeds. The caller holds the lock.
-func (s *Store) add(entries []entry) {
+func (s *DB) add(entries []entry) {
 	for _, e := range entries {
 		s.written++
 		e.seq = s.written
@@ -255,7 +285,7 @@ func (s *Store) add(entries []entry) {
 }
 
 // shardOf spreads messages that are in no order by their ID, lest they all end up in one shard.
-func (s *Store) shardOf(m *postrider.Message) int {
+func (s *DB) shardOf(m *postrider.Message) int {
 	h := fnv.New32a()
 	if key := m.OrderKey(); key != "" {
 		h.Write([]byte(key))

@@ -6,10 +6,10 @@ import (
 	"github.com/postrider/postrider"
 )
 
-var _ postrider.Transactor[*Tx] = (*Store)(nil)
+var _ postrider.Transactor[*Tx] = (*DB)(nil)
 
 // Do implements [postrider.Transactor]. Nothing is ever given up for the sake of others, so f runs once.
-func (s *Store) Do(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
+func (s *DB) Do(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

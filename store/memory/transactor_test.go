@@ -8,11 +8,11 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/store/memory"
-	"github.com/postrider/postrider/transactortest"
+	"github.com/postrider/postrider/store/transactor/transactortest"
 )
 
 func TestTransactor(t *testing.T) {
-	s := memory.New(memory.Config{})
+	s := memory.Open(memory.Config{})
 	transactortest.Run(t, transactortest.Harness[*memory.Tx]{Transactor: s, Outbox: s, Store: s})
 }
 
@@ -27,17 +27,17 @@ func (o other) Do(ctx context.Context, f func(context.Context, *sql.Tx) error) e
 
 // The outbox for transactions of another database holds messages back as if they were its own.
 func TestOutboxOfAnotherDatabase(t *testing.T) {
-	s := memory.New(memory.Config{})
+	s := memory.Open(memory.Config{})
 	transactortest.Run(t, transactortest.Harness[*sql.Tx]{
-		Transactor: other{memory.New(memory.Config{})}, Outbox: memory.Outbox[*sql.Tx](s), Store: s,
+		Transactor: other{memory.Open(memory.Config{})}, Outbox: memory.Outbox[*sql.Tx](s), Store: s,
 	})
 }
 
 // A dedup key that was claimed in a transaction that is rolled back is free again.
 func TestRollbackFreesDedupKeys(t *testing.T) {
 	ctx := t.Context()
-	s := memory.New(memory.Config{})
-	outbox, db := memory.Outbox[*sql.Tx](s), other{memory.New(memory.Config{})}
+	s := memory.Open(memory.Config{})
+	outbox, db := memory.Outbox[*sql.Tx](s), other{memory.Open(memory.Config{})}
 	fact := postrider.UniqueEvent("order.placed", "order", "42", nil)
 	for i, refused := range []error{errors.New("refused"), nil, nil} {
 		err := db.Do(ctx, func(ctx context.Context, tx *sql.Tx) error {

@@ -4,20 +4,21 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"time"
 
 	"github.com/postrider/postrider"
 )
 
-var _ postrider.Outbox[*Tx] = (*Store)(nil)
+var _ postrider.Outbox[*Tx] = (*DB)(nil)
 
 // ErrTxDone is returned by every use of a [Tx] that was committed or rolled back before.
 var ErrTxDone = errors.New("memory: transaction has already been committed or rolled back")
 
 // Tx is a transaction of the store: the messages enqueued in it appear together, at Commit.
 type Tx struct {
-	store   *Store
+	store   *DB
 	pending []entry
 	keys    []string // dedup keys that it has claimed
 	staged  []stage  // what else ends with it
@@ -37,17 +38,17 @@ func (tx *Tx) stage(commit, rollback func()) error {
 }
 
 // Begin starts a transaction. One that is neither committed nor rolled back holds up nothing.
-func (s *Store) Begin() *Tx { return &Tx{store: s} }
+func (s *DB) Begin() *Tx { return &Tx{store: s} }
 
 // Enqueue implements [postrider.Outbox].
-func (s *Store) Enqueue(ctx context.Context, tx *Tx, msgs ...postrider.Message) error {
+func (s *DB) Enqueue(ctx context.Context, tx *Tx, msgs ...postrider.Message) error {
 	_, err := s.Offer(ctx, tx, msgs...)
 	return err
 }
 
 // Offer implements [postrider.Outbox]. A key that another transaction has claimed counts as enqueued, also while that one
 // may still be rolled back.
-func (s *Store) Offer(ctx context.Context, tx *Tx, msgs ...postrider.Message) (repeats []int, err error) {
+func (s *DB) Offer(ctx context.Context, tx *Tx, msgs ...postrider.Message) (repeats []int, err error) {
 	if tx.store != s {
 		return nil, errors.New("memory: transaction of another store")
 	}
@@ -58,6 +59,9 @@ func (s *Store) Offer(ctx context.Context, tx *Tx, msgs ...postrider.Message) (r
 	err = s.locked(ctx, func(time.Time) error {
 		if tx.done {
 			return ErrTxDone
+		}
+		if held := s.held() + len(tx.pending); held+len(entries) > s.most {
+			return postrider.Unavailable(fmt.Errorf("memory: %d messages lie here already, and MaxMessages is %d", held, s.most))
 		}
 		var fresh []entry
 		fresh, repeats = s.claim(tx, entries)
@@ -112,9 +116,9 @@ func (tx *Tx) finish(do func()) error {
 //
 // Messages of a key are delivered in the order in which their transactions were seen to commit. Between two that commit at the
 // same moment that need not be the order of the database.
-func Outbox[Tx any](s *Store) postrider.Outbox[Tx] { return outbox[Tx]{s} }
+func Outbox[Tx any](s *DB) postrider.Outbox[Tx] { return outbox[Tx]{s} }
 
-type outbox[T any] struct{ store *Store }
+type outbox[T any] struct{ store *DB }
 
 func (o outbox[T]) Enqueue(ctx context.Context, tx T, msgs ...postrider.Message) error {
 	_, err := o.Offer(ctx, tx, msgs...)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // TestCursor plays a server with transactions that take their ID early, draw numbers, and commit late or not at all, and readers
@@ -220,11 +221,11 @@ func playCursor(seed uint64) error {
 				}
 			}
 		}
-		var want []postrider.Demand
+		var want []feeds.Demand
 		p.move(f)
 		for shard := range f.shards {
 			if !writing || p.IntN(4) > 0 {
-				want = append(want, postrider.Demand{Shard: shard, Limit: 1 + p.IntN(20), Bytes: p.IntN(2) * (1 + p.IntN(20))})
+				want = append(want, feeds.Demand{Shard: shard, Limit: 1 + p.IntN(20), Bytes: p.IntN(2) * (1 + p.IntN(20))})
 			}
 		}
 		takeID, candidate := f.floor.beforeRead()

@@ -9,13 +9,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 var errForeignBatch = errors.New("postgres: the batch was not read from this store, or belongs to a shard that is not held any more")
 
-// Defer implements [postrider.Deferrer].
-func (f *feed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
+// Defer implements [feeds.Deferrer].
+func (f *feed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
 	var (
 		held     []int16
 		shards   []int16
@@ -54,7 +54,7 @@ func (f *feed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
 	return nil
 }
 
-func seqOf(b *postrider.Batch, index int) (int64, error) {
+func seqOf(b *feeds.Batch, index int) (int64, error) {
 	p, ok := b.Cursor.(*page)
 	if !ok || index < 0 || index >= len(p.seqs) {
 		return 0, errForeignBatch
@@ -62,7 +62,7 @@ func seqOf(b *postrider.Batch, index int) (int64, error) {
 	return p.seqs[index], nil
 }
 
-// Blocked implements [postrider.Deferrer].
+// Blocked implements [feeds.Deferrer].
 func (f *feed) Blocked(ctx context.Context, shard int) ([]string, error) {
 	rows, err := f.pool.Query(ctx, f.cfg.in(`SELECT DISTINCT order_key FROM @schema@.deferred
 		WHERE feed = $1 AND shard = coalesce((SELECT base FROM @schema@.slices WHERE feed = $1 AND shard = $2), $2) AND blocking`),
@@ -77,8 +77,8 @@ func (f *feed) Blocked(ctx context.Context, shard int) ([]string, error) {
 	return keys, nil
 }
 
-// Due implements [postrider.Deferrer].
-func (f *feed) Due(ctx context.Context, want postrider.DueRequest) (postrider.Due, error) {
+// Due implements [feeds.Deferrer].
+func (f *feed) Due(ctx context.Context, want feeds.DueRequest) (feeds.Due, error) {
 	var (
 		held   []int16
 		names  []string
@@ -93,7 +93,7 @@ func (f *feed) Due(ctx context.Context, want postrider.DueRequest) (postrider.Du
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	due := postrider.Due{Next: -1}
+	due := feeds.Due{Next: -1}
 	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT "+deferredColumns+" FROM @schema@.due($1, $2, $3, $4, $5, $6, $7, $8) d"),
 		pgx.QueryExecModeExec, f.name, smallints(want.Shards), want.Limit, want.Bytes, held, names, probes, afters)
 	if err != nil {
@@ -116,7 +116,7 @@ func (f *feed) Due(ctx context.Context, want postrider.DueRequest) (postrider.Du
 		// Behind one of a key that is not just waiting for its turn, the others wait for that one too.
 		last := len(due.Messages) - 1
 		behind := last >= 0 && d.Blocking && due.Messages[last].Blocking && due.Messages[last].OrderKey() == d.OrderKey()
-		if behind && d.Status != postrider.StatusWaiting {
+		if behind && d.Status != feeds.StatusWaiting {
 			stop = d.OrderKey()
 		}
 		if stop != "" && d.Blocking && stop == d.OrderKey() {
@@ -131,8 +131,8 @@ func (f *feed) Due(ctx context.Context, want postrider.DueRequest) (postrider.Du
 	return due, nil
 }
 
-// Conclude implements [postrider.Deferrer].
-func (f *feed) Conclude(ctx context.Context, done []postrider.Conclusion) ([]string, error) {
+// Conclude implements [feeds.Deferrer].
+func (f *feed) Conclude(ctx context.Context, done []feeds.Conclusion) ([]string, error) {
 	var (
 		shards    []int16
 		seqs      []int64
@@ -169,8 +169,8 @@ func (f *feed) Conclude(ctx context.Context, done []postrider.Conclusion) ([]str
 	return free, nil
 }
 
-// Suspect implements [postrider.Deferrer].
-func (f *feed) Suspect(ctx context.Context, start postrider.Start) (started int, err error) {
+// Suspect implements [feeds.Deferrer].
+func (f *feed) Suspect(ctx context.Context, start feeds.Start) (started int, err error) {
 	shard, seq := start.Shard, start.Seq
 	if b := start.Batch; b != nil {
 		if seq, err = seqOf(b, start.Index); err != nil {

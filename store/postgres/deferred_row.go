@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/headers"
 )
 
@@ -44,9 +45,9 @@ func (r *deferredRow) targets() []any {
 	}
 }
 
-func (r *deferredRow) deferred() postrider.Deferred {
-	d := postrider.Deferred{
-		Feed: value(r.feed), Shard: int(value(r.shard)), Seq: value(r.seq), Status: postrider.Status(value(r.status)), Name: value(r.name),
+func (r *deferredRow) deferred() feeds.Deferred {
+	d := feeds.Deferred{
+		Feed: value(r.feed), Shard: int(value(r.shard)), Seq: value(r.seq), Status: feeds.Status(value(r.status)), Name: value(r.name),
 		Blocking: value(r.blocking), Attempts: int(value(r.attempts)), LastError: value(r.lastError), Job: value(r.job),
 		EnqueuedAt: value(r.createdAt).UTC(), DeferredAt: value(r.deferredAt).UTC(), TriedAt: value(r.triedAt).UTC(),
 		AvailableAt: value(r.availableAt).UTC(), Bare: value(r.bare),

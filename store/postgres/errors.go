@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // The SQLSTATEs that the functions of the schema raise.
@@ -29,9 +30,9 @@ func explain(err error) error {
 	}
 	switch pg.Code {
 	case stateForeign:
-		return fmt.Errorf("%w: %w; to send from here, run: postrider rebase", postrider.ErrForeign, err)
+		return fmt.Errorf("%w: %w", feeds.ErrForeign, err)
 	case stateReset:
-		return fmt.Errorf("%w: %w", postrider.ErrReset, err)
+		return fmt.Errorf("%w: %w", feeds.ErrReset, err)
 	case stateStandby, "25006": // read_only_sql_transaction
 		return postrider.Unavailable(err)
 	case "42P01", "42883", "3F000": // undefined table, function, schema

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // feed is one relay process's membership of a feed.
@@ -17,7 +19,7 @@ type feed struct {
 	pool   committed
 	cfg    Config
 	name   string
-	member postrider.Member
+	member feeds.Member
 	id     postrider.ID
 
 	reading sync.Mutex // held over a read
@@ -53,18 +55,18 @@ type lane struct {
 	slice
 }
 
-func newFeed(pool committed, cfg Config, name string, member postrider.Member) *feed {
+func newFeed(pool committed, cfg Config, name string, member feeds.Member) *feed {
 	return &feed{pool: pool, cfg: cfg, name: name, member: member, id: postrider.NewID(), lanes: map[int]*lane{}}
 }
 
-// Balance implements [postrider.Feed].
-func (f *feed) Balance(ctx context.Context) (postrider.Share, error) {
+// Balance implements [feeds.Feed].
+func (f *feed) Balance(ctx context.Context) (feeds.Share, error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	return f.balance(ctx)
 }
 
-func (f *feed) balance(ctx context.Context) (postrider.Share, error) {
+func (f *feed) balance(ctx context.Context) (feeds.Share, error) {
 	f.mu.Lock()
 	joins := f.generation == ""
 	f.mu.Unlock()
@@ -72,18 +74,18 @@ func (f *feed) balance(ctx context.Context) (postrider.Share, error) {
 	if joins { // with a floor, the second window need not begin where the first did
 		var err error
 		if first, err = askDrawn(ctx, f.pool.Pool, f.cfg); err != nil {
-			return postrider.Share{}, fmt.Errorf("postgres: balance: %w", f.noteReset(err))
+			return feeds.Share{}, fmt.Errorf("postgres: balance: %w", f.noteReset(err))
 		}
 	}
 	share, state, err := f.askBalance(ctx)
 	if err != nil {
-		return postrider.Share{}, fmt.Errorf("postgres: balance: %w", f.noteReset(err))
+		return feeds.Share{}, fmt.Errorf("postgres: balance: %w", f.noteReset(err))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.generation != "" && f.generation != state.generation {
 		f.reset()
-		return postrider.Share{}, fmt.Errorf("postgres: balance: the server has recovered from a crash: %w", postrider.ErrReset)
+		return feeds.Share{}, fmt.Errorf("postgres: balance: the server has recovered from a crash: %w", feeds.ErrReset)
 	}
 	for shard, l := range f.lanes {
 		row, ok := state.held[shard]
@@ -116,7 +118,7 @@ func (f *feed) balance(ctx context.Context) (postrider.Share, error) {
 			share.Stopped = append(share.Stopped, shard)
 		}
 		if row.tenant != "" {
-			share.Slices = append(share.Slices, postrider.Slice{Shard: shard, Base: row.base, Tenant: row.tenant})
+			share.Slices = append(share.Slices, feeds.Slice{Shard: shard, Base: row.base, Tenant: row.tenant})
 		}
 		if f.lanes[shard].crashes >= 1 {
 			share.Orphans = append(share.Orphans, shard)
@@ -131,8 +133,8 @@ func (f *feed) balance(ctx context.Context) (postrider.Share, error) {
 	return share, nil
 }
 
-// Read implements [postrider.Feed]. All shards are read in one statement, and those that stand at the same place in one scan.
-func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.Batch, error) {
+// Read implements [feeds.Feed]. All shards are read in one statement, and those that stand at the same place in one scan.
+func (f *feed) Read(ctx context.Context, want []feeds.Demand) ([]feeds.Batch, error) {
 	f.reading.Lock()
 	defer f.reading.Unlock()
 	for range mostEmpty {
@@ -148,7 +150,7 @@ func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.B
 const mostEmpty = 20
 
 // read asks once. It reports more when it has not come to the end of what its snapshot sees.
-func (f *feed) read(ctx context.Context, want []postrider.Demand) (batches []postrider.Batch, more bool, err error) {
+func (f *feed) read(ctx context.Context, want []feeds.Demand) (batches []feeds.Batch, more bool, err error) {
 	f.mu.Lock()
 	takeID, candidate := f.floor.beforeRead()
 	safe, generation, idle := f.floor.safe, f.generation, f.idle
@@ -171,11 +173,11 @@ func (f *feed) read(ctx context.Context, want []postrider.Demand) (batches []pos
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.generation != generation {
-		return nil, false, fmt.Errorf("postgres: read: %w", postrider.ErrReset)
+		return nil, false, fmt.Errorf("postgres: read: %w", feeds.ErrReset)
 	}
 	if result.generation != generation {
 		f.reset()
-		return nil, false, fmt.Errorf("postgres: read: the server has recovered from a crash: %w", postrider.ErrReset)
+		return nil, false, fmt.Errorf("postgres: read: the server has recovered from a crash: %w", feeds.ErrReset)
 	}
 	f.floor.afterRead(takeID, candidate)
 	batches, more = f.accept(request, result, safe)
@@ -184,7 +186,7 @@ func (f *feed) read(ctx context.Context, want []postrider.Demand) (batches []pos
 
 // accept moves the lanes behind what was read, whose snapshot has the floor safe. It reports more when it has not come to the end of
 // what the snapshot sees. The caller holds mu.
-func (f *feed) accept(request *readRequest, result *readResult, safe int64) (batches []postrider.Batch, more bool) {
+func (f *feed) accept(request *readRequest, result *readResult, safe int64) (batches []feeds.Batch, more bool) {
 	f.floor.saw(result.drawn)
 	to := newPoint(result.snapshot, safe, points(request.scans))
 	for i, s := range request.scans {
@@ -255,9 +257,9 @@ func (l *lane) approach(at *stop) {
 }
 
 // take turns what was read of a shard into a batch and moves the lane's cursor behind it.
-func (l *lane) take(shard int, got *laneRows, window cursor) postrider.Batch {
+func (l *lane) take(shard int, got *laneRows, window cursor) feeds.Batch {
 	p := &page{lane: l, start: window, end: window.closed(), seqs: got.seqs}
-	batch := postrider.Batch{Shard: shard, Messages: got.messages, Cursor: p}
+	batch := feeds.Batch{Shard: shard, Messages: got.messages, Cursor: p}
 	if got.bound != noCut {
 		p.end = window.at(got.bound)
 		batch.More = true
@@ -272,18 +274,18 @@ func (l *lane) take(shard int, got *laneRows, window cursor) postrider.Batch {
 	return batch
 }
 
-// Settle implements [postrider.Feed].
-func (f *feed) Settle(ctx context.Context, marks []postrider.Mark) ([]int, error) {
+// Settle implements [feeds.Feed].
+func (f *feed) Settle(ctx context.Context, marks []feeds.Mark) ([]int, error) {
 	return f.settle(ctx, marks, false)
 }
 
-// Release implements [postrider.Feed].
-func (f *feed) Release(ctx context.Context, marks []postrider.Mark) error {
+// Release implements [feeds.Feed].
+func (f *feed) Release(ctx context.Context, marks []feeds.Mark) error {
 	_, err := f.settle(ctx, marks, true)
 	return err
 }
 
-func (f *feed) settle(ctx context.Context, marks []postrider.Mark, release bool) (lost []int, err error) {
+func (f *feed) settle(ctx context.Context, marks []feeds.Mark, release bool) (lost []int, err error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	f.mu.Lock()
@@ -334,7 +336,7 @@ func (f *feed) settle(ctx context.Context, marks []postrider.Mark, release bool)
 }
 
 // move returns where a mark puts the settled position, which never goes back.
-func (l *lane) move(m postrider.Mark) cursor {
+func (l *lane) move(m feeds.Mark) cursor {
 	at := l.settled
 	if m.Batch != nil {
 		p, ok := m.Batch.Cursor.(*page)
@@ -352,7 +354,7 @@ func (l *lane) move(m postrider.Mark) cursor {
 	return at
 }
 
-// Close implements [postrider.Feed].
+// Close implements [feeds.Feed].
 func (f *feed) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -383,6 +385,9 @@ func (f *feed) noteResetLocked(err error) error {
 	err = explain(err)
 	if isReset(err) {
 		f.reset()
+	}
+	if errors.Is(err, feeds.ErrForeign) {
+		err = fmt.Errorf("%w; to send from here, run: postrider rebase %s", err, f.cfg.CommandFlags)
 	}
 	return err
 }

@@ -26,7 +26,7 @@ type freezer struct {
 
 // freeze freezes the oldest slot that is not written any more and not frozen yet, if this user may. A slot is read once for it, gently and soon
 // after it was written; otherwise the server would do that when it has to, for all slots, and could not be stopped.
-func (s *Store) freeze(ctx context.Context) error {
+func (s *feedStore) freeze(ctx context.Context) error {
 	s.freezer.mu.Lock()
 	defer s.freezer.mu.Unlock()
 	slot, err := s.unfrozenSlot(ctx)
@@ -49,7 +49,7 @@ func (s *Store) freeze(ctx context.Context) error {
 	return err
 }
 
-func (s *Store) unfrozenSlot(ctx context.Context) (string, error) {
+func (s *feedStore) unfrozenSlot(ctx context.Context) (string, error) {
 	var slot *string
 	if err := s.inTurn(ctx, &slot, "SELECT @schema@.unfrozen_slot()"); err != nil {
 		return "", fmt.Errorf("postgres: freeze: %w", explain(err))
@@ -58,7 +58,7 @@ func (s *Store) unfrozenSlot(ctx context.Context) (string, error) {
 }
 
 // vacuum runs on a connection of its own, for its settings: behind a pooler they would stay for others.
-func (s *Store) vacuum(ctx context.Context, slot string) error {
+func (s *feedStore) vacuum(ctx context.Context, slot string) error {
 	pool := s.pool.Config()
 	cfg := pool.ConnConfig
 	if pool.BeforeConnect != nil {

@@ -4,28 +4,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
 // TestOldReplaysAreSwept holds that what became of the messages of a replay is forgotten in time, and that a message which is still
-// set aside for it is delivered all the same.
+// deferred for it is delivered all the same.
 func TestOldReplaysAreSwept(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, postgres.Layout{Shards: 1})
 		h.mustDeliver("f", h.enqueue(1))
-		d, err := postgres.NewDesk(h.pool, h.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		replay := func() desk.Job {
-			job, err := d.StartReplay(ctx, desk.By{Who: "ann"}, desk.Replay{Filter: desk.Filter{Feed: "f"}})
+		d := h.db.Admin()
+		replay := func() admin.Job {
+			job, err := d.StartReplay(ctx, admin.By{Who: "ann"}, admin.Replay{Filter: admin.Filter{Feed: "f"}})
 			if err == nil {
-				job, err = d.RunReplay(ctx, job.ID, func(desk.Job) {})
+				job, err = d.RunReplay(ctx, job.ID, func(admin.Job) {})
 			}
 			if err != nil || job.State != "done" {
 				t.Fatal(job, err)
@@ -35,7 +32,7 @@ func TestOldReplaysAreSwept(t *testing.T) {
 		old := replay()
 		h.exec(`INSERT INTO @.job_results (job, seq, id) SELECT id, 1000 + i, gen_random_uuid() FROM @.jobs, generate_series(1, 25000) i;
 			UPDATE @.jobs SET finished = finished - interval '31 days'`)
-		young := replay() // finds its message set aside already
+		young := replay() // finds its message deferred already
 		if err := h.store.Maintain(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -54,13 +51,13 @@ func TestOldReplaysAreSwept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		due, err := feed.(postrider.Deferrer).Due(ctx, postrider.DueRequest{Shards: share.Shards, Limit: 10})
+		due, err := feed.(feeds.Deferrer).Due(ctx, feeds.DueRequest{Shards: share.Shards, Limit: 10})
 		if err != nil || len(due.Messages) != 1 {
 			t.Fatalf("%+v, %v; want the message of replay %d", due, err, old.ID)
 		}
-		for _, c := range []postrider.Conclusion{{Status: postrider.StatusDead}, {Delivered: true}} {
+		for _, c := range []feeds.Conclusion{{Status: feeds.StatusDead}, {Delivered: true}} {
 			c.Shard, c.Seq = due.Messages[0].Shard, due.Messages[0].Seq
-			if _, err := feed.(postrider.Deferrer).Conclude(ctx, []postrider.Conclusion{c}); err != nil {
+			if _, err := feed.(feeds.Deferrer).Conclude(ctx, []feeds.Conclusion{c}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -70,15 +67,12 @@ func TestOldReplaysAreSwept(t *testing.T) {
 // TestReplayOfWhatIsGone holds that a replay does not pass for done when the log was emptied before all of its messages had their turn.
 func TestReplayOfWhatIsGone(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, still)
 		h.mustDeliver("f", h.enqueue(100))
-		d, err := postgres.NewDesk(h.pool, h.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		job, err := d.StartReplay(ctx, desk.By{Who: "ann"}, desk.Replay{Filter: desk.Filter{Feed: "f"}, Rate: 10})
+		d := h.db.Admin()
+		job, err := d.StartReplay(ctx, admin.By{Who: "ann"}, admin.Replay{Filter: admin.Filter{Feed: "f"}, Rate: 10})
 		if err == nil {
 			job, err = d.StepReplay(ctx, job.ID, 10)
 		}
@@ -86,7 +80,7 @@ func TestReplayOfWhatIsGone(t *testing.T) {
 			t.Fatal(job, err)
 		}
 		h.exec("TRUNCATE @.messages")
-		job, err = d.RunReplay(ctx, job.ID, func(desk.Job) {})
+		job, err = d.RunReplay(ctx, job.ID, func(admin.Job) {})
 		if err != nil || job.State != "cancelled" || job.Sent != 10 || job.Missing != 90 || time.Since(job.Finished) > time.Hour {
 			t.Errorf("%+v, %v; want it cancelled, with 90 messages missing", job, err)
 		}
@@ -101,7 +95,7 @@ func TestReplayOfWhatIsGone(t *testing.T) {
 // of the next slice with its number.
 func TestSliceNumbers(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
 		h.open("f").Close(ctx)

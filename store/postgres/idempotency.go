@@ -3,20 +3,18 @@ package postgres
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"math"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/idempotency"
 )
 
-// Idempotency keeps the keys of HTTP requests and the answers to them, in the database that the handlers write to. Tx is pgx.Tx
+// keyStore keeps the keys of HTTP requests and the answers to them, in the database that the handlers write to. Tx is pgx.Tx
 // or *sql.Tx. It is safe for concurrent use.
-type Idempotency[Tx any] struct {
+type keyStore[Tx any] struct {
 	db  database[Tx]
 	cfg Config
 
@@ -26,36 +24,12 @@ type Idempotency[Tx any] struct {
 }
 
 var (
-	_ idempotency.Store[pgx.Tx]  = (*Idempotency[pgx.Tx])(nil)
-	_ idempotency.Store[*sql.Tx] = (*Idempotency[*sql.Tx])(nil)
+	_ idempotency.Store[pgx.Tx]  = (*keyStore[pgx.Tx])(nil)
+	_ idempotency.Store[*sql.Tx] = (*keyStore[*sql.Tx])(nil)
 )
 
-// NewIdempotency returns a store of keys for handlers that use pgx.
-func NewIdempotency(pool *pgxpool.Pool, cfg Config) (*Idempotency[pgx.Tx], error) {
-	if pool == nil {
-		return nil, errors.New("postgres: pool is nil")
-	}
-	return newIdempotency(overPgx(pool), cfg)
-}
-
-// NewSQLIdempotency returns a store of keys for handlers that use database/sql.
-func NewSQLIdempotency(db *sql.DB, cfg Config) (*Idempotency[*sql.Tx], error) {
-	if db == nil {
-		return nil, errors.New("postgres: db is nil")
-	}
-	return newIdempotency(overSQL(db), cfg)
-}
-
-func newIdempotency[Tx any](db database[Tx], cfg Config) (*Idempotency[Tx], error) {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	return &Idempotency[Tx]{db: db, cfg: cfg}, nil
-}
-
 // Claim implements [idempotency.Store].
-func (s *Idempotency[Tx]) Claim(ctx context.Context, c idempotency.Claim) (idempotency.Outcome, error) {
+func (s *keyStore[Tx]) Claim(ctx context.Context, c idempotency.Claim) (idempotency.Outcome, error) {
 	if c.Lease <= 0 {
 		return idempotency.Outcome{}, fmt.Errorf("postgres: a lease of %v would never be held", c.Lease)
 	}
@@ -63,12 +37,12 @@ func (s *Idempotency[Tx]) Claim(ctx context.Context, c idempotency.Claim) (idemp
 }
 
 // ClaimIn implements [idempotency.Store]. The claim is an advisory lock of the transaction; nothing is written before Complete.
-func (s *Idempotency[Tx]) ClaimIn(ctx context.Context, tx Tx, c idempotency.Claim) (idempotency.Outcome, error) {
+func (s *keyStore[Tx]) ClaimIn(ctx context.Context, tx Tx, c idempotency.Claim) (idempotency.Outcome, error) {
 	c.Lease = 0
 	return s.claim(ctx, s.db.in(tx), c)
 }
 
-func (s *Idempotency[Tx]) claim(ctx context.Context, db statements, c idempotency.Claim) (outcome idempotency.Outcome, err error) {
+func (s *keyStore[Tx]) claim(ctx context.Context, db statements, c idempotency.Claim) (outcome idempotency.Outcome, err error) {
 	var state string
 	var answer []byte
 	err = db.row(ctx, s.cfg.in("SELECT state, answer FROM @schema@.idempotency_claim($1, $2, $3, $4, $5, $6, $7, $8)"),
@@ -93,16 +67,16 @@ func (s *Idempotency[Tx]) claim(ctx context.Context, db statements, c idempotenc
 }
 
 // Complete implements [idempotency.Store].
-func (s *Idempotency[Tx]) Complete(ctx context.Context, tx Tx, c idempotency.Claim, a idempotency.Answer) error {
+func (s *keyStore[Tx]) Complete(ctx context.Context, tx Tx, c idempotency.Claim, a idempotency.Answer) error {
 	return s.complete(ctx, s.db.in(tx), c, a)
 }
 
 // Save implements [idempotency.Store].
-func (s *Idempotency[Tx]) Save(ctx context.Context, c idempotency.Claim, a idempotency.Answer) error {
+func (s *keyStore[Tx]) Save(ctx context.Context, c idempotency.Claim, a idempotency.Answer) error {
 	return s.complete(ctx, s.db, c, a)
 }
 
-func (s *Idempotency[Tx]) complete(ctx context.Context, db statements, c idempotency.Claim, a idempotency.Answer) error {
+func (s *keyStore[Tx]) complete(ctx context.Context, db statements, c idempotency.Claim, a idempotency.Answer) error {
 	answer, err := a.MarshalBinary()
 	if err != nil {
 		return err
@@ -120,7 +94,7 @@ func (s *Idempotency[Tx]) complete(ctx context.Context, db statements, c idempot
 }
 
 // Release implements [idempotency.Store].
-func (s *Idempotency[Tx]) Release(ctx context.Context, c idempotency.Claim) error {
+func (s *keyStore[Tx]) Release(ctx context.Context, c idempotency.Claim) error {
 	_, err := s.db.exec(ctx, s.cfg.in("SELECT @schema@.idempotency_release($1, $2, $3, $4, $5)"),
 		c.Tenant, c.Principal, c.Route, c.Key, c.Token)
 	if err != nil {
@@ -138,7 +112,7 @@ const (
 
 // Purge implements [idempotency.Store]. Each step is a transaction of its own that removes a few hundred keys, passes over
 // those that are locked, and does not wait for the disk.
-func (s *Idempotency[Tx]) Purge(ctx context.Context) (removed int, err error) {
+func (s *keyStore[Tx]) Purge(ctx context.Context) (removed int, err error) {
 	s.mu.Lock()
 	since := s.since
 	if s.passes%purgeAfresh == 0 {

@@ -16,21 +16,14 @@ import (
 )
 
 // An order, its message, and the answer to whoever placed it: one commit, however often the request is sent.
-func ExampleNewIdempotency() {
+func ExampleDB_IdempotencyKeys() {
 	serve := func(ctx context.Context, pool *pgxpool.Pool, userOf func(*http.Request) string) error {
-		store, err := postgres.NewIdempotency(pool, postgres.Config{})
+		db, err := postgres.Open(pool, postgres.Config{})
 		if err != nil {
 			return err
 		}
-		transactor, err := postgres.NewTransactor(pool, postgres.TransactorConfig{})
-		if err != nil {
-			return err
-		}
-		outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
-		if err != nil {
-			return err
-		}
-		keys, err := idempotency.New(store, idempotency.Config{
+		outbox := db.Outbox()
+		keys, err := idempotency.New(db.IdempotencyKeys(), idempotency.Config{
 			Required: true,
 			Scope: func(r *http.Request) (idempotency.Scope, error) {
 				return idempotency.Scope{Principal: userOf(r)}, nil
@@ -60,20 +53,20 @@ func ExampleNewIdempotency() {
 		}
 
 		mux := http.NewServeMux()
-		mux.Handle("POST /orders", keys.Handle(transactor, placeOrder))
+		mux.Handle("POST /orders", keys.Handle(db.Transactor(), placeOrder))
 		return http.ListenAndServe(":8080", mux)
 	}
 	_ = serve
 }
 
 // The same keys for an application with database/sql, and so with sqlx, bun, GORM, ent or sqlc.
-func ExampleNewSQLIdempotency() {
-	open := func(db *sql.DB, scope func(*http.Request) (idempotency.Scope, error)) (*idempotency.Keys[*sql.Tx], error) {
-		store, err := postgres.NewSQLIdempotency(db, postgres.Config{})
+func ExampleSQLDB_IdempotencyKeys() {
+	open := func(sqlDB *sql.DB, scope func(*http.Request) (idempotency.Scope, error)) (*idempotency.Keys[*sql.Tx], error) {
+		db, err := postgres.OpenSQL(sqlDB, postgres.Config{})
 		if err != nil {
 			return nil, err
 		}
-		return idempotency.New(store, idempotency.Config{Scope: scope})
+		return idempotency.New(db.IdempotencyKeys(), idempotency.Config{Scope: scope})
 	}
 	_ = open
 }

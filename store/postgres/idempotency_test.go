@@ -18,7 +18,7 @@ import (
 
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, runIdempotencySuite)
+	pgtest.Newest(t, runIdempotencySuite)
 }
 
 func TestIdempotencyThroughPooler(t *testing.T) {
@@ -29,14 +29,11 @@ func TestIdempotencyThroughPooler(t *testing.T) {
 func runIdempotencySuite(t *testing.T, dsn string) {
 	pool := pgtest.Pool(t, dsn)
 	cfg := pgtest.Schema(t, pool, postgres.Layout{})
+	db := must(postgres.Open(pool, cfg))(t)
 	idempotencytest.Run(t, func(t *testing.T) idempotencytest.Harness[pgx.Tx] {
 		forgetKeys(t, pool, cfg)
-		store, err := postgres.NewIdempotency(pool, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
 		return idempotencytest.Harness[pgx.Tx]{
-			Store: store,
+			Store: db.IdempotencyKeys(),
 			Begin: func(t *testing.T) (pgx.Tx, func() error, func() error) {
 				tx, err := pool.Begin(t.Context())
 				if err != nil {
@@ -51,18 +48,15 @@ func runIdempotencySuite(t *testing.T, dsn string) {
 func runSQLIdempotencySuite(t *testing.T, dsn string) {
 	pool := pgtest.Pool(t, dsn)
 	cfg := pgtest.Schema(t, pool, postgres.Layout{})
-	db := stdlib.OpenDBFromPool(pool)
-	t.Cleanup(func() { db.Close() })
+	sqlDB := stdlib.OpenDBFromPool(pool)
+	t.Cleanup(func() { sqlDB.Close() })
+	db := must(postgres.OpenSQL(sqlDB, cfg))(t)
 	idempotencytest.Run(t, func(t *testing.T) idempotencytest.Harness[*sql.Tx] {
 		forgetKeys(t, pool, cfg)
-		store, err := postgres.NewSQLIdempotency(db, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
 		return idempotencytest.Harness[*sql.Tx]{
-			Store: store,
+			Store: db.IdempotencyKeys(),
 			Begin: func(t *testing.T) (*sql.Tx, func() error, func() error) {
-				tx, err := db.BeginTx(t.Context(), nil)
+				tx, err := sqlDB.BeginTx(t.Context(), nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -82,13 +76,10 @@ func forgetKeys(t *testing.T, pool *pgxpool.Pool, cfg postgres.Config) {
 // TestIdempotencySnapshot: where transactions see the past, the claim that the past hides fails as one that is to be repeated.
 func TestIdempotencySnapshot(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		pool := pgtest.Pool(t, dsn)
 		cfg := pgtest.Schema(t, pool, postgres.Layout{})
-		store, err := postgres.NewIdempotency(pool, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := must(postgres.Open(pool, cfg))(t).IdempotencyKeys()
 		for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
 			c := idempotency.Claim{ID: idempotency.ID{Principal: "ann", Route: "r", Key: string(level)}, Token: "1", Retention: 1e12}
 			answer := idempotency.Answer{Status: 200}
@@ -125,24 +116,16 @@ func TestIdempotencySnapshot(t *testing.T) {
 // at them at all.
 func TestIdempotencyRoles(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})
-		migrator, err := postgres.NewMigrator(h.pool, h.cfg, postgres.Layout{})
+		migrator, err := h.db.Migrator(postgres.Layout{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := migrator.Roles(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for _, role := range []string{"producer", "relay", "operator", "consumer"} {
-			role = h.cfg.Schema + "_" + role
-			t.Cleanup(func() { // roles belong to the whole cluster
-				_, err := h.pool.Exec(context.Background(), "DROP OWNED BY "+role+"; DROP ROLE "+role, pgx.QueryExecModeSimpleProtocol)
-				if err != nil {
-					t.Error(err)
-				}
-			})
-		}
+		pgtest.DropRoles(t, h.pool, h.cfg.Schema)
 		for _, use := range []struct {
 			sql       string
 			consumers bool

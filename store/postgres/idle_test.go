@@ -16,7 +16,7 @@ import (
 // TestIdleRelay holds that a relay with nothing to do asks the database at most 60 times a second, however many shards it
 // holds.
 func TestIdleRelay(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		for _, shards := range []int{1, 8, 128} {
 			t.Run(fmt.Sprintf("%d shards", shards), func(t *testing.T) {
 				t.Parallel()
@@ -29,11 +29,8 @@ func TestIdleRelay(t *testing.T) {
 func testIdleRelay(t *testing.T, dsn string, shards int) {
 	h := newHouse(t, dsn, postgres.Layout{Shards: shards})
 	var wire wire
-	store, err := postgres.New(h.wired(dsn, &wire), h.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := relay.New(store, discard.New(), relay.Config{Logger: slog.New(slog.DiscardHandler)})
+	db := must(postgres.Open(h.wired(dsn, &wire), h.cfg))(t)
+	r, err := relay.New(db.Feeds(), discard.New(), relay.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

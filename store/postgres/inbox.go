@@ -10,15 +10,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/inbox"
 )
 
-// Inbox keeps what consumers have received, in the database that their handlers write to. Tx is pgx.Tx or *sql.Tx. It is safe for
+// inboxStore keeps what consumers have received, in the database that their handlers write to. Tx is pgx.Tx or *sql.Tx. It is safe for
 // concurrent use.
-type Inbox[Tx any] struct {
+type inboxStore[Tx any] struct {
 	db      database[Tx]
 	cfg     Config
 	inserts *inserts
@@ -26,7 +25,7 @@ type Inbox[Tx any] struct {
 	mu    sync.Mutex
 	terms map[string]terms // by consumer
 
-	careful atomic.Int64 // until when repetitions are expected, in nanoseconds
+	expectRepeats atomic.Int64 // until when repetitions are expected, in nanoseconds
 }
 
 // terms are how a consumer is recorded.
@@ -37,38 +36,17 @@ type terms struct {
 }
 
 var (
-	_ inbox.Store[pgx.Tx]  = (*Inbox[pgx.Tx])(nil)
-	_ inbox.Store[*sql.Tx] = (*Inbox[*sql.Tx])(nil)
+	_ inbox.Store[pgx.Tx]  = (*inboxStore[pgx.Tx])(nil)
+	_ inbox.Store[*sql.Tx] = (*inboxStore[*sql.Tx])(nil)
 )
 
-// NewInbox returns an inbox store for handlers that use pgx.
-func NewInbox(pool *pgxpool.Pool, cfg Config) (*Inbox[pgx.Tx], error) {
-	if pool == nil {
-		return nil, errors.New("postgres: pool is nil")
-	}
-	return newInbox(overPgx(pool), cfg)
-}
-
-// NewSQLInbox returns an inbox store for handlers that use database/sql.
-func NewSQLInbox(db *sql.DB, cfg Config) (*Inbox[*sql.Tx], error) {
-	if db == nil {
-		return nil, errors.New("postgres: db is nil")
-	}
-	return newInbox(overSQL(db), cfg)
-}
-
-func newInbox[Tx any](db database[Tx], cfg Config) (*Inbox[Tx], error) {
-	cfg, err := cfg.withDefaults()
-	return &Inbox[Tx]{db: db, cfg: cfg, inserts: newInserts(cfg), terms: make(map[string]terms)}, err
-}
-
 // Open implements [inbox.Store].
-func (s *Inbox[Tx]) Open(ctx context.Context, consumer string) (time.Duration, error) {
+func (s *inboxStore[Tx]) Open(ctx context.Context, consumer string) (time.Duration, error) {
 	var number int64
 	var seconds float64
 	err := s.db.row(ctx, s.cfg.in("SELECT number, seconds FROM @schema@.open_inbox($1)"), []any{consumer}, &number, &seconds)
 	if err = explain(err); errors.Is(err, postrider.ErrSchema) {
-		err = fmt.Errorf("%w; run: postrider migrate up --schema %s", err, s.cfg.Schema)
+		err = fmt.Errorf("%w; run: postrider migrate up %s", err, s.cfg.CommandFlags)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("postgres: open inbox %q: %w", consumer, err)
@@ -79,7 +57,7 @@ func (s *Inbox[Tx]) Open(ctx context.Context, consumer string) (time.Duration, e
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-func (s *Inbox[Tx]) termsOf(ctx context.Context, consumer string) (terms, error) {
+func (s *inboxStore[Tx]) termsOf(ctx context.Context, consumer string) (terms, error) {
 	s.mu.Lock()
 	t, ok := s.terms[consumer]
 	s.mu.Unlock()
@@ -93,7 +71,7 @@ func (s *Inbox[Tx]) termsOf(ctx context.Context, consumer string) (terms, error)
 }
 
 // Heard implements [inbox.Store].
-func (s *Inbox[Tx]) Heard(ctx context.Context, consumer, process string) error {
+func (s *inboxStore[Tx]) Heard(ctx context.Context, consumer, process string) error {
 	if _, err := s.db.exec(ctx, s.cfg.in("SELECT @schema@.heard($1, $2)"), consumer, process); err != nil {
 		return fmt.Errorf("postgres: heartbeat of consumer %q: %w", consumer, explain(err))
 	}
@@ -104,7 +82,7 @@ func (s *Inbox[Tx]) Heard(ctx context.Context, consumer, process string) error {
 const strayChunk = 10_000
 
 // Maintain implements [inbox.Store].
-func (s *Inbox[Tx]) Maintain(ctx context.Context) error {
+func (s *inboxStore[Tx]) Maintain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	for removed := int64(strayChunk); removed == strayChunk; {

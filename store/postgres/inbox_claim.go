@@ -15,35 +15,35 @@ import (
 const slots = 10
 
 // Claim implements [inbox.Store].
-func (s *Inbox[Tx]) Claim(ctx context.Context, tx Tx, consumer string, id postrider.ID) (bool, error) {
+func (s *inboxStore[Tx]) Claim(ctx context.Context, tx Tx, consumer string, id postrider.ID) (bool, error) {
 	terms, err := s.termsOf(ctx, consumer)
 	if err != nil {
 		return false, err
 	}
-	letters, err := s.claim(ctx, s.db.in(tx), terms, []place{{Message: &postrider.Message{ID: id}}}, false)
+	outcomes, err := s.claim(ctx, s.db.in(tx), terms, []place{{Message: &postrider.Message{ID: id}}}, false)
 	if err != nil {
 		return false, fmt.Errorf("postgres: claim: %w", explain(err))
 	}
-	if letters == "l" || letters == "a" {
+	if outcomes == "l" || outcomes == "a" {
 		return false, inbox.ErrLate
 	}
-	return letters == "f", nil
+	return outcomes == "f", nil
 }
 
 // claim returns a letter for each message; see the function of the schema.
-func (s *Inbox[Tx]) claim(ctx context.Context, in statements, c terms, msgs []place, late bool) (letters string, err error) {
+func (s *inboxStore[Tx]) claim(ctx context.Context, in statements, c terms, msgs []place, late bool) (outcomes string, err error) {
 	var ids, keys array
 	for i := range msgs {
 		ids.string(msgs[i].ID.String())
 		keys.string(text(msgs[i].OrderKey()))
 	}
 	err = in.row(ctx, s.cfg.in("SELECT @schema@.claim($1, $2, $3::text::uuid[], $4::text::text[], $5)"),
-		[]any{c.number, c.feed, ids.String(), keys.String(), late}, &letters)
-	return letters, err
+		[]any{c.number, c.feed, ids.String(), keys.String(), late}, &outcomes)
+	return outcomes, err
 }
 
 // beginClaimed begins a transaction and claims the messages in it, which stand in the order of their IDs.
-func (s *Inbox[Tx]) beginClaimed(ctx context.Context, c terms, msgs []place, late bool) (transaction[Tx], []byte, error) {
+func (s *inboxStore[Tx]) beginClaimed(ctx context.Context, c terms, msgs []place, late bool) (transaction[Tx], []byte, error) {
 	period, ok := c.samePeriod(msgs)
 	if !ok {
 		t, err := s.db.begin(ctx)
@@ -52,11 +52,11 @@ func (s *Inbox[Tx]) beginClaimed(ctx context.Context, c terms, msgs []place, lat
 		}
 		return s.beginSlowly(ctx, t, c, msgs, late)
 	}
-	careful := s.careful.Load() > time.Now().UnixNano()
-	sql, args := s.insert(c, period, msgs, careful)
-	t, n, fresh, err := s.db.beginWith(ctx, sql, args, careful)
-	if !careful && sqlState(err) == "23505" { // unique_violation: there are repetitions
-		s.careful.Store(time.Now().Add(carefulFor).UnixNano())
+	expectRepeats := s.expectRepeats.Load() > time.Now().UnixNano()
+	sql, args := s.insert(c, period, msgs, expectRepeats)
+	t, n, fresh, err := s.db.beginWith(ctx, sql, args, expectRepeats)
+	if !expectRepeats && sqlState(err) == "23505" { // unique_violation: there are repetitions
+		s.expectRepeats.Store(time.Now().Add(expectRepeatsFor).UnixNano())
 		return s.beginClaimed(ctx, c, msgs, late)
 	}
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Inbox[Tx]) beginClaimed(ctx context.Context, c terms, msgs []place, lat
 	if n == 0 {
 		return s.beginSlowly(ctx, t, c, msgs, late)
 	}
-	letters := bytes.Repeat([]byte{'f'}, len(msgs))
+	outcomes := bytes.Repeat([]byte{'f'}, len(msgs))
 	for i := range msgs {
 		if int(n) == len(msgs) {
 			break
@@ -75,21 +75,21 @@ func (s *Inbox[Tx]) beginClaimed(ctx context.Context, c terms, msgs []place, lat
 			fresh[at] = "" // the same message again is a repetition
 			continue
 		}
-		letters[i] = 'r'
+		outcomes[i] = 'r'
 	}
-	return t, letters, nil
+	return t, outcomes, nil
 }
 
 // carefulFor is for how long an inbox expects repetitions after it has met one.
-const carefulFor = 10 * time.Second
+const expectRepeatsFor = 10 * time.Second
 
 // beginSlowly claims in a transaction what a plain insert cannot tell about.
-func (s *Inbox[Tx]) beginSlowly(ctx context.Context, t transaction[Tx], c terms, msgs []place, late bool) (transaction[Tx], []byte, error) {
-	letters, err := s.claim(ctx, t, c, msgs, late)
+func (s *inboxStore[Tx]) beginSlowly(ctx context.Context, t transaction[Tx], c terms, msgs []place, late bool) (transaction[Tx], []byte, error) {
+	outcomes, err := s.claim(ctx, t, c, msgs, late)
 	if err != nil {
 		_ = t.rollback(ctx)
 	}
-	return t, []byte(letters), err
+	return t, []byte(outcomes), err
 }
 
 // samePeriod returns the period in which the IDs of all messages were made.
@@ -113,8 +113,8 @@ func newInserts(cfg Config) *inserts {
 	var all inserts
 	for slot := range all {
 		for many, ids := range []string{"$2::text::uuid", "x.id FROM unnest($2::text::uuid[]) x(id)"} {
-			for careful, conflict := range []string{"", " ON CONFLICT DO NOTHING RETURNING id::text"} {
-				all[slot][many][careful] = cfg.in(fmt.Sprintf(`INSERT INTO @schema@.inbox_%[1]d (consumer, slot, id) SELECT $1::int, %[1]d, %[2]s
+			for expectRepeats, conflict := range []string{"", " ON CONFLICT DO NOTHING RETURNING id::text"} {
+				all[slot][many][expectRepeats] = cfg.in(fmt.Sprintf(`INSERT INTO @schema@.inbox_%[1]d (consumer, slot, id) SELECT $1::int, %[1]d, %[2]s
 					WHERE date_part('epoch', statement_timestamp()) >= $3::float8
 					AND date_part('epoch', statement_timestamp()) < $4::float8
 					AND NOT EXISTS (SELECT FROM @schema@.inbox_trouble t WHERE t.consumer = $1::int)%[3]s`, slot, ids, conflict))
@@ -127,7 +127,7 @@ func newInserts(cfg Config) *inserts {
 // insert is the claim of messages that lie in one slot: a plain insert, which the server plans once. It inserts nothing if more
 // must be looked at; the clock is that of the statement, lest the server looks at it for each row. A repetition makes it fail.
 // Where those are expected it leaves them out instead, which costs several times as much, and returns the others.
-func (s *Inbox[Tx]) insert(c terms, period int64, msgs []place, careful bool) (sql string, args []any) {
+func (s *inboxStore[Tx]) insert(c terms, period int64, msgs []place, expectRepeats bool) (sql string, args []any) {
 	many, expected, ids := 0, 0, msgs[0].ID.String()
 	if len(msgs) > 1 {
 		many = 1
@@ -137,7 +137,7 @@ func (s *Inbox[Tx]) insert(c terms, period int64, msgs []place, careful bool) (s
 		}
 		ids = all.String()
 	}
-	if careful {
+	if expectRepeats {
 		expected = 1
 	}
 	return s.inserts[period%slots][many][expected],

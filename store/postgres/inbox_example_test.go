@@ -20,17 +20,14 @@ type placed struct {
 }
 
 // A consumer that charges for orders, and says so: the charge, the message and the record of what was received are one commit.
-func ExampleNewInbox() {
+func ExampleDB_Inbox() {
 	consume := func(ctx context.Context, pool *pgxpool.Pool, orders postrider.Consumer) error {
-		store, err := postgres.NewInbox(pool, postgres.Config{})
+		db, err := postgres.Open(pool, postgres.Config{})
 		if err != nil {
 			return err
 		}
-		outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
-		if err != nil {
-			return err
-		}
-		billing, err := inbox.New(store, "billing", inbox.Config{})
+		outbox := db.Outbox()
+		billing, err := inbox.New(db.Inbox(), "billing", inbox.Config{})
 		if err != nil {
 			return err
 		}
@@ -48,13 +45,14 @@ func ExampleNewInbox() {
 }
 
 // The same for those who use database/sql, with a loop of their own: only the record is made, in their transaction.
-func ExampleNewSQLInbox() {
-	receive := func(ctx context.Context, db *sql.DB, m postrider.Message) error {
-		received, err := postgres.NewSQLInbox(db, postgres.Config{})
+func ExampleSQLDB_Inbox() {
+	receive := func(ctx context.Context, sqlDB *sql.DB, m postrider.Message) error {
+		db, err := postgres.OpenSQL(sqlDB, postgres.Config{})
 		if err != nil {
 			return err
 		}
-		tx, err := db.BeginTx(ctx, nil)
+		received := db.Inbox()
+		tx, err := sqlDB.BeginTx(ctx, nil)
 		if err != nil {
 			return err
 		}

@@ -12,11 +12,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
-	codec "github.com/postrider/postrider/wire"
 )
 
 // waysToFail are those of handlers that do not simply return an error.
@@ -47,7 +48,7 @@ func waysToFail(y *inboxYard) map[string]func(ctx context.Context, tx pgx.Tx) er
 // counts and the message ends as a dead letter.
 func TestInboxCountsEveryFailure(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		y := newInboxYard(t, dsn, postgres.Layout{})
 		y.exec("ALTER TABLE " + y.marks + " ADD UNIQUE (text) DEFERRABLE INITIALLY DEFERRED")
 		store := y.pgx(t).Store
@@ -63,13 +64,13 @@ func TestInboxCountsEveryFailure(t *testing.T) {
 				if !errors.As(err, new(*inbox.FailedError)) {
 					t.Fatalf("got %v, want a FailedError", err)
 				}
-				if err := store.Defer(ctx, "billing", m, inbox.Setback{Status: postrider.StatusRetry, Attempts: 1}); err != nil {
+				if err := store.Defer(ctx, "billing", m, inbox.Deferral{Status: feeds.StatusRetry, Attempts: 1}); err != nil {
 					t.Fatal(err)
 				}
 				a, err := store.Retry(ctx, "billing",
-					func(ctx context.Context, tx pgx.Tx, _ postrider.Deferred) error { return fail(ctx, tx) },
-					func(d postrider.Deferred, err error) inbox.Setback {
-						return inbox.Setback{Status: postrider.StatusDead, Attempts: d.Attempts + 1, Cause: err.Error()}
+					func(ctx context.Context, tx pgx.Tx, _ feeds.Deferred) error { return fail(ctx, tx) },
+					func(d feeds.Deferred, err error) inbox.Deferral {
+						return inbox.Deferral{Status: feeds.StatusDead, Attempts: d.Attempts + 1, Cause: err.Error()}
 					})
 				if err != nil || !a.Found || a.Failed == nil {
 					t.Fatalf("%+v, %v", a, err)
@@ -88,7 +89,7 @@ func TestInboxCountsEveryFailure(t *testing.T) {
 // TestInboxFromSQL is for consumers in other languages.
 func TestInboxFromSQL(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		y := newInboxYard(t, dsn, postgres.Layout{})
 		receive := func(id postrider.ID) (fresh bool, err error) {
 			err = y.pool.QueryRow(t.Context(), "SELECT "+y.cfg.Schema+".receive('billing', $1::text::uuid)", id.String()).Scan(&fresh)
@@ -152,7 +153,7 @@ func TestInboxFromSQL(t *testing.T) {
 // TestMessageIdentity holds that SQL and Go know a message by the same ID.
 func TestMessageIdentity(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		y := newInboxYard(t, dsn, postgres.Layout{})
 		v4 := postrider.NewID()
 		v4[6] = v4[6]&0x0f | 0x40
@@ -175,13 +176,10 @@ func TestMessageIdentity(t *testing.T) {
 // TestConsumerRole holds that a login with the role of a consumer can run an inbox and nothing else.
 func TestConsumerRole(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})
 		consumer := h.as(dsn, "consumer")
-		store, err := postgres.NewInbox(consumer.pool, consumer.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := consumer.db.Inbox()
 		ctx := t.Context()
 		in, err := inbox.New(store, "billing", inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{time.Microsecond}}, Poll: 10 * time.Millisecond})
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 )
 
@@ -15,7 +16,7 @@ import (
 const handleAttempts = 5
 
 // Handle implements [inbox.Store].
-func (s *Inbox[Tx]) Handle(ctx context.Context, consumer string, msgs []postrider.Message, late bool, work inbox.Work[Tx]) ([]inbox.Verdict, error) {
+func (s *inboxStore[Tx]) Handle(ctx context.Context, consumer string, msgs []postrider.Message, late bool, work inbox.Work[Tx]) ([]inbox.Verdict, error) {
 	// In one global order, so that two batches cannot wait for each other.
 	sorted := make([]place, len(msgs))
 	for i := range msgs {
@@ -25,11 +26,11 @@ func (s *Inbox[Tx]) Handle(ctx context.Context, consumer string, msgs []postride
 	// The same message again is a repetition, whatever becomes of the first.
 	sorted = slices.CompactFunc(sorted, func(a, b place) bool { return a.ID == b.ID })
 	for n := 1; ; n++ {
-		letters, err := s.handle(ctx, consumer, sorted, late, work)
+		outcomes, err := s.handle(ctx, consumer, sorted, late, work)
 		if err == nil {
 			verdicts := slices.Repeat([]inbox.Verdict{inbox.Repeated}, len(msgs))
 			for i, p := range sorted {
-				verdicts[p.index] = verdictOf[letters[i]]
+				verdicts[p.index] = verdictOf[outcomes[i]]
 			}
 			return verdicts, nil
 		}
@@ -52,19 +53,19 @@ var verdictOf = map[byte]inbox.Verdict{'f': inbox.Handled, 'r': inbox.Repeated, 
 // errFreed means that a message was about to wait for one that is gone meanwhile.
 var errFreed = errors.New("postgres: the key is free again")
 
-func (s *Inbox[Tx]) handle(ctx context.Context, consumer string, msgs []place, late bool, work inbox.Work[Tx]) ([]byte, error) {
+func (s *inboxStore[Tx]) handle(ctx context.Context, consumer string, msgs []place, late bool, work inbox.Work[Tx]) ([]byte, error) {
 	c, err := s.termsOf(ctx, consumer)
 	if err != nil {
 		return nil, err
 	}
-	t, letters, err := s.beginClaimed(ctx, c, msgs, late)
+	t, outcomes, err := s.beginClaimed(ctx, c, msgs, late)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: claim: %w", explain(err))
 	}
 	defer func() { _ = t.rollback(context.WithoutCancel(ctx)) }()
 	var fresh []int
 	for i := range msgs {
-		if letters[i] == 'f' {
+		if outcomes[i] == 'f' {
 			fresh = append(fresh, msgs[i].index)
 		}
 	}
@@ -76,10 +77,10 @@ func (s *Inbox[Tx]) handle(ctx context.Context, consumer string, msgs []place, l
 			return nil, &inbox.FailedError{Err: err}
 		}
 	}
-	// The lock on what is set aside comes last, as in Retry: work may take locks of its own.
+	// The lock on what is deferred comes last, as in Retry: work may take locks of its own.
 	for i := range msgs {
-		if letters[i] != 'f' && letters[i] != 'r' {
-			if err := s.shelve(ctx, t, c, *msgs[i].Message, letters[i]); err != nil {
+		if outcomes[i] != 'f' && outcomes[i] != 'r' {
+			if err := s.shelve(ctx, t, c, *msgs[i].Message, outcomes[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -88,15 +89,15 @@ func (s *Inbox[Tx]) handle(ctx context.Context, consumer string, msgs []place, l
 		return nil, refused(ctx, err)
 	}
 	end(true)
-	return letters, nil
+	return outcomes, nil
 }
 
-// shelve sets a message aside that is not to be handled now.
-func (s *Inbox[Tx]) shelve(ctx context.Context, in statements, c terms, m postrider.Message, letter byte) error {
-	back := inbox.Setback{Status: postrider.StatusWaiting, Blocking: true}
+// shelve defers a message that is not to be handled now.
+func (s *inboxStore[Tx]) shelve(ctx context.Context, in statements, c terms, m postrider.Message, letter byte) error {
+	back := inbox.Deferral{Status: feeds.StatusWaiting, Blocking: true}
 	if letter != 'w' {
 		// Most likely it was handled long ago. So it does not hold up its key.
-		back = inbox.Setback{Status: postrider.StatusDead, Cause: inbox.ErrLate.Error()}
+		back = inbox.Deferral{Status: feeds.StatusDead, Cause: inbox.ErrLate.Error()}
 	}
 	done, err := s.setAside(ctx, in, c, m, back)
 	if err == nil && !done {
@@ -106,26 +107,26 @@ func (s *Inbox[Tx]) shelve(ctx context.Context, in statements, c terms, m postri
 }
 
 // Defer implements [inbox.Store].
-func (s *Inbox[Tx]) Defer(ctx context.Context, consumer string, m postrider.Message, back inbox.Setback) error {
+func (s *inboxStore[Tx]) Defer(ctx context.Context, consumer string, m postrider.Message, back inbox.Deferral) error {
 	c, err := s.termsOf(ctx, consumer)
 	if err != nil {
 		return err
 	}
 	t, err := s.db.begin(ctx)
 	if err != nil {
-		return fmt.Errorf("postgres: set aside: %w", explain(err))
+		return fmt.Errorf("postgres: deferred: %w", explain(err))
 	}
 	defer func() { _ = t.rollback(context.WithoutCancel(ctx)) }()
 	if _, err := s.setAside(ctx, t, c, m, back); err != nil {
 		return err
 	}
 	if err := t.commit(ctx); err != nil {
-		return fmt.Errorf("postgres: set aside: %w", explain(err))
+		return fmt.Errorf("postgres: deferred: %w", explain(err))
 	}
 	return nil
 }
 
-func (s *Inbox[Tx]) setAside(ctx context.Context, in statements, c terms, m postrider.Message, back inbox.Setback) (done bool, err error) {
+func (s *inboxStore[Tx]) setAside(ctx context.Context, in statements, c terms, m postrider.Message, back inbox.Deferral) (done bool, err error) {
 	message, err := received(m)
 	if err != nil {
 		return false, err
@@ -134,7 +135,7 @@ func (s *Inbox[Tx]) setAside(ctx context.Context, in statements, c terms, m post
 		[]any{c.number, c.feed, message, append([]byte{}, m.Payload...), string(back.Status), back.Blocking, int64(back.Attempts),
 			back.Delay.Seconds(), clean(back.Cause)}, &done)
 	if err != nil {
-		return false, fmt.Errorf("postgres: set aside: %w", explain(err))
+		return false, fmt.Errorf("postgres: deferred: %w", explain(err))
 	}
 	return done, nil
 }

@@ -10,11 +10,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 )
 
 // Retry implements [inbox.Store].
-func (s *Inbox[Tx]) Retry(ctx context.Context, consumer string, work func(context.Context, Tx, postrider.Deferred) error, judge func(postrider.Deferred, error) inbox.Setback) (inbox.Attempt, error) {
+func (s *inboxStore[Tx]) Retry(ctx context.Context, consumer string, work func(context.Context, Tx, feeds.Deferred) error, judge func(feeds.Deferred, error) inbox.Deferral) (inbox.Attempt, error) {
 	none := inbox.Attempt{Next: -1}
 	t, err := s.db.begin(ctx)
 	if err != nil {
@@ -54,8 +55,8 @@ func (s *Inbox[Tx]) Retry(ctx context.Context, consumer string, work func(contex
 var errDecided = errors.New("postgres: an operator has decided about the message")
 
 // finish commits what was done for a message. Its first result is why the database has refused that, for good.
-func (s *Inbox[Tx]) finish(ctx context.Context, t transaction[Tx], d postrider.Deferred) (refusal, err error) {
-	err = s.conclude(ctx, t, d, true, inbox.Setback{})
+func (s *inboxStore[Tx]) finish(ctx context.Context, t transaction[Tx], d feeds.Deferred) (refusal, err error) {
+	err = s.conclude(ctx, t, d, true, inbox.Deferral{})
 	if sqlState(err) == "25P02" { // a statement has failed, and the handler has not said so
 		return err, nil
 	}
@@ -75,7 +76,7 @@ func (s *Inbox[Tx]) finish(ctx context.Context, t transaction[Tx], d postrider.D
 
 // fail undoes what was done for a message and records that it has failed: in the same transaction, so that nobody takes the
 // message meanwhile, or in another one if that is lost, as after a statement that took too long.
-func (s *Inbox[Tx]) fail(ctx context.Context, t transaction[Tx], d postrider.Deferred, back inbox.Setback) error {
+func (s *inboxStore[Tx]) fail(ctx context.Context, t transaction[Tx], d feeds.Deferred, back inbox.Deferral) error {
 	_, err := t.exec(ctx, "ROLLBACK TO SAVEPOINT postrider")
 	if err != nil {
 		_ = t.rollback(context.WithoutCancel(ctx))
@@ -97,7 +98,7 @@ func (s *Inbox[Tx]) fail(ctx context.Context, t transaction[Tx], d postrider.Def
 }
 
 // conclude ends an attempt when the transaction commits. It returns errDecided if an operator was faster.
-func (s *Inbox[Tx]) conclude(ctx context.Context, in statements, d postrider.Deferred, delivered bool, back inbox.Setback) error {
+func (s *inboxStore[Tx]) conclude(ctx context.Context, in statements, d feeds.Deferred, delivered bool, back inbox.Deferral) error {
 	var done bool
 	err := in.row(ctx, s.cfg.in("SELECT @schema@.conclude_aside($1, $2, $3, $4, $5, $6, $7, $8)"),
 		[]any{d.Feed, d.Seq, d.AvailableAt.UnixMicro(), delivered, string(back.Status), int64(back.Attempts), back.Delay.Seconds(),
@@ -111,7 +112,7 @@ func (s *Inbox[Tx]) conclude(ctx context.Context, in statements, d postrider.Def
 	return nil
 }
 
-func (s *Inbox[Tx]) next(ctx context.Context, in statements, feed string) (inbox.Attempt, error) {
+func (s *inboxStore[Tx]) next(ctx context.Context, in statements, feed string) (inbox.Attempt, error) {
 	var ms *int64
 	err := in.row(ctx, s.cfg.in("SELECT @schema@.next_due($1)"), []any{feed}, &ms)
 	if err != nil || ms == nil {

@@ -18,7 +18,7 @@ import (
 
 func TestInbox(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		t.Run("pgx", func(t *testing.T) { runInboxPgx(t, dsn) })
 		t.Run("sql", func(t *testing.T) { runInboxSQL(t, dsn) })
 	})
@@ -47,7 +47,7 @@ func runInboxSQL(t *testing.T, dsn string) {
 
 func TestInboxWindow(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		inboxtest.RunWindow(t, newInboxYard(t, dsn, postgres.Layout{InboxWindow: 7 * time.Second}).pgx(t))
 	})
 }
@@ -57,6 +57,7 @@ type inboxYard struct {
 	t      *testing.T
 	pool   *pgxpool.Pool
 	cfg    postgres.Config
+	db     *postgres.DB
 	window time.Duration
 	marks  string
 }
@@ -64,7 +65,7 @@ type inboxYard struct {
 func newInboxYard(t *testing.T, dsn string, layout postgres.Layout) *inboxYard {
 	pool := pgtest.Pool(t, dsn)
 	cfg := pgtest.Schema(t, pool, layout)
-	y := &inboxYard{t, pool, cfg, layout.InboxWindow, pgx.Identifier{cfg.Schema, "marks"}.Sanitize()}
+	y := &inboxYard{t, pool, cfg, must(postgres.Open(pool, cfg))(t), layout.InboxWindow, pgx.Identifier{cfg.Schema, "marks"}.Sanitize()}
 	y.exec("CREATE TABLE " + y.marks + " (n bigserial, text text)")
 	return y
 }
@@ -88,11 +89,7 @@ func (y *inboxYard) clear() {
 }
 
 func (y *inboxYard) pgx(t testing.TB) inboxtest.Subject[pgx.Tx] {
-	store, err := postgres.NewInbox(y.pool, y.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := subjectOf(t, y, inbox.Store[pgx.Tx](store))
+	s := subjectOf(t, y, y.db.Inbox())
 	s.Do = func(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
 		return pgx.BeginFunc(ctx, y.pool, func(tx pgx.Tx) error { return f(ctx, tx) })
 	}
@@ -106,11 +103,7 @@ func (y *inboxYard) pgx(t testing.TB) inboxtest.Subject[pgx.Tx] {
 func (y *inboxYard) sql(t testing.TB) inboxtest.Subject[*sql.Tx] {
 	db := stdlib.OpenDBFromPool(y.pool)
 	t.Cleanup(func() { _ = db.Close() })
-	store, err := postgres.NewSQLInbox(db, y.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := subjectOf(t, y, inbox.Store[*sql.Tx](store))
+	s := subjectOf(t, y, must(postgres.OpenSQL(db, y.cfg))(t).Inbox())
 	s.Do = func(ctx context.Context, f func(context.Context, *sql.Tx) error) error {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
@@ -131,15 +124,12 @@ func (y *inboxYard) sql(t testing.TB) inboxtest.Subject[*sql.Tx] {
 
 // subjectOf is what both drivers have in common.
 func subjectOf[Tx any](t testing.TB, y *inboxYard, store inbox.Store[Tx]) inboxtest.Subject[Tx] {
-	letters, err := postgres.NewDesk(y.pool, y.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operator := y.db.Admin()
 	return inboxtest.Subject[Tx]{
-		Store:   store,
-		Letters: letters,
-		Gauges:  letters,
-		Window:  y.window,
+		Store:       store,
+		DeadLetters: operator,
+		Gauges:      operator,
+		Window:      y.window,
 		Marks: func(ctx context.Context) []string {
 			rows, err := y.pool.Query(ctx, "SELECT text FROM "+y.marks+" ORDER BY n")
 			if err != nil {

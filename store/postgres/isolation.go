@@ -10,7 +10,7 @@ import (
 )
 
 // readCommitted is what every transaction of ours is, whatever the default of the database or role is: a function that has waited for a
-// lock must see what was committed before it had the lock. At any other level a message could stay set aside with nothing before it.
+// lock must see what was committed before it had the lock. At any other level a message could stay deferred with nothing before it.
 var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 
 // committed is a pool whose single statements are READ COMMITTED too. Without BEGIN they have the default, which is that almost everywhere

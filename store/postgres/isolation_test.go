@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/need"
-	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -22,7 +21,7 @@ func atLevel(dsn, level string) string {
 // their own transactions are, all the same.
 func TestAnyIsolation(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		for _, level := range []string{"repeatable read", "serializable"} {
 			t.Run(level, func(t *testing.T) {
 				h := newHouse(t, atLevel(dsn, level), still)
@@ -51,12 +50,9 @@ func testAnyIsolation(t *testing.T, h *house) {
 	ctx := t.Context()
 	var first sync.WaitGroup
 	for range 4 { // at the same time, each as a process of its own
-		store, err := postgres.New(h.pool, h.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := openHouse(t, h.pool, h.cfg).store
 		first.Go(func() {
-			feed, err := store.Open(ctx, "f", postrider.Member{Name: "m", Lease: time.Minute, Create: true})
+			feed, err := store.Open(ctx, "f", feeds.Member{Name: "m", Lease: time.Minute, Create: true})
 			if err == nil {
 				_, err = deliver(ctx, feed)
 			}
@@ -84,40 +80,16 @@ func testAnyIsolation(t *testing.T, h *house) {
 	}
 
 	ids := h.enqueue(20)
-	feed := h.open("f")
-	defer feed.Close(ctx)
-	share, err := feed.Balance(ctx)
-	if err != nil || len(share.Shards) != still.Shards {
-		t.Fatal(share, err)
-	}
-	batches, err := feed.Read(ctx, demand(share))
-	if err != nil || len(batches) == 0 {
-		t.Fatal(batches, err)
-	}
-	aside := feed.(postrider.Deferrer)
-	err = aside.Defer(ctx, []postrider.Deferral{{Batch: &batches[0], Index: 0, Status: postrider.StatusRetry, Blocking: true}})
-	if err != nil {
-		t.Error(err)
-	}
-	due, err := aside.Due(ctx, postrider.DueRequest{Shards: share.Shards, Limit: 10})
-	if err != nil || len(due.Messages) != 1 {
-		t.Fatal(due, err)
-	}
-	if _, err := aside.Conclude(ctx, []postrider.Conclusion{{Shard: due.Messages[0].Shard, Seq: due.Messages[0].Seq, Status: postrider.StatusDead}}); err != nil {
-		t.Error(err)
-	}
-	d, err := postgres.NewDesk(h.pool, h.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	by := desk.By{Who: "ann", Why: "a test"}
-	if n, err := d.Act(ctx, by, desk.Discard, desk.Filter{Feed: "f"}, 0); err != nil || n != 1 {
+	h.setOneAside("f")
+	d := h.db.Admin()
+	by := admin.By{Who: "ann", Why: "a test"}
+	if n, err := d.Act(ctx, by, admin.Discard, admin.Filter{Feed: "f"}, 0); err != nil || n != 1 {
 		t.Errorf("discarded %d letters; %v", n, err)
 	}
 	if err := d.PauseFeed(ctx, by, "f", true); err != nil {
 		t.Error(err)
 	}
-	if _, err := d.Rewind(ctx, by, "f", desk.Point{ID: ids[0]}); err != nil {
+	if _, err := d.Rewind(ctx, by, "f", admin.Point{ID: ids[0]}); err != nil {
 		t.Error(err)
 	}
 	commit(cloned)
@@ -132,4 +104,32 @@ func TestStoreAtAnyIsolation(t *testing.T) {
 		t.Run("repeatable read", func(t *testing.T) { runSuite(t, atLevel(dsn, "repeatable read")) })
 		t.Run("serializable", func(t *testing.T) { runSuite(t, atLevel(dsn, "serializable")) })
 	})
+}
+
+// setOneAside makes the next message of a feed a dead letter, as a relay does.
+func (h *house) setOneAside(name string) {
+	h.t.Helper()
+	ctx := h.t.Context()
+	feed := h.open(name)
+	defer feed.Close(ctx)
+	share, err := feed.Balance(ctx)
+	if err != nil || len(share.Shards) != still.Shards {
+		h.t.Fatal(share, err)
+	}
+	batches, err := feed.Read(ctx, demand(share))
+	if err != nil || len(batches) == 0 {
+		h.t.Fatal(batches, err)
+	}
+	aside := feed.(feeds.Deferrer)
+	err = aside.Defer(ctx, []feeds.Deferral{{Batch: &batches[0], Index: 0, Status: feeds.StatusRetry, Blocking: true}})
+	if err != nil {
+		h.t.Error(err)
+	}
+	due, err := aside.Due(ctx, feeds.DueRequest{Shards: share.Shards, Limit: 10})
+	if err != nil || len(due.Messages) != 1 {
+		h.t.Fatal(due, err)
+	}
+	if _, err := aside.Conclude(ctx, []feeds.Conclusion{{Shard: due.Messages[0].Shard, Seq: due.Messages[0].Seq, Status: feeds.StatusDead}}); err != nil {
+		h.t.Error(err)
+	}
 }

@@ -7,28 +7,28 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
 // seat is a member of a feed, and what it has read.
 type seat struct {
-	postrider.Feed
+	feeds.Feed
 	h      *house
-	share  postrider.Share
-	latest map[int]*postrider.Batch // by shard
+	share  feeds.Share
+	latest map[int]*feeds.Batch // by shard
 }
 
 func (h *house) sit(feed string) *seat {
 	h.t.Helper()
-	s := &seat{h.open(feed), h, postrider.Share{}, map[int]*postrider.Batch{}}
+	s := &seat{h.open(feed), h, feeds.Share{}, map[int]*feeds.Batch{}}
 	h.t.Cleanup(func() { _ = s.Close(context.WithoutCancel(h.t.Context())) })
 	s.balance()
 	return s
 }
 
-func (s *seat) balance() postrider.Share {
+func (s *seat) balance() feeds.Share {
 	s.h.t.Helper()
 	var err error
 	if s.share, err = s.Balance(s.h.t.Context()); err != nil {
@@ -42,7 +42,7 @@ func (s *seat) read(shards ...int) (types []string) {
 	s.h.t.Helper()
 	want := demand(s.share)
 	if len(shards) > 0 {
-		want = demand(postrider.Share{Shards: shards})
+		want = demand(feeds.Share{Shards: shards})
 	}
 	batches, err := s.Read(s.h.t.Context(), want)
 	if err != nil {
@@ -69,9 +69,9 @@ func (s *seat) readAll() (types []string) {
 }
 
 // marks confirm everything that was read.
-func (s *seat) marks() (marks []postrider.Mark) {
+func (s *seat) marks() (marks []feeds.Mark) {
 	for _, shard := range s.share.Shards {
-		m := postrider.Mark{Shard: shard, Batch: s.latest[shard]}
+		m := feeds.Mark{Shard: shard, Batch: s.latest[shard]}
 		if m.Batch != nil {
 			m.Done = len(m.Batch.Messages)
 		}
@@ -88,12 +88,12 @@ func (s *seat) settle() {
 }
 
 // release gives everything up, as far as it was confirmed.
-func (s *seat) release(marks []postrider.Mark) {
+func (s *seat) release(marks []feeds.Mark) {
 	s.h.t.Helper()
 	if err := s.Release(s.h.t.Context(), marks); err != nil {
 		s.h.t.Fatal(err)
 	}
-	s.latest = map[int]*postrider.Batch{}
+	s.latest = map[int]*feeds.Batch{}
 }
 
 func (s *seat) leave() {
@@ -145,7 +145,7 @@ func expectTypes(t *testing.T, what string, got []string, want ...string) {
 // end: a floor that counts for a snapshot too early, or without a transaction of the reader's own, loses the message.
 func TestLateBesideTheFloor(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 1})
 		s := h.sit("f")
 		for range 20 { // what others do on the server hides it now and then
@@ -171,7 +171,7 @@ func TestLateBesideTheFloor(t *testing.T) {
 // TestCrossedTransactions commits two transactions of which the one with the lower ID has the higher numbers, and reads them in pages.
 func TestCrossedTransactions(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 4})
 		s := h.sit("f")
 		a, b := h.begin(), h.begin()
@@ -182,7 +182,7 @@ func TestCrossedTransactions(t *testing.T) {
 		b.commit()
 		var types []string
 		for range 20 {
-			batches, err := s.Read(t.Context(), []postrider.Demand{{Shard: 0, Limit: 4}, {Shard: 1, Limit: 4}, {Shard: 2, Limit: 4}, {Shard: 3, Limit: 4}})
+			batches, err := s.Read(t.Context(), []feeds.Demand{{Shard: 0, Limit: 4}, {Shard: 1, Limit: 4}, {Shard: 2, Limit: 4}, {Shard: 3, Limit: 4}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -199,7 +199,7 @@ func TestCrossedTransactions(t *testing.T) {
 // TestFirstMessage reads an empty log before its first message is written, whose number an unused sequence shows as its last one.
 func TestFirstMessage(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 1})
 		h.sit("f").leave() // so that the next member joins with a floor
 		s := h.sit("f")
@@ -212,11 +212,11 @@ func TestFirstMessage(t *testing.T) {
 // TestIdleMemberTakesOver holds that a member which has nothing to read finds what is left of a shard that it takes from another.
 func TestIdleMemberTakesOver(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
 		one, two := h.sit("f"), h.sit("f")
 		one.balance()
-		one.release([]postrider.Mark{{Shard: 1}})
+		one.release([]feeds.Mark{{Shard: 1}})
 		if two.balance(); !slices.Equal(two.share.Shards, []int{1}) {
 			t.Fatalf("the second member holds %v", two.share.Shards)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // ledgerRow is the newest row of a shard.
@@ -40,11 +41,11 @@ type stop struct {
 }
 
 // askBalance announces the member and returns its share, and what the ledger says.
-func (f *feed) askBalance(ctx context.Context) (share postrider.Share, state ledgerState, err error) {
+func (f *feed) askBalance(ctx context.Context) (share feeds.Share, state ledgerState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT * FROM @schema@.balance($1, $2, $3, $4)"), pgx.QueryExecModeExec,
-		f.name, f.id.String(), f.member.Name, leaseText(f.member.Lease))
+	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT * FROM @schema@.balance($1, $2, $3, $4, nullif($5, ''))"), pgx.QueryExecModeExec,
+		f.name, f.id.String(), f.member.Name, leaseText(f.member.Lease), f.cfg.Home)
 	if err != nil {
 		return share, state, err
 	}
@@ -145,4 +146,4 @@ func (f *feed) exec(ctx context.Context, sql string, args ...any) error {
 	return err
 }
 
-func isReset(err error) bool { return errors.Is(err, postrider.ErrReset) }
+func isReset(err error) bool { return errors.Is(err, feeds.ErrReset) }

@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
-	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/store/storetest"
 )
@@ -28,7 +28,7 @@ var limitedColumns = []string{
 // TestLimits holds that no way into the log is wider than that of the library.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		ways := map[string]func(ctx context.Context, columns []string, values []any) error{
 			"enqueue": func(ctx context.Context, columns []string, values []any) error {
@@ -169,7 +169,7 @@ func mustHide(t *testing.T, pg *pgconn.PgError) {
 // TestEmptyKeyIsNone holds that SQL and Go agree on which messages have a key, and which.
 func TestEmptyKeyIsNone(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		h.exec(`INSERT INTO @.messages (type, key, aggregate_type, aggregate_id) SELECT 't', '', 'order', g::text FROM generate_series(1, 50) g;
 			INSERT INTO @.messages (type, key, aggregate_type, aggregate_id) VALUES ('t', '', 'order', ''), ('t', NULL, NULL, '7'), ('t', '', '', '')`)
@@ -198,29 +198,29 @@ func TestEmptyKeyIsNone(t *testing.T) {
 	})
 }
 
-// TestLongTextsOfOthers holds that messages of other senders, whom nobody limits, can be set aside, found and decided about.
+// TestLongTextsOfOthers holds that messages of other senders, whom nobody limits, can be deferred, found and decided about.
 func TestLongTextsOfOthers(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
-		store := must(postgres.NewInbox(h.pool, h.cfg))(t)
+		store := h.db.Inbox()
 		must(store.Open(t.Context(), "billing"))(t)
 		long := func() string { return storetest.Noise(9000) }
 		first := postrider.Message{ID: postrider.NewID(), Type: long(), Key: long(), Topic: long(), TenantID: long()}
 		second := first
 		second.ID = postrider.NewID()
 		for _, m := range []postrider.Message{first, second} {
-			back := inbox.Setback{Status: postrider.StatusDead, Blocking: true, Attempts: 1, Cause: long()}
+			back := inbox.Deferral{Status: feeds.StatusDead, Blocking: true, Attempts: 1, Cause: long()}
 			if m.ID == second.ID {
-				back = inbox.Setback{Status: postrider.StatusWaiting, Blocking: true}
+				back = inbox.Deferral{Status: feeds.StatusWaiting, Blocking: true}
 			}
 			if err := store.Defer(t.Context(), "billing", m, back); err != nil {
 				t.Fatal(err)
 			}
 		}
-		operator := must(postgres.NewDesk(h.pool, h.cfg))(t)
-		dead := []postrider.Status{postrider.StatusDead}
-		for name, f := range map[string]desk.Filter{"type": {Type: first.Type}, "key": {Key: first.Key}, "topic": {Topic: first.Topic}, "tenant": {Tenant: first.TenantID}} {
+		operator := h.db.Admin()
+		dead := []feeds.Status{feeds.StatusDead}
+		for name, f := range map[string]admin.Filter{"type": {Type: first.Type}, "key": {Key: first.Key}, "topic": {Topic: first.Topic}, "tenant": {Tenant: first.TenantID}} {
 			f.Statuses = dead
 			if got, err := operator.List(t.Context(), f, nil, 10); err != nil || len(got) != 1 || got[0].ID != first.ID {
 				t.Errorf("by %s: %d found, %v", name, len(got), err)
@@ -229,10 +229,10 @@ func TestLongTextsOfOthers(t *testing.T) {
 		if keys, err := operator.Blocked(t.Context(), "", 10); err != nil || len(keys) != 1 || keys[0].Waiting != 1 {
 			t.Errorf("blocked: %d keys, %v", len(keys), err)
 		}
-		if n, err := operator.Act(t.Context(), desk.By{Who: "test"}, desk.Discard, desk.Filter{Key: first.Key}, 0); n != 1 || err != nil {
+		if n, err := operator.Act(t.Context(), admin.By{Who: "test"}, admin.Discard, admin.Filter{Key: first.Key}, 0); n != 1 || err != nil {
 			t.Errorf("discarded %d, %v", n, err)
 		}
-		if got, err := operator.List(t.Context(), desk.Filter{ID: second.ID}, nil, 10); err != nil || len(got) != 1 || got[0].Status != postrider.StatusRetry {
+		if got, err := operator.List(t.Context(), admin.Filter{ID: second.ID}, nil, 10); err != nil || len(got) != 1 || got[0].Status != feeds.StatusRetry {
 			t.Errorf("the one behind it: %d found, %v, want it to go on", len(got), err)
 		}
 	})

@@ -17,9 +17,9 @@ const (
 	sweepPause = 10 * time.Millisecond
 )
 
-// Maintain implements [postrider.Maintainer]: it empties the ring slot that will be written next, and others if the log is
+// Maintain implements [feeds.Maintainer]: it empties the ring slot that will be written next, and others if the log is
 // too large, once every feed has delivered all of them, drops old rows of the ledger and of other tables, some at a time, and freezes a slot that is full.
-func (s *Store) Maintain(ctx context.Context) error {
+func (s *feedStore) Maintain(ctx context.Context) error {
 	var most *int64
 	if s.cfg.MaxLogSize > 0 {
 		most = &s.cfg.MaxLogSize
@@ -47,7 +47,7 @@ func (s *Store) Maintain(ctx context.Context) error {
 }
 
 // inTurn runs one statement in a transaction of its own, and scans the row that it returns, if into is not nil.
-func (s *Store) inTurn(ctx context.Context, into any, sql string, args ...any) error {
+func (s *feedStore) inTurn(ctx context.Context, into any, sql string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	return pgx.BeginTxFunc(ctx, s.pool, readCommitted, func(tx pgx.Tx) error {

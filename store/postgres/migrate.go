@@ -72,12 +72,6 @@ func (s *State) Current() bool {
 	return s.Version() == len(s.Migrations) && (s.Functions.Same || s.Functions.Newer)
 }
 
-// NewMigrator returns a migrator that connects through pool. The layout is used by the first migration alone.
-func NewMigrator(pool *pgxpool.Pool, cfg Config, layout Layout) (*Migrator, error) {
-	script, err := NewScript(cfg, layout)
-	return &Migrator{pool, script}, err
-}
-
 // Up applies the versions that are missing and replaces the functions, all in one transaction, and returns what was missing. Functions of a
 // newer program stay.
 func (m *Migrator) Up(ctx context.Context) ([]Migration, error) {
@@ -195,6 +189,11 @@ func (m *Migrator) locked(ctx context.Context, f func(pgx.Tx) error) error {
 		if err != nil {
 			return err
 		}
+		// Locking a table makes the session forget what it knows of the catalogue. Without that, one that has looked for the schema before
+		// would create it a second time, after another migrator has created it while this one waited.
+		if _, err := tx.Exec(ctx, "SELECT FROM pg_catalog.pg_namespace LIMIT 0", pgx.QueryExecModeExec); err != nil {
+			return err
+		}
 		return f(tx)
 	})
 }
@@ -257,8 +256,8 @@ func checkVersion(ctx context.Context, pool *pgxpool.Pool, cfg Config) error {
 	}
 	switch {
 	case version < oldestSchema:
-		return fmt.Errorf("%w: schema %q has version %d, need %d; run: postrider migrate up --schema %s",
-			postrider.ErrSchema, cfg.Schema, version, oldestSchema, cfg.Schema)
+		return fmt.Errorf("%w: schema %q has version %d, need %d; run: postrider migrate up %s",
+			postrider.ErrSchema, cfg.Schema, version, oldestSchema, cfg.CommandFlags)
 	case needed > len(needs):
 		return fmt.Errorf("%w: schema %q has version %d, which needs a program that knows version %d; this one knows %d: use a newer program",
 			postrider.ErrSchema, cfg.Schema, version, needed, len(needs))

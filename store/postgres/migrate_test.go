@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -21,10 +22,8 @@ func TestMigrateUpAndDown(t *testing.T) {
 		ctx := t.Context()
 		pool := pgtest.Pool(t, dsn)
 		cfg := pgtest.Schema(t, pool, postgres.Layout{})
-		migrator, err := postgres.NewMigrator(pool, cfg, postgres.Layout{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must(postgres.Open(pool, cfg))(t)
+		migrator := must(db.Migrator(postgres.Layout{}))(t)
 		if again, err := migrator.Up(ctx); err != nil || len(again) != 0 {
 			t.Fatalf("second Up applied %v, %v", again, err)
 		}
@@ -39,11 +38,7 @@ func TestMigrateUpAndDown(t *testing.T) {
 		if err != nil || left != 1 { // the table of versions
 			t.Fatalf("%d objects left, %v", left, err)
 		}
-		store, err := postgres.New(pool, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = store.Open(ctx, "f", postrider.Member{Lease: time.Second})
+		_, err = db.Feeds().Open(ctx, "f", feeds.Member{Lease: time.Second})
 		if !errors.Is(err, postrider.ErrSchema) || !strings.Contains(err.Error(), "postrider migrate up") {
 			t.Fatalf("Open without tables: %v", err)
 		}
@@ -62,6 +57,54 @@ func TestMigrateUpAndDown(t *testing.T) {
 	})
 }
 
+// TestMigrateAfterALook: a session that has found no schema, and then waits for another migrator, must not create the schema again.
+func TestMigrateAfterALook(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		cfg := postgres.Config{Schema: "t_migrate_after_look"}
+		first, second := pgtest.OwnPool(t, dsn), pgtest.OwnPool(t, dsn)
+		pgtest.Drop(t, first, cfg.Schema)
+		t.Cleanup(func() { pgtest.Drop(t, first, cfg.Schema) })
+		lock, err := first.Begin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = lock.Rollback(ctx) }()
+		_, err = lock.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('postrider migrator of t_migrate_after_look', 0))")
+		if err != nil {
+			t.Fatal(err)
+		}
+		migrator := must(must(postgres.Open(second, cfg))(t).Migrator(postgres.Layout{}))(t)
+		for _, sql := range []string{"CREATE SCHEMA t_migrate_after_look", "DROP SCHEMA t_migrate_after_look", "SELECT to_regclass('t_migrate_after_look.x')"} {
+			if _, err := second.Exec(ctx, sql); err != nil { // its caches are warm, and say that there is no such schema
+				t.Fatal(err)
+			}
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := migrator.Up(ctx)
+			ended <- err
+		}()
+		for waits := false; !waits; {
+			err := first.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks w JOIN pg_locks h USING (locktype, database, classid, objid, objsubid)
+				WHERE w.locktype = 'advisory' AND NOT w.granted AND h.granted AND h.pid = $1)`, lock.Conn().PgConn().PID()).Scan(&waits)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := lock.Exec(ctx, "CREATE SCHEMA t_migrate_after_look"); err != nil {
+			t.Fatal(err)
+		}
+		if err := lock.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestMigrateByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -69,12 +112,13 @@ func TestMigrateByManyAtOnce(t *testing.T) {
 		cfg := postgres.Config{Schema: "t_migrate_by_many"}
 		pgtest.Drop(t, pool, cfg.Schema)
 		t.Cleanup(func() { pgtest.Drop(t, pool, cfg.Schema) })
+		db := must(postgres.Open(pool, cfg))(t)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		applied := 0
 		for range 8 {
 			wg.Go(func() {
-				migrator, err := postgres.NewMigrator(pool, cfg, postgres.Layout{})
+				migrator, err := db.Migrator(postgres.Layout{})
 				if err != nil {
 					t.Error(err)
 					return
@@ -111,10 +155,7 @@ func TestPrintedScript(t *testing.T) {
 		if _, err := pool.Exec(ctx, script.All(), pgx.QueryExecModeSimpleProtocol); err != nil {
 			t.Fatal(err)
 		}
-		migrator, err := postgres.NewMigrator(pool, cfg, postgres.Layout{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		migrator := must(must(postgres.Open(pool, cfg))(t).Migrator(postgres.Layout{}))(t)
 		if done, err := migrator.Up(ctx); err != nil || len(done) != 0 {
 			t.Fatalf("after the script, Up applied %v, %v", done, err)
 		}
@@ -129,10 +170,7 @@ func TestFunctionsAreReplaced(t *testing.T) {
 		ctx := t.Context()
 		pool := pgtest.Pool(t, dsn)
 		cfg := pgtest.Schema(t, pool, postgres.Layout{Slots: 5, Period: time.Minute, DedupWindow: time.Hour, InboxWindow: 70 * time.Second})
-		migrator, err := postgres.NewMigrator(pool, cfg, postgres.Layout{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		migrator := must(must(postgres.Open(pool, cfg))(t).Migrator(postgres.Layout{}))(t)
 		exec := func(sql string) {
 			t.Helper()
 			if _, err := pool.Exec(ctx, strings.ReplaceAll(sql, "@schema@", cfg.Schema)); err != nil {
@@ -178,7 +216,7 @@ func TestFunctionsAreReplaced(t *testing.T) {
 			t.Errorf("Up has changed %s to %s", before, after)
 		}
 		var kept bool
-		err = pool.QueryRow(ctx, strings.ReplaceAll(`SELECT has_function_privilege('pg_monitor', '@schema@.reclaim(bigint)', 'EXECUTE')
+		err := pool.QueryRow(ctx, strings.ReplaceAll(`SELECT has_function_privilege('pg_monitor', '@schema@.reclaim(bigint)', 'EXECUTE')
 			AND NOT has_function_privilege('public', '@schema@.lock_keys(text[])', 'EXECUTE')`, "@schema@", cfg.Schema)).Scan(&kept)
 		if err != nil || !kept {
 			t.Errorf("Up has changed rights that somebody gave or took: %v", err)
@@ -202,11 +240,8 @@ func TestFunctionsAreReplacedAtWork(t *testing.T) {
 		ctx := t.Context()
 		pool := pgtest.Pool(t, dsn)
 		cfg := pgtest.Schema(t, pool, postgres.Layout{Shards: 1})
-		store, err := postgres.New(pool, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		feed, err := store.Open(ctx, "f", postrider.Member{Lease: time.Minute})
+		db := must(postgres.Open(pool, cfg))(t)
+		feed, err := db.Feeds().Open(ctx, "f", feeds.Member{Lease: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +264,7 @@ func TestFunctionsAreReplacedAtWork(t *testing.T) {
 		}
 		wg.Go(func() {
 			for range 20 {
-				migrator, err := postgres.NewMigrator(pool, cfg, postgres.Layout{})
+				migrator, err := db.Migrator(postgres.Layout{})
 				if err == nil {
 					_, err = migrator.Up(ctx)
 				}
@@ -239,24 +274,30 @@ func TestFunctionsAreReplacedAtWork(t *testing.T) {
 			}
 			over.Store(true)
 		})
+		written := make(chan struct{})
+		go func() {
+			wg.Wait()
+			close(written)
+		}()
 		var read int64
 		for idle := 0; idle < 3; {
-			batches, err := feed.Read(ctx, []postrider.Demand{{Shard: 0, Limit: 100}})
+			batches, err := feed.Read(ctx, []feeds.Demand{{Shard: 0, Limit: 100}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if len(batches) == 0 || len(batches[0].Messages) == 0 {
-				if over.Load() {
+				select {
+				case <-written:
 					idle++
+				default:
 				}
 				continue
 			}
 			read += int64(len(batches[0].Messages))
-			if _, err := feed.Settle(ctx, []postrider.Mark{{Shard: 0, Batch: &batches[0], Done: len(batches[0].Messages)}}); err != nil {
+			if _, err := feed.Settle(ctx, []feeds.Mark{{Shard: 0, Batch: &batches[0], Done: len(batches[0].Messages)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		wg.Wait()
 		if read != sent.Load() || read == 0 {
 			t.Errorf("%d messages were read, %d were written", read, sent.Load())
 		}
@@ -270,19 +311,13 @@ func TestVersionsBesideEachOther(t *testing.T) {
 		ctx := t.Context()
 		pool := pgtest.Pool(t, dsn)
 		cfg := pgtest.Schema(t, pool, postgres.Layout{})
-		migrator, err := postgres.NewMigrator(pool, cfg, postgres.Layout{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		store, err := postgres.New(pool, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must(postgres.Open(pool, cfg))(t)
+		migrator, store := must(db.Migrator(postgres.Layout{}))(t), db.Feeds()
 		next, known := postgres.SchemaVersion()+1, postgres.SchemaVersion()
 		if _, err := pool.Exec(ctx, "INSERT INTO "+cfg.Schema+".migrations (version, needs) VALUES ($1, $2)", next, known); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.Open(ctx, "f", postrider.Member{Lease: time.Second}); err != nil {
+		if _, err := store.Open(ctx, "f", feeds.Member{Lease: time.Second}); err != nil {
 			t.Errorf("with newer tables that only add something: %v", err)
 		}
 		if done, err := migrator.Up(ctx); err != nil || len(done) != 0 {
@@ -297,7 +332,7 @@ func TestVersionsBesideEachOther(t *testing.T) {
 		if _, err := pool.Exec(ctx, "UPDATE "+cfg.Schema+".migrations SET needs = version"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.Open(ctx, "f", postrider.Member{Lease: time.Second}); !errors.Is(err, postrider.ErrSchema) || !strings.Contains(err.Error(), "newer program") {
+		if _, err := store.Open(ctx, "f", feeds.Member{Lease: time.Second}); !errors.Is(err, postrider.ErrSchema) || !strings.Contains(err.Error(), "newer program") {
 			t.Errorf("with tables that it does not know: %v", err)
 		}
 	})

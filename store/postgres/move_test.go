@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -15,7 +15,7 @@ import (
 // change takes a step of a change of shards.
 func (h *house) change(shards int) (done bool) {
 	h.t.Helper()
-	done, err := h.desk().ChangeShards(h.t.Context(), desk.By{Who: "test"}, "f", shards)
+	done, err := h.db.Admin().ChangeShards(h.t.Context(), admin.By{Who: "test"}, "f", shards)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -33,11 +33,11 @@ func (h *house) finish(shards int) {
 	h.t.Fatalf("the change to %d shards does not end", shards)
 }
 
-// TestChangeOfShards takes a change of shards step by step: shards that stand at different places, with a message set aside, a transaction
+// TestChangeOfShards takes a change of shards step by step: shards that stand at different places, with a message deferred, a transaction
 // in flight that their snapshots list, and one that they do not.
 func TestChangeOfShards(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
 		// of each shard one, with the key of the old number
 		write := func(w interface{ exec(string) }, types string) {
@@ -52,10 +52,10 @@ func TestChangeOfShards(t *testing.T) {
 		if n := len(s.readAll()); n != 9 {
 			t.Fatalf("got %d messages, want 9", n)
 		}
-		var aside []postrider.Deferral
+		var aside []feeds.Deferral
 		for _, b := range s.latest {
 			for i := range b.Messages {
-				aside = append(aside, postrider.Deferral{Batch: b, Index: i, Status: postrider.StatusDead, Attempts: 1})
+				aside = append(aside, feeds.Deferral{Batch: b, Index: i, Status: feeds.StatusDead, Attempts: 1})
 			}
 		}
 		if err := s.Defer(t.Context(), aside); err != nil {
@@ -91,7 +91,7 @@ func TestChangeOfShards(t *testing.T) {
 		h.finish(5)
 		const wrong = "SELECT count(*) FROM @.deferred WHERE shard <> @.shard_of(order_key, 5)"
 		if n := h.number(wrong); n > 0 {
-			t.Errorf("%d of 9 messages that are set aside are in a wrong shard", n)
+			t.Errorf("%d of 9 messages that are deferred are in a wrong shard", n)
 		}
 		if s.balance(); len(s.share.Shards) != 5 {
 			t.Fatalf("the member holds %v, want five shards", s.share.Shards)
@@ -108,7 +108,7 @@ func TestChangeOfShards(t *testing.T) {
 // found by them, by the ledger alone.
 func TestChangeBesideLateWriters(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
 		s := h.sit("f")
 		late := h.begin()
@@ -135,7 +135,7 @@ func TestChangeBesideLateWriters(t *testing.T) {
 // TestChangeFencesOldHolders holds that a member which slept while its shards were abolished and made again does not hold the new ones.
 func TestChangeFencesOldHolders(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 4})
 		old := h.sit("f")
 		h.exec("UPDATE @.checkpoints SET at = at - interval '1 hour', until = until - interval '1 hour'")
@@ -152,7 +152,7 @@ func TestChangeFencesOldHolders(t *testing.T) {
 // TestNobodyTakesAShardDuringAStep holds that a member waits while a change of shards looks at the cursors.
 func TestNobodyTakesAShardDuringAStep(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
 		f := h.open("f")
 		defer f.Close(t.Context())

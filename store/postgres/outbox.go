@@ -10,37 +10,16 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// OutboxConfig is how producers write.
-type OutboxConfig struct {
-	Config
-	// LockKeys makes Enqueue lock each message's key until the transaction ends, so that messages of a key are
-	// delivered in commit order even if their writers share no other lock. Writers that lock the aggregate's row before
-	// they enqueue do not need it. Defaults to false.
-	LockKeys bool
-}
-
 // Outbox writes messages in a pgx transaction. It is safe for concurrent use and needs no connection of its own.
 type Outbox struct{ enqueuer }
 
-// SQLOutbox writes messages in a database/sql transaction, with any PostgreSQL driver.
-type SQLOutbox struct{ enqueuer }
+// sqlOutbox writes messages in a database/sql transaction.
+type sqlOutbox struct{ enqueuer }
 
 var (
 	_ postrider.Outbox[pgx.Tx]  = (*Outbox)(nil)
-	_ postrider.Outbox[*sql.Tx] = (*SQLOutbox)(nil)
+	_ postrider.Outbox[*sql.Tx] = (*sqlOutbox)(nil)
 )
-
-// NewOutbox returns an outbox for pgx.
-func NewOutbox(cfg OutboxConfig) (*Outbox, error) {
-	e, err := newEnqueuer(cfg)
-	return &Outbox{e}, err
-}
-
-// NewSQLOutbox returns an outbox for database/sql.
-func NewSQLOutbox(cfg OutboxConfig) (*SQLOutbox, error) {
-	e, err := newEnqueuer(cfg)
-	return &SQLOutbox{e}, err
-}
 
 // Enqueue implements [postrider.Outbox]. It uses the connection's own query mode: with pgx's default, the first Enqueue on a
 // connection also prepares the statement; behind a pooler that allows no prepared statements, configure pgx accordingly.
@@ -69,13 +48,13 @@ func (o *Outbox) Queue(batch *pgx.Batch, msgs ...postrider.Message) error {
 }
 
 // Enqueue implements [postrider.Outbox].
-func (o *SQLOutbox) Enqueue(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) error {
+func (o *sqlOutbox) Enqueue(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) error {
 	_, err := o.offer(ctx, sqlStatements{tx}, msgs)
 	return err
 }
 
 // Offer implements [postrider.Outbox].
-func (o *SQLOutbox) Offer(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) (repeats []int, err error) {
+func (o *sqlOutbox) Offer(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) (repeats []int, err error) {
 	return o.offer(ctx, sqlStatements{tx}, msgs)
 }
 
@@ -85,9 +64,8 @@ type enqueuer struct {
 	shapes   *shapes
 }
 
-func newEnqueuer(cfg OutboxConfig) (enqueuer, error) {
-	c, err := cfg.withDefaults()
-	return enqueuer{c.in(lockKeys), cfg.LockKeys, &shapes{cfg: c, known: make(map[shape]string)}}, err
+func newEnqueuer(cfg Config) enqueuer {
+	return enqueuer{cfg.in(lockKeys), cfg.LockKeys, &shapes{cfg: cfg, known: make(map[shape]string)}}
 }
 
 func (e *enqueuer) offer(ctx context.Context, tx statements, msgs []postrider.Message) (repeats []int, err error) {

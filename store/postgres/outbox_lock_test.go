@@ -14,13 +14,12 @@ import (
 // TestLockKeys holds that a writer of a key waits until the writer before has committed, and that writers of other keys do not.
 func TestLockKeys(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, postgres.Layout{})
-		outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: h.cfg, LockKeys: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		cfg := h.cfg
+		cfg.LockKeys = true
+		outbox := must(postgres.Open(h.pool, cfg))(t).Outbox()
 		begin := func() pgx.Tx {
 			tx, err := h.pool.Begin(ctx)
 			if err != nil {
@@ -72,7 +71,7 @@ func TestLockKeys(t *testing.T) {
 // the keys as they exclude each other.
 func TestLockManyKeys(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, postgres.Layout{})
 		const many = "SELECT @.lock_keys(VARIADIC ARRAY(SELECT 'key ' || i FROM generate_series(1, 40000) i))"

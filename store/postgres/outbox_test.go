@@ -22,15 +22,14 @@ import (
 
 func TestSQLOutbox(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, postgres.Layout{})
-		outbox, err := postgres.NewSQLOutbox(postgres.OutboxConfig{Config: h.cfg, LockKeys: true})
-		if err != nil {
-			t.Fatal(err)
-		}
 		db := stdlib.OpenDBFromPool(h.pool)
 		defer db.Close()
+		cfg := h.cfg
+		cfg.LockKeys = true
+		outbox := must(postgres.OpenSQL(db, cfg))(t).Outbox()
 
 		full := postrider.Message{
 			ID: postrider.NewID(), Type: "order.placed", AggregateType: "order", AggregateID: "42", Topic: "orders",
@@ -79,7 +78,7 @@ func TestSQLOutbox(t *testing.T) {
 // keeps a bounded number of statements prepared for them.
 func TestOutboxShapes(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, postgres.Layout{})
 		conn, err := pgx.Connect(ctx, dsn)
@@ -159,21 +158,18 @@ func inTx(t *testing.T, db *sql.DB, f func(*sql.Tx) error) {
 // a connection sees the statement.
 func TestEnqueueIsOneRoundTrip(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, testOneRoundTrip)
+	pgtest.Newest(t, testOneRoundTrip)
 	pgtest.EachPooled(t, testOneRoundTrip)
 }
 
 func testOneRoundTrip(t *testing.T, dsn string) {
 	ctx := t.Context()
 	h := newHouse(t, dsn, postgres.Layout{})
-	sqlOutbox, err := postgres.NewSQLOutbox(postgres.OutboxConfig{Config: h.cfg})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var wire wire
 	pool := h.wired(dsn, &wire)
 	db := stdlib.OpenDBFromPool(pool)
 	defer db.Close()
+	sqlOutbox := must(postgres.OpenSQL(db, h.cfg))(t).Outbox()
 
 	for _, size := range []int{1, 1000} {
 		msgs, _ := messages(size)
@@ -268,7 +264,7 @@ func (c *wiredConn) Read(b []byte) (int, error) {
 // TestQueue holds that messages travel with the caller's own statements and COMMIT, in one round trip.
 func TestQueue(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, testQueue)
+	pgtest.Newest(t, testQueue)
 	pgtest.EachPooled(t, testQueue)
 }
 
@@ -276,10 +272,9 @@ func testQueue(t *testing.T, dsn string) {
 	ctx := t.Context()
 	h := newHouse(t, dsn, postgres.Layout{})
 	h.exec("CREATE TABLE @.orders (id integer)")
-	locking, err := postgres.NewOutbox(postgres.OutboxConfig{Config: h.cfg, LockKeys: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := h.cfg
+	cfg.LockKeys = true
+	locking := must(postgres.Open(h.pool, cfg))(t).Outbox()
 	var wire wire
 	pool := h.wired(dsn, &wire)
 	unique := postrider.UniqueEvent("order.placed", "order", "1", nil)
@@ -301,6 +296,7 @@ func testQueue(t *testing.T, dsn string) {
 		{h.outbox, many[:1]}, {h.outbox, many[1:2]}, {h.outbox, many[2:]}, {h.outbox, nil}, {locking, []postrider.Message{unique}}, {h.outbox, []postrider.Message{unique}},
 	} {
 		run := func() error { return send(step.outbox, step.msgs...) }
+		var err error
 		if i == 1 {
 			err = wire.mustTurn(t, "Queue", 1, run)
 		} else {

@@ -2,16 +2,12 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/reconcile"
 )
@@ -20,18 +16,6 @@ import (
 type patrols[Tx any] struct {
 	db  database[Tx]
 	cfg Config
-}
-
-// NewPatrols returns the store of patrols whose transactions are pgx's.
-func NewPatrols(pool *pgxpool.Pool, cfg Config) (reconcile.Store[pgx.Tx], error) {
-	cfg, err := cfg.withDefaults()
-	return &patrols[pgx.Tx]{overPgx(pool), cfg}, err
-}
-
-// NewSQLPatrols returns the store of patrols whose transactions are those of database/sql.
-func NewSQLPatrols(db *sql.DB, cfg Config) (reconcile.Store[*sql.Tx], error) {
-	cfg, err := cfg.withDefaults()
-	return &patrols[*sql.Tx]{overSQL(db), cfg}, err
 }
 
 // Times go as microseconds since 1970, which every driver reads alike.

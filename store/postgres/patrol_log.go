@@ -2,40 +2,33 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/reconcile"
 )
 
-// PatrolLog is a log as one feed has delivered it, for patrols.
-type PatrolLog struct {
-	desk *Desk
-	feed string
-	who  string
+// sentLog is a log as one feed has delivered it, for patrols.
+type sentLog struct {
+	admin *Admin
+	feed  string
+	who   string
 }
 
-var _ reconcile.Log = (*PatrolLog)(nil)
-
-// NewPatrolLog returns the log of a feed. What is sent again is recorded as done by who.
-func NewPatrolLog(pool *pgxpool.Pool, cfg Config, feed, who string) (*PatrolLog, error) {
-	d, err := NewDesk(pool, cfg)
-	return &PatrolLog{d, feed, who}, err
-}
+var _ reconcile.Log = (*sentLog)(nil)
 
 // Sent implements [reconcile.Log].
-func (l *PatrolLog) Sent(ctx context.Context, since, until time.Time, before int64, limit int) ([]reconcile.Sent, error) {
-	filter := desk.Filter{Since: since, Until: until, Statuses: []postrider.Status{postrider.StatusPublished}}
+func (l *sentLog) Sent(ctx context.Context, since, until time.Time, before int64, limit int) ([]reconcile.Sent, error) {
+	filter := admin.Filter{Since: since, Until: until, Statuses: []feeds.Status{feeds.StatusPublished}}
 	var sent []reconcile.Sent
 	for {
-		page, err := l.desk.Messages(ctx, l.feed, filter, before, limit-len(sent))
+		page, err := l.admin.page(ctx, l.feed, filter, before, limit-len(sent), true)
 		if err != nil {
 			return nil, err
 		}
@@ -49,13 +42,13 @@ func (l *PatrolLog) Sent(ctx context.Context, since, until time.Time, before int
 }
 
 // Resend implements [reconcile.Log].
-func (l *PatrolLog) Resend(ctx context.Context, places []int64, why string) error {
+func (l *sentLog) Resend(ctx context.Context, places []int64, why string) error {
 	list, err := json.Marshal(places)
 	if err != nil {
 		return err
 	}
 	var done int64
-	err = l.desk.change(ctx, &done, "SELECT @schema@.resend_for($1, $2, $3, $4)", l.who, why, l.feed, string(list))
+	err = l.admin.change(ctx, &done, "SELECT @schema@.resend_for($1, $2, $3, $4)", l.who, why, l.feed, string(list))
 	if err != nil {
 		return fmt.Errorf("postgres: resend: %w", explain(err))
 	}
@@ -65,18 +58,6 @@ func (l *PatrolLog) Resend(ctx context.Context, places []int64, why string) erro
 type receipts struct {
 	statements
 	cfg Config
-}
-
-// NewReceipts returns what consumers' inboxes in this schema have recorded.
-func NewReceipts(pool *pgxpool.Pool, cfg Config) (reconcile.Receipts, error) {
-	cfg, err := cfg.withDefaults()
-	return receipts{overPgx(pool), cfg}, err
-}
-
-// NewSQLReceipts is [NewReceipts] over database/sql.
-func NewSQLReceipts(db *sql.DB, cfg Config) (reconcile.Receipts, error) {
-	cfg, err := cfg.withDefaults()
-	return receipts{overSQL(db), cfg}, err
 }
 
 // Missing implements [reconcile.Receipts].
@@ -101,12 +82,8 @@ func (r receipts) Missing(ctx context.Context, consumer string, ids []postrider.
 }
 
 // RecordPatrol notes that an operator has run a patrol by hand.
-func RecordPatrol(ctx context.Context, pool *pgxpool.Pool, cfg Config, by desk.By, job string, n reconcile.Counts) error {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
-		return err
-	}
-	_, err = pool.Exec(ctx, cfg.in("SELECT @schema@.record_patrol($1, $2, $3, $4, $5)"), pgx.QueryExecModeExec, by.Who, by.Why, job, n.Found, n.Fixed)
+func (d *Admin) RecordPatrol(ctx context.Context, by admin.By, job string, n reconcile.Counts) error {
+	_, err := d.pool.Exec(ctx, d.cfg.in("SELECT @schema@.record_patrol($1, $2, $3, $4, $5)"), pgx.QueryExecModeExec, by.Who, by.Why, job, n.Found, n.Fixed)
 	if err != nil {
 		return fmt.Errorf("postgres: record: %w", explain(err))
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/reconcile"
 	"github.com/postrider/postrider/reconcile/reconciletest"
 	"github.com/postrider/postrider/store/postgres"
@@ -42,7 +42,7 @@ func (p plainSQLTx) Do(ctx context.Context, f func(context.Context, *sql.Tx) err
 
 func TestPatrols(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, testPatrols)
+	pgtest.Newest(t, testPatrols)
 }
 
 func TestPatrolsThroughPooler(t *testing.T) {
@@ -53,10 +53,7 @@ func TestPatrolsThroughPooler(t *testing.T) {
 func testPatrols(t *testing.T, dsn string) {
 	pool := pgtest.Pool(t, dsn)
 	t.Run("pgx", func(t *testing.T) {
-		store, err := postgres.NewPatrols(pool, pgtest.Schema(t, pool, postgres.Layout{}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := must(postgres.Open(pool, pgtest.Schema(t, pool, postgres.Layout{})))(t).Reconciliations()
 		reconciletest.Run(t, func(*testing.T) reconciletest.Harness[pgx.Tx] {
 			return reconciletest.Harness[pgx.Tx]{Store: store, DB: plainTx{pool}}
 		})
@@ -64,10 +61,7 @@ func testPatrols(t *testing.T, dsn string) {
 	t.Run("sql", func(t *testing.T) {
 		db := stdlib.OpenDBFromPool(pool)
 		t.Cleanup(func() { _ = db.Close() })
-		store, err := postgres.NewSQLPatrols(db, pgtest.Schema(t, pool, postgres.Layout{}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := must(postgres.OpenSQL(db, pgtest.Schema(t, pool, postgres.Layout{})))(t).Reconciliations()
 		reconciletest.Run(t, func(*testing.T) reconciletest.Harness[*sql.Tx] {
 			return reconciletest.Harness[*sql.Tx]{Store: store, DB: plainSQLTx{db}}
 		})
@@ -77,7 +71,7 @@ func testPatrols(t *testing.T, dsn string) {
 // TestPatrolQuery holds that rows become messages, by either driver, and that a query can write nothing.
 func TestPatrolQuery(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		pool := pgtest.Pool(t, dsn)
 		schema := pgtest.Schema(t, pool, postgres.Layout{}).Schema
 		exec := func(statement string) {
@@ -166,18 +160,12 @@ func TestPatrolQuery(t *testing.T) {
 // TestUnreceived holds that what a consumer has not recorded is sent again, a limited number of times, and nothing else.
 func TestUnreceived(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})
 		sent := h.enqueue(5)
 		h.deliverAll("f")
-		log, err := postgres.NewPatrolLog(h.pool, h.cfg, "f", "patrol")
-		if err != nil {
-			t.Fatal(err)
-		}
-		store, err := postgres.NewPatrols(h.pool, h.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		log := h.db.SentLog("f", "patrol")
+		store := h.db.Reconciliations()
 		// The consumer has recorded all but two.
 		h.exec("INSERT INTO @.consumers (name) VALUES ('billing'), ('other')")
 		for i, id := range sent {
@@ -187,16 +175,10 @@ func TestUnreceived(t *testing.T) {
 			}
 			h.exec("INSERT INTO @.inbox_strays (consumer, id) SELECT c.n, '" + id.String() + "' FROM @.consumers c WHERE c.name = '" + consumer + "'")
 		}
-		inbox, err := postgres.NewReceipts(h.pool, h.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		inbox := h.db.Receipts()
 		db := stdlib.OpenDBFromPool(h.pool)
 		defer db.Close()
-		byOther, err := postgres.NewSQLReceipts(db, h.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		byOther := must(postgres.OpenSQL(db, h.cfg))(t).Receipts()
 		if missing, err := byOther.Missing(t.Context(), "other", sent); err != nil || len(missing) != 3 {
 			t.Errorf("by database/sql: %v, %v", missing, err)
 		}
@@ -213,17 +195,14 @@ func TestUnreceived(t *testing.T) {
 				t.Fatalf("round %d: %+v, %v", round, run, err)
 			}
 			if n := h.deferred(t); n != want {
-				t.Errorf("round %d: %d messages are set aside", round, n)
+				t.Errorf("round %d: %d messages are deferred", round, n)
 			}
 			h.exec("DELETE FROM @.deferred")
 		}
-		if err := postgres.RecordPatrol(t.Context(), h.pool, h.cfg, desk.By{Who: "ann", Why: "test"}, "received", reconcile.Counts{Found: 2, Fixed: 2}); err != nil {
+		if err := h.db.Admin().RecordPatrol(t.Context(), admin.By{Who: "ann", Why: "test"}, "received", reconcile.Counts{Found: 2, Fixed: 2}); err != nil {
 			t.Fatal(err)
 		}
-		d, err := postgres.NewDesk(h.pool, h.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := h.db.Admin()
 		entries, err := d.Audit(t.Context(), "", 0, 10)
 		if err != nil || len(entries) != 4 || entries[0].Action != "patrol" || entries[1].Action != "resend" || entries[1].Count != 2 ||
 			entries[1].Who != "patrol" || entries[1].Why != "not received by billing" {
@@ -235,13 +214,10 @@ func TestUnreceived(t *testing.T) {
 // TestPatrolRole holds that a consumer can patrol, and neither send what is in the log again nor touch the record.
 func TestPatrolRole(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})
 		consumer := h.as(dsn, "consumer")
-		store, err := postgres.NewPatrols(consumer.pool, h.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := consumer.db.Reconciliations()
 		p, err := reconcile.New(store, plainTx{consumer.pool}, nil, reconcile.Config{}, reconcile.Job[pgx.Tx]{
 			Name: "job", Check: func(ctx context.Context, r *reconcile.Round) error {
 				return r.Mend(ctx, []postrider.Message{{ID: postrider.NewID()}}, func(context.Context, []postrider.Message) error { return nil })
@@ -255,7 +231,7 @@ func TestPatrolRole(t *testing.T) {
 		if states, err := p.Jobs(t.Context()); err != nil || len(states) != 1 || states[0].Total.Fixed != 1 {
 			t.Errorf("%+v, %v", states, err)
 		}
-		if err := postgres.RecordPatrol(t.Context(), consumer.pool, h.cfg, desk.By{Who: "ann"}, "job", reconcile.Counts{}); err != nil {
+		if err := consumer.db.Admin().RecordPatrol(t.Context(), admin.By{Who: "ann"}, "job", reconcile.Counts{}); err != nil {
 			t.Error(err)
 		}
 		consumer.mustNotBeAllowed(

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -196,9 +197,9 @@ func (h *house) mustReadCheaply(t *testing.T, dsn, what, name string, limit, atL
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want []postrider.Demand
+	var want []feeds.Demand
 	for _, shard := range share.Shards {
-		want = append(want, postrider.Demand{Shard: shard, Limit: limit})
+		want = append(want, feeds.Demand{Shard: shard, Limit: limit})
 	}
 	plans.clear()
 	batches, err := feed.Read(ctx, want)
@@ -226,12 +227,7 @@ func (h *house) mustReadCheaply(t *testing.T, dsn, what, name string, limit, atL
 // watched returns the same log, used by a relay whose plans are reported.
 func (h *house) watched(t *testing.T, dsn string, p *plans) *house {
 	t.Helper()
-	pool := watchedPool(t, dsn, p)
-	store, err := postgres.New(pool, h.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &house{t, pool, h.cfg, store, h.outbox}
+	return openHouse(t, watchedPool(t, dsn, p), h.cfg)
 }
 
 // watchedPool is one connection that reports the plan of every statement, also inside functions.
@@ -374,8 +370,8 @@ func TestHeldPlans(t *testing.T) {
 		h.exec("ANALYZE @.deferred")
 		var plans plans
 		watched := h.watched(t, dsn, &plans)
-		var share postrider.Share
-		open := func() postrider.Feed {
+		var share feeds.Share
+		open := func() feeds.Feed {
 			name := h.newFeed("")
 			h.exec(fmt.Sprintf(`INSERT INTO @.deferred (feed, seq, shard, status, blocking, available_at, order_key, priority, id, type,
 				  schema_version, created_at, occurred_at, payload, name)
@@ -391,12 +387,12 @@ func TestHeldPlans(t *testing.T) {
 		}
 		// What becomes of messages is told of another feed: what it leaves behind in the indexes is nobody's until it is vacuumed.
 		feed, other := open(), open()
-		ask := func(feed postrider.Feed, what string, probe bool, messages, buffers int, names ...string) []postrider.Deferred {
+		ask := func(feed feeds.Feed, what string, probe bool, messages, buffers int, names ...string) []feeds.Deferred {
 			t.Helper()
-			want := postrider.DueRequest{Shards: share.Shards, Limit: limit}
+			want := feeds.DueRequest{Shards: share.Shards, Limit: limit}
 			for _, shard := range share.Shards {
 				for _, n := range names {
-					want.Held = append(want.Held, postrider.HeldName{Shard: shard, Name: n, Probe: probe})
+					want.Held = append(want.Held, feeds.HeldName{Shard: shard, Name: n, Probe: probe})
 				}
 			}
 			plans.clear()
@@ -414,11 +410,11 @@ func TestHeldPlans(t *testing.T) {
 			}
 			return due.Messages
 		}
-		conclude := func(what string, msgs []postrider.Deferred, delivered bool) {
+		conclude := func(what string, msgs []feeds.Deferred, delivered bool) {
 			t.Helper()
-			var done []postrider.Conclusion
+			var done []feeds.Conclusion
 			for _, d := range msgs {
-				done = append(done, postrider.Conclusion{Shard: d.Shard, Seq: d.Seq, Delivered: delivered, Status: postrider.StatusHeld, Name: d.Name})
+				done = append(done, feeds.Conclusion{Shard: d.Shard, Seq: d.Seq, Delivered: delivered, Status: feeds.StatusHeld, Name: d.Name})
 			}
 			plans.clear()
 			if _, err := other.Conclude(ctx, done); err != nil {

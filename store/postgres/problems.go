@@ -7,17 +7,17 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
 var (
-	_ postrider.Reporter = (*feed)(nil)
-	_ desk.Problems      = (*Desk)(nil)
+	_ feeds.Reporter = (*feed)(nil)
+	_ admin.Problems = (*Admin)(nil)
 )
 
-// Report implements [postrider.Reporter].
-func (f *feed) Report(ctx context.Context, problems []postrider.Problem) error {
+// Report implements [feeds.Reporter].
+func (f *feed) Report(ctx context.Context, problems []feeds.Problem) error {
 	if len(problems) == 0 {
 		return nil
 	}
@@ -40,15 +40,15 @@ func (f *feed) Report(ctx context.Context, problems []postrider.Problem) error {
 	return nil
 }
 
-// Problems implements [desk.Problems].
-func (d *Desk) Problems(ctx context.Context, feed string) ([]postrider.Problem, error) {
+// Problems implements [admin.Problems].
+func (d *Admin) Problems(ctx context.Context, feed string) ([]feeds.Problem, error) {
 	rows, err := d.query(ctx, `SELECT name, cause, failures, since, last, over FROM @schema@.problems
 		WHERE feed = $1 ORDER BY last DESC, name`, feed)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: problems: %w", err)
 	}
-	problems, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (postrider.Problem, error) {
-		var p postrider.Problem
+	problems, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (feeds.Problem, error) {
+		var p feeds.Problem
 		var over *time.Time
 		err := row.Scan(&p.Name, &p.Cause, &p.Failures, &p.Since, &p.Last, &over)
 		p.Since, p.Last, p.Over = p.Since.UTC(), p.Last.UTC(), value(over).UTC()

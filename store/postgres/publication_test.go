@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -79,7 +79,7 @@ func TestGenerationInAnyTimeZone(t *testing.T) {
 					t.Errorf("in zone %s: %v", zone, err)
 				}
 			}
-			if _, err := feed.Settle(ctx, []postrider.Mark{{Shard: 0}}); err != nil {
+			if _, err := feed.Settle(ctx, []feeds.Mark{{Shard: 0}}); err != nil {
 				t.Errorf("in zone %s: %v", zone, err)
 			}
 			conns = h.pool.AcquireAllIdle(ctx)

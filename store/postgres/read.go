@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // smallPayload is what a payload may always have to come with its row, whatever the budget.
@@ -165,7 +166,7 @@ func (r *readRequest) collect(result *readResult, dec *decoder, row [][]byte) {
 
 // cutAt leaves only the rows that were asked for and fit into the budget. It notes up to where nothing was left out: noCut when
 // these are all rows of the window.
-func (s *laneRows) cutAt(d postrider.Demand, end int64) {
+func (s *laneRows) cutAt(d feeds.Demand, end int64) {
 	s.bound = end
 	sum, keep := 0, len(s.seqs)
 	for i, seq := range s.seqs {

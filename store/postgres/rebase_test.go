@@ -14,6 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -101,11 +103,7 @@ func TestRebaseOfAClone(t *testing.T) {
 			}
 		})
 		pool := pgtest.Pool(t, strings.Replace(dsn, name, name+"_clone", 1))
-		store, err := postgres.New(pool, h.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.pool, h.store = pool, store
+		h = openHouse(t, pool, h.cfg)
 		h.mustBeForeign("f")
 		written := h.enqueue(5)
 		files := func() (all string) {
@@ -129,7 +127,7 @@ func TestRebaseOfAClone(t *testing.T) {
 			t.Fatal(err)
 		}
 		kept := h.rebase()
-		if want := len(waiting) + len(written) + 2; kept["f"] != want { // two canaries
+		if want := len(waiting) + len(written); kept["f"] != want { // destinations get no canaries
 			t.Errorf("kept %v, want %d", kept, want)
 		}
 		if err := tx.Commit(ctx); err != nil {
@@ -189,6 +187,20 @@ func TestRebaseWithoutFeeds(t *testing.T) {
 	})
 }
 
+// TestRebaseWithNothingLeft holds that a log of which everything was delivered can move, also where no other transaction is in flight.
+func TestRebaseWithNothingLeft(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
+		h.mustDeliver("f", h.enqueue(10))
+		h.exec(restored)
+		if kept := h.rebase(); kept["f"] != 0 {
+			t.Errorf("kept %v of what was delivered", kept)
+		}
+		h.mustDeliver("f", h.enqueue(5))
+	})
+}
+
 // TestRebaseWithOldNumbers holds that messages keep their order when the sequence has not come along, as with logical
 // replication: what was written here then has the same numbers as what was brought.
 func TestRebaseWithOldNumbers(t *testing.T) {
@@ -221,7 +233,7 @@ func TestRebaseUnderARelay(t *testing.T) {
 		}
 		h.exec(restored)
 		h.rebase()
-		if _, err := feed.Read(ctx, demand(share)); !errors.Is(err, postrider.ErrReset) {
+		if _, err := feed.Read(ctx, demand(share)); !errors.Is(err, feeds.ErrReset) {
 			t.Errorf("Read after a rebase: %v", err)
 		}
 		another := h.open("f")
@@ -256,16 +268,10 @@ func TestRebaseBesideAWriter(t *testing.T) {
 				}
 				rebased := make(chan error, 1)
 				go func() {
-					_, err := h.store.Rebase(t.Context())
+					_, err := h.db.Rebase(t.Context(), admin.By{Who: "test"})
 					rebased <- err
 				}()
-				for waits := false; !waits; {
-					err := h.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
-						WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%rebase()')`, h.cfg.Schema).Scan(&waits)
-					if err != nil {
-						t.Fatal(err)
-					}
-				}
+				h.mustWaitForALock("rebase")
 				msgs, _ := messages(1)
 				if err := h.outbox.Enqueue(t.Context(), tx, msgs...); err != nil {
 					t.Fatalf("the writer: %v", err)
@@ -299,23 +305,29 @@ type house struct {
 	t      *testing.T
 	pool   *pgxpool.Pool
 	cfg    postgres.Config
-	store  *postgres.Store
+	db     *postgres.DB
+	store  relayStore
 	outbox *postgres.Outbox
+}
+
+// relayStore is all that a relay finds in a store.
+type relayStore interface {
+	feeds.Store
+	feeds.Maintainer
+	feeds.Canary
 }
 
 func newHouse(t *testing.T, dsn string, layout postgres.Layout) *house {
 	t.Helper()
 	pool := pgtest.Pool(t, dsn)
-	cfg := pgtest.Schema(t, pool, layout)
-	store, err := postgres.New(pool, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: cfg})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &house{t, pool, cfg, store, outbox}
+	return openHouse(t, pool, pgtest.Schema(t, pool, layout))
+}
+
+// openHouse is a log that is there already.
+func openHouse(t *testing.T, pool *pgxpool.Pool, cfg postgres.Config) *house {
+	t.Helper()
+	db := must(postgres.Open(pool, cfg))(t)
+	return &house{t, pool, cfg, db, db.Feeds().(relayStore), db.Outbox()}
 }
 
 // in puts the schema in place of each @.
@@ -338,6 +350,18 @@ func (h *house) mustFail(level pgx.TxIsoLevel, sql string) {
 	})
 	if sqlState(err) != "25001" { // active_sql_transaction
 		h.t.Errorf("%s: %v", sql, err)
+	}
+}
+
+// mustWaitForALock returns when a session that calls a function waits for another one.
+func (h *house) mustWaitForALock(function string) {
+	h.t.Helper()
+	for waits := false; !waits; {
+		err := h.pool.QueryRow(h.t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%' || $2 || '(%')`, h.cfg.Schema, function).Scan(&waits)
+		if err != nil {
+			h.t.Fatal(err)
+		}
 	}
 }
 
@@ -392,9 +416,9 @@ func (h *house) enqueueInSavepoint(n int) []postrider.ID {
 	return ids
 }
 
-func (h *house) open(name string) postrider.Feed {
+func (h *house) open(name string) feeds.Feed {
 	h.t.Helper()
-	feed, err := h.store.Open(h.t.Context(), name, postrider.Member{Name: "test", Lease: time.Minute, Create: true})
+	feed, err := h.store.Open(h.t.Context(), name, feeds.Member{Name: "test", Lease: time.Minute, Create: true})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -431,7 +455,7 @@ func (h *house) mustDeliver(name string, want []postrider.ID) {
 }
 
 // deliver reads and settles until nothing is left, and leaves.
-func deliver(ctx context.Context, feed postrider.Feed) (all []postrider.Message, err error) {
+func deliver(ctx context.Context, feed feeds.Feed) (all []postrider.Message, err error) {
 	defer feed.Close(ctx)
 	share, err := feed.Balance(ctx)
 	if err != nil {
@@ -446,25 +470,25 @@ func deliver(ctx context.Context, feed postrider.Feed) (all []postrider.Message,
 			continue
 		}
 		empty = 0
-		var marks []postrider.Mark
+		var marks []feeds.Mark
 		for i := range batches {
 			all = append(all, batches[i].Messages...)
-			marks = append(marks, postrider.Mark{Shard: batches[i].Shard, Batch: &batches[i], Done: len(batches[i].Messages)})
+			marks = append(marks, feeds.Mark{Shard: batches[i].Shard, Batch: &batches[i], Done: len(batches[i].Messages)})
 		}
 		if _, err := feed.Settle(ctx, marks); err != nil {
 			return nil, err
 		}
 	}
-	var marks []postrider.Mark
+	var marks []feeds.Mark
 	for _, shard := range share.Shards {
-		marks = append(marks, postrider.Mark{Shard: shard})
+		marks = append(marks, feeds.Mark{Shard: shard})
 	}
 	return all, feed.Release(ctx, marks)
 }
 
-func demand(share postrider.Share) (want []postrider.Demand) {
+func demand(share feeds.Share) (want []feeds.Demand) {
 	for _, shard := range share.Shards {
-		want = append(want, postrider.Demand{Shard: shard, Limit: 700})
+		want = append(want, feeds.Demand{Shard: shard, Limit: 700})
 	}
 	return want
 }
@@ -473,20 +497,99 @@ func (h *house) mustBeForeign(name string) {
 	h.t.Helper()
 	feed := h.open(name)
 	defer feed.Close(h.t.Context())
-	if _, err := feed.Balance(h.t.Context()); !errors.Is(err, postrider.ErrForeign) {
+	if _, err := feed.Balance(h.t.Context()); !errors.Is(err, feeds.ErrForeign) {
 		h.t.Errorf("Balance in a foreign database: %v", err)
 	}
 }
 
 func (h *house) rebase() map[string]int {
 	h.t.Helper()
-	all, err := h.store.Rebase(h.t.Context())
+	plan, err := h.db.PlanRebase(h.t.Context())
 	if err != nil {
 		h.t.Fatal(err)
+	}
+	all, err := h.db.Rebase(h.t.Context(), admin.By{Who: "test"})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if !slices.Equal(plan, all) {
+		h.t.Errorf("%v was announced, and %v done", plan, all)
+	}
+	var recorded int
+	if err := h.pool.QueryRow(h.t.Context(), h.in("SELECT count(*) FROM @.audit WHERE action = 'rebase' AND who = 'test'")).Scan(&recorded); err != nil || recorded == 0 {
+		h.t.Errorf("nobody is recorded: %v", err)
 	}
 	kept := map[string]int{}
 	for _, r := range all {
 		kept[r.Feed] = int(r.Unsettled)
 	}
 	return kept
+}
+
+// TestHome holds that what relays are told of their place keeps those of a copy from sending, which is the same database in all that can be
+// asked: the first gives the ledger its home, and who has another, or none, holds nothing until a rebase.
+func TestHome(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
+		at := func(home string) *house {
+			cfg := h.cfg
+			cfg.Home = home
+			return openHouse(t, h.pool, cfg)
+		}
+		first := h.enqueue(10)
+		h.mustDeliver("f", first) // as long as nobody has said anything
+		second := h.enqueue(10)
+		at("production").mustDeliver("f", second)
+		waiting := h.enqueue(5)
+		at("staging").mustBeForeign("f")
+		at("").mustBeForeign("f")
+		if foreign, err := at("staging").db.Foreign(t.Context()); err != nil || !foreign {
+			t.Errorf("staging is foreign: %v, %v", foreign, err)
+		}
+		if foreign, err := at("production").db.Foreign(t.Context()); err != nil || foreign {
+			t.Errorf("production is foreign: %v, %v", foreign, err)
+		}
+
+		if kept := at("staging").rebase(); kept["f"] != len(waiting) {
+			t.Errorf("kept %v, want %d", kept, len(waiting))
+		}
+		at("production").mustBeForeign("f") // also before the first relay of staging
+		at("staging").mustDeliver("f", waiting)
+	})
+}
+
+// TestHomeOfTwoRelays holds that of two relays that begin at the same time one gives the ledger its home. The other must not write the row
+// again: after pg_upgrade the ledger would look like one that was restored, and be sent again in part. And it must not hold shards under another home.
+func TestHomeOfTwoRelays(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		for home, refused := range map[string]string{"production": "", "staging": "PR001"} {
+			h := newHouse(t, dsn, postgres.Layout{Shards: 2})
+			first, err := h.pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer first.Rollback(context.Background())
+			if _, err := first.Exec(t.Context(), h.in("SELECT @.check_home('production')")); err != nil {
+				t.Fatal(err)
+			}
+			second := make(chan error, 1)
+			go func() {
+				_, err := h.pool.Exec(t.Context(), h.in("SELECT @.check_home('"+home+"')"))
+				second <- err
+			}()
+			h.mustWaitForALock("check_home")
+			if err := first.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-second; sqlState(err) != refused {
+				t.Errorf("the second, from %s: %v", home, err)
+			}
+			var same bool
+			if err := h.pool.QueryRow(t.Context(), h.in("SELECT row_xid = xmin FROM @.identity WHERE home = 'production'")).Scan(&same); err != nil || !same {
+				t.Errorf("the row of the ledger's identity was written again: %v", err)
+			}
+		}
+	})
 }

@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"slices"
@@ -74,23 +73,12 @@ func (c *catalogue) rows(sql string) (all [][]string) {
 // roles creates the roles until the test ends.
 func (c *catalogue) roles() {
 	c.t.Helper()
-	migrator, err := postgres.NewMigrator(c.pool, postgres.Config{Schema: c.schema}, postgres.Layout{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	db := must(postgres.Open(c.pool, postgres.Config{Schema: c.schema}))(c.t)
+	migrator := must(db.Migrator(postgres.Layout{}))(c.t)
 	if err := migrator.Roles(c.t.Context()); err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(func() {
-		var names []string
-		for _, role := range roleNames {
-			names = append(names, c.schema+"_"+role)
-		}
-		roles := strings.Join(names, ", ")
-		if _, err := c.pool.Exec(context.Background(), "DROP OWNED BY "+roles+"; DROP ROLE "+roles, pgx.QueryExecModeSimpleProtocol); err != nil {
-			c.t.Error(err)
-		}
-	})
+	pgtest.DropRoles(c.t, c.pool, c.schema)
 }
 
 var roleNames = []string{"producer", "consumer", "relay", "operator"}

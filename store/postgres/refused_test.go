@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
@@ -43,7 +44,7 @@ func (c *choosy) Close() error { return nil }
 // shard are sent, the log keeps it, and a replay sends it when the table accepts it.
 func TestRefusedByTable(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 1, Slots: 3})
 		h.exec(`CREATE FUNCTION @.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 			BEGIN
@@ -71,29 +72,26 @@ func TestRefusedByTable(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		d, err := postgres.NewDesk(h.pool, h.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var letter postrider.Deferred
+		d := h.db.Admin()
+		var letter feeds.Deferred
 		await(t, "everything but one message is sent, and that is dead", func() bool {
 			pub.mu.Lock()
 			sent := len(pub.sent)
 			pub.mu.Unlock()
-			list, err := d.List(ctx, desk.Filter{Statuses: []postrider.Status{postrider.StatusDead}}, nil, 10)
+			list, err := d.List(ctx, admin.Filter{Statuses: []feeds.Status{feeds.StatusDead}}, nil, 10)
 			if err != nil {
 				t.Fatal(err)
 			}
-			feeds, err := d.Feeds(ctx)
+			listed, err := d.ListFeeds(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if sent != 200 || len(list) != 1 || feeds[0].Pending != 0 || feeds[0].Deferred != 0 {
+			if sent != 200 || len(list) != 1 || listed[0].Pending != 0 || listed[0].Deferred != 0 {
 				return false
 			}
 			letter = list[0]
-			if feeds[0].Dead != 1 {
-				t.Errorf("the feed has %d dead letters, want 1", feeds[0].Dead)
+			if listed[0].Dead != 1 {
+				t.Errorf("the feed has %d dead letters, want 1", listed[0].Dead)
 			}
 			return true
 		})
@@ -117,18 +115,18 @@ func TestRefusedByTable(t *testing.T) {
 		}
 
 		h.exec("DROP TRIGGER refuse ON @.deferred")
-		job, err := d.StartReplay(ctx, desk.By{Who: "ann"}, desk.Replay{Filter: desk.Filter{Feed: letter.Feed, ID: letter.ID}})
+		job, err := d.StartReplay(ctx, admin.By{Who: "ann"}, admin.Replay{Filter: admin.Filter{Feed: letter.Feed, ID: letter.ID}})
 		if err == nil {
-			_, err = d.RunReplay(ctx, job.ID, func(desk.Job) {})
+			_, err = d.RunReplay(ctx, job.ID, func(admin.Job) {})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		await(t, "the replay has failed with the whole message", func() bool {
-			list, err := d.List(ctx, desk.Filter{ID: letter.ID}, nil, 1)
-			return err == nil && len(list) == 1 && list[0].Status == postrider.StatusDead && !list[0].Bare && len(list[0].Payload) > 0
+			list, err := d.List(ctx, admin.Filter{ID: letter.ID}, nil, 1)
+			return err == nil && len(list) == 1 && list[0].Status == feeds.StatusDead && !list[0].Bare && len(list[0].Payload) > 0
 		})
-		if n, err := d.Act(ctx, desk.By{Who: "ann"}, desk.Discard, desk.Filter{ID: letter.ID}, 0); n != 1 || err != nil {
+		if n, err := d.Act(ctx, admin.By{Who: "ann"}, admin.Discard, admin.Filter{ID: letter.ID}, 0); n != 1 || err != nil {
 			t.Errorf("discarded %d, %v", n, err)
 		}
 		await(t, "the slot can be emptied", passed)
@@ -138,27 +136,24 @@ func TestRefusedByTable(t *testing.T) {
 // TestExcludeIsBounded: relays hear of all exclusions with every Balance, so there are not many. What was passed makes room.
 func TestExcludeIsBounded(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, still)
-		ids := h.enqueue(desk.MaxExcluded + 1)
+		ids := h.enqueue(admin.MaxExcluded + 1)
 		f := h.open("f")
 		defer f.Close(ctx)
 		h.exec("INSERT INTO @.excluded SELECT 'f', seq, @.shard_of(key, aggregate_type, aggregate_id, id, 1), id FROM @.messages ORDER BY seq LIMIT 1000")
 		share, err := f.Balance(ctx)
-		if err != nil || len(share.Excluded) != desk.MaxExcluded {
-			t.Fatalf("%d are excluded, %v, want %d", len(share.Excluded), err, desk.MaxExcluded)
+		if err != nil || len(share.Excluded) != admin.MaxExcluded {
+			t.Fatalf("%d are excluded, %v, want %d", len(share.Excluded), err, admin.MaxExcluded)
 		}
-		d, err := postgres.NewDesk(h.pool, h.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		last := ids[desk.MaxExcluded]
-		if err := d.Exclude(ctx, desk.By{Who: "ann"}, desk.Discard, "f", last); !errors.Is(err, desk.ErrTooManyExcluded) {
+		d := h.db.Admin()
+		last := ids[admin.MaxExcluded]
+		if err := d.Exclude(ctx, admin.By{Who: "ann"}, admin.Discard, "f", last); !errors.Is(err, admin.ErrTooManyExcluded) {
 			t.Errorf("one more: %v, want ErrTooManyExcluded", err)
 		}
 		h.exec("UPDATE @.excluded SET seq = -seq WHERE id = (SELECT id FROM @.excluded ORDER BY seq LIMIT 1)") // the log does not hold it
-		if err := d.Exclude(ctx, desk.By{Who: "ann"}, desk.Discard, "f", last); err != nil {
+		if err := d.Exclude(ctx, admin.By{Who: "ann"}, admin.Discard, "f", last); err != nil {
 			t.Errorf("with room: %v", err)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -25,7 +26,7 @@ const fill = `INSERT INTO @.messages (type, slot)
 
 func TestReclaim(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		h.deliverAll("a")
 		h.exec(fill)
@@ -41,7 +42,7 @@ func TestReclaim(t *testing.T) {
 // TestReclaimAboveTheLimit holds that a log which is too large gives up every slot that all feeds have passed, and no other.
 func TestReclaimAboveTheLimit(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, still)
 		fillAll := func() {
@@ -52,11 +53,7 @@ func TestReclaimAboveTheLimit(t *testing.T) {
 			t.Helper()
 			cfg := h.cfg
 			cfg.MaxLogSize = most
-			store, err := postgres.New(h.pool, cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := store.Maintain(ctx); err != nil {
+			if err := openHouse(t, h.pool, cfg).store.Maintain(ctx); err != nil {
 				t.Fatal(err)
 			}
 			rows, err := h.pool.Query(ctx, h.in("SELECT DISTINCT (slot - @.slot_at(now()) + 8) % 8 FROM @.messages ORDER BY 1"))
@@ -112,7 +109,7 @@ func TestReclaimAboveTheLimit(t *testing.T) {
 // TestReclaimWithoutFeeds holds that nothing is removed before somebody has read it.
 func TestReclaimWithoutFeeds(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		h.exec(fill)
 		h.mustReclaim(false)
@@ -123,7 +120,7 @@ func TestReclaimWithoutFeeds(t *testing.T) {
 // written to the slot itself.
 func TestReclaimBesideOldTransaction(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		old, err := h.pool.Begin(t.Context())
 		if err != nil {
@@ -159,7 +156,7 @@ const fillOne = `INSERT INTO @.messages (type, slot) SELECT 't', (@.slot_at(now(
 // all feeds last looked.
 func TestReclaimBesideTheNewestWriter(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, still)
 		h.open("f").Close(ctx)
@@ -191,7 +188,7 @@ func TestReclaimBesideTheNewestWriter(t *testing.T) {
 // TestReclaimLooksAgainUnderTheLock holds that a message which is committed between the first look and the lock is not truncated.
 func TestReclaimLooksAgainUnderTheLock(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, still)
 		h.exec("ALTER FUNCTION @.reclaim SET lock_timeout = '30s'") // so that it waits for the writer, whatever else the machine does
@@ -236,17 +233,17 @@ func TestReclaimLooksAgainUnderTheLock(t *testing.T) {
 	})
 }
 
-// TestReclaimKeepsTheContentOfADeadLetter holds that a slot stays while it has the only content of a message that was set aside.
+// TestReclaimKeepsTheContentOfADeadLetter holds that a slot stays while it has the only content of a message that was deferred.
 func TestReclaimKeepsTheContentOfADeadLetter(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		s := h.sit("f")
 		h.exec(fillOne)
 		s.readAll()
 		for _, b := range s.latest {
-			dead := postrider.Deferral{Batch: b, Status: postrider.StatusDead, Bare: true, Cause: "refused"}
-			if err := s.Defer(t.Context(), []postrider.Deferral{dead}); err != nil {
+			dead := feeds.Deferral{Batch: b, Status: feeds.StatusDead, Bare: true, Cause: "refused"}
+			if err := s.Defer(t.Context(), []feeds.Deferral{dead}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -262,7 +259,7 @@ func TestReclaimKeepsTheContentOfADeadLetter(t *testing.T) {
 // TestReclaimInForeignDatabase holds that a restored ledger does not decide over what was written since.
 func TestReclaimInForeignDatabase(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		h.enqueue(3)
 		h.deliverAll("f")
@@ -277,7 +274,7 @@ func TestReclaimInForeignDatabase(t *testing.T) {
 
 func TestReclaimRefusesAnOldSnapshot(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		newHouse(t, dsn, still).mustFail(pgx.RepeatableRead, "SELECT @.reclaim()")
 	})
 }
@@ -285,7 +282,7 @@ func TestReclaimRefusesAnOldSnapshot(t *testing.T) {
 // TestLedgerIsSwept holds that history goes, and that a cursor stays however old it is.
 func TestLedgerIsSwept(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		for _, name := range []string{"idle", "busy"} {
 			h.open(name).Close(t.Context())
@@ -340,7 +337,7 @@ func TestSweepAtSize(t *testing.T) {
 	if need.IsLong() {
 		size = 1_000_000
 	}
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, still)
 		h.open("f").Close(ctx)
@@ -401,7 +398,7 @@ func TestSweepAtSize(t *testing.T) {
 // TestSweepKeepsWhatIsInTheWindow holds that a dedup key is remembered for as long as the window says, and not longer.
 func TestSweepKeepsWhatIsInTheWindow(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{DedupWindow: time.Hour})
 		offer := func(key string) (repeats int) {
 			t.Helper()
@@ -437,7 +434,7 @@ func TestSweepKeepsWhatIsInTheWindow(t *testing.T) {
 // TestSweepComesBackForALockedKey holds that a key which somebody had locked when its time was over is swept later.
 func TestSweepComesBackForALockedKey(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, still)
 		h.exec("INSERT INTO @.dedup_keys SELECT 'k' || i, now() - interval '30 days' + i * interval '1 s' FROM generate_series(1, 3) i")
@@ -505,11 +502,11 @@ func (h *house) lookAgain() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	feeds, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	for _, name := range feeds {
+	for _, name := range names {
 		h.deliverAll(name)
 	}
 }

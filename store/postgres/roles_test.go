@@ -1,14 +1,12 @@
 package postgres_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/idempotency"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -80,6 +78,17 @@ func TestRelayRole(t *testing.T) {
 		relay.deliverAll("f")
 		relay.mustReclaim(true)
 		relay.mustDeliver("f", h.enqueue(20))
+		h.enqueue(1)
+		relay.setOneAside("f")
+		relay.exec("SELECT @.report('f', '{orders}', '{1}', '{refused}')")
+		// Somebody else's shard is not to be had by claiming it in the ledger, if it is a consumer's.
+		relay.exec(`INSERT INTO @.checkpoints (feed, shard, n, member, until, lo, starts, s1)
+			VALUES ('inbox/c', 0, 1, '01890a5d-ac96-774b-bcce-b302099a8057', now(), 0, '{}', '1:1:')`)
+		err := relay.write(t.Context(), statement(`SELECT @.conclude('inbox/c', '01890a5d-ac96-774b-bcce-b302099a8057',
+			'{0}', '{1}', '{true}', '{dead}', '{1}', '{0}', '{x}', '{x}', '{false}')`))
+		if sqlState(err) != "PR004" {
+			t.Errorf("a relay concludes what a consumer has deferred: %v", err)
+		}
 
 		relay.mustNotBeAllowed(
 			"INSERT INTO @.messages (type) VALUES ('t')",
@@ -104,6 +113,13 @@ func TestRelayRole(t *testing.T) {
 			"SELECT @.record('x', '', 'y', 'f', 0, NULL)",
 			"UPDATE @.feeds SET paused = true",
 			"INSERT INTO @.slices VALUES ('f', 9, 0, 't')",
+			"UPDATE @.deferred SET payload = ''",
+			"DELETE FROM @.deferred",
+			"INSERT INTO @.deferred (feed, seq) VALUES ('f', 1)",
+			"DELETE FROM @.suspects",
+			"DELETE FROM @.problems",
+			"DELETE FROM @.job_results",
+			"SELECT @.end_attempts('inbox/c', '{1}', '{true}', '{dead}', '{1}', '{0}', '{x}')",
 		)
 		relay.mustGauge()
 		relay.mustNotBeAllowed("SELECT * FROM @.idempotency_kept")
@@ -118,7 +134,7 @@ func TestRelayRole(t *testing.T) {
 func (h *house) as(dsn, role string) *house {
 	h.t.Helper()
 	ctx := h.t.Context()
-	migrator, err := postgres.NewMigrator(h.pool, h.cfg, postgres.Layout{})
+	migrator, err := h.db.Migrator(postgres.Layout{})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -127,14 +143,7 @@ func (h *house) as(dsn, role string) *house {
 			h.t.Fatal(err)
 		}
 	}
-	roles := h.cfg.Schema + "_producer, " + h.cfg.Schema + "_consumer, " + h.cfg.Schema + "_relay, " + h.cfg.Schema + "_operator"
-	h.t.Cleanup(func() { // roles belong to the whole cluster
-		_, err := h.pool.Exec(context.Background(), "DROP OWNED BY "+roles+"; DROP ROLE "+roles,
-			pgx.QueryExecModeSimpleProtocol)
-		if err != nil {
-			h.t.Error(err)
-		}
-	})
+	pgtest.DropRoles(h.t, h.pool, h.cfg.Schema)
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		h.t.Fatal(err)
@@ -145,11 +154,7 @@ func (h *house) as(dsn, role string) *house {
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(pool.Close)
-	store, err := postgres.New(pool, h.cfg)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return &house{h.t, pool, h.cfg, store, h.outbox}
+	return openHouse(h.t, pool, h.cfg)
 }
 
 // TestOperatorRole holds that an operator can do what is recorded, and that nobody can change the record.
@@ -158,24 +163,21 @@ func TestOperatorRole(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		operator := h.as(dsn, "operator")
-		d, err := postgres.NewDesk(operator.pool, operator.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		by := desk.By{Who: "ann", Why: "a test"}
+		d := operator.db.Admin()
+		by := admin.By{Who: "ann", Why: "a test"}
 		if err := d.AddFeed(t.Context(), by, "f", true); err != nil {
 			t.Error(err)
 		}
 		if err := d.PauseFeed(t.Context(), by, "f", true); err != nil {
 			t.Error(err)
 		}
-		if _, err := d.Rewind(t.Context(), by, "f", desk.Point{Time: time.Now()}); err != nil {
+		if _, err := d.Rewind(t.Context(), by, "f", admin.Point{Time: time.Now()}); err != nil {
 			t.Error(err)
 		}
-		if _, err := d.StartReplay(t.Context(), by, desk.Replay{Dead: true}); err != nil {
+		if _, err := d.StartReplay(t.Context(), by, admin.Replay{Dead: true}); err != nil {
 			t.Error(err)
 		}
-		if feeds, err := d.Feeds(t.Context()); err != nil || len(feeds) != 1 || !feeds[0].Paused {
+		if feeds, err := d.ListFeeds(t.Context()); err != nil || len(feeds) != 1 || !feeds[0].Paused {
 			t.Errorf("%+v, %v", feeds, err)
 		}
 		entries, err := d.Audit(t.Context(), "", 0, 10)
@@ -184,16 +186,13 @@ func TestOperatorRole(t *testing.T) {
 		}
 		operator.mustGauge()
 		id := h.enqueue(1)[0]
-		if page, err := d.Messages(t.Context(), "f", desk.Filter{Since: time.Now().Add(-time.Hour)}, 0, 10); err != nil || len(page.Items) != 1 {
+		if page, err := d.Messages(t.Context(), "f", admin.Filter{Since: time.Now().Add(-time.Hour)}, 0, 10); err != nil || len(page.Items) != 1 {
 			t.Errorf("%+v, %v", page, err)
 		}
 		if j, err := d.Journey(t.Context(), id); err != nil || !j.InLog {
 			t.Errorf("%+v, %v", j, err)
 		}
-		keys, err := postgres.NewIdempotencyDesk(operator.pool, operator.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		keys := operator.db.IdempotencyAdmin()
 		if _, err := keys.List(t.Context(), idempotency.Filter{}, nil, 10); err != nil {
 			t.Error(err)
 		}
@@ -215,15 +214,12 @@ func TestOperatorRole(t *testing.T) {
 
 func (h *house) mustGauge() {
 	h.t.Helper()
-	d, err := postgres.NewDesk(h.pool, h.cfg)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	d := h.db.Admin()
 	if s, err := d.Gauges(h.t.Context()); err != nil || len(s.Feeds) != 1 {
 		h.t.Errorf("gauges: %+v, %v", s, err)
 	}
 	if v, err := d.Vitals(h.t.Context()); err != nil || v.Size == 0 || len(v.Tables) == 0 || v.MaxConnections == 0 ||
-		v.Version != postgres.SchemaVersion() || v.Capacity != (desk.Capacity{Slots: 8, Used: v.Capacity.Used, Period: still.Period}) {
+		v.Version != postgres.SchemaVersion() || v.Capacity != (admin.Capacity{Slots: 8, Used: v.Capacity.Used, Period: still.Period}) {
 		h.t.Errorf("vitals: %+v, %v", v, err)
 	}
 }

@@ -9,43 +9,29 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/saga"
 )
 
-// Sagas keeps sagas in the application's database. It is both the store that runners work on and the operator's desk, and
+// sagaStore keeps sagas in the application's database. It is both the store that runners work on and the admin API, and
 // safe for concurrent use.
-type Sagas[Tx any] struct {
+type sagaStore[Tx any] struct {
 	db  database[Tx]
 	cfg Config
 }
 
 var (
-	_ saga.Store[pgx.Tx]  = (*Sagas[pgx.Tx])(nil)
-	_ saga.Store[*sql.Tx] = (*Sagas[*sql.Tx])(nil)
-	_ saga.Maintainer     = (*Sagas[pgx.Tx])(nil)
+	_ saga.Store[pgx.Tx]  = (*sagaStore[pgx.Tx])(nil)
+	_ saga.Store[*sql.Tx] = (*sagaStore[*sql.Tx])(nil)
+	_ saga.Maintainer     = (*sagaStore[pgx.Tx])(nil)
 )
-
-// NewSagas returns a store of sagas for pgx. Runners connect as a user with the consumer role or the schema's owner,
-// operators as one with the operator role.
-func NewSagas(pool *pgxpool.Pool, cfg Config) (*Sagas[pgx.Tx], error) {
-	cfg, err := cfg.withDefaults()
-	return &Sagas[pgx.Tx]{overPgx(pool), cfg}, err
-}
-
-// NewSQLSagas returns a store of sagas for database/sql, with any PostgreSQL driver.
-func NewSQLSagas(db *sql.DB, cfg Config) (*Sagas[*sql.Tx], error) {
-	cfg, err := cfg.withDefaults()
-	return &Sagas[*sql.Tx]{overSQL(db), cfg}, err
-}
 
 // sagaTries is how often a transaction is begun anew that the database has given up for the sake of others.
 const sagaTries = 5
 
 // Do implements [saga.Store].
-func (s *Sagas[Tx]) Do(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
+func (s *sagaStore[Tx]) Do(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
 	var err error
 	for range sagaTries {
 		if err = s.once(ctx, f); !yielded(err) || ctx.Err() != nil {
@@ -55,7 +41,7 @@ func (s *Sagas[Tx]) Do(ctx context.Context, f func(ctx context.Context, tx Tx) e
 	return err
 }
 
-func (s *Sagas[Tx]) once(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
+func (s *sagaStore[Tx]) once(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
 	t, err := s.db.begin(ctx)
 	if err != nil {
 		return fmt.Errorf("postgres: saga: begin: %w", explain(err))
@@ -75,7 +61,7 @@ func (s *Sagas[Tx]) once(ctx context.Context, f func(ctx context.Context, tx Tx)
 }
 
 // Create implements [saga.Store].
-func (s *Sagas[Tx]) Create(ctx context.Context, tx Tx, i *saga.Instance) error {
+func (s *sagaStore[Tx]) Create(ctx context.Context, tx Tx, i *saga.Instance) error {
 	brief := *i
 	brief.Data = nil
 	doc, err := json.Marshal(&brief)
@@ -94,7 +80,7 @@ func (s *Sagas[Tx]) Create(ctx context.Context, tx Tx, i *saga.Instance) error {
 }
 
 // Due implements [saga.Store].
-func (s *Sagas[Tx]) Due(ctx context.Context, known saga.Known) (next time.Duration, ok bool, err error) {
+func (s *sagaStore[Tx]) Due(ctx context.Context, known saga.Known) (next time.Duration, ok bool, err error) {
 	names, err := json.Marshal(known)
 	if err != nil {
 		return 0, false, err
@@ -112,7 +98,7 @@ func (s *Sagas[Tx]) Due(ctx context.Context, known saga.Known) (next time.Durati
 }
 
 // Take implements [saga.Store].
-func (s *Sagas[Tx]) Take(ctx context.Context, tx Tx, known saga.Known) (*saga.Instance, string, error) {
+func (s *sagaStore[Tx]) Take(ctx context.Context, tx Tx, known saga.Known) (*saga.Instance, string, error) {
 	names, err := json.Marshal(known)
 	if err != nil {
 		return nil, "", err
@@ -130,7 +116,7 @@ func (s *Sagas[Tx]) Take(ctx context.Context, tx Tx, known saga.Known) (*saga.In
 }
 
 // Hold implements [saga.Store].
-func (s *Sagas[Tx]) Hold(ctx context.Context, tx Tx, name, id, step string) (bool, error) {
+func (s *sagaStore[Tx]) Hold(ctx context.Context, tx Tx, name, id, step string) (bool, error) {
 	var one int64
 	err := s.db.in(tx).row(ctx, s.cfg.in(`SELECT 1::bigint FROM @schema@.saga_steps s WHERE s.saga = $1 AND s.id = $2 AND s.step = $3
 		FOR UPDATE SKIP LOCKED`), []any{name, id, step}, &one)
@@ -144,7 +130,7 @@ func (s *Sagas[Tx]) Hold(ctx context.Context, tx Tx, name, id, step string) (boo
 }
 
 // Lock implements [saga.Store].
-func (s *Sagas[Tx]) Lock(ctx context.Context, tx Tx, name, id string) (*saga.Instance, error) {
+func (s *sagaStore[Tx]) Lock(ctx context.Context, tx Tx, name, id string) (*saga.Instance, error) {
 	var doc *string
 	err := s.db.in(tx).row(ctx, s.cfg.in("SELECT @schema@.lock_saga($1, $2)"), []any{name, id}, &doc)
 	if err != nil {
@@ -182,7 +168,7 @@ type savedSignal struct {
 }
 
 // Save implements [saga.Store].
-func (s *Sagas[Tx]) Save(ctx context.Context, tx Tx, i *saga.Instance, c saga.Change) error {
+func (s *sagaStore[Tx]) Save(ctx context.Context, tx Tx, i *saga.Instance, c saga.Change) error {
 	doc := savedSaga{
 		Name: i.Name, ID: i.ID, Status: i.Status, Version: i.Version, Cause: i.Cause, Finished: nullTime(i.Finished),
 		Steps: []savedStep{}, Wake: append([]string{}, c.Wake...),
@@ -222,7 +208,7 @@ func (s *Sagas[Tx]) Save(ctx context.Context, tx Tx, i *saga.Instance, c saga.Ch
 }
 
 // Try implements [saga.Store].
-func (s *Sagas[Tx]) Try(ctx context.Context, tx Tx, f func() error) error {
+func (s *sagaStore[Tx]) Try(ctx context.Context, tx Tx, f func() error) error {
 	in := s.db.in(tx)
 	if _, err := in.exec(ctx, "SAVEPOINT postrider_saga"); err != nil {
 		return fmt.Errorf("postgres: saga: %w", explain(err))

@@ -10,10 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
-	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -23,12 +22,8 @@ func TestSagaRoles(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")
 	h := newHouse(t, dsn, still)
-	t.Cleanup(func() { // which h.as leaves
-		role := h.cfg.Schema + "_consumer"
-		_, _ = h.pool.Exec(context.Background(), "DROP OWNED BY "+role+"; DROP ROLE "+role, pgx.QueryExecModeSimpleProtocol)
-	})
 	consumer := h.as(dsn, "consumer")
-	sagas := must(postgres.NewSagas(consumer.pool, h.cfg))(t)
+	sagas := consumer.db.Sagas()
 	nothing := func(context.Context, pgx.Tx, *int) error { return nil }
 	fails := func(context.Context, pgx.Tx, *int) error { return errors.New("no") }
 	once := retry.Policy{Attempts: 1}
@@ -52,13 +47,13 @@ func TestSagaRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if i, err := sagas.Show(ctx, "g", "1"); err == nil && i.Status == saga.Stuck {
+		if i, err := consumer.db.SagaAdmin().Show(ctx, "g", "1"); err == nil && i.Status == saga.Stuck {
 			break
 		} else if time.Now().After(end) {
 			t.Fatalf("%+v, %v", i, err)
 		}
 	}
-	if _, err := sagas.Maintain(ctx, time.Hour, saga.Known{"g": {"a"}}); err != nil {
+	if _, err := sagas.(saga.Maintainer).Maintain(ctx, time.Hour, saga.Known{"g": {"a"}}); err != nil {
 		t.Error(err)
 	}
 	consumer.mustNotBeAllowed("SELECT @.act_on_saga('x', '', 'skip', 'g', '1', '')", "SELECT * FROM @.audit")
@@ -68,14 +63,14 @@ func TestSagaRoles(t *testing.T) {
 		config.ConnConfig.RuntimeParams["role"] = h.cfg.Schema + "_" + role
 		pool := must(pgxpool.NewWithConfig(ctx, config))(t)
 		t.Cleanup(pool.Close)
-		return &house{t, pool, h.cfg, h.store, h.outbox}
+		return openHouse(t, pool, h.cfg)
 	}
 	operator := other("operator")
-	desks := must(postgres.NewSagas(operator.pool, h.cfg))(t)
-	if i, err := desks.Show(ctx, "g", "1"); err != nil || len(i.Steps) != 2 {
+	admins := operator.db.SagaAdmin()
+	if i, err := admins.Show(ctx, "g", "1"); err != nil || len(i.Steps) != 2 {
 		t.Errorf("%+v, %v", i, err)
 	}
-	if done, err := desks.Act(ctx, desk.By{Who: "ann"}, saga.ActSkip, "g", "1", ""); err != nil || !done {
+	if done, err := admins.Act(ctx, admin.By{Who: "ann"}, saga.ActSkip, "g", "1", ""); err != nil || !done {
 		t.Errorf("%v, %v", done, err)
 	}
 	operator.mustNotBeAllowed(

@@ -3,7 +3,7 @@ package postgres
 import (
 	"strconv"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // mostLooked bounds how many numbers of the log one scan looks at.
@@ -15,7 +15,7 @@ type scan struct {
 	upto    int64 // inside a window: it goes no further
 	look    int   // at so many numbers
 	lanes   []*lane
-	demands []postrider.Demand
+	demands []feeds.Demand
 	byBase  map[int]int // from shard to its place in the slices above
 }
 
@@ -40,7 +40,7 @@ func (l *lane) stand() stand {
 // planScans divides demands into scans, in the order of the demands. A lane that wants much less than others has a scan of its
 // own: it would hold them up, or be cut at a place of its own. A scan that is behind lanes of the same window stops where they stand,
 // so that one scan serves them all from there on. Nobody goes behind a stop.
-func planScans(want []postrider.Demand, lanes map[int]*lane, shards int, at *stop) []*scan {
+func planScans(want []feeds.Demand, lanes map[int]*lane, shards int, at *stop) []*scan {
 	byStand := make(map[stand]*scan)
 	var scans []*scan
 	most := 0

@@ -3,7 +3,7 @@ package postgres_test
 import (
 	"testing"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -11,7 +11,7 @@ import (
 // TestSlice reads a tenant apart from the others and together with them again. A message of each, and one without a tenant, must come once.
 func TestSlice(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
 		write := func(types string) {
@@ -21,13 +21,13 @@ func TestSlice(t *testing.T) {
 				(SELECT 'k' || i FROM generate_series(1, 50) i WHERE @.shard_of('k' || i, 2) = 0 LIMIT 1) k(k)`)
 		}
 		s := h.sit("f")
-		splitter := s.Feed.(postrider.Splitter)
+		splitter := s.Feed.(feeds.Splitter)
 		var done bool
 		if err := h.pool.QueryRow(ctx, h.in("SELECT @.split('f', 0::smallint, 'acme')")).Scan(&done); err != nil || done {
 			t.Fatalf("a shard was split under its holder: %v", err)
 		}
 		write(" 1")
-		if done, err := splitter.Split(ctx, postrider.Mark{Shard: 0}, "acme"); err != nil || !done {
+		if done, err := splitter.Split(ctx, feeds.Mark{Shard: 0}, "acme"); err != nil || !done {
 			t.Fatal(done, err)
 		}
 		write(" 2")
@@ -46,14 +46,14 @@ func TestSlice(t *testing.T) {
 		if done, err := splitter.Merge(ctx, marks[0], marks[slice]); err != nil || done {
 			t.Fatalf("the slice was merged and has messages left: %t, %v", done, err)
 		}
-		s.latest = map[int]*postrider.Batch{}
+		s.latest = map[int]*feeds.Batch{}
 		s.balance()
 		expectTypes(t, "the tenant", s.readAll(), "acme 3")
 		marks = s.marks()
 		if done, err := splitter.Merge(ctx, marks[0], marks[slice]); err != nil || !done {
 			t.Fatalf("the slice was not merged: %v", err)
 		}
-		s.latest = map[int]*postrider.Batch{}
+		s.latest = map[int]*feeds.Batch{}
 		write(" 4")
 		s.balance()
 		expectTypes(t, "together", s.readAll(), "acme 4", "none 4", "other 4")
@@ -63,12 +63,12 @@ func TestSlice(t *testing.T) {
 // TestSleeperOfASlice holds that a member which slept through the end of its slice has lost it, though its number is that of another slice now.
 func TestSleeperOfASlice(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, postgres.Layout{Shards: 1})
 		const slice = 1
 		old := h.sit("f")
-		if done, err := old.Feed.(postrider.Splitter).Split(ctx, postrider.Mark{Shard: 0}, "acme"); err != nil || !done {
+		if done, err := old.Feed.(feeds.Splitter).Split(ctx, feeds.Mark{Shard: 0}, "acme"); err != nil || !done {
 			t.Fatal(done, err)
 		}
 		old.balance()
@@ -80,15 +80,15 @@ func TestSleeperOfASlice(t *testing.T) {
 		s := h.sit("f")
 		h.exec("UPDATE @.members SET at = at - interval '20 seconds'") // so long it has been heard, and the holder has not
 		s.balance()
-		splitter := s.Feed.(postrider.Splitter)
+		splitter := s.Feed.(feeds.Splitter)
 		expectTypes(t, "the next member", s.readAll(), "a")
 		marks := s.marks()
 		if done, err := splitter.Merge(ctx, marks[0], marks[slice]); err != nil || !done {
 			t.Fatal(done, err)
 		}
-		s.latest = map[int]*postrider.Batch{}
+		s.latest = map[int]*feeds.Batch{}
 		s.balance()
-		if done, err := splitter.Split(ctx, postrider.Mark{Shard: 0}, "other"); err != nil || !done {
+		if done, err := splitter.Split(ctx, feeds.Mark{Shard: 0}, "other"); err != nil || !done {
 			t.Fatal(done, err)
 		}
 		s.balance()

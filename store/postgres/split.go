@@ -6,22 +6,22 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
-var _ postrider.Splitter = (*feed)(nil)
+var _ feeds.Splitter = (*feed)(nil)
 
-// Split implements [postrider.Splitter].
-func (f *feed) Split(ctx context.Context, mark postrider.Mark, tenant string) (bool, error) {
-	if err := f.Release(ctx, []postrider.Mark{mark}); err != nil {
+// Split implements [feeds.Splitter].
+func (f *feed) Split(ctx context.Context, mark feeds.Mark, tenant string) (bool, error) {
+	if err := f.Release(ctx, []feeds.Mark{mark}); err != nil {
 		return false, err
 	}
 	return f.rearrange(ctx, "split", "SELECT @schema@.split($1, $2, $3)", f.name, mark.Shard, tenant)
 }
 
-// Merge implements [postrider.Splitter].
-func (f *feed) Merge(ctx context.Context, shard, slice postrider.Mark) (bool, error) {
-	if err := f.Release(ctx, []postrider.Mark{shard, slice}); err != nil {
+// Merge implements [feeds.Splitter].
+func (f *feed) Merge(ctx context.Context, shard, slice feeds.Mark) (bool, error) {
+	if err := f.Release(ctx, []feeds.Mark{shard, slice}); err != nil {
 		return false, err
 	}
 	return f.rearrange(ctx, "merge", "SELECT @schema@.merge($1, $2)", f.name, slice.Shard)

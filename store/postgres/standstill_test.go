@@ -3,7 +3,7 @@ package postgres_test
 import (
 	"testing"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -11,13 +11,13 @@ import (
 // who alone was silent loses it.
 func TestStandstill(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, still)
 		holder, other := h.open("f"), h.open("f")
 		defer holder.Close(ctx)
 		defer other.Close(ctx)
-		held := func(f postrider.Feed) int {
+		held := func(f feeds.Feed) int {
 			t.Helper()
 			share, err := f.Balance(ctx)
 			if err != nil {

@@ -17,7 +17,7 @@ import (
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, runSuite)
+	pgtest.Newest(t, runSuite)
 }
 
 func TestStoreThroughPooler(t *testing.T) {
@@ -30,20 +30,13 @@ func runSuite(t *testing.T, dsn string) {
 	pool := pgtest.Pool(t, dsn)
 	schemas := &lender{suite: t, pool: pool, layout: postgres.Layout{Shards: shards}}
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
-		cfg := schemas.lend(t)
-		store, err := postgres.New(pool, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		operator, err := postgres.NewDesk(pool, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must(postgres.Open(pool, schemas.lend(t)))(t)
+		outbox := db.Outbox()
 		return storetest.Harness{
-			Store:  store,
+			Store:  db.Feeds(),
 			Shards: shards,
-			Begin:  func(t *testing.T) storetest.Tx { return begin(t, pool, cfg) },
-			Desk:   operator,
+			Begin:  func(t *testing.T) storetest.Tx { return &tx{must(pool.Begin(t.Context()))(t), outbox, t} },
+			Admin:  db.Admin(),
 		}
 	})
 }
@@ -83,24 +76,21 @@ func (l *lender) lend(t *testing.T) (cfg postgres.Config) {
 	return cfg
 }
 
-// emptySchema takes away all that is not of the layout. Tables without rows, which are nearly all, cost next to nothing.
+// emptySchema takes away all that is not of the layout. TRUNCATE and ALTER SEQUENCE would have all sessions plan all statements again.
 const emptySchema = `DO $$
 DECLARE
   r regclass;
-  found boolean;
 BEGIN
   SET LOCAL session_replication_role = replica;  -- or the record would not let itself be emptied
   SET LOCAL lock_timeout = '10s';
   FOR r IN SELECT oid FROM pg_class WHERE relnamespace = '@schema@'::regnamespace AND relkind = 'r'
            AND relname NOT IN ('migrations', 'identity', 'generation') ORDER BY relname
   LOOP
-    EXECUTE format('SELECT EXISTS (SELECT FROM %s)', r) INTO found;
-    IF found THEN
-      EXECUTE format('TRUNCATE %s RESTART IDENTITY', r);
-    END IF;
+    EXECUTE format('DELETE FROM %s', r);
   END LOOP;
-  ALTER SEQUENCE @schema@.message_seq RESTART;
-  ALTER SEQUENCE @schema@.canary_count RESTART;
+  FOR r IN SELECT oid FROM pg_class WHERE relnamespace = '@schema@'::regnamespace AND relkind = 'S' LOOP
+    PERFORM setval(r, 1, false);
+  END LOOP;
 END
 $$`
 
@@ -109,19 +99,6 @@ type tx struct {
 	pgx.Tx
 	outbox *postgres.Outbox
 	t      *testing.T
-}
-
-func begin(t *testing.T, pool *pgxpool.Pool, cfg postgres.Config) *tx {
-	t.Helper()
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: cfg})
-	if err != nil {
-		t.Fatal(err)
-	}
-	began, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &tx{began, outbox, t}
 }
 
 func (x *tx) Enqueue(ctx context.Context, msgs ...postrider.Message) error {

@@ -22,11 +22,12 @@ func BenchmarkTransactor(b *testing.B) {
 	cfg := pgtest.Schema(b, pool, postgres.Layout{})
 	insert := "INSERT INTO " + cfg.Schema + ".orders VALUES ($1)"
 	must(pool.Exec(b.Context(), "CREATE TABLE "+cfg.Schema+".orders (id text)"))(b)
-	outbox := must(postgres.NewOutbox(postgres.OutboxConfig{Config: cfg}))(b)
 	const workers, each = 8, 10
-	asking := must(postgres.NewTransactor(pool, postgres.TransactorConfig{Config: cfg}))(b)
-	leaving := must(postgres.NewTransactor(pool, postgres.TransactorConfig{Config: cfg, LeaveUncertain: true}))(b)
-	run := func(transactor *postgres.Transactor) time.Duration {
+	db := must(postgres.Open(pool, cfg))(b)
+	outbox, asking := db.Outbox(), db.Transactor()
+	cfg.Transactor.LeaveUncertain = true
+	leaving := must(postgres.Open(pool, cfg))(b).Transactor()
+	run := func(transactor postrider.Transactor[pgx.Tx]) time.Duration {
 		begin := time.Now()
 		var all sync.WaitGroup
 		for range workers {

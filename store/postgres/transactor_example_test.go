@@ -11,12 +11,14 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
-	"github.com/postrider/postrider/uow"
+	"github.com/postrider/postrider/store/transactor"
+	"github.com/postrider/postrider/unitofwork"
 )
 
 // The wiring of an application that uses pgx. Its code holds the transactor as the interface.
-func ExampleNewTransactor() {
+func ExampleDB_Transactor() {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, "postgres://nobody@127.0.0.1:1/shop?sslmode=disable&connect_timeout=1") // there is none
 	if err != nil {
@@ -24,19 +26,16 @@ func ExampleNewTransactor() {
 		return
 	}
 	defer pool.Close()
-	transactor, err := postgres.NewTransactor(pool, postgres.TransactorConfig{Isolation: sql.LevelSerializable, MaxAttempts: 10})
+	db, err := postgres.Open(pool, postgres.Config{
+		Transactor: transactor.Config{Isolation: sql.LevelSerializable, Retry: retry.Policy{Attempts: 10}},
+	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	var db postrider.Transactor[pgx.Tx] = uow.New(transactor, outbox) // or the transactor itself, and no unit of work
+	var work postrider.Transactor[pgx.Tx] = unitofwork.New(db.Transactor(), db.Outbox()) // or the transactor itself, and no unit of work
 
-	err = db.Do(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = work.Do(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "INSERT INTO orders (id) VALUES ($1)", "42")
 		return err
 	})
@@ -52,7 +51,7 @@ func ExampleNewTransactor() {
 }
 
 // With database/sql, any isolation level and any driver of PostgreSQL.
-func ExampleNewSQLTransactor() {
+func ExampleSQLDB_Transactor() {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, "postgres://nobody@127.0.0.1:1/shop?sslmode=disable&connect_timeout=1") // there is none
 	if err != nil {
@@ -60,12 +59,12 @@ func ExampleNewSQLTransactor() {
 		return
 	}
 	defer pool.Close()
-	transactor, err := postgres.NewSQLTransactor(stdlib.OpenDBFromPool(pool), postgres.TransactorConfig{})
+	db, err := postgres.OpenSQL(stdlib.OpenDBFromPool(pool), postgres.Config{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	err = transactor.Do(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = db.Transactor().Do(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO orders (id) VALUES ($1)", "42")
 		return err
 	})

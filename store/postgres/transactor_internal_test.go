@@ -62,10 +62,11 @@ func TestQuestionsAboutAnyNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	tr, err := NewTransactor(pool, TransactorConfig{Config: Config{Schema: "not_there"}})
+	db, err := Open(pool, Config{Schema: "not_there"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	tr := db.Transactor().(*runner[pgx.Tx])
 	asks, err := tr.prepare(ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/internal/retrying"
+	"github.com/postrider/postrider/retry"
 )
 
 // mark is what is noted of a transaction before its COMMIT.
@@ -31,8 +32,8 @@ type questions struct {
 
 // prepare finds out whether the schema can tell that the server has crashed, and makes sure that it can. That is done once and
 // after each trouble: a generation that was read before a transaction, and is the same after it, was the same all the time.
-func (t *transactor[Tx]) prepare(ctx context.Context) (*questions, error) {
-	if asks := t.questions.Load(); asks != nil || t.cfg.LeaveUncertain {
+func (t *runner[Tx]) prepare(ctx context.Context) (*questions, error) {
+	if asks := t.questions.Load(); asks != nil || t.cfg.Transactor.LeaveUncertain {
 		return asks, nil
 	}
 	var asks questions
@@ -132,15 +133,15 @@ func (m mark) judge(f fate, system int64) (committed, verdict bool, reason error
 	}
 }
 
-const (
-	askAgainMin, askAgainMax = 5 * time.Millisecond, 500 * time.Millisecond
-	// abandonedAfter is when a session that waits for its next statement is not going to get the COMMIT any more.
-	abandonedAfter = time.Second
-)
+// askAgain is how often the server is asked what became of a COMMIT.
+var askAgain = retry.Policy{First: 5 * time.Millisecond, Most: 500 * time.Millisecond}
+
+// abandonedAfter is when a session that waits for its next statement is not going to get the COMMIT any more.
+const abandonedAfter = time.Second
 
 // resolve finds out whether a transaction has committed. It returns the doubt that is left.
-func (t *transactor[Tx]) resolve(ctx context.Context, asks *questions, m mark) (committed bool, doubt error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.cfg.Patience)
+func (t *runner[Tx]) resolve(ctx context.Context, asks *questions, m mark) (committed bool, doubt error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.cfg.Transactor.ResolveTimeout)
 	defer cancel()
 	for n := 1; ; n++ {
 		var f fate
@@ -154,8 +155,8 @@ func (t *transactor[Tx]) resolve(ctx context.Context, asks *questions, m mark) (
 		if errors.Is(err, errOpen) {
 			t.abandon(ctx, m)
 		}
-		if !retrying.Pause(ctx, askAgainMin, askAgainMax, n) {
-			return false, fmt.Errorf("asked %d times in %v: %w", n, t.cfg.Patience, err)
+		if !retrying.Pause(ctx, askAgain, n) {
+			return false, fmt.Errorf("asked %d times in %v: %w", n, t.cfg.Transactor.ResolveTimeout, err)
 		}
 	}
 }
@@ -163,7 +164,7 @@ func (t *transactor[Tx]) resolve(ctx context.Context, asks *questions, m mark) (
 // abandon ends a session that still has the transaction open and waits for a statement: its connection is lost without the
 // server knowing. It would hold its locks, and keep us in doubt, until the server's own timeouts. That it is not possible, for
 // instance for lack of a privilege, changes nothing.
-func (t *transactor[Tx]) abandon(ctx context.Context, m mark) {
+func (t *runner[Tx]) abandon(ctx context.Context, m mark) {
 	_, _ = t.db.exec(ctx, `
 		SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 		WHERE backend_xid = $1::text::xid8::xid AND state = 'idle in transaction'

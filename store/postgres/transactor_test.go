@@ -15,14 +15,16 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
-	"github.com/postrider/postrider/transactortest"
+	"github.com/postrider/postrider/store/transactor"
+	"github.com/postrider/postrider/store/transactor/transactortest"
 )
 
 func TestTransactor(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) { runTransactorSuite(t, dsn, nil) })
+	pgtest.Newest(t, func(t *testing.T, dsn string) { runTransactorSuite(t, dsn, nil) })
 }
 
 func TestTransactorThroughPooler(t *testing.T) {
@@ -33,10 +35,12 @@ func TestTransactorThroughPooler(t *testing.T) {
 // The schema of the transactor need not be there: an in-memory outbox does without.
 func TestTransactorVariants(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*postgres.TransactorConfig){
-		"NoSchema":       func(c *postgres.TransactorConfig) { c.Schema = "not_there" },
-		"LeaveUncertain": func(c *postgres.TransactorConfig) { c.LeaveUncertain = true },
-		"Serializable":   func(c *postgres.TransactorConfig) { c.Isolation, c.MaxAttempts = sql.LevelSerializable, 50 },
+	for name, change := range map[string]func(*postgres.Config){
+		"NoSchema":       func(c *postgres.Config) { c.Schema = "not_there" },
+		"LeaveUncertain": func(c *postgres.Config) { c.Transactor.LeaveUncertain = true },
+		"Serializable": func(c *postgres.Config) {
+			c.Transactor.Isolation, c.Transactor.Retry.Attempts = sql.LevelSerializable, 50
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runTransactorSuite(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), change)
@@ -44,22 +48,23 @@ func TestTransactorVariants(t *testing.T) {
 	}
 }
 
-func runTransactorSuite(t *testing.T, dsn string, change func(*postgres.TransactorConfig)) {
+func runTransactorSuite(t *testing.T, dsn string, change func(*postgres.Config)) {
 	h := newHouse(t, dsn, postgres.Layout{Shards: 1})
 	conflict := &pgconn.PgError{Severity: "ERROR", Code: "40001", Message: "could not serialize access"}
-	cfg := postgres.TransactorConfig{Config: h.cfg, BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond}
+	cfg := h.cfg
+	cfg.Transactor.Retry = retry.Policy{First: time.Millisecond, Most: 5 * time.Millisecond}
 	if change != nil {
 		change(&cfg)
 	}
 	t.Run("pgx", func(t *testing.T) {
-		transactor := must(postgres.NewTransactor(h.pool, cfg))(t)
+		transactor := must(postgres.Open(h.pool, cfg))(t).Transactor()
 		transactortest.Run(t, transactortest.Harness[pgx.Tx]{Transactor: transactor, Outbox: h.outbox, Store: h.store, Conflict: conflict})
 	})
 	t.Run("sql", func(t *testing.T) {
 		db := stdlib.OpenDBFromPool(h.pool)
 		t.Cleanup(func() { db.Close() })
-		transactor := must(postgres.NewSQLTransactor(db, cfg))(t)
-		outbox := must(postgres.NewSQLOutbox(postgres.OutboxConfig{Config: h.cfg}))(t)
+		transactor := must(postgres.OpenSQL(db, cfg))(t).Transactor()
+		outbox := must(postgres.OpenSQL(db, h.cfg))(t).Outbox() // whose schema is there
 		transactortest.Run(t, transactortest.Harness[*sql.Tx]{Transactor: transactor, Outbox: outbox, Store: h.store, Conflict: conflict})
 	})
 }
@@ -90,10 +95,11 @@ func (h *house) number(sql string) (n int) {
 	return n
 }
 
-func (h *house) transactor(c postgres.TransactorConfig) *postgres.Transactor {
+func (h *house) transactor(c transactor.Config) postrider.Transactor[pgx.Tx] {
 	h.t.Helper()
-	c.Config = h.cfg
-	return must(postgres.NewTransactor(h.pool, c))(h.t)
+	cfg := h.cfg
+	cfg.Transactor = c
+	return must(postgres.Open(h.pool, cfg))(h.t).Transactor()
 }
 
 // Two transactions that read what the other writes cannot both commit: one is run again, and then sees the other.
@@ -101,7 +107,7 @@ func TestSerializationFailureIsRepeated(t *testing.T) {
 	t.Parallel()
 	h := newAccounts(t)
 	h.exec("INSERT INTO @.accounts VALUES (1, 50), (2, 50)")
-	tr := h.transactor(postgres.TransactorConfig{Isolation: sql.LevelSerializable})
+	tr := h.transactor(transactor.Config{Isolation: sql.LevelSerializable})
 	both := make(chan struct{}, 2)
 	runs := make(chan int, 10)
 	withdraw := func(id int) error {
@@ -140,7 +146,7 @@ func TestDeadlockIsRepeated(t *testing.T) {
 	t.Parallel()
 	h := newAccounts(t)
 	h.exec("INSERT INTO @.accounts VALUES (1, 0), (2, 0)")
-	tr := h.transactor(postgres.TransactorConfig{})
+	tr := h.db.Transactor()
 	both := make(chan struct{}, 2)
 	move := func(from, to int) error {
 		return tr.Do(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
@@ -190,7 +196,7 @@ func TestRefusedCommit(t *testing.T) {
 	} {
 		for _, uncertain := range []bool{false, true} {
 			runs := 0
-			err := h.transactor(postgres.TransactorConfig{LeaveUncertain: uncertain}).Do(t.Context(),
+			err := h.transactor(transactor.Config{LeaveUncertain: uncertain}).Do(t.Context(),
 				func(ctx context.Context, tx pgx.Tx) error {
 					runs++
 					postrider.AfterCommit(ctx, func() { t.Errorf("%s: AfterCommit was called", name) })
@@ -211,7 +217,7 @@ func TestCommitOfTheFunction(t *testing.T) {
 	t.Parallel()
 	h := newAccounts(t)
 	runs := 0
-	err := h.transactor(postgres.TransactorConfig{}).Do(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+	err := h.db.Transactor().Do(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
 		runs++
 		if _, err := tx.Exec(ctx, h.in("INSERT INTO @.accounts VALUES (1, 7)")); err != nil {
 			return err
@@ -229,14 +235,12 @@ func TestTransactorOfAProducer(t *testing.T) {
 	h := newAccounts(t)
 	role := h.cfg.Schema + "_poor"
 	h.exec("CREATE ROLE " + role + "; GRANT USAGE ON SCHEMA " + h.cfg.Schema + " TO " + role + "; GRANT INSERT ON @.accounts TO " + role)
-	t.Cleanup(func() {
-		_, _ = h.pool.Exec(context.Background(), "DROP OWNED BY "+role+"; DROP ROLE "+role)
-	})
+	pgtest.DropRoles(t, h.pool, h.cfg.Schema)
 	poor := h.pool.Config()
 	poor.ConnConfig.RuntimeParams["role"] = role
 	pool := must(pgxpool.NewWithConfig(t.Context(), poor))(t)
 	defer pool.Close()
-	tr := must(postgres.NewTransactor(pool, postgres.TransactorConfig{Config: h.cfg}))(t)
+	tr := must(postgres.Open(pool, h.cfg))(t).Transactor()
 	if err := tr.Do(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, h.in("INSERT INTO @.accounts VALUES (1, 7)"))
 		return err
@@ -248,28 +252,40 @@ func TestTransactorOfAProducer(t *testing.T) {
 	}
 }
 
-func TestTransactorConfig(t *testing.T) {
+// TestConfig holds that everything that is wrong is said at once.
+func TestConfig(t *testing.T) {
 	t.Parallel()
-	_, err := postgres.NewTransactor(nil, postgres.TransactorConfig{})
-	if err == nil {
-		t.Error("no pool, and no error")
-	}
-	if _, err := postgres.NewSQLTransactor(nil, postgres.TransactorConfig{}); err == nil {
-		t.Error("no database, and no error")
-	}
 	pool := must(pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/nothing"))(t)
 	defer pool.Close()
-	_, err = postgres.NewTransactor(pool, postgres.TransactorConfig{
-		Config: postgres.Config{Schema: "No!"}, Isolation: sql.LevelLinearizable, MaxAttempts: -1,
-		BackoffMin: time.Second, BackoffMax: time.Millisecond,
-	})
-	for _, want := range []string{"No!", "Linearizable", "MaxAttempts is -1", "BackoffMin of 1s and BackoffMax of 1ms"} {
-		if !strings.Contains(fmt.Sprint(err), want) {
-			t.Errorf("%q is missing in: %v", want, err)
+	if _, err := postgres.Open(nil, postgres.Config{}); err == nil {
+		t.Error("no pool, and no error")
+	}
+	if _, err := postgres.OpenSQL(nil, postgres.Config{}); err == nil {
+		t.Error("no database, and no error")
+	}
+	wrong := postgres.Config{
+		Schema: "No!", Home: strings.Repeat("x", 101), MaxLogSize: -1,
+		Transactor: transactor.Config{
+			Isolation: sql.LevelLinearizable, ResolveTimeout: -time.Second,
+			Retry: retry.Policy{Attempts: -2, First: time.Second, Most: time.Millisecond},
+		},
+	}
+	mistakes := []string{"No!", "Home has 101 bytes", "MaxLogSize is -1", "Linearizable", "Attempts is -2", "First (1s) is longer than Most (1ms)", "ResolveTimeout is -1s"}
+	_, noPool := postgres.Open(nil, wrong)
+	_, noDB := postgres.OpenSQL(nil, wrong)
+	_, withPool := postgres.Open(pool, wrong)
+	for _, c := range []struct {
+		err  error
+		want []string
+	}{{noPool, append(mistakes, "pool is nil")}, {noDB, append(mistakes, "db is nil")}, {withPool, mistakes}} {
+		for _, want := range c.want {
+			if !strings.Contains(fmt.Sprint(c.err), want) {
+				t.Errorf("%q is missing in: %v", want, c.err)
+			}
 		}
 	}
-	for _, c := range []postgres.TransactorConfig{{}, {BackoffMin: time.Minute}, {BackoffMax: time.Millisecond}} {
-		if _, err := postgres.NewTransactor(pool, c); err != nil {
+	for _, c := range []transactor.Config{{}, {Retry: retry.Policy{First: time.Minute}}, {Retry: retry.Policy{Most: time.Millisecond}}} {
+		if _, err := postgres.Open(pool, postgres.Config{Transactor: c}); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

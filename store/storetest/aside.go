@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // setAside defers those messages of the batches, counted from 0, for which how returns a status.
-func (r *reader) setAside(batches []postrider.Batch, how func(n int) postrider.Deferral) {
+func (r *reader) setAside(batches []feeds.Batch, how func(n int) feeds.Deferral) {
 	r.t.Helper()
-	var msgs []postrider.Deferral
+	var msgs []feeds.Deferral
 	n := 0
 	for _, b := range batches {
 		for i := range b.Messages {
@@ -27,19 +28,19 @@ func (r *reader) setAside(batches []postrider.Batch, how func(n int) postrider.D
 	}
 }
 
-// asKey is how the messages of a key are set aside whose first one has failed.
-func asKey(first postrider.Deferral) func(n int) postrider.Deferral {
+// asKey is how the messages of a key are deferred whose first one has failed.
+func asKey(first feeds.Deferral) func(n int) feeds.Deferral {
 	first.Blocking = true
-	return func(n int) postrider.Deferral {
+	return func(n int) feeds.Deferral {
 		if n == 0 {
 			return first
 		}
-		return postrider.Deferral{Status: postrider.StatusWaiting, Blocking: true}
+		return feeds.Deferral{Status: feeds.StatusWaiting, Blocking: true}
 	}
 }
 
-// block writes n messages of a key and sets all aside, the first one as told.
-func block(r *reader, h Harness, key string, n int, first postrider.Deferral) []postrider.Message {
+// block writes n messages of a key and defers all, the first one as told.
+func block(r *reader, h Harness, key string, n int, first feeds.Deferral) []postrider.Message {
 	r.t.Helper()
 	msgs := series(key, n)
 	write(r.t, h, msgs...)
@@ -49,9 +50,9 @@ func block(r *reader, h Harness, key string, n int, first postrider.Deferral) []
 	return msgs
 }
 
-func (r *reader) due(limit int) postrider.Due {
+func (r *reader) due(limit int) feeds.Due {
 	r.t.Helper()
-	due, err := r.feed.Due(r.t.Context(), postrider.DueRequest{Shards: r.shards, Limit: limit})
+	due, err := r.feed.Due(r.t.Context(), feeds.DueRequest{Shards: r.shards, Limit: limit})
 	if err != nil {
 		r.t.Fatalf("Due: %v", err)
 	}
@@ -59,7 +60,7 @@ func (r *reader) due(limit int) postrider.Due {
 }
 
 // conclude returns the keys that are free, sorted.
-func (r *reader) conclude(done ...postrider.Conclusion) []string {
+func (r *reader) conclude(done ...feeds.Conclusion) []string {
 	r.t.Helper()
 	free, err := r.feed.Conclude(r.t.Context(), done)
 	if err != nil {
@@ -69,17 +70,17 @@ func (r *reader) conclude(done ...postrider.Conclusion) []string {
 	return free
 }
 
-func delivered(msgs ...postrider.Deferred) []postrider.Conclusion {
-	var done []postrider.Conclusion
+func delivered(msgs ...feeds.Deferred) []feeds.Conclusion {
+	var done []feeds.Conclusion
 	for _, d := range msgs {
-		done = append(done, postrider.Conclusion{Shard: d.Shard, Seq: d.Seq, Delivered: true})
+		done = append(done, feeds.Conclusion{Shard: d.Shard, Seq: d.Seq, Delivered: true})
 	}
 	return done
 }
 
-func failed(d postrider.Deferred, delay time.Duration) postrider.Conclusion {
-	return postrider.Conclusion{
-		Shard: d.Shard, Seq: d.Seq, Status: postrider.StatusRetry, Attempts: d.Attempts + 1, Delay: delay, Cause: "failed again",
+func failed(d feeds.Deferred, delay time.Duration) feeds.Conclusion {
+	return feeds.Conclusion{
+		Shard: d.Shard, Seq: d.Seq, Status: feeds.StatusRetry, Attempts: d.Attempts + 1, Delay: delay, Cause: "failed again",
 	}
 }
 
@@ -99,7 +100,7 @@ func (r *reader) blocked() []string {
 }
 
 // expectAside checks that exactly these messages came, in this order.
-func expectAside(t *testing.T, got []postrider.Deferred, want ...postrider.Message) {
+func expectAside(t *testing.T, got []feeds.Deferred, want ...postrider.Message) {
 	t.Helper()
 	var gotIDs, wantIDs []postrider.ID
 	for _, d := range got {
@@ -108,15 +109,15 @@ func expectAside(t *testing.T, got []postrider.Deferred, want ...postrider.Messa
 	for _, m := range want {
 		wantIDs = append(wantIDs, m.ID)
 	}
-	compare(t, "of what is set aside", gotIDs, wantIDs)
+	compare(t, "of what is deferred", gotIDs, wantIDs)
 	if t.Failed() {
 		t.FailNow()
 	}
 }
 
-func expectStatus(t *testing.T, got []postrider.Deferred, want ...postrider.Status) {
+func expectStatus(t *testing.T, got []feeds.Deferred, want ...feeds.Status) {
 	t.Helper()
-	var statuses []postrider.Status
+	var statuses []feeds.Status
 	for _, d := range got {
 		statuses = append(statuses, d.Status)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 const (
@@ -38,15 +39,15 @@ func payloads(msgs []postrider.Message) int {
 }
 
 // nextBytes reads n messages, with the budget for each shard, and checks that each page keeps it.
-func (r *reader) nextBytes(n int) []postrider.Batch {
+func (r *reader) nextBytes(n int) []feeds.Batch {
 	r.t.Helper()
-	var batches []postrider.Batch
+	var batches []feeds.Batch
 	got := 0
 	eventually(r.t, "all messages arrive", func() bool {
 		for got < n {
-			var want []postrider.Demand
+			var want []feeds.Demand
 			for _, s := range r.shards {
-				want = append(want, postrider.Demand{Shard: s, Limit: 1000, Bytes: budget})
+				want = append(want, feeds.Demand{Shard: s, Limit: 1000, Bytes: budget})
 			}
 			more, err := r.feed.Read(r.t.Context(), want)
 			if err != nil {
@@ -110,7 +111,7 @@ func testReadBytes(t *testing.T, h Harness) {
 			thirds = append(thirds, m)
 		}
 	}
-	expect(t, []postrider.Batch{{Messages: thirds}}, third)
+	expect(t, []feeds.Batch{{Messages: thirds}}, third)
 	for i, m := range lates {
 		if len(lates) != 75 || m.Payload[0] != byte(i) {
 			t.Fatalf("message %d of %d of the late transaction is out of order", i, len(lates))
@@ -138,16 +139,16 @@ func testReadBytesLarger(t *testing.T, h Harness) {
 	joinAlone(t, h, "feed", longLease).idle()
 }
 
-// testDueBytes has what is set aside come in pages, with what waits behind it.
+// testDueBytes has what is deferred come in pages, with what waits behind it.
 func testDueBytes(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
-	set := func(status postrider.Status, msgs []postrider.Message) {
+	set := func(status feeds.Status, msgs []postrider.Message) {
 		write(t, h, msgs...)
 		batches := r.nextBytes(len(msgs))
 		n := 0
 		for _, b := range batches {
-			r.setAside([]postrider.Batch{b}, func(i int) postrider.Deferral {
-				d := postrider.Deferral{Status: postrider.StatusWaiting, Blocking: true}
+			r.setAside([]feeds.Batch{b}, func(i int) feeds.Deferral {
+				d := feeds.Deferral{Status: feeds.StatusWaiting, Blocking: true}
 				if n+i == 0 {
 					d.Status, d.Name = status, "name"
 				}
@@ -158,16 +159,16 @@ func testDueBytes(t *testing.T, h Harness) {
 		r.settle(batches...)
 	}
 	run := sized("run", repeat(large, 60)...)
-	set(postrider.StatusRetry, run)
+	set(feeds.StatusRetry, run)
 	held := sized("held", repeat(large, 30)...)
-	set(postrider.StatusHeld, held)
+	set(feeds.StatusHeld, held)
 	larger := sized("larger", 2*budget, 1)
-	set(postrider.StatusRetry, larger)
+	set(feeds.StatusRetry, larger)
 
 	var sent []postrider.Message
 	want := len(run) + len(held) + len(larger)
 	for pages := 1; len(sent) < want; pages++ {
-		due := r.dueOf(postrider.DueRequest{Shards: r.shards, Limit: 500, Bytes: budget}).Messages
+		due := r.dueOf(feeds.DueRequest{Shards: r.shards, Limit: 500, Bytes: budget}).Messages
 		var msgs []postrider.Message
 		for _, d := range due {
 			msgs = append(msgs, d.Message)
@@ -181,6 +182,6 @@ func testDueBytes(t *testing.T, h Harness) {
 		sent = append(sent, msgs...)
 		r.conclude(delivered(due...)...)
 	}
-	expect(t, []postrider.Batch{{Messages: sent}}, append(append(run, held...), larger...))
+	expect(t, []feeds.Batch{{Messages: sent}}, append(append(run, held...), larger...))
 	expectNothing(t, r.due(10))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 var deferralTests = []test{
@@ -60,7 +61,7 @@ func testDeferredFields(t *testing.T, h Harness) {
 	write(t, h, want)
 	r := joinAlone(t, h, "feed", longLease)
 	batches := r.next(1, 10)
-	r.setAside(batches, asKey(postrider.Deferral{Status: postrider.StatusRetry, Attempts: 2, Cause: "refused: \"no\""}))
+	r.setAside(batches, asKey(feeds.Deferral{Status: feeds.StatusRetry, Attempts: 2, Cause: "refused: \"no\""}))
 	r.settle(batches...)
 	r.leave()
 
@@ -74,7 +75,7 @@ func testDeferredFields(t *testing.T, h Harness) {
 	if diff := difference(got.Message, want); diff != "" {
 		t.Error(diff)
 	}
-	if got.Feed != "feed" || got.Shard != batches[0].Shard || got.Status != postrider.StatusRetry || !got.Blocking ||
+	if got.Feed != "feed" || got.Shard != batches[0].Shard || got.Status != feeds.StatusRetry || !got.Blocking ||
 		got.Attempts != 2 || got.LastError != "refused: \"no\"" || got.Job != 0 {
 		t.Errorf("got %+v", got)
 	}
@@ -87,7 +88,7 @@ func testDeferredFields(t *testing.T, h Harness) {
 		}
 	}
 	if got.EnqueuedAt.After(got.DeferredAt) {
-		t.Errorf("enqueued at %v and set aside at %v", got.EnqueuedAt, got.DeferredAt)
+		t.Errorf("enqueued at %v and deferred at %v", got.EnqueuedAt, got.DeferredAt)
 	}
 	got.Payload[0], got.Headers["h"] = 'X', "spoilt"
 	if diff := difference(r.due(10).Messages[0].Message, want); diff != "" {
@@ -98,7 +99,7 @@ func testDeferredFields(t *testing.T, h Harness) {
 // testBlockedKeyGoesOn follows a key from its first failure until it is free.
 func testBlockedKeyGoesOn(t *testing.T, h Harness) {
 	first := joinAlone(t, h, "feed", longLease)
-	msgs := block(first, h, "k", 4, postrider.Deferral{Status: postrider.StatusRetry, Attempts: 1, Cause: "refused"})
+	msgs := block(first, h, "k", 4, feeds.Deferral{Status: feeds.StatusRetry, Attempts: 1, Cause: "refused"})
 	first.leave()
 
 	r := joinAlone(t, h, "feed", longLease)
@@ -109,7 +110,7 @@ func testBlockedKeyGoesOn(t *testing.T, h Harness) {
 	}
 	due := r.due(100).Messages
 	expectAside(t, due, msgs...)
-	expectStatus(t, due, postrider.StatusRetry, postrider.StatusWaiting, postrider.StatusWaiting, postrider.StatusWaiting)
+	expectStatus(t, due, feeds.StatusRetry, feeds.StatusWaiting, feeds.StatusWaiting, feeds.StatusWaiting)
 
 	// The second one fails: it holds back the rest.
 	if free := r.conclude(append(delivered(due[0]), failed(due[1], time.Hour))...); len(free) > 0 {
@@ -124,7 +125,7 @@ func testBlockedKeyGoesOn(t *testing.T, h Harness) {
 	}
 	rest := r.due(100).Messages
 	expectAside(t, rest, msgs[2:]...)
-	expectStatus(t, rest, postrider.StatusRetry, postrider.StatusWaiting) // promoted
+	expectStatus(t, rest, feeds.StatusRetry, feeds.StatusWaiting) // promoted
 	if rest[0].Attempts != 0 || !near(rest[0].AvailableAt, time.Now()) {
 		t.Errorf("the next one begins with %d attempts at %v, want 0 and now", rest[0].Attempts, rest[0].AvailableAt)
 	}
@@ -142,14 +143,14 @@ func testBlockedKeyGoesOn(t *testing.T, h Harness) {
 	}
 }
 
-// testWaitingForNothing sets messages aside behind one that is gone.
+// testWaitingForNothing defers messages behind one that is gone.
 func testWaitingForNothing(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
-	waiting := postrider.Deferral{Status: postrider.StatusWaiting}
+	waiting := feeds.Deferral{Status: feeds.StatusWaiting}
 	msgs := block(r, h, "k", 3, waiting)
 	due := r.due(10).Messages
 	expectAside(t, due, msgs...)
-	expectStatus(t, due, postrider.StatusRetry, postrider.StatusWaiting, postrider.StatusWaiting)
+	expectStatus(t, due, feeds.StatusRetry, feeds.StatusWaiting, feeds.StatusWaiting)
 
 	more := block(r, h, "k", 2, waiting)
 	due = r.due(10).Messages
@@ -160,8 +161,8 @@ func testWaitingForNothing(t *testing.T, h Harness) {
 	msgs = series("k", 2)
 	write(t, h, msgs...)
 	batches := r.next(2, 10)
-	r.setAside(batches, func(n int) postrider.Deferral {
-		return []postrider.Deferral{{}, {Status: postrider.StatusDead, Blocking: true}}[n]
+	r.setAside(batches, func(n int) feeds.Deferral {
+		return []feeds.Deferral{{}, {Status: feeds.StatusDead, Blocking: true}}[n]
 	})
 	r.setAside(batches, asKey(waiting))
 	expectAside(t, r.due(10).Messages, msgs[0])
@@ -172,12 +173,12 @@ func testWaitingComesFirst(t *testing.T, h Harness) {
 	msgs := series("k", 2)
 	write(t, h, msgs...)
 	r := joinAlone(t, h, "feed", longLease)
-	var all []postrider.Deferral
+	var all []feeds.Deferral
 	for _, b := range r.next(2, 10) {
 		for i, m := range b.Messages {
-			d := postrider.Deferral{Batch: &b, Index: i, Status: postrider.StatusWaiting, Blocking: true}
+			d := feeds.Deferral{Batch: &b, Index: i, Status: feeds.StatusWaiting, Blocking: true}
 			if m.ID == msgs[0].ID {
-				d.Status = postrider.StatusDead
+				d.Status = feeds.StatusDead
 			}
 			all = append(all, d)
 		}
@@ -189,15 +190,15 @@ func testWaitingComesFirst(t *testing.T, h Harness) {
 	expectAside(t, r.due(10).Messages)
 }
 
-// testDeferTwice sets messages aside again, as a member does that has read them once more after a crash.
+// testDeferTwice defers messages again, as a member does that has read them once more after a crash.
 func testDeferTwice(t *testing.T, h Harness) {
 	msgs := series("k", 3)
 	write(t, h, msgs...)
 	first := joinAlone(t, h, "feed", longLease)
 	batches := first.next(3, 10)
-	retry := postrider.Deferral{Status: postrider.StatusRetry, Attempts: 5, Cause: "first"}
+	retry := feeds.Deferral{Status: feeds.StatusRetry, Attempts: 5, Cause: "first"}
 	first.setAside(batches, asKey(retry))
-	first.setAside(batches, asKey(postrider.Deferral{Status: postrider.StatusDead, Cause: "second"}))
+	first.setAside(batches, asKey(feeds.Deferral{Status: feeds.StatusDead, Cause: "second"}))
 	first.leave() // having settled nothing
 
 	r := joinAlone(t, h, "feed", longLease)
@@ -206,37 +207,37 @@ func testDeferTwice(t *testing.T, h Harness) {
 	} else {
 		batches = r.next(3, 10)
 		expect(t, batches, msgs)
-		r.setAside(batches, asKey(postrider.Deferral{Status: postrider.StatusWaiting}))
+		r.setAside(batches, asKey(feeds.Deferral{Status: feeds.StatusWaiting}))
 	}
 	due := r.due(10).Messages
 	expectAside(t, due, msgs...)
-	if due[0].Status != postrider.StatusRetry || due[0].Attempts != 5 || due[0].LastError != "first" {
-		t.Errorf("got %+v, want what was set aside first", due[0])
+	if due[0].Status != feeds.StatusRetry || due[0].Attempts != 5 || due[0].LastError != "first" {
+		t.Errorf("got %+v, want what was deferred first", due[0])
 	}
 }
 
 // testDeferIsFenced lets a member come back after others have taken its shards.
 func testDeferIsFenced(t *testing.T, h Harness) {
 	old := joinAlone(t, h, "feed", shortLease)
-	aside := block(old, h, "aside", 1, postrider.Deferral{Status: postrider.StatusRetry})
+	aside := block(old, h, "aside", 1, feeds.Deferral{Status: feeds.StatusRetry})
 	msgs := series("k", 2)
 	write(t, h, msgs...)
 	batches := old.next(2, 10)
 	due := old.due(10).Messages
 
 	r := joinAlone(t, h, "feed", longLease) // waits until the lease has run out
-	late := postrider.Deferral{Batch: &batches[0], Status: postrider.StatusDead, Blocking: true}
-	if err := old.feed.Defer(t.Context(), []postrider.Deferral{late}); err == nil {
+	late := feeds.Deferral{Batch: &batches[0], Status: feeds.StatusDead, Blocking: true}
+	if err := old.feed.Defer(t.Context(), []feeds.Deferral{late}); err == nil {
 		t.Error("Defer: no error, though the shard is another's")
 	}
 	if _, err := old.feed.Conclude(t.Context(), delivered(due...)); err == nil {
 		t.Error("Conclude: no error, though the shard is another's")
 	}
-	if _, err := old.feed.Suspect(t.Context(), postrider.Start{Batch: &batches[0]}); err == nil {
+	if _, err := old.feed.Suspect(t.Context(), feeds.Start{Batch: &batches[0]}); err == nil {
 		t.Error("Suspect: no error, though the shard is another's")
 	}
 	if _, err := old.feed.Suspect(t.Context(), startOf(due[0])); err == nil {
-		t.Error("Suspect of what is set aside: no error, though the shard is another's")
+		t.Error("Suspect of what is deferred: no error, though the shard is another's")
 	}
 	expect(t, r.next(2, 10), msgs)
 	expectAside(t, r.due(10).Messages, aside...)
@@ -258,10 +259,10 @@ func testDeferAllOrNone(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	batches := r.next(len(msgs), 1000)
 	mine := &batches[0]
-	other := &batches[slices.IndexFunc(batches, func(b postrider.Batch) bool { return b.Shard != mine.Shard })]
-	r.release(postrider.Mark{Shard: other.Shard})
-	err := r.feed.Defer(t.Context(), []postrider.Deferral{
-		{Batch: mine, Status: postrider.StatusRetry, Blocking: true}, {Batch: other, Status: postrider.StatusRetry, Blocking: true},
+	other := &batches[slices.IndexFunc(batches, func(b feeds.Batch) bool { return b.Shard != mine.Shard })]
+	r.release(feeds.Mark{Shard: other.Shard})
+	err := r.feed.Defer(t.Context(), []feeds.Deferral{
+		{Batch: mine, Status: feeds.StatusRetry, Blocking: true}, {Batch: other, Status: feeds.StatusRetry, Blocking: true},
 	})
 	if err == nil {
 		t.Fatal("Defer: no error, though one shard is not held")
@@ -271,18 +272,18 @@ func testDeferAllOrNone(t *testing.T, h Harness) {
 
 func testDeadIsNeverDue(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
-	dead := block(r, h, "dead", 2, postrider.Deferral{Status: postrider.StatusDead, Cause: "refused"})
+	dead := block(r, h, "dead", 2, feeds.Deferral{Status: feeds.StatusDead, Cause: "refused"})
 	if due := r.due(10); len(due.Messages) > 0 || due.Next >= 0 || r.balance().Deferred {
 		t.Errorf("got %+v, want nothing due now or later", due)
 	}
-	failing := block(r, h, "failing", 2, postrider.Deferral{Status: postrider.StatusRetry, Attempts: 1})
+	failing := block(r, h, "failing", 2, feeds.Deferral{Status: feeds.StatusRetry, Attempts: 1})
 	if !r.balance().Deferred {
 		t.Error("Share.Deferred is not set")
 	}
 	due := r.due(10).Messages
 	expectAside(t, due, failing...)
 	last := failed(due[0], 0)
-	last.Status = postrider.StatusDead
+	last.Status = feeds.StatusDead
 	if free := r.conclude(last); len(free) > 0 {
 		t.Errorf("%q are free, want none", free)
 	}
@@ -305,16 +306,16 @@ func testFeedsDeferApart(t *testing.T, h Harness) {
 		return
 	}
 	one, two := joinAlone(t, h, "one", longLease), joinAlone(t, h, "two", longLease)
-	msgs := block(one, h, "k", 2, postrider.Deferral{Status: postrider.StatusRetry})
+	msgs := block(one, h, "k", 2, feeds.Deferral{Status: feeds.StatusRetry})
 	batches := two.next(2, 10)
 	expect(t, batches, msgs)
 	if two.balance().Deferred || len(two.blocked()) > 0 || len(two.due(10).Messages) > 0 {
-		t.Error("a feed sees what another has set aside")
+		t.Error("a feed sees what another has deferred")
 	}
-	two.setAside(batches, asKey(postrider.Deferral{Status: postrider.StatusDead}))
+	two.setAside(batches, asKey(feeds.Deferral{Status: feeds.StatusDead}))
 	expectAside(t, one.due(10).Messages, msgs...)
 	one.conclude(delivered(one.due(10).Messages...)...)
 	if len(one.blocked()) > 0 || len(two.blocked()) != 1 {
-		t.Error("a feed ended what another had set aside")
+		t.Error("a feed ended what another had deferred")
 	}
 }

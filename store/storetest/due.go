@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // testDueOrder: priority goes first, then what is due for longest, then the order of the log. Nothing here blocks.
@@ -23,11 +24,11 @@ func testDueOrder(t *testing.T, h Harness) {
 	write(t, h, msgs...)
 	r := joinAlone(t, h, "feed", longLease)
 	batches := r.next(len(msgs), 100)
-	r.setAside(batches, func(n int) postrider.Deferral {
+	r.setAside(batches, func(n int) feeds.Deferral {
 		if n == 6 {
-			return postrider.Deferral{Status: postrider.StatusRetry}
+			return feeds.Deferral{Status: feeds.StatusRetry}
 		}
-		return postrider.Deferral{Status: postrider.StatusScheduled}
+		return feeds.Deferral{Status: feeds.StatusScheduled}
 	})
 	r.settle(batches...)
 	if got := r.blocked(); len(got) > 0 {
@@ -55,7 +56,7 @@ func testDueNext(t *testing.T, h Harness) {
 	write(t, h, soon, later, late)
 	r := joinAlone(t, h, "feed", longLease)
 	batches := r.next(3, 10)
-	r.setAside(batches, func(int) postrider.Deferral { return postrider.Deferral{Status: postrider.StatusScheduled} })
+	r.setAside(batches, func(int) feeds.Deferral { return feeds.Deferral{Status: feeds.StatusScheduled} })
 	r.settle(batches...)
 	if !r.balance().Deferred {
 		t.Error("Share.Deferred is not set")
@@ -69,13 +70,13 @@ func testDueNext(t *testing.T, h Harness) {
 			return false
 		}
 		expectAside(t, due.Messages, soon)
-		expectStatus(t, due.Messages, postrider.StatusScheduled)
+		expectStatus(t, due.Messages, feeds.StatusScheduled)
 		if due.Next < 59*time.Minute || due.Next > 61*time.Minute {
 			t.Errorf("the next one is due in %v, want an hour", due.Next)
 		}
 		return true
 	})
-	if due, err := r.feed.Due(t.Context(), postrider.DueRequest{Limit: 10}); err != nil || len(due.Messages) > 0 {
+	if due, err := r.feed.Due(t.Context(), feeds.DueRequest{Limit: 10}); err != nil || len(due.Messages) > 0 {
 		t.Errorf("of no shard %d messages are due, and %v", len(due.Messages), err)
 	}
 }
@@ -83,7 +84,7 @@ func testDueNext(t *testing.T, h Harness) {
 // testDueBehindHead has more messages wait than one answer brings.
 func testDueBehindHead(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
-	msgs := block(r, h, "k", 150, postrider.Deferral{Status: postrider.StatusRetry})
+	msgs := block(r, h, "k", 150, feeds.Deferral{Status: feeds.StatusRetry})
 	due := r.due(1000).Messages
 	expectAside(t, due, msgs[:101]...)
 	if free := r.conclude(delivered(due...)...); len(free) > 0 {
@@ -102,9 +103,9 @@ func testDueStopsAtOther(t *testing.T, h Harness) {
 	write(t, h, msgs...)
 	r := joinAlone(t, h, "feed", longLease)
 	batches := r.next(4, 10)
-	statuses := []postrider.Status{postrider.StatusRetry, postrider.StatusWaiting, postrider.StatusDead, postrider.StatusWaiting}
-	r.setAside(batches, func(n int) postrider.Deferral {
-		return postrider.Deferral{Status: statuses[n], Blocking: true}
+	statuses := []feeds.Status{feeds.StatusRetry, feeds.StatusWaiting, feeds.StatusDead, feeds.StatusWaiting}
+	r.setAside(batches, func(n int) feeds.Deferral {
+		return feeds.Deferral{Status: statuses[n], Blocking: true}
 	})
 	due := r.due(10).Messages
 	expectAside(t, due, msgs[:2]...)
@@ -114,13 +115,13 @@ func testDueStopsAtOther(t *testing.T, h Harness) {
 	expectAside(t, r.due(10).Messages)
 }
 
-// testDrainWithFailures carries what is set aside of many keys to the end, failing at random, over several members.
+// testDrainWithFailures carries what is deferred of many keys to the end, failing at random, over several members.
 func testDrainWithFailures(t *testing.T, h Harness) {
 	const keys, each = 12, 8
 	var want []postrider.Message
 	r := joinAlone(t, h, "feed", longLease)
 	for k := range keys {
-		want = append(want, block(r, h, fmt.Sprint("k", k), each, postrider.Deferral{Status: postrider.StatusRetry})...)
+		want = append(want, block(r, h, fmt.Sprint("k", k), each, feeds.Deferral{Status: feeds.StatusRetry})...)
 	}
 	var got []postrider.Message
 	free := make(map[string]int)
@@ -131,7 +132,7 @@ func testDrainWithFailures(t *testing.T, h Harness) {
 			r = joinAlone(t, h, "feed", longLease)
 		}
 		stuck := make(map[string]bool)
-		var done []postrider.Conclusion
+		var done []feeds.Conclusion
 		for _, d := range r.due(1 + rand.IntN(3*keys)).Messages {
 			switch key := d.OrderKey(); {
 			case stuck[key]:
@@ -148,7 +149,7 @@ func testDrainWithFailures(t *testing.T, h Harness) {
 		}
 		return len(got) >= len(want)
 	})
-	expect(t, []postrider.Batch{{Messages: got}}, want)
+	expect(t, []feeds.Batch{{Messages: got}}, want)
 	for key, n := range free {
 		if n != 1 {
 			t.Errorf("key %s became free %d times", key, n)
@@ -159,7 +160,7 @@ func testDrainWithFailures(t *testing.T, h Harness) {
 	}
 }
 
-// testDeferralConcurrent sets messages aside while others are delivered: none is stranded, and those of a key keep their
+// testDeferralConcurrent defers messages while others are delivered: none is stranded, and those of a key keep their
 // order.
 func testDeferralConcurrent(t *testing.T, h Harness) {
 	const keys, each = 8, 20
@@ -173,7 +174,7 @@ func testDeferralConcurrent(t *testing.T, h Harness) {
 	}
 	write(t, h, want...)
 	r := joinAlone(t, h, "feed", longLease)
-	shards := make(map[int][]postrider.Batch)
+	shards := make(map[int][]feeds.Batch)
 	for _, b := range r.next(len(want), 1000) {
 		shards[b.Shard] = append(shards[b.Shard], b)
 	}
@@ -183,7 +184,7 @@ func testDeferralConcurrent(t *testing.T, h Harness) {
 		running.Go(func() {
 			for _, b := range batches {
 				for i := range b.Messages {
-					err := r.feed.Defer(ctx, []postrider.Deferral{{Batch: &b, Index: i, Status: postrider.StatusWaiting, Blocking: true}})
+					err := r.feed.Defer(ctx, []feeds.Deferral{{Batch: &b, Index: i, Status: feeds.StatusWaiting, Blocking: true}})
 					if err != nil {
 						t.Errorf("Defer: %v", err)
 						return
@@ -202,7 +203,7 @@ func testDeferralConcurrent(t *testing.T, h Harness) {
 		r.conclude(delivered(due...)...)
 		return len(got) >= len(want) || t.Failed()
 	})
-	expect(t, []postrider.Batch{{Messages: got}}, want)
+	expect(t, []feeds.Batch{{Messages: got}}, want)
 	running.Wait()
 	if keys := r.blocked(); len(keys) > 0 {
 		t.Errorf("blocked are %q, want none", keys)
@@ -213,7 +214,7 @@ func testDeferralConcurrent(t *testing.T, h Harness) {
 func testSuspects(t *testing.T, h Harness) {
 	msgs := series("k", 3)
 	write(t, h, msgs...)
-	var batches []postrider.Batch
+	var batches []feeds.Batch
 	for times := 1; times <= 3; times++ {
 		r := joinAlone(t, h, "feed", shortLease)
 		share := r.balance()
@@ -228,9 +229,9 @@ func testSuspects(t *testing.T, h Harness) {
 			t.Fatalf("member %d: orphans are %v and suspects are %v, want %v and %v", times, share.Orphans, share.Suspects, orphans, suspects)
 		}
 		batches = r.next(3, 10)
-		r.begin(postrider.Start{Batch: &batches[0]}, times)
+		r.begin(feeds.Start{Batch: &batches[0]}, times)
 		if times == 3 {
-			r.mark(postrider.Mark{Shard: batches[0].Shard, Batch: &batches[0], Done: 1})
+			r.mark(feeds.Mark{Shard: batches[0].Shard, Batch: &batches[0], Done: 1})
 			if share := r.balance(); slices.Contains(share.Suspects, batches[0].Shard) || slices.Contains(share.Orphans, batches[0].Shard) {
 				t.Error("a shard is suspect in spite of its progress")
 			}
@@ -251,7 +252,7 @@ func testSuspects(t *testing.T, h Harness) {
 }
 
 // begin notes the start of a message, twice, as after a lost answer: members are counted, not calls.
-func (r *reader) begin(start postrider.Start, want int) {
+func (r *reader) begin(start feeds.Start, want int) {
 	r.t.Helper()
 	for range 2 {
 		started, err := r.feed.Suspect(r.t.Context(), start)
@@ -261,14 +262,14 @@ func (r *reader) begin(start postrider.Start, want int) {
 	}
 }
 
-func startOf(d postrider.Deferred) postrider.Start {
-	return postrider.Start{Shard: d.Shard, Seq: d.Seq}
+func startOf(d feeds.Deferred) feeds.Start {
+	return feeds.Start{Shard: d.Shard, Seq: d.Seq}
 }
 
-// testSuspectAside lets members die over a message that was set aside, while others of its shard make progress.
+// testSuspectAside lets members die over a message that was deferred, while others of its shard make progress.
 func testSuspectAside(t *testing.T, h Harness) {
-	block(joinAlone(t, h, "feed", shortLease), h, "k", 2, postrider.Deferral{Status: postrider.StatusRetry})
-	var due []postrider.Deferred
+	block(joinAlone(t, h, "feed", shortLease), h, "k", 2, feeds.Deferral{Status: feeds.StatusRetry})
+	var due []feeds.Deferred
 	for times := 1; times <= 3; times++ {
 		write(t, h, one("k"))
 		r := joinAlone(t, h, "feed", shortLease) // waits until the lease has run out
@@ -279,7 +280,7 @@ func testSuspectAside(t *testing.T, h Harness) {
 		r.begin(startOf(due[1]), 1)
 		r.begin(startOf(due[0]), times)
 		batches := r.next(1, 10)
-		r.setAside(batches, asKey(postrider.Deferral{Status: postrider.StatusWaiting}))
+		r.setAside(batches, asKey(feeds.Deferral{Status: feeds.StatusWaiting}))
 		r.settle(batches...)
 		r.begin(startOf(due[0]), times)
 	}
@@ -287,10 +288,10 @@ func testSuspectAside(t *testing.T, h Harness) {
 	r.begin(startOf(due[0]), 4)
 	r.begin(startOf(due[1]), 1)
 	r.begin(startOf(due[0]), 1) // the attempts before have ended
-	r.conclude(postrider.Conclusion{Shard: due[0].Shard, Seq: due[0].Seq, Status: postrider.StatusRetry, Attempts: 2})
+	r.conclude(feeds.Conclusion{Shard: due[0].Shard, Seq: due[0].Seq, Status: feeds.StatusRetry, Attempts: 2})
 	r.leave()
 	r = joinAlone(t, h, "feed", longLease)
 	r.begin(startOf(due[0]), 1) // and so has that of another member
 	r.conclude(delivered(due[0])...)
-	expectStatus(t, r.due(1).Messages[:1], postrider.StatusRetry)
+	expectStatus(t, r.due(1).Messages[:1], feeds.StatusRetry)
 }

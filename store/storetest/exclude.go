@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
 // exclude decides about a message of the log.
-func exclude(t *testing.T, h Harness, what desk.Act, m postrider.Message, want error) {
+func exclude(t *testing.T, h Harness, what admin.Act, m postrider.Message, want error) {
 	t.Helper()
-	x, ok := h.Desk.(desk.Excluder)
+	x, ok := h.Admin.(admin.Excluder)
 	if !ok {
 		t.Skip("n/a: the store does not exclude messages")
 	}
@@ -34,33 +35,33 @@ func (r *reader) expectExcluded(want ...postrider.Message) {
 	}
 }
 
-// testExcludeDiscard discards messages that nobody has read, that somebody has read, and that somebody wants to set aside.
+// testExcludeDiscard discards messages that nobody has read, that somebody has read, and that somebody wants to defer.
 func testExcludeDiscard(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	msgs := series("k", 3)
 	write(t, h, msgs...)
-	exclude(t, h, desk.Discard, msgs[0], nil)
+	exclude(t, h, admin.Discard, msgs[0], nil)
 	r.expectExcluded(msgs[0])
 	batches := r.next(3, 10)
-	exclude(t, h, desk.Discard, msgs[1], nil)
-	exclude(t, h, desk.Discard, msgs[1], nil) // as after a lost answer
+	exclude(t, h, admin.Discard, msgs[1], nil)
+	exclude(t, h, admin.Discard, msgs[1], nil) // as after a lost answer
 	r.expectExcluded(msgs[0], msgs[1])
-	expectAside(t, list(t, h, desk.Filter{}))
+	expectAside(t, list(t, h, admin.Filter{}))
 
-	// A relay that has not heard of it yet may set it aside, with what is behind it.
-	r.setAside(batches, asKey(postrider.Deferral{Status: postrider.StatusDead, Attempts: 3, Cause: "refused"}))
+	// A relay that has not heard of it yet may deferred it, with what is behind it.
+	r.setAside(batches, asKey(feeds.Deferral{Status: feeds.StatusDead, Attempts: 3, Cause: "refused"}))
 	due := r.due(10).Messages
 	expectAside(t, due, msgs[2])
-	expectAside(t, list(t, h, desk.Filter{}), msgs[2])
-	exclude(t, h, desk.Discard, msgs[2], desk.ErrSetAside)
+	expectAside(t, list(t, h, admin.Filter{}), msgs[2])
+	exclude(t, h, admin.Discard, msgs[2], admin.ErrSetAside)
 	if free := r.conclude(delivered(due...)...); !slices.Equal(free, []string{msgs[0].OrderKey()}) {
 		t.Errorf("%q are free, want the key", free)
 	}
-	j, err := h.Desk.Journey(t.Context(), msgs[1].ID)
+	j, err := h.Admin.Journey(t.Context(), msgs[1].ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(j.Feeds) != 1 || !j.Feeds[0].Excluded || j.Feeds[0].Status != postrider.StatusPending || len(j.Records) != 1 {
+	if len(j.Feeds) != 1 || !j.Feeds[0].Excluded || j.Feeds[0].Status != feeds.StatusPending || len(j.Records) != 1 {
 		t.Errorf("the journey is %+v, want it excluded, and one record", j)
 	}
 
@@ -69,17 +70,17 @@ func testExcludeDiscard(t *testing.T, h Harness) {
 	r = joinAlone(t, h, "feed", longLease)
 	r.expectExcluded(msgs[0], msgs[1])
 	r.settle(r.next(3, 10)...)
-	exclude(t, h, desk.Discard, msgs[0], desk.ErrPassed)
+	exclude(t, h, admin.Discard, msgs[0], admin.ErrPassed)
 	r.maintain(h)
 	r.expectExcluded()
-	exclude(t, h, desk.Discard, one("k"), desk.ErrNoMessage)
+	exclude(t, h, admin.Discard, one("k"), admin.ErrNoMessage)
 
-	records := slices.DeleteFunc(newest(t, h, "feed"), func(e desk.Entry) bool { return e.Action != string(desk.Discard) })
+	records := slices.DeleteFunc(newest(t, h, "feed"), func(e admin.Entry) bool { return e.Action != string(admin.Discard) })
 	if len(records) != 2 {
 		t.Fatalf("got %d records, want 2: %+v", len(records), records)
 	}
 	if e := records[1]; e.Count != 1 || e.Who != operator.Who || e.Why != operator.Why || e.Before["id"] != msgs[0].ID.String() ||
-		e.Before["payload"] != string(msgs[0].Payload) || e.Before["status"] != string(postrider.StatusPending) || e.After != nil {
+		e.Before["payload"] != string(msgs[0].Payload) || e.Before["status"] != string(feeds.StatusPending) || e.After != nil {
 		t.Errorf("the record is %+v", e)
 	}
 }
@@ -90,11 +91,11 @@ func testExcludePark(t *testing.T, h Harness) {
 	msgs := series("k", 3)
 	msgs[0].Headers = map[string]string{"h": "v"}
 	write(t, h, msgs...)
-	exclude(t, h, desk.Park, msgs[0], nil)
-	exclude(t, h, desk.Park, msgs[1], nil)
-	exclude(t, h, desk.Park, msgs[1], desk.ErrSetAside)
+	exclude(t, h, admin.Park, msgs[0], nil)
+	exclude(t, h, admin.Park, msgs[1], nil)
+	exclude(t, h, admin.Park, msgs[1], admin.ErrSetAside)
 	r.expectExcluded(msgs[0], msgs[1])
-	parked := list(t, h, desk.Filter{Statuses: []postrider.Status{postrider.StatusParked}})
+	parked := list(t, h, admin.Filter{Statuses: []feeds.Status{feeds.StatusParked}})
 	expectAside(t, parked, msgs[0], msgs[1])
 	if d := parked[0]; d.Blocking || !d.AvailableAt.IsZero() || d.OrderKey() != msgs[0].OrderKey() {
 		t.Errorf("got %+v, want it parked and in nobody's way", d)
@@ -103,38 +104,38 @@ func testExcludePark(t *testing.T, h Harness) {
 		t.Error("the key is blocked")
 	}
 	batches := r.next(3, 10)
-	r.setAside(batches, func(int) postrider.Deferral { return postrider.Deferral{Status: postrider.StatusDead} }) // changes nothing
-	expectStatus(t, list(t, h, desk.Filter{}), postrider.StatusParked, postrider.StatusParked, postrider.StatusDead)
+	r.setAside(batches, func(int) feeds.Deferral { return feeds.Deferral{Status: feeds.StatusDead} }) // changes nothing
+	expectStatus(t, list(t, h, admin.Filter{}), feeds.StatusParked, feeds.StatusParked, feeds.StatusDead)
 
-	act(t, h, desk.Retry, desk.Filter{ID: msgs[0].ID}, 1)
+	act(t, h, admin.Retry, admin.Filter{ID: msgs[0].ID}, 1)
 	due := r.due(10).Messages
 	expectAside(t, due, msgs[0])
 	if diff := difference(due[0].Message, msgs[0]); diff != "" {
 		t.Error(diff)
 	}
 	r.conclude(delivered(due...)...)
-	act(t, h, desk.Discard, desk.Filter{ID: msgs[1].ID}, 1)
+	act(t, h, admin.Discard, admin.Filter{ID: msgs[1].ID}, 1)
 	r.expectExcluded(msgs[0], msgs[1])
 	r.settle(batches...)
 	r.maintain(h)
 	r.expectExcluded()
 }
 
-// testExcludeUnpassed: what was set aside and decided about is not sent from the log either, if the feed has not passed it yet.
+// testExcludeUnpassed: what was deferred and decided about is not sent from the log either, if the feed has not passed it yet.
 func testExcludeUnpassed(t *testing.T, h Harness) {
-	if _, ok := h.Desk.(desk.Excluder); !ok {
+	if _, ok := h.Admin.(admin.Excluder); !ok {
 		t.Skip("n/a: the store does not exclude messages")
 	}
 	r := joinAlone(t, h, "feed", longLease)
 	msgs := series("k", 2)
 	write(t, h, msgs...)
 	batches := r.next(2, 10)
-	r.setAside(batches, func(int) postrider.Deferral { return postrider.Deferral{Status: postrider.StatusDead, Attempts: 1} })
-	act(t, h, desk.Park, desk.Filter{ID: msgs[0].ID}, 1)
-	act(t, h, desk.Discard, desk.Filter{ID: msgs[1].ID}, 1)
+	r.setAside(batches, func(int) feeds.Deferral { return feeds.Deferral{Status: feeds.StatusDead, Attempts: 1} })
+	act(t, h, admin.Park, admin.Filter{ID: msgs[0].ID}, 1)
+	act(t, h, admin.Discard, admin.Filter{ID: msgs[1].ID}, 1)
 	r.expectExcluded(msgs...)
 	r.settle(batches...)
-	act(t, h, desk.Discard, desk.Filter{ID: msgs[0].ID}, 1)
+	act(t, h, admin.Discard, admin.Filter{ID: msgs[0].ID}, 1)
 	r.maintain(h)
 	r.expectExcluded()
 }
@@ -143,21 +144,21 @@ func testExcludeUnpassed(t *testing.T, h Harness) {
 func testDeferBare(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	msgs := series("k", 2)
-	msgs[0].Type = strings.Repeat("t", 2*postrider.BareType)
+	msgs[0].Type = strings.Repeat("t", 2*feeds.BareType)
 	msgs[0].Headers, msgs[0].Topic, msgs[0].TenantID = map[string]string{"h": "v"}, "topic", "tenant"
 	write(t, h, msgs...)
 	batches := r.next(2, 10)
-	r.setAside(batches, func(n int) postrider.Deferral {
+	r.setAside(batches, func(n int) feeds.Deferral {
 		if n == 0 {
-			return postrider.Deferral{Status: postrider.StatusDead, Bare: true, Cause: "refused"}
+			return feeds.Deferral{Status: feeds.StatusDead, Bare: true, Cause: "refused"}
 		}
-		return postrider.Deferral{Status: postrider.StatusWaiting, Blocking: true}
+		return feeds.Deferral{Status: feeds.StatusWaiting, Blocking: true}
 	})
 	r.settle(batches...)
 	due := r.due(10).Messages
 	expectAside(t, due, msgs[1]) // it waits for nothing
 	r.conclude(delivered(due...)...)
-	found := list(t, h, desk.Filter{ID: msgs[0].ID, Statuses: []postrider.Status{postrider.StatusDead}})
+	found := list(t, h, admin.Filter{ID: msgs[0].ID, Statuses: []feeds.Status{feeds.StatusDead}})
 	expectAside(t, found, msgs[0])
 	d := found[0]
 	if d.Blocking || d.LastError != "refused" || d.Shard != batches[0].Shard || !near(d.EnqueuedAt, time.Now()) {
@@ -169,27 +170,27 @@ func testDeferBare(t *testing.T, h Harness) {
 		}
 		return
 	}
-	bare := postrider.Message{ID: msgs[0].ID, Type: msgs[0].Type[:postrider.BareType], SchemaVersion: d.SchemaVersion, OccurredAt: d.OccurredAt}
+	bare := postrider.Message{ID: msgs[0].ID, Type: msgs[0].Type[:feeds.BareType], SchemaVersion: d.SchemaVersion, OccurredAt: d.OccurredAt}
 	if diff := difference(d.Message, bare); diff != "" || !d.Bare {
 		t.Errorf("got %+v, want nothing but its ID and type: %s", d, diff)
 	}
-	act(t, h, desk.Retry, desk.Filter{ID: d.ID}, 0)
-	if err := h.Desk.Edit(t.Context(), operator, "feed", d.ID, msgs[1]); !errors.Is(err, desk.ErrBare) {
+	act(t, h, admin.Retry, admin.Filter{ID: d.ID}, 0)
+	if err := h.Admin.Edit(t.Context(), operator, "feed", d.ID, msgs[1]); !errors.Is(err, admin.ErrBare) {
 		t.Errorf("Edit: %v, want ErrBare", err)
 	}
 	r.maintain(h)
-	j, err := h.Desk.Journey(t.Context(), d.ID)
-	if err != nil || !j.InLog || difference(j.Message, msgs[0]) != "" || len(j.Feeds) != 1 || j.Feeds[0].Status != postrider.StatusDead {
+	j, err := h.Admin.Journey(t.Context(), d.ID)
+	if err != nil || !j.InLog || difference(j.Message, msgs[0]) != "" || len(j.Feeds) != 1 || j.Feeds[0].Status != feeds.StatusDead {
 		t.Errorf("the journey is %+v, %v; want the content, and a dead letter", j, err)
 	}
-	act(t, h, desk.Discard, desk.Filter{ID: d.ID}, 1)
-	expectAside(t, list(t, h, desk.Filter{}))
+	act(t, h, admin.Discard, admin.Filter{ID: d.ID}, 1)
+	expectAside(t, list(t, h, admin.Filter{}))
 }
 
 // maintain does the store's housekeeping, if it has any.
 func (r *reader) maintain(h Harness) {
 	r.t.Helper()
-	if m, ok := h.Store.(postrider.Maintainer); ok {
+	if m, ok := h.Store.(feeds.Maintainer); ok {
 		if err := m.Maintain(r.t.Context()); err != nil {
 			r.t.Fatalf("Maintain: %v", err)
 		}

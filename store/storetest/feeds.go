@@ -9,23 +9,24 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // testUnknownFeedIsRefused mistypes the name of a feed.
 func testUnknownFeedIsRefused(t *testing.T, h Harness) {
 	write(t, h, series("k", 3)...)
-	member := postrider.Member{Name: t.Name(), Lease: longLease}
+	member := feeds.Member{Name: t.Name(), Lease: longLease}
 	joinAs(t, h, "default", member).leave() // the first need not be asked for
 	joinAs(t, h, "default", member).leave()
-	var none *postrider.NoFeedError
+	var none *feeds.NoFeedError
 	_, err := h.Store.Open(t.Context(), "defualt", member)
-	if !errors.As(err, &none) || !errors.Is(err, postrider.ErrNoFeed) || none.Feed != "defualt" || !slices.Equal(none.Feeds, []string{"default"}) ||
+	if !errors.As(err, &none) || !errors.Is(err, feeds.ErrNoFeed) || none.Feed != "defualt" || !slices.Equal(none.Feeds, []string{"default"}) ||
 		!strings.Contains(err.Error(), `"defualt"`) || !strings.Contains(err.Error(), `"default"`) {
 		t.Fatalf("an unknown feed: %v, want a NoFeedError that names both", err)
 	}
-	if h.Desk != nil {
-		if feeds, err := h.Desk.Feeds(t.Context()); err != nil || len(feeds) != 1 {
-			t.Errorf("there are %d feeds, %v; want the one", len(feeds), err)
+	if h.Admin != nil {
+		if listed, err := h.Admin.ListFeeds(t.Context()); err != nil || len(listed) != 1 {
+			t.Errorf("there are %d feeds, %v; want the one", len(listed), err)
 		}
 	}
 	if h.OneFeed {
@@ -52,7 +53,7 @@ func testFirstFeeds(t *testing.T, h Harness) {
 	var run sync.WaitGroup
 	for i := range errs {
 		run.Go(func() {
-			_, errs[i] = h.Store.Open(t.Context(), names[i%len(names)], postrider.Member{
+			_, errs[i] = h.Store.Open(t.Context(), names[i%len(names)], feeds.Member{
 				Name: t.Name(), Lease: longLease, Beside: names, Destination: "to " + names[i%len(names)],
 			})
 		})
@@ -61,12 +62,12 @@ func testFirstFeeds(t *testing.T, h Harness) {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	_, err := h.Store.Open(t.Context(), "late", postrider.Member{Name: t.Name(), Lease: longLease, Beside: append(names, "late")})
-	if !errors.Is(err, postrider.ErrNoFeed) {
+	_, err := h.Store.Open(t.Context(), "late", feeds.Member{Name: t.Name(), Lease: longLease, Beside: append(names, "late")})
+	if !errors.Is(err, feeds.ErrNoFeed) {
 		t.Errorf("one that was added later: %v, want ErrNoFeed", err)
 	}
-	_, err = h.Store.Open(t.Context(), "mail", postrider.Member{Name: t.Name(), Lease: longLease, Destination: "elsewhere"})
-	if !errors.Is(err, postrider.ErrDestination) {
+	_, err = h.Store.Open(t.Context(), "mail", feeds.Member{Name: t.Name(), Lease: longLease, Destination: "elsewhere"})
+	if !errors.Is(err, feeds.ErrDestination) {
 		t.Errorf("another destination: %v, want ErrDestination", err)
 	}
 }
@@ -74,7 +75,7 @@ func testFirstFeeds(t *testing.T, h Harness) {
 // testNewFeedBegins creates feeds at the oldest message, behind the newest, and in between.
 func testNewFeedBegins(t *testing.T, h Harness) {
 	if h.OneFeed {
-		_, err := h.Store.Open(t.Context(), "feed", postrider.Member{Name: t.Name(), Lease: longLease, From: postrider.Origin{Now: true}})
+		_, err := h.Store.Open(t.Context(), "feed", feeds.Member{Name: t.Name(), Lease: longLease, From: feeds.Origin{Now: true}})
 		if !errors.Is(err, postrider.ErrUnsupported) {
 			t.Errorf("from now on: %v, want ErrUnsupported", err)
 		}
@@ -94,22 +95,22 @@ func testNewFeedBegins(t *testing.T, h Harness) {
 	late := all[12:]
 	write(t, h, late...)
 	for name, c := range map[string]struct {
-		from  postrider.Origin
+		from  feeds.Origin
 		wants []postrider.Message
 	}{
-		"oldest": {postrider.Origin{}, all},
-		"time":   {postrider.Origin{Time: between}, late},
-		"future": {postrider.Origin{Time: between.Add(time.Hour)}, nil},
-		"now":    {postrider.Origin{Now: true}, nil},
+		"oldest": {feeds.Origin{}, all},
+		"time":   {feeds.Origin{Time: between}, late},
+		"future": {feeds.Origin{Time: between.Add(time.Hour)}, nil},
+		"now":    {feeds.Origin{Now: true}, nil},
 	} {
-		r := joinAs(t, h, name, postrider.Member{Name: "relay-1", Lease: longLease, Create: true, From: c.from})
+		r := joinAs(t, h, name, feeds.Member{Name: "relay-1", Lease: longLease, Create: true, From: c.from})
 		r.takeAll(h)
 		expect(t, r.next(len(c.wants), 100), c.wants)
 		r.leave()
-		if h.Desk == nil {
+		if h.Admin == nil {
 			continue
 		}
-		entries, err := h.Desk.Audit(t.Context(), name, 0, 10)
+		entries, err := h.Admin.Audit(t.Context(), name, 0, 10)
 		if err != nil || len(entries) != 1 || entries[0].Action != "feed add" || entries[0].Count != len(c.wants) || entries[0].Who != "relay-1" {
 			t.Errorf("%s: the record is %+v, %v; want that it will send %d", name, entries, err, len(c.wants))
 		}
@@ -129,7 +130,7 @@ func testNewFeedBegins(t *testing.T, h Harness) {
 // testFeedRemembersDestination brings another destination than the last member.
 func testFeedRemembersDestination(t *testing.T, h Harness) {
 	open := func(destination string, force bool) error {
-		f, err := h.Store.Open(t.Context(), "feed", postrider.Member{Name: "relay-1", Lease: longLease, Destination: destination, Force: force})
+		f, err := h.Store.Open(t.Context(), "feed", feeds.Member{Name: "relay-1", Lease: longLease, Destination: destination, Force: force})
 		if err == nil {
 			err = f.Close(t.Context())
 		}
@@ -137,11 +138,11 @@ func testFeedRemembersDestination(t *testing.T, h Harness) {
 	}
 	remembers := func(want string) {
 		t.Helper()
-		if h.Desk == nil {
+		if h.Admin == nil {
 			return
 		}
-		if feeds, err := h.Desk.Feeds(t.Context()); err != nil || len(feeds) != 1 || feeds[0].Destination != want {
-			t.Errorf("the feeds are %+v, %v; want one with the destination %q", feeds, err, want)
+		if listed, err := h.Admin.ListFeeds(t.Context()); err != nil || len(listed) != 1 || listed[0].Destination != want {
+			t.Errorf("the feeds are %+v, %v; want one with the destination %q", listed, err, want)
 		}
 	}
 	for _, destination := range []string{"", "nats://a", "nats://a", ""} {
@@ -150,9 +151,9 @@ func testFeedRemembersDestination(t *testing.T, h Harness) {
 		}
 	}
 	remembers("nats://a")
-	var other *postrider.DestinationError
+	var other *feeds.DestinationError
 	err := open("stdout:", false)
-	if !errors.As(err, &other) || !errors.Is(err, postrider.ErrDestination) || *other != (postrider.DestinationError{Feed: "feed", Has: "nats://a", Wants: "stdout:"}) {
+	if !errors.As(err, &other) || !errors.Is(err, feeds.ErrDestination) || *other != (feeds.DestinationError{Feed: "feed", Has: "nats://a", Wants: "stdout:"}) {
 		t.Fatalf("another destination: %v, want a DestinationError with both", err)
 	}
 	remembers("nats://a")
@@ -160,10 +161,10 @@ func testFeedRemembersDestination(t *testing.T, h Harness) {
 		t.Fatalf("another destination by force: %v", err)
 	}
 	remembers("stdout:")
-	if h.Desk == nil {
+	if h.Admin == nil {
 		return
 	}
-	entries, err := h.Desk.Audit(t.Context(), "feed", 0, 1)
+	entries, err := h.Admin.Audit(t.Context(), "feed", 0, 1)
 	if err != nil || len(entries) != 1 || entries[0].Action != "feed destination" || entries[0].Who != "relay-1" ||
 		entries[0].Before["destination"] != "nats://a" || entries[0].After["destination"] != "stdout:" {
 		t.Errorf("the record is %+v, %v; want both destinations", entries, err)

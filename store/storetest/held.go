@@ -8,28 +8,29 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
-// hold writes n messages of a key and sets all aside: the first one waits for its name.
+// hold writes n messages of a key and defers all: the first one waits for its name.
 func hold(r *reader, h Harness, key string, n int, name string) []postrider.Message {
 	r.t.Helper()
-	return block(r, h, key, n, postrider.Deferral{Status: postrider.StatusHeld, Name: name, Cause: "queue is full"})
+	return block(r, h, key, n, feeds.Deferral{Status: feeds.StatusHeld, Name: name, Cause: "queue is full"})
 }
 
 // dueBut asks for what is due while names are held, in all shards.
-func (r *reader) dueBut(limit int, probe bool, names ...string) postrider.Due {
+func (r *reader) dueBut(limit int, probe bool, names ...string) feeds.Due {
 	r.t.Helper()
-	want := postrider.DueRequest{Shards: r.shards, Limit: limit}
+	want := feeds.DueRequest{Shards: r.shards, Limit: limit}
 	for _, shard := range r.shards {
 		for _, name := range names {
-			want.Held = append(want.Held, postrider.HeldName{Shard: shard, Name: name, Probe: probe})
+			want.Held = append(want.Held, feeds.HeldName{Shard: shard, Name: name, Probe: probe})
 		}
 	}
 	return r.dueOf(want)
 }
 
-func (r *reader) dueOf(want postrider.DueRequest) postrider.Due {
+func (r *reader) dueOf(want feeds.DueRequest) feeds.Due {
 	r.t.Helper()
 	due, err := r.feed.Due(r.t.Context(), want)
 	if err != nil {
@@ -38,13 +39,13 @@ func (r *reader) dueOf(want postrider.DueRequest) postrider.Due {
 	return due
 }
 
-func heldAgain(d postrider.Deferred, name string) postrider.Conclusion {
-	return postrider.Conclusion{
-		Shard: d.Shard, Seq: d.Seq, Status: postrider.StatusHeld, Name: name, Attempts: d.Attempts, Cause: "still full",
+func heldAgain(d feeds.Deferred, name string) feeds.Conclusion {
+	return feeds.Conclusion{
+		Shard: d.Shard, Seq: d.Seq, Status: feeds.StatusHeld, Name: name, Attempts: d.Attempts, Cause: "still full",
 	}
 }
 
-func expectNothing(t *testing.T, due postrider.Due) {
+func expectNothing(t *testing.T, due feeds.Due) {
 	t.Helper()
 	if len(due.Messages) > 0 || due.Next >= 0 {
 		t.Fatalf("got %d messages, and %v until the next; want none at all", len(due.Messages), due.Next)
@@ -69,7 +70,7 @@ func testHeldFields(t *testing.T, h Harness) {
 	due := r.dueBut(10, false, "other", "Orders", "orders ", "order")
 	expectAside(t, due.Messages, msgs...)
 	got := due.Messages[0]
-	if got.Status != postrider.StatusHeld || got.Name != "orders" || !got.Blocking || got.Attempts != 0 || got.LastError != "queue is full" ||
+	if got.Status != feeds.StatusHeld || got.Name != "orders" || !got.Blocking || got.Attempts != 0 || got.LastError != "queue is full" ||
 		!got.AvailableAt.IsZero() || !near(got.TriedAt, time.Now()) || !near(got.DeferredAt, time.Now()) || due.Next >= 0 {
 		t.Errorf("got %+v, and %v until the next", got, due.Next)
 	}
@@ -93,7 +94,7 @@ func testHeldFields(t *testing.T, h Harness) {
 	}
 	r.conclude(failed(got, 0))
 	due = r.dueBut(10, false, "orders", "payments")
-	expectStatus(t, due.Messages, postrider.StatusRetry)
+	expectStatus(t, due.Messages, feeds.StatusRetry)
 	if due.Messages[0].Name != "" {
 		t.Errorf("a message that is not held has the name %q", due.Messages[0].Name)
 	}
@@ -115,9 +116,9 @@ func testHeldProbe(t *testing.T, h Harness) {
 	b := hold(r, h, "b", 1, "payments")
 	shard := r.dueBut(1, false, "payments").Messages[0].Shard
 
-	want := postrider.DueRequest{Shards: r.shards, Limit: 100}
+	want := feeds.DueRequest{Shards: r.shards, Limit: 100}
 	for _, s := range r.shards {
-		want.Held = append(want.Held, postrider.HeldName{Shard: s, Name: "orders", Probe: s == shard}, postrider.HeldName{Shard: s, Name: "payments"})
+		want.Held = append(want.Held, feeds.HeldName{Shard: s, Name: "orders", Probe: s == shard}, feeds.HeldName{Shard: s, Name: "payments"})
 	}
 	due := r.dueOf(want)
 	expectAside(t, due.Messages, a[0]) // and neither the next of the name, nor what waits behind
@@ -148,7 +149,7 @@ func testProbesTakeTurns(t *testing.T, h Harness) {
 	}
 	all := make(map[int][]int64) // by shard, the first of each key
 	for _, d := range r.due(1000).Messages {
-		if d.Status == postrider.StatusHeld {
+		if d.Status == feeds.StatusHeld {
 			all[d.Shard] = append(all[d.Shard], d.Seq)
 		}
 	}
@@ -156,7 +157,7 @@ func testProbesTakeTurns(t *testing.T, h Harness) {
 		slices.Sort(seqs)
 		after := int64(0)
 		for turn := range 2*len(seqs) + 1 {
-			due := r.dueOf(postrider.DueRequest{Shards: []int{shard}, Limit: 10, Held: []postrider.HeldName{
+			due := r.dueOf(feeds.DueRequest{Shards: []int{shard}, Limit: 10, Held: []feeds.HeldName{
 				{Shard: shard, Name: "orders", Probe: true, After: after},
 			}})
 			if want := seqs[turn%len(seqs)]; len(due.Messages) != 1 || due.Messages[0].Seq != want {
@@ -170,23 +171,23 @@ func testProbesTakeTurns(t *testing.T, h Harness) {
 // testOvertaken lets the messages of a key go on that wait for one which goes on failing.
 func testOvertaken(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
-	msgs := block(r, h, "k", 3, postrider.Deferral{Status: postrider.StatusRetry})
+	msgs := block(r, h, "k", 3, feeds.Deferral{Status: feeds.StatusRetry})
 	due := r.due(10).Messages
 	expectAside(t, due, msgs...)
 	late := due[0]
-	r.conclude(postrider.Conclusion{
-		Shard: late.Shard, Seq: late.Seq, Status: postrider.StatusRetry, Attempts: 1, Delay: time.Hour, Cause: "no", Overtaken: true,
+	r.conclude(feeds.Conclusion{
+		Shard: late.Shard, Seq: late.Seq, Status: feeds.StatusRetry, Attempts: 1, Delay: time.Hour, Cause: "no", Overtaken: true,
 	})
 	due = r.due(10).Messages
 	expectAside(t, due, msgs[1:]...)
 	if free := r.conclude(delivered(due...)...); len(free) != 1 {
 		t.Errorf("%q are free, want the key", free)
 	}
-	last := block(r, h, "k", 1, postrider.Deferral{Status: postrider.StatusRetry})
+	last := block(r, h, "k", 1, feeds.Deferral{Status: feeds.StatusRetry})
 	due = r.due(10).Messages
 	expectAside(t, due, last...)
-	if free := r.conclude(postrider.Conclusion{
-		Shard: due[0].Shard, Seq: due[0].Seq, Status: postrider.StatusDead, Attempts: 1, Cause: "no", Overtaken: true,
+	if free := r.conclude(feeds.Conclusion{
+		Shard: due[0].Shard, Seq: due[0].Seq, Status: feeds.StatusDead, Attempts: 1, Cause: "no", Overtaken: true,
 	}); len(free) != 1 {
 		t.Errorf("%q are free, want the key of a dead letter that is overtaken", free)
 	}
@@ -198,11 +199,11 @@ func testHeldBehindOthers(t *testing.T, h Harness) {
 	write(t, h, msgs...)
 	r := joinAlone(t, h, "feed", longLease)
 	batches := r.next(4, 10)
-	deferrals := []postrider.Deferral{
-		{Status: postrider.StatusDead}, {Status: postrider.StatusHeld, Name: "orders"}, {Status: postrider.StatusWaiting},
-		{Status: postrider.StatusHeld, Name: "orders"},
+	deferrals := []feeds.Deferral{
+		{Status: feeds.StatusDead}, {Status: feeds.StatusHeld, Name: "orders"}, {Status: feeds.StatusWaiting},
+		{Status: feeds.StatusHeld, Name: "orders"},
 	}
-	r.setAside(batches, func(n int) postrider.Deferral {
+	r.setAside(batches, func(n int) feeds.Deferral {
 		d := deferrals[n]
 		d.Blocking = true
 		return d
@@ -210,10 +211,10 @@ func testHeldBehindOthers(t *testing.T, h Harness) {
 	r.settle(batches...)
 	expectNothing(t, r.due(10))
 	expectNothing(t, r.dueBut(10, true, "orders"))
-	if h.Desk == nil {
+	if h.Admin == nil {
 		return
 	}
-	act(t, h, desk.Park, desk.Filter{ID: msgs[0].ID}, 1)
+	act(t, h, admin.Park, admin.Filter{ID: msgs[0].ID}, 1)
 	expectAside(t, r.dueBut(10, true, "orders").Messages, msgs[1])
 	due := r.due(10).Messages
 	expectAside(t, due, msgs[1], msgs[2])
@@ -228,14 +229,14 @@ func testHeldKeyGoesOn(t *testing.T, h Harness) {
 	free := hold(r, h, "free", 1, "payments")
 	due := r.dueBut(10, false, "payments").Messages
 	expectAside(t, due, msgs...)
-	expectStatus(t, due, postrider.StatusHeld, postrider.StatusWaiting, postrider.StatusWaiting, postrider.StatusWaiting)
+	expectStatus(t, due, feeds.StatusHeld, feeds.StatusWaiting, feeds.StatusWaiting, feeds.StatusWaiting)
 	if free := r.conclude(append(delivered(due[0]), heldAgain(due[1], "orders"))...); len(free) > 0 {
 		t.Errorf("%q are free, want none", free)
 	}
 	expectAside(t, r.dueBut(10, false, "orders").Messages, free...)
 	due = r.dueBut(10, false, "payments").Messages
 	expectAside(t, due, msgs[1:]...)
-	expectStatus(t, due, postrider.StatusHeld, postrider.StatusWaiting, postrider.StatusWaiting)
+	expectStatus(t, due, feeds.StatusHeld, feeds.StatusWaiting, feeds.StatusWaiting)
 	if free := r.conclude(delivered(due...)...); len(free) != 1 {
 		t.Errorf("%q are free, want the key", free)
 	}
@@ -247,13 +248,13 @@ func testHeldTakeTurns(t *testing.T, h Harness) {
 	var held, timed []postrider.Message
 	for i := range 20 {
 		held = append(held, hold(r, h, fmt.Sprint("h", i), 1, "orders")...)
-		timed = append(timed, block(r, h, fmt.Sprint("t", i), 1, postrider.Deferral{Status: postrider.StatusRetry})...)
+		timed = append(timed, block(r, h, fmt.Sprint("t", i), 1, feeds.Deferral{Status: feeds.StatusRetry})...)
 	}
 	due := r.due(10).Messages
 	var got [2][]postrider.ID
 	for _, d := range due {
 		i := 0
-		if d.Status == postrider.StatusHeld {
+		if d.Status == feeds.StatusHeld {
 			i = 1
 		}
 		got[i] = append(got[i], d.ID)
@@ -284,9 +285,9 @@ func testHeldMany(t *testing.T, h Harness) {
 	for got := 0; got < 2*each; {
 		batches := r.read(1000)
 		for _, b := range batches {
-			r.setAside([]postrider.Batch{b}, func(i int) postrider.Deferral {
+			r.setAside([]feeds.Batch{b}, func(i int) feeds.Deferral {
 				n := int(b.Messages[i].OrderKey()[len("storetest/")] - '0')
-				return postrider.Deferral{Status: postrider.StatusHeld, Name: names[n]}
+				return feeds.Deferral{Status: feeds.StatusHeld, Name: names[n]}
 			})
 			got += len(b.Messages)
 		}
@@ -310,7 +311,7 @@ func testHeldMany(t *testing.T, h Harness) {
 		}
 		r.conclude(delivered(due...)...)
 	}
-	expect(t, []postrider.Batch{{Messages: sent}}, msgs[1]) // those of a key in the order of the log
+	expect(t, []feeds.Batch{{Messages: sent}}, msgs[1]) // those of a key in the order of the log
 	expectNothing(t, r.dueBut(100, false, names[0]))
 	if len(r.due(100).Messages) != 100 {
 		t.Error("the other name is not released")
@@ -335,45 +336,45 @@ func testHeldLongNames(t *testing.T, h Harness) {
 
 // testHeldByOperators does what operators can do.
 func testHeldByOperators(t *testing.T, h Harness) {
-	if h.Desk == nil {
-		t.Skip("n/a: no desk")
+	if h.Admin == nil {
+		t.Skip("n/a: no admin API")
 	}
 	r := joinAlone(t, h, "feed", longLease)
 	a, b, c := hold(r, h, "a", 2, "orders"), hold(r, h, "b", 2, "orders"), hold(r, h, "c", 2, "orders")
-	held := desk.Filter{Feed: "feed", Statuses: []postrider.Status{postrider.StatusHeld}}
-	if counts, err := h.Desk.Count(t.Context(), desk.Filter{Feed: "feed"}, 0); err != nil || counts[postrider.StatusHeld] != 3 {
+	held := admin.Filter{Feed: "feed", Statuses: []feeds.Status{feeds.StatusHeld}}
+	if counts, err := h.Admin.Count(t.Context(), admin.Filter{Feed: "feed"}, 0); err != nil || counts[feeds.StatusHeld] != 3 {
 		t.Errorf("counted %v, and %v; want 3 held", counts, err)
 	}
-	if f := standing(t, h, "feed"); f.Aside != (desk.AsideCount{Held: 3, Waiting: 3, Blocked: 3, Exact: true}) {
-		t.Errorf("set aside are %+v", f.Aside)
+	if f := standing(t, h, "feed"); f.Aside != (admin.AsideCount{Held: 3, Waiting: 3, Blocked: 3, Exact: true}) {
+		t.Errorf("deferred are %+v", f.Aside)
 	}
 	if f := feedOf(t, h, "feed"); f.Deferred != 6 || f.Blocked != 3 || !f.NextRetry.IsZero() {
 		t.Errorf("the feed is %+v", f)
 	}
-	page, err := h.Desk.List(t.Context(), held, nil, 10)
-	if err != nil || len(page) != 3 || page[0].Name != "orders" || page[0].Status != postrider.StatusHeld {
+	page, err := h.Admin.List(t.Context(), held, nil, 10)
+	if err != nil || len(page) != 3 || page[0].Name != "orders" || page[0].Status != feeds.StatusHeld {
 		t.Fatalf("listed %+v, and %v", page, err)
 	}
-	if got := search(t, h, "feed", desk.Filter{Statuses: []postrider.Status{postrider.StatusHeld}}, 10); len(got) != 3 {
+	if got := search(t, h, "feed", admin.Filter{Statuses: []feeds.Status{feeds.StatusHeld}}, 10); len(got) != 3 {
 		t.Errorf("%d of the log are held, want 3", len(got))
 	}
-	act(t, h, desk.Discard, held, 0)
+	act(t, h, admin.Discard, held, 0)
 
 	// A retry is sent whether its name is held or not.
 	expectNothing(t, r.dueBut(10, false, "orders"))
-	act(t, h, desk.Retry, desk.Filter{ID: a[0].ID}, 1)
+	act(t, h, admin.Retry, admin.Filter{ID: a[0].ID}, 1)
 	due := r.dueBut(10, false, "orders").Messages
 	expectAside(t, due, a...)
-	expectStatus(t, due, postrider.StatusRetry, postrider.StatusWaiting)
+	expectStatus(t, due, feeds.StatusRetry, feeds.StatusWaiting)
 	r.conclude(heldAgain(due[0], "orders"))
 	expectNothing(t, r.dueBut(10, false, "orders"))
 
-	act(t, h, desk.Park, desk.Filter{ID: b[0].ID}, 1)
+	act(t, h, admin.Park, admin.Filter{ID: b[0].ID}, 1)
 	expectAside(t, r.dueBut(10, false, "orders").Messages, b[1])
-	act(t, h, desk.Skip, desk.Filter{ID: c[0].ID}, 1)
+	act(t, h, admin.Skip, admin.Filter{ID: c[0].ID}, 1)
 	expectAside(t, r.dueBut(10, false, "orders").Messages, b[1], c[1])
 	for _, m := range []postrider.Message{b[0], c[0]} {
-		if page, err := h.Desk.List(t.Context(), desk.Filter{ID: m.ID}, nil, 10); err != nil || len(page) != 1 || page[0].Name != "" {
+		if page, err := h.Admin.List(t.Context(), admin.Filter{ID: m.ID}, nil, 10); err != nil || len(page) != 1 || page[0].Name != "" {
 			t.Errorf("listed %+v, and %v; want it without a name", page, err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // RunKeys tests the operator's side of an empty store of idempotency keys.
-func RunKeys[Tx any](t *testing.T, store idempotency.Store[Tx], operator idempotency.Desk) {
+func RunKeys[Tx any](t *testing.T, store idempotency.Store[Tx], operator idempotency.Admin) {
 	answer := idempotency.Answer{Status: 201, Header: http.Header{"Location": {"/orders/1"}}, Body: make([]byte, 1000)}
 	for i := range 7 {
 		c := idempotency.Claim{
@@ -72,7 +72,7 @@ func RunKeys[Tx any](t *testing.T, store idempotency.Store[Tx], operator idempot
 	}
 }
 
-func keys(t *testing.T, operator idempotency.Desk, filter idempotency.Filter, limit int) []idempotency.Kept {
+func keys(t *testing.T, operator idempotency.Admin, filter idempotency.Filter, limit int) []idempotency.Kept {
 	t.Helper()
 	var all []idempotency.Kept
 	for after := (*idempotency.Kept)(nil); ; after = &all[len(all)-1] {

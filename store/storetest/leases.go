@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // testFence lets a member come back after others have taken its shards.
@@ -38,7 +38,7 @@ func testFence(t *testing.T, h Harness) {
 
 	batches := taker.next(len(msgs), 4)
 	expect(t, batches, msgs) // the late confirmation has moved nothing
-	taker.mark(postrider.Mark{Shard: shard, Batch: &batches[0], Done: 2})
+	taker.mark(feeds.Mark{Shard: shard, Batch: &batches[0], Done: 2})
 	if lost := old.tryMark(confirm(stale)...); len(lost) != 1 {
 		t.Errorf("the old member lost %v, want shard %d", lost, shard)
 	}
@@ -159,14 +159,14 @@ func testCancelledContext(t *testing.T, h Harness) {
 		t.Error("Enqueue: no error")
 	}
 	_ = tx.Rollback() // a database may have ended the transaction already
-	if _, err := h.Store.Open(ctx, "feed", postrider.Member{Lease: longLease}); err == nil {
+	if _, err := h.Store.Open(ctx, "feed", feeds.Member{Lease: longLease}); err == nil {
 		t.Error("Open: no error")
 	}
 
 	msgs := series("k", 10)
 	write(t, h, msgs...)
 	r := joinAlone(t, h, "feed", longLease)
-	if _, err := r.feed.Read(ctx, []postrider.Demand{{Shard: r.shards[0], Limit: 10}}); err == nil {
+	if _, err := r.feed.Read(ctx, []feeds.Demand{{Shard: r.shards[0], Limit: 10}}); err == nil {
 		t.Error("Read: no error")
 	}
 	if _, err := r.feed.Balance(ctx); err == nil {
@@ -181,7 +181,7 @@ func testCancelledContext(t *testing.T, h Harness) {
 	// A store that drops its connection over this may reset the feed, which costs a new balance and no more.
 	eventually(t, "the feed works again", func() bool {
 		_, err := r.feed.Read(t.Context(), nil)
-		if err != nil && !errors.Is(err, postrider.ErrReset) {
+		if err != nil && !errors.Is(err, feeds.ErrReset) {
 			t.Fatalf("Read: %v", err)
 		}
 		return err == nil && len(r.balance().Shards) == h.Shards

@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
 // texts are the fields that postrider.MaxText limits.
@@ -78,8 +79,8 @@ func testLimits(t *testing.T, h Harness) {
 	}
 }
 
-// testDeskLongest sets the longest messages aside, finds them by everything that can be asked for, and decides about them.
-func testDeskLongest(t *testing.T, h Harness) {
+// testAdminLongest sets the longest messages aside, finds them by everything that can be asked for, and decides about them.
+func testAdminLongest(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	msgs := make([]postrider.Message, 3)
 	longest := postrider.Message{SchemaVersion: 1}
@@ -94,13 +95,13 @@ func testDeskLongest(t *testing.T, h Harness) {
 	}
 	write(t, h, msgs...)
 	batches := r.next(len(msgs), 100)
-	r.setAside(batches, asKey(postrider.Deferral{Status: postrider.StatusDead, Attempts: 1, Cause: "refused"}))
+	r.setAside(batches, asKey(feeds.Deferral{Status: feeds.StatusDead, Attempts: 1, Cause: "refused"}))
 	r.settle(batches...)
 	if keys := r.blocked(); len(keys) != 1 || keys[0] != longest.OrderKey() {
 		t.Errorf("%d keys are blocked, want the one of %d bytes", len(keys), len(longest.OrderKey()))
 	}
-	dead := []postrider.Status{postrider.StatusDead}
-	for name, filter := range map[string]desk.Filter{
+	dead := []feeds.Status{feeds.StatusDead}
+	for name, filter := range map[string]admin.Filter{
 		"ID":     {ID: msgs[0].ID},
 		"Type":   {Type: longest.Type, Statuses: dead},
 		"Topic":  {Topic: longest.Topic, Statuses: dead},
@@ -112,15 +113,15 @@ func testDeskLongest(t *testing.T, h Harness) {
 			t.Errorf("by %s: found %d, want the dead one", name, len(got))
 		}
 	}
-	keys, err := h.Desk.Blocked(t.Context(), "feed", 10)
+	keys, err := h.Admin.Blocked(t.Context(), "feed", 10)
 	if err != nil || len(keys) != 1 || keys[0].Waiting != 2 || keys[0].Key != longest.OrderKey() {
 		t.Errorf("blocked: %d keys, %v; want one with two that wait", len(keys), err)
 	}
-	act(t, h, desk.Retry, desk.Filter{Key: longest.OrderKey(), Statuses: dead}, 1)
+	act(t, h, admin.Retry, admin.Filter{Key: longest.OrderKey(), Statuses: dead}, 1)
 	due := r.due(10).Messages
 	expectAside(t, due, msgs...)
-	r.conclude(postrider.Conclusion{Shard: due[0].Shard, Seq: due[0].Seq, Status: postrider.StatusDead, Attempts: 2, Cause: "refused"})
-	act(t, h, desk.Discard, desk.Filter{ID: msgs[0].ID}, 1)
+	r.conclude(feeds.Conclusion{Shard: due[0].Shard, Seq: due[0].Seq, Status: feeds.StatusDead, Attempts: 2, Cause: "refused"})
+	act(t, h, admin.Discard, admin.Filter{ID: msgs[0].ID}, 1)
 	due = r.due(10).Messages
 	expectAside(t, due, msgs[1:]...)
 	if free := r.conclude(delivered(due...)...); len(free) != 1 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // series makes n messages of one key.
@@ -56,7 +57,7 @@ func write(t *testing.T, h Harness, msgs ...postrider.Message) {
 	commit(t, begin(t, h, msgs...))
 }
 
-func flatten(batches []postrider.Batch) []postrider.Message {
+func flatten(batches []feeds.Batch) []postrider.Message {
 	var msgs []postrider.Message
 	for _, b := range batches {
 		msgs = append(msgs, b.Messages...)
@@ -66,7 +67,7 @@ func flatten(batches []postrider.Batch) []postrider.Message {
 
 // expect checks that the batches hold exactly the messages wanted, each once, those of a key in the order given.
 // Between keys a store has no order.
-func expect(t *testing.T, batches []postrider.Batch, want []postrider.Message) {
+func expect(t *testing.T, batches []feeds.Batch, want []postrider.Message) {
 	t.Helper()
 	got, wanted := byKey(flatten(batches)), byKey(want)
 	for key, ids := range wanted {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // model is the dumbest store: it knows every message and what happened to it, and judges what the real one does.
@@ -11,7 +12,7 @@ type model struct {
 	facts   map[postrider.ID]*fact
 	keys    map[string][]*fact // in the order of enqueueing
 	shards  map[string]int     // where each key was seen
-	batches map[int][]postrider.Batch
+	batches map[int][]feeds.Batch
 }
 
 // fact is one message. Moments are numbers of steps, 0 means never.
@@ -29,7 +30,7 @@ func newModel() *model {
 		facts:   make(map[postrider.ID]*fact),
 		keys:    make(map[string][]*fact),
 		shards:  make(map[string]int),
-		batches: make(map[int][]postrider.Batch),
+		batches: make(map[int][]feeds.Batch),
 	}
 }
 
@@ -48,7 +49,7 @@ func (m *model) commit(step, tx int) {
 }
 
 // read takes note of a batch, and says what is wrong with it.
-func (m *model) read(b postrider.Batch) error {
+func (m *model) read(b feeds.Batch) error {
 	for i, msg := range b.Messages {
 		f := m.facts[msg.ID]
 		switch {

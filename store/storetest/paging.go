@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 func testLargeTransactionInPages(t *testing.T, h Harness) {
@@ -37,13 +38,13 @@ func testLateCommitBetweenPages(t *testing.T, h Harness) {
 // testPagingUnderWrites adds to a key while a reader pages through it, in step.
 func testPagingUnderWrites(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
-	pageUnderWrites(t, h, func(int) (*reader, []postrider.Batch) { return r, r.read(7) })
+	pageUnderWrites(t, h, func(int) (*reader, []feeds.Batch) { return r, r.read(7) })
 }
 
 // testWanderingUnderWrites does the same with a reader that settles, and is replaced on the way.
 func testWanderingUnderWrites(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
-	pageUnderWrites(t, h, func(i int) (*reader, []postrider.Batch) {
+	pageUnderWrites(t, h, func(i int) (*reader, []feeds.Batch) {
 		batches := r.read(7)
 		r.settle(batches...)
 		if i%10 == 9 {
@@ -55,17 +56,17 @@ func testWanderingUnderWrites(t *testing.T, h Harness) {
 }
 
 // pageUnderWrites calls page after each of many writes, and has its last reader read the rest.
-func pageUnderWrites(t *testing.T, h Harness, page func(i int) (*reader, []postrider.Batch)) {
+func pageUnderWrites(t *testing.T, h Harness, page func(i int) (*reader, []feeds.Batch)) {
 	want := series("k", 100)
 	write(t, h, want...)
-	var got []postrider.Batch
+	var got []feeds.Batch
 	var r *reader
 	for i := range 30 {
 		more := append(series("k", 2), one(fmt.Sprint("other", i)))
 		write(t, h, more...)
 		want = append(want, more...)
 
-		var batches []postrider.Batch
+		var batches []feeds.Batch
 		r, batches = page(i)
 		got = append(got, batches...)
 	}
@@ -101,7 +102,7 @@ func testOnlyWantedShards(t *testing.T, h Harness) {
 	if batches := r.readShards(10); len(batches) > 0 {
 		t.Fatalf("asked for no shard and got %d batches", len(batches))
 	}
-	var got []postrider.Batch
+	var got []feeds.Batch
 	eventually(t, "all messages arrive", func() bool {
 		for _, s := range r.shards {
 			got = append(got, r.readShards(10, s)...) // which checks that the batch is of that shard
@@ -139,7 +140,7 @@ func refusesAnother(t *testing.T, h Harness) {
 	t.Helper()
 	r := joinAlone(t, h, "the-first", longLease)
 	for round := range 2 { // also when the first has gone
-		_, err := h.Store.Open(t.Context(), "second", postrider.Member{Lease: longLease})
+		_, err := h.Store.Open(t.Context(), "second", feeds.Member{Lease: longLease})
 		if err == nil || !strings.Contains(err.Error(), `"the-first"`) {
 			t.Errorf("Open of a second feed: %v, want an error that names the first", err)
 		}

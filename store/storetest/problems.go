@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
-func (r *reader) report(problems ...postrider.Problem) {
+func (r *reader) report(problems ...feeds.Problem) {
 	r.t.Helper()
-	reporter, ok := r.feed.(postrider.Reporter)
+	reporter, ok := r.feed.(feeds.Reporter)
 	if !ok {
 		r.t.Fatal("the feed keeps no problems")
 	}
@@ -20,9 +20,9 @@ func (r *reader) report(problems ...postrider.Problem) {
 	}
 }
 
-func problemsOf(t *testing.T, h Harness, feed string) []postrider.Problem {
+func problemsOf(t *testing.T, h Harness, feed string) []feeds.Problem {
 	t.Helper()
-	problems, err := h.Desk.Problems(t.Context(), feed)
+	problems, err := h.Admin.Problems(t.Context(), feed)
 	if err != nil {
 		t.Fatalf("Problems: %v", err)
 	}
@@ -31,19 +31,19 @@ func problemsOf(t *testing.T, h Harness, feed string) []postrider.Problem {
 
 // testProblems follows a problem from its beginning to its end, and to its return.
 func testProblems(t *testing.T, h Harness) {
-	if h.Desk == nil {
-		t.Skip("n/a: no desk")
+	if h.Admin == nil {
+		t.Skip("n/a: no admin API")
 	}
 	r := joinAlone(t, h, "feed", longLease)
 	if got := problemsOf(t, h, "feed"); len(got) > 0 {
 		t.Fatalf("there are problems from the start: %+v", got)
 	}
 	r.report()
-	r.report(postrider.Problem{Name: "orders"}) // is over, though it never began
+	r.report(feeds.Problem{Name: "orders"}) // is over, though it never began
 	if got := problemsOf(t, h, "feed"); len(got) > 0 {
 		t.Fatalf("what never began is a problem: %+v", got)
 	}
-	r.report(postrider.Problem{Name: "orders", Failures: 3, Cause: "queue is full"})
+	r.report(feeds.Problem{Name: "orders", Failures: 3, Cause: "queue is full"})
 	first := problemsOf(t, h, "feed")
 	now := time.Now()
 	if len(first) != 1 || first[0].Name != "orders" || first[0].Failures != 3 || first[0].Cause != "queue is full" || !near(first[0].Since, now) ||
@@ -51,7 +51,7 @@ func testProblems(t *testing.T, h Harness) {
 		t.Fatalf("got %+v", first)
 	}
 	pass(t)
-	r.report(postrider.Problem{Name: "orders", Failures: 4, Cause: "no such queue"}, postrider.Problem{Failures: 1, Cause: "connection refused"})
+	r.report(feeds.Problem{Name: "orders", Failures: 4, Cause: "no such queue"}, feeds.Problem{Failures: 1, Cause: "connection refused"})
 	got := problemsOf(t, h, "feed")
 	if len(got) != 2 {
 		t.Fatalf("got %+v", got)
@@ -66,8 +66,8 @@ func testProblems(t *testing.T, h Harness) {
 		t.Errorf("the destination as a whole has %+v", p)
 	}
 	pass(t)
-	r.report(postrider.Problem{Name: "orders"})
-	r.report(postrider.Problem{Name: "other", Failures: 1, Cause: "x"})
+	r.report(feeds.Problem{Name: "orders"})
+	r.report(feeds.Problem{Name: "other", Failures: 1, Cause: "x"})
 	got = problemsOf(t, h, "feed")
 	if len(got) != 3 || got[0].Name != "other" || !got[0].Over.IsZero() {
 		t.Fatalf("got %+v, want the newest first", got)
@@ -77,11 +77,11 @@ func testProblems(t *testing.T, h Harness) {
 		t.Errorf("got %+v", over)
 	}
 	pass(t)
-	r.report(postrider.Problem{Name: "orders"})
+	r.report(feeds.Problem{Name: "orders"})
 	if p := find(t, problemsOf(t, h, "feed"), "orders"); !p.Over.Equal(over.Over) {
 		t.Errorf("it was over at %v, and then at %v", over.Over, p.Over)
 	}
-	r.report(postrider.Problem{Name: "orders", Failures: 2, Cause: "queue is full"})
+	r.report(feeds.Problem{Name: "orders", Failures: 2, Cause: "queue is full"})
 	p := find(t, problemsOf(t, h, "feed"), "orders")
 	if p.Failures != 2 || !p.Over.IsZero() || !p.Since.After(over.Over) || p.Cause != "queue is full" {
 		t.Errorf("it does not begin anew: %+v", p)
@@ -91,7 +91,7 @@ func testProblems(t *testing.T, h Harness) {
 	}
 }
 
-func find(t *testing.T, problems []postrider.Problem, name string) postrider.Problem {
+func find(t *testing.T, problems []feeds.Problem, name string) feeds.Problem {
 	t.Helper()
 	for _, p := range problems {
 		if p.Name == name {
@@ -99,7 +99,7 @@ func find(t *testing.T, problems []postrider.Problem, name string) postrider.Pro
 		}
 	}
 	t.Fatalf("there is no problem of %q", name)
-	return postrider.Problem{}
+	return feeds.Problem{}
 }
 
 // pass lets the store's clock move on.
@@ -111,14 +111,14 @@ func pass(t *testing.T) {
 
 // testProblemTexts reports what destinations may say, of names as long as they like.
 func testProblemTexts(t *testing.T, h Harness) {
-	if h.Desk == nil {
-		t.Skip("n/a: no desk")
+	if h.Admin == nil {
+		t.Skip("n/a: no admin API")
 	}
 	r := joinAlone(t, h, "feed", longLease)
 	long := strings.Repeat("日本語 🚚", 400)
 	r.report(
-		postrider.Problem{Name: long + "a", Failures: 1, Cause: strings.Repeat("ü", 5000)},
-		postrider.Problem{Name: long + "b", Failures: 2, Cause: "\x00 \xff it's \"broken\""},
+		feeds.Problem{Name: long + "a", Failures: 1, Cause: strings.Repeat("ü", 5000)},
+		feeds.Problem{Name: long + "b", Failures: 2, Cause: "\x00 \xff it's \"broken\""},
 	)
 	got := problemsOf(t, h, "feed")
 	if len(got) != 2 || find(t, got, long+"a").Failures != 1 || find(t, got, long+"b").Failures != 2 {
@@ -133,20 +133,20 @@ func testProblemTexts(t *testing.T, h Harness) {
 
 // testProblemsAreBounded reports 1,500 names, of which some are over.
 func testProblemsAreBounded(t *testing.T, h Harness) {
-	if h.Desk == nil {
-		t.Skip("n/a: no desk")
+	if h.Admin == nil {
+		t.Skip("n/a: no admin API")
 	}
 	r := joinAlone(t, h, "feed", longLease)
 	name := func(i int) string { return fmt.Sprintf("n%04d", i) }
 	for i := 0; i < 1500; i += 100 {
-		var some []postrider.Problem
+		var some []feeds.Problem
 		for j := range 100 {
-			some = append(some, postrider.Problem{Name: name(i + j), Failures: 1, Cause: "x"})
+			some = append(some, feeds.Problem{Name: name(i + j), Failures: 1, Cause: "x"})
 		}
 		r.report(some...)
 		if i == 800 { // the second hundred is over; the first goes on
 			for j := range some {
-				some[j] = postrider.Problem{Name: name(100 + j)}
+				some[j] = feeds.Problem{Name: name(100 + j)}
 			}
 			r.report(some...)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // testRandom lets random sequences of operations run against the store and the model.
@@ -130,7 +131,7 @@ func (m *machine) read() {
 	m.judge(r.readShards(1+m.rng.IntN(5), shards...))
 }
 
-func (m *machine) judge(batches []postrider.Batch) {
+func (m *machine) judge(batches []feeds.Batch) {
 	m.t.Helper()
 	for _, b := range batches {
 		if err := m.model.read(b); err != nil {
@@ -172,7 +173,7 @@ func (m *machine) giveUp(r *reader, shards []int) {
 }
 
 // marks makes a mark for each shard, of any batch that is in hand, also an earlier one than was settled last.
-func (m *machine) marks(shards []int) []postrider.Mark {
+func (m *machine) marks(shards []int) []feeds.Mark {
 	marks := bare(shards)
 	for i, s := range shards {
 		batches := m.model.batches[s]

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 const (
@@ -21,17 +21,17 @@ const (
 // called by the test's own goroutine.
 type reader struct {
 	t      *testing.T
-	feed   postrider.Feed
+	feed   feeds.Feed
 	shards []int // held according to the latest balance or release
 }
 
 // join opens a feed, which need not exist, and takes nothing yet.
 func join(t *testing.T, h Harness, feed string, lease time.Duration) *reader {
 	t.Helper()
-	return joinAs(t, h, feed, postrider.Member{Name: t.Name(), Lease: lease, Create: true})
+	return joinAs(t, h, feed, feeds.Member{Name: t.Name(), Lease: lease, Create: true})
 }
 
-func joinAs(t *testing.T, h Harness, feed string, member postrider.Member) *reader {
+func joinAs(t *testing.T, h Harness, feed string, member feeds.Member) *reader {
 	t.Helper()
 	f, err := h.Store.Open(t.Context(), feed, member)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *reader) takeAll(h Harness) {
 	})
 }
 
-func (r *reader) balance() postrider.Share {
+func (r *reader) balance() feeds.Share {
 	r.t.Helper()
 	share, err := r.feed.Balance(r.t.Context())
 	if err != nil {
@@ -70,16 +70,16 @@ func (r *reader) balance() postrider.Share {
 }
 
 // read asks for limit messages of each shard that the reader holds.
-func (r *reader) read(limit int) []postrider.Batch {
+func (r *reader) read(limit int) []feeds.Batch {
 	r.t.Helper()
 	return r.readShards(limit, r.shards...)
 }
 
-func (r *reader) readShards(limit int, shards ...int) []postrider.Batch {
+func (r *reader) readShards(limit int, shards ...int) []feeds.Batch {
 	r.t.Helper()
-	var want []postrider.Demand
+	var want []feeds.Demand
 	for _, s := range shards {
-		want = append(want, postrider.Demand{Shard: s, Limit: limit})
+		want = append(want, feeds.Demand{Shard: s, Limit: limit})
 	}
 	batches, err := r.feed.Read(r.t.Context(), want)
 	if err != nil {
@@ -102,9 +102,9 @@ func (r *reader) readShards(limit int, shards ...int) []postrider.Batch {
 }
 
 // next reads until n messages have come, at most limit of a shard at a time.
-func (r *reader) next(n, limit int) []postrider.Batch {
+func (r *reader) next(n, limit int) []feeds.Batch {
 	r.t.Helper()
-	var batches []postrider.Batch
+	var batches []feeds.Batch
 	got := 0
 	eventually(r.t, "all messages arrive", func() bool {
 		for got < n {
@@ -135,21 +135,21 @@ func (r *reader) idle() {
 }
 
 // settle confirms all messages of the batches.
-func (r *reader) settle(batches ...postrider.Batch) {
+func (r *reader) settle(batches ...feeds.Batch) {
 	r.t.Helper()
 	if len(batches) > 0 {
 		r.mark(confirm(batches)...)
 	}
 }
 
-func (r *reader) mark(marks ...postrider.Mark) {
+func (r *reader) mark(marks ...feeds.Mark) {
 	r.t.Helper()
 	if lost := r.tryMark(marks...); len(lost) > 0 {
 		r.t.Fatalf("Settle: lost shards %v, want none", lost)
 	}
 }
 
-func (r *reader) tryMark(marks ...postrider.Mark) (lost []int) {
+func (r *reader) tryMark(marks ...feeds.Mark) (lost []int) {
 	r.t.Helper()
 	lost, err := r.feed.Settle(r.t.Context(), marks)
 	if err != nil {
@@ -158,7 +158,7 @@ func (r *reader) tryMark(marks ...postrider.Mark) (lost []int) {
 	return lost
 }
 
-func (r *reader) release(marks ...postrider.Mark) {
+func (r *reader) release(marks ...feeds.Mark) {
 	r.t.Helper()
 	if err := r.feed.Release(r.t.Context(), marks); err != nil {
 		r.t.Fatalf("Release: %v", err)
@@ -183,21 +183,21 @@ func (r *reader) close() {
 }
 
 // bare returns marks that move nothing.
-func bare(shards []int) []postrider.Mark {
-	var marks []postrider.Mark
+func bare(shards []int) []feeds.Mark {
+	var marks []feeds.Mark
 	for _, s := range shards {
-		marks = append(marks, postrider.Mark{Shard: s})
+		marks = append(marks, feeds.Mark{Shard: s})
 	}
 	return marks
 }
 
 // confirm returns one mark a shard, which confirms all messages of all the batches.
-func confirm(batches []postrider.Batch) []postrider.Mark {
-	latest := make(map[int]postrider.Mark)
+func confirm(batches []feeds.Batch) []feeds.Mark {
+	latest := make(map[int]feeds.Mark)
 	for _, b := range batches {
-		latest[b.Shard] = postrider.Mark{Shard: b.Shard, Batch: &b, Done: len(b.Messages)}
+		latest[b.Shard] = feeds.Mark{Shard: b.Shard, Batch: &b, Done: len(b.Messages)}
 	}
-	var marks []postrider.Mark
+	var marks []feeds.Mark
 	for _, m := range latest {
 		marks = append(marks, m)
 	}

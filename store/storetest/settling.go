@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // testSettlePartOfBatch confirms the messages of one batch one by one; each time, the next member starts at the first
@@ -17,7 +18,7 @@ func testSettlePartOfBatch(t *testing.T, h Harness) {
 		r := joinAlone(t, h, "feed", longLease)
 		batches := r.next(len(msgs)-done, 100)
 		expect(t, batches, msgs[done:])
-		r.mark(postrider.Mark{Shard: batches[0].Shard, Batch: &batches[0], Done: 1})
+		r.mark(feeds.Mark{Shard: batches[0].Shard, Batch: &batches[0], Done: 1})
 		r.leave()
 	}
 	joinAlone(t, h, "feed", longLease).idle()
@@ -30,7 +31,7 @@ func testSettleCoversEarlierBatches(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	batches := r.next(len(msgs), 4)
 	last := batches[len(batches)-1]
-	r.mark(postrider.Mark{Shard: last.Shard, Batch: &last})
+	r.mark(feeds.Mark{Shard: last.Shard, Batch: &last})
 	r.leave()
 	expect(t, joinAlone(t, h, "feed", longLease).next(len(last.Messages), 100), last.Messages)
 }
@@ -45,9 +46,9 @@ func testStaleSettleMovesNothing(t *testing.T, h Harness) {
 	}
 	newest := batches[len(batches)-2]
 	r.settle(newest)
-	r.mark(postrider.Mark{Shard: newest.Shard, Batch: &newest, Done: 1})
-	r.mark(postrider.Mark{Shard: newest.Shard, Batch: &batches[0], Done: 1})
-	r.release(postrider.Mark{Shard: newest.Shard, Batch: &batches[0]})
+	r.mark(feeds.Mark{Shard: newest.Shard, Batch: &newest, Done: 1})
+	r.mark(feeds.Mark{Shard: newest.Shard, Batch: &batches[0], Done: 1})
+	r.release(feeds.Mark{Shard: newest.Shard, Batch: &batches[0]})
 	r.leave()
 	rest := batches[len(batches)-1:]
 	expect(t, joinAlone(t, h, "feed", longLease).next(len(rest[0].Messages), 100), flatten(rest))
@@ -56,7 +57,7 @@ func testStaleSettleMovesNothing(t *testing.T, h Harness) {
 // testReleaseHandsOver checks that the next member need not wait, and gets neither a repetition nor a gap.
 func testReleaseHandsOver(t *testing.T, h Harness) {
 	var want []postrider.Message
-	var got []postrider.Batch
+	var got []feeds.Batch
 	for round := range 5 {
 		var msgs []postrider.Message
 		for k := range 20 {
@@ -98,7 +99,7 @@ func testCrashRepeatsUnsettled(t *testing.T, h Harness) {
 			continue
 		}
 		seen[b.Shard] = true
-		crashed.mark(postrider.Mark{Shard: b.Shard, Batch: &b, Done: len(b.Messages) / 2})
+		crashed.mark(feeds.Mark{Shard: b.Shard, Batch: &b, Done: len(b.Messages) / 2})
 		left = append(left, b.Messages[len(b.Messages)/2:]...)
 	}
 
@@ -122,8 +123,8 @@ func testRenewalSettlesNothing(t *testing.T, h Harness) {
 	expect(t, joinAlone(t, h, "feed", longLease).next(len(msgs), 100), msgs)
 }
 
-// testMarkOfAnEarlierTenure confirms a batch that was read before the member gave the shard up and took it again: it moves nothing.
-func testMarkOfAnEarlierTenure(t *testing.T, h Harness) {
+// testMarkOfAnEarlierEpoch confirms a batch that was read before the member gave the shard up and took it again: it moves nothing.
+func testMarkOfAnEarlierEpoch(t *testing.T, h Harness) {
 	msgs := series("k", 6)
 	write(t, h, msgs...)
 	r := joinAlone(t, h, "feed", longLease)
@@ -145,7 +146,7 @@ func testTakenBack(t *testing.T, h Harness) {
 	first.next(len(msgs), 100)
 	second := joinAlone(t, h, "feed", longLease) // waits until the lease has run out
 	batches := second.next(len(msgs), 100)
-	second.mark(postrider.Mark{Shard: batches[0].Shard, Batch: &batches[0], Done: 2})
+	second.mark(feeds.Mark{Shard: batches[0].Shard, Batch: &batches[0], Done: 2})
 	second.leave()
 	first.takeAll(h)
 	expect(t, first.next(len(msgs)-2, 100), msgs[2:])

@@ -18,29 +18,30 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
 // Harness is one empty store under test.
 type Harness struct {
 	// Store is the relay's side.
-	Store postrider.Store
+	Store feeds.Store
 	// Begin starts a transaction in which the outbox of the same store can be used. The suite calls it from several
 	// goroutines, and uses Store while up to 16 transactions are open.
 	Begin func(t *testing.T) Tx
 	// Shards is the number of shards that the store was set up with.
 	Shards int
 	// OneFeed is set for a store whose messages carry their state: it serves one feed, refuses to open another, and does not hand
-	// out again what is set aside.
+	// out again what is deferred.
 	OneFeed bool
-	// Desk is the operator's side of the same store. Its tests are skipped when it is nil.
-	Desk interface {
-		desk.Letters
-		desk.Feeds
-		desk.Records
-		desk.Log
-		desk.Gauges
-		desk.Problems
+	// Admin is the operator's side of the same store. Its tests are skipped when it is nil.
+	Admin interface {
+		admin.DeadLetters
+		admin.Feeds
+		admin.Records
+		admin.Log
+		admin.Gauges
+		admin.Problems
 	}
 }
 
@@ -59,7 +60,7 @@ type test struct {
 
 // Run tests the store that open returns. Each test opens a store of its own, and they run in parallel.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
-	for _, c := range slices.Concat(logTests, deferralTests, deskTests) {
+	for _, c := range slices.Concat(logTests, deferralTests, adminTests) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.test(t, open(t))
@@ -105,7 +106,7 @@ var logTests = []test{
 	{"ReleaseHandsOver", testReleaseHandsOver},
 	{"CrashRepeatsUnsettled", testCrashRepeatsUnsettled},
 	{"RenewalSettlesNothing", testRenewalSettlesNothing},
-	{"MarkOfAnEarlierTenure", testMarkOfAnEarlierTenure},
+	{"MarkOfAnEarlierEpoch", testMarkOfAnEarlierEpoch},
 	{"TakenBack", testTakenBack},
 
 	{"Fence", testFence},

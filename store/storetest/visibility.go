@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 func testRollbackIsInvisible(t *testing.T, h Harness) {
@@ -108,7 +109,7 @@ func testSpansShards(t *testing.T, h Harness) {
 	batches := r.next(len(msgs), 11)
 	used, keyless := make(map[int]bool), make(map[int]bool)
 	seen := make(map[postrider.ID]bool)
-	var keyed []postrider.Batch
+	var keyed []feeds.Batch
 	for _, b := range batches {
 		used[b.Shard] = true
 		for _, m := range b.Messages {
@@ -119,7 +120,7 @@ func testSpansShards(t *testing.T, h Harness) {
 			if m.OrderKey() == "" {
 				keyless[b.Shard] = true
 			} else {
-				keyed = append(keyed, postrider.Batch{Messages: []postrider.Message{m}})
+				keyed = append(keyed, feeds.Batch{Messages: []postrider.Message{m}})
 			}
 		}
 	}
@@ -137,7 +138,7 @@ func testSpansShards(t *testing.T, h Harness) {
 func testOrderOverTransactions(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	var want []postrider.Message
-	var got []postrider.Batch
+	var got []feeds.Batch
 	for i := range 150 {
 		var msgs []postrider.Message
 		for k := range 1 + i%3 {

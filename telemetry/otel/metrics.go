@@ -110,9 +110,12 @@ func (o *Observer) sent(ctx context.Context, feed string, msgs []postrider.Messa
 	}
 }
 
-// due is when m could first have been sent, and the zero time if its ID does not tell.
+// due is when m could first have been sent, and the zero time if neither its ID tells nor when it occurred.
 func due(m *postrider.Message) time.Time {
 	t := m.ID.Time()
+	if t.IsZero() { // as in a table that was adopted
+		t = m.OccurredAt
+	}
 	if m.DeliverAfter.After(t) {
 		return m.DeliverAfter
 	}

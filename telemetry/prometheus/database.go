@@ -9,23 +9,23 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
 // database is a store that is asked how it stands.
 type database struct {
 	name     string
-	from     desk.Gauges
+	from     admin.Gauges
 	added    time.Time
 	gone     context.Context // ends when it is removed
 	watched  atomic.Bool     // a Run asks it
 	standing figure[shown]
-	vitals   figure[desk.Vitals]
+	vitals   figure[admin.Vitals]
 }
 
 // AddDatabase shows how the feeds of a store stand and how its database is, while [Metrics.Run] runs and until remove is
-// called. From a [desk.Problems] it also learns what is wrong with destinations. Another one of the same name takes its place.
-func (m *Metrics) AddDatabase(name string, from desk.Gauges) (remove func()) {
+// called. From a [admin.Problems] it also learns what is wrong with destinations. Another one of the same name takes its place.
+func (m *Metrics) AddDatabase(name string, from admin.Gauges) (remove func()) {
 	gone, end := context.WithCancel(context.Background())
 	db := &database{name: label(name), from: from, added: time.Now(), gone: gone}
 	remove = func() {

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/telemetry/prometheus"
 )
 
@@ -52,14 +52,14 @@ func TestStaleFigures(t *testing.T) {
 		var asked atomic.Int32
 		m := newMetrics(t, prometheus.Config{})
 		m.AddDatabase("main", gauges{
-			func(context.Context) (*desk.Standing, error) {
+			func(context.Context) (*admin.Standing, error) {
 				asked.Add(1)
 				if down.Load() {
 					return nil, errors.New("no connection")
 				}
 				return fullStanding(), nil
 			},
-			func(context.Context) (*desk.Vitals, error) {
+			func(context.Context) (*admin.Vitals, error) {
 				if down.Load() {
 					return nil, errors.New("no connection")
 				}
@@ -133,8 +133,8 @@ func TestHangingDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetrics(t, prometheus.Config{})
 		m.AddDatabase("hangs", gauges{
-			func(ctx context.Context) (*desk.Standing, error) { <-ctx.Done(); return nil, ctx.Err() },
-			func(ctx context.Context) (*desk.Vitals, error) { <-ctx.Done(); return nil, ctx.Err() },
+			func(ctx context.Context) (*admin.Standing, error) { <-ctx.Done(); return nil, ctx.Err() },
+			func(ctx context.Context) (*admin.Vitals, error) { <-ctx.Done(); return nil, ctx.Err() },
 		})
 		run(t, m)
 		m.AddDatabase("main", steady(fullStanding(), fullVitals())) // while it runs
@@ -153,11 +153,11 @@ func TestDatabaseRemoved(t *testing.T) {
 		m := newMetrics(t, prometheus.Config{})
 		run(t, m)
 		first := m.AddDatabase("main", gauges{
-			func(context.Context) (*desk.Standing, error) { asked.Add(1); return fullStanding(), nil },
+			func(context.Context) (*admin.Standing, error) { asked.Add(1); return fullStanding(), nil },
 			steady(nil, fullVitals()).vitals,
 		})
 		synctest.Wait()
-		second := m.AddDatabase("main", steady(&desk.Standing{At: noon, Feeds: []desk.FeedStanding{{Name: "mails"}}}, fullVitals()))
+		second := m.AddDatabase("main", steady(&admin.Standing{At: noon, Feeds: []admin.FeedStanding{{Name: "mails"}}}, fullVitals()))
 		first() // it is no longer there
 		time.Sleep(time.Minute)
 		if n := asked.Load(); n != 1 {
@@ -177,22 +177,22 @@ func TestDatabaseRemoved(t *testing.T) {
 func TestManyTenants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tenants, shards = 10_000, 4
-		standing := func(lanes []desk.Lane) *desk.Standing {
-			return &desk.Standing{At: noon, Feeds: []desk.FeedStanding{{Name: "orders", Lanes: lanes}}}
+		standing := func(lanes []admin.Lane) *admin.Standing {
+			return &admin.Standing{At: noon, Feeds: []admin.FeedStanding{{Name: "orders", Lanes: lanes}}}
 		}
-		var lanes []desk.Lane
+		var lanes []admin.Lane
 		for i := range shards {
-			lanes = append(lanes, desk.Lane{Shard: i, Base: i, Pending: desk.Estimate{N: 1}})
+			lanes = append(lanes, admin.Lane{Shard: i, Base: i, Pending: admin.Estimate{N: 1}})
 		}
 		for i := range tenants {
-			lanes = append(lanes, desk.Lane{Shard: shards + i, Base: i % shards, Tenant: fmt.Sprint("t", i),
-				Pending: desk.Estimate{N: int64(i)}, Oldest: noon.Add(-time.Duration(i) * time.Second)})
+			lanes = append(lanes, admin.Lane{Shard: shards + i, Base: i % shards, Tenant: fmt.Sprint("t", i),
+				Pending: admin.Estimate{N: int64(i)}, Oldest: noon.Add(-time.Duration(i) * time.Second)})
 		}
 		m := newMetrics(t, prometheus.Config{})
-		var now atomic.Pointer[desk.Standing]
+		var now atomic.Pointer[admin.Standing]
 		now.Store(standing(lanes))
 		m.AddDatabase("main", gauges{
-			func(context.Context) (*desk.Standing, error) { return now.Load(), nil }, steady(nil, fullVitals()).vitals,
+			func(context.Context) (*admin.Standing, error) { return now.Load(), nil }, steady(nil, fullVitals()).vitals,
 		})
 		run(t, m)
 		check := func() {

@@ -13,8 +13,8 @@ import (
 	client "github.com/prometheus/client_golang/prometheus"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin"
 	memorybroker "github.com/postrider/postrider/broker/memory"
-	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/reconcile"
 	"github.com/postrider/postrider/relay"
@@ -58,7 +58,7 @@ func ExampleMetrics_AddRelay() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, broker := memory.New(memory.Config{}), memorybroker.New()
+	store, broker := memory.Open(memory.Config{}), memorybroker.New()
 	carrier, err := relay.New(store, postrider.ObservePublisher("orders", broker, metrics), relay.Config{Feed: "orders"})
 	if err != nil {
 		log.Fatal(err)
@@ -99,16 +99,16 @@ func ExampleMetrics_AddPatrol() {
 // standing is a store with one feed that is late.
 type standing struct{}
 
-func (standing) Gauges(context.Context) (*desk.Standing, error) {
+func (standing) Gauges(context.Context) (*admin.Standing, error) {
 	now := time.Now()
-	return &desk.Standing{At: now, Feeds: []desk.FeedStanding{
-		{Name: "orders", Pending: desk.Estimate{N: 1200, Exact: true}, Oldest: now.Add(-90 * time.Second)},
+	return &admin.Standing{At: now, Feeds: []admin.FeedStanding{
+		{Name: "orders", Pending: admin.Estimate{N: 1200, Exact: true}, Oldest: now.Add(-90 * time.Second)},
 	}}, nil
 }
 
-func (standing) Vitals(context.Context) (*desk.Vitals, error) { return &desk.Vitals{}, nil }
+func (standing) Vitals(context.Context) (*admin.Vitals, error) { return &admin.Vitals{}, nil }
 
-// The desk of a store tells how its feeds stand.
+// The admin API of a store tells how its feeds stand.
 func ExampleMetrics_AddDatabase() {
 	metrics, err := prometheus.New(prometheus.Config{})
 	if err != nil {
@@ -176,7 +176,7 @@ func ExampleMetrics_Enqueue() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 	outbox := postrider.ObserveOutbox(store, metrics)
 	err = store.Do(context.Background(), func(ctx context.Context, tx *memory.Tx) error {
 		return outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", "42", nil))

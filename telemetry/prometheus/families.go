@@ -3,7 +3,7 @@ package prometheus
 // Of the store, by [Metrics.AddDatabase].
 var (
 	pendingMessages = gauge(late, "pending_messages",
-		"Messages that are not delivered, without those set aside. Estimated when there are very many.", "database", "feed")
+		"Messages that are not delivered, without those deferred. Estimated when there are very many.", "database", "feed")
 	oldestPending = gauge(late, "oldest_pending_age_seconds",
 		"How long ago the oldest of the pending messages was enqueued; 0 if there is none.", "database", "feed")
 	lanePending = gauge(late, "lane_pending_messages",
@@ -14,7 +14,7 @@ var (
 		"How long ago the newest canary was enqueued that has come through, of the shard where that is longest. Absent without canaries.",
 		"database", "feed")
 	asideMessages = gauge(late, "aside_messages",
-		"Messages set aside, by status: scheduled, retry, held, waiting, dead, parked. Each is counted up to 10000.",
+		"Messages deferred, by status: scheduled, retry, held, waiting, dead, parked. Each is counted up to 10000.",
 		"database", "feed", "status")
 	blockedKeys = gauge(late, "blocked_keys",
 		"Keys whose messages wait behind one that has failed.", "database", "feed")
@@ -26,7 +26,7 @@ var (
 	feedRelays = gauge(holds, "feed_relays",
 		"Relays that serve the feed, of all processes: those heard from within their lease.", "database", "feed")
 	consumerAside = gauge(late, "consumer_aside_messages",
-		"Messages that a consumer has set aside, by status as above.", "database", "consumer", "status")
+		"Messages that a consumer has deferred, by status as above.", "database", "consumer", "status")
 	consumerBlocked = gauge(late, "consumer_blocked_keys",
 		"Keys whose messages wait in a consumer's inbox behind one that has failed.", "database", "consumer")
 
@@ -79,7 +79,7 @@ var (
 	retriedMessages = counter(fails, "retried_messages_total",
 		"Messages sent again after a failure.", "database", "feed")
 	deferredMessages = counter(fails, "deferred_messages_total",
-		"Messages set aside: because they are not due, have failed, or wait behind one that has.", "database", "feed")
+		"Messages deferred: because they are not due, have failed, or wait behind one that has.", "database", "feed")
 	deadMessages = counter(fails, "dead_messages_total",
 		"Messages that became dead letters.", "database", "feed")
 	lanesFailing = gauge(fails, "lanes_failing",
@@ -135,6 +135,8 @@ var (
 
 // Of the figures themselves.
 var (
+	buildInfo = gauge(self, "build_info",
+		"1, with the versions of Postrider and Go that this process was built with.", "version", "go_version")
 	databaseUp = gauge(self, "database_up",
 		"1 if the database answered when it was last asked how the feeds stand.", "database")
 	figuresAge = gauge(self, "figures_age_seconds",

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
+	"runtime/debug"
+	"strings"
 	"sync"
 
 	client "github.com/prometheus/client_golang/prometheus"
@@ -97,6 +100,7 @@ func (collector) Describe(to chan<- *client.Desc) {
 }
 
 func (m collector) Collect(to chan<- client.Metric) {
+	buildInfo.send(to, 1, version(), runtime.Version())
 	m.observe.collect(to)
 	for key, s := range m.relays.sums() {
 		sendRelay(to, key, &s)
@@ -113,3 +117,21 @@ func (m collector) Collect(to chan<- client.Metric) {
 		e.collect(to, &m.cfg)
 	}
 }
+
+// version is that of the module of Postrider that was built in.
+var version = sync.OnceValue(func() string {
+	const path = "github.com/postrider/postrider"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if strings.HasPrefix(info.Main.Path, path) {
+		return info.Main.Version
+	}
+	for _, module := range info.Deps {
+		if module.Path == path {
+			return module.Version
+		}
+	}
+	return "unknown"
+})

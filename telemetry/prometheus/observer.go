@@ -131,10 +131,13 @@ func (m *Metrics) Handle(ctx context.Context, name string, msg *postrider.Messag
 	}
 }
 
-// observeAge records how long ago a message was made or was due. IDs of other kinds do not tell when they were made. Clocks
-// of two machines differ, so that it can seem to lie ahead.
+// observeAge records how long ago a message was made or was due. IDs of other kinds do not tell when they were made, such as those of
+// tables that were adopted: then it counts from when it occurred. Clocks of two machines differ, so that it can seem to lie ahead.
 func observeAge(in client.Observer, msg *postrider.Message, now time.Time) {
 	from := msg.ID.Time()
+	if from.IsZero() {
+		from = msg.OccurredAt
+	}
 	if from.IsZero() {
 		return
 	}

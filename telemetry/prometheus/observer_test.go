@@ -22,7 +22,7 @@ import (
 func TestObserver(t *testing.T) {
 	const n = 1000
 	m := newMetrics(t, prometheus.Config{})
-	store, broker := memory.New(memory.Config{}), memorybroker.New()
+	store, broker := memory.Open(memory.Config{}), memorybroker.New()
 	var refused sync.Map
 	broker.Fail(func(msg postrider.Message) error {
 		if _, before := refused.LoadOrStore(msg.ID, true); !before && msg.AggregateID == "7" {
@@ -99,15 +99,15 @@ func TestLatency(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		early := []postrider.Message{{ID: idAt(made)}, {ID: foreign}, scheduled}
+		early := []postrider.Message{{ID: idAt(made)}, {ID: foreign}, {ID: foreign, OccurredAt: made}, scheduled}
 		time.Sleep(2 * time.Second)
 		_, told := m.Publish(t.Context(), "orders", early)
 		time.Sleep(time.Second)
 		told(nil)
 		got := scrape(t, m)
 		got.want(t, `postrider_publish_call_duration_seconds_sum{feed="orders"}`, 1)
-		got.want(t, `postrider_publish_latency_seconds_count{feed="orders"}`, 2) // an ID without a time has no latency
-		got.want(t, `postrider_publish_latency_seconds_sum{feed="orders"}`, 3)   // what is ahead of its time has none
+		got.want(t, `postrider_publish_latency_seconds_count{feed="orders"}`, 3) // one without any time has no latency
+		got.want(t, `postrider_publish_latency_seconds_sum{feed="orders"}`, 6)   // what is ahead of its time has none
 
 		time.Sleep(time.Until(made.Add(time.Hour + 5*time.Second)))
 		_, handled := m.Handle(t.Context(), "billing", &scheduled)
@@ -122,7 +122,7 @@ func TestLatency(t *testing.T) {
 
 		_, enqueued := m.Enqueue(t.Context(), early)
 		enqueued(nil, errors.New("no"))
-		scrape(t, m).want(t, `postrider_enqueued_messages_total{result="failed"}`, 3)
+		scrape(t, m).want(t, `postrider_enqueued_messages_total{result="failed"}`, 4)
 	})
 }
 

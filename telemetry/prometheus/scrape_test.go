@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/broker/intake"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/reconcile"
 	"github.com/postrider/postrider/relay"
@@ -80,55 +80,55 @@ func (s samples) want(t testing.TB, series string, value float64) {
 
 // gauges answers as a store does.
 type gauges struct {
-	standing func(context.Context) (*desk.Standing, error)
-	vitals   func(context.Context) (*desk.Vitals, error)
+	standing func(context.Context) (*admin.Standing, error)
+	vitals   func(context.Context) (*admin.Vitals, error)
 }
 
-func (g gauges) Gauges(ctx context.Context) (*desk.Standing, error) { return g.standing(ctx) }
-func (g gauges) Vitals(ctx context.Context) (*desk.Vitals, error)   { return g.vitals(ctx) }
+func (g gauges) Gauges(ctx context.Context) (*admin.Standing, error) { return g.standing(ctx) }
+func (g gauges) Vitals(ctx context.Context) (*admin.Vitals, error)   { return g.vitals(ctx) }
 
-func (g gauges) Problems(_ context.Context, feed string) ([]postrider.Problem, error) {
-	problems := []postrider.Problem{{Name: "orders", Since: noon.Add(-9 * time.Second)}, {Name: "over", Over: noon}}
+func (g gauges) Problems(_ context.Context, feed string) ([]feeds.Problem, error) {
+	problems := []feeds.Problem{{Name: "orders", Since: noon.Add(-9 * time.Second)}, {Name: "over", Over: noon}}
 	for i := range 30 {
-		problems = append(problems, postrider.Problem{Name: fmt.Sprint(strings.Repeat("n", 190), i), Since: noon})
+		problems = append(problems, feeds.Problem{Name: fmt.Sprint(strings.Repeat("n", 190), i), Since: noon})
 	}
 	return problems, nil
 }
 
 // steady answers the same each time.
-func steady(s *desk.Standing, v *desk.Vitals) gauges {
+func steady(s *admin.Standing, v *admin.Vitals) gauges {
 	return gauges{
-		func(context.Context) (*desk.Standing, error) { return s, nil },
-		func(context.Context) (*desk.Vitals, error) { return v, nil },
+		func(context.Context) (*admin.Standing, error) { return s, nil },
+		func(context.Context) (*admin.Vitals, error) { return v, nil },
 	}
 }
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-func fullStanding() *desk.Standing {
-	aside := desk.AsideCount{Scheduled: 1, Retry: 2, Waiting: 3, Dead: 4, Parked: 5, Blocked: 6}
-	return &desk.Standing{
+func fullStanding() *admin.Standing {
+	aside := admin.AsideCount{Scheduled: 1, Retry: 2, Waiting: 3, Dead: 4, Parked: 5, Blocked: 6}
+	return &admin.Standing{
 		At:       noon,
 		Enqueued: 1000,
-		Feeds: []desk.FeedStanding{{
-			Name: "orders", Paused: true, Pending: desk.Estimate{N: 12}, Oldest: noon.Add(-3 * time.Second),
+		Feeds: []admin.FeedStanding{{
+			Name: "orders", Paused: true, Pending: admin.Estimate{N: 12}, Oldest: noon.Add(-3 * time.Second),
 			Canary: noon.Add(-2 * time.Second), Aside: aside,
-			Members: []desk.Member{{Name: "a", Until: noon.Add(time.Second)}, {Name: "gone", Until: noon.Add(-time.Second)}},
-			Lanes: []desk.Lane{
-				{Shard: 0, Base: 0, Pending: desk.Estimate{N: 10}, Oldest: noon.Add(-3 * time.Second)},
-				{Shard: 8, Base: 0, Tenant: "acme", Pending: desk.Estimate{N: 2}, Oldest: noon.Add(-time.Second)},
+			Members: []admin.Member{{Name: "a", Until: noon.Add(time.Second)}, {Name: "gone", Until: noon.Add(-time.Second)}},
+			Lanes: []admin.Lane{
+				{Shard: 0, Base: 0, Pending: admin.Estimate{N: 10}, Oldest: noon.Add(-3 * time.Second)},
+				{Shard: 8, Base: 0, Tenant: "acme", Pending: admin.Estimate{N: 2}, Oldest: noon.Add(-time.Second)},
 				{Shard: 1, Base: 1},
 			},
 		}},
-		Consumers: []desk.ConsumerStanding{{Name: "billing", Heard: noon, Aside: aside}},
+		Consumers: []admin.ConsumerStanding{{Name: "billing", Heard: noon, Aside: aside}},
 	}
 }
 
-func fullVitals() *desk.Vitals {
-	return &desk.Vitals{
-		Size: 1 << 30, Tables: []desk.TableSize{{Name: "log", Bytes: 1 << 20, DeadRows: 7}},
-		Capacity: desk.Capacity{Slots: 8, Used: 3}, OldestTransaction: time.Minute, OldestSnapshot: time.Second,
-		Connections: 17, MaxConnections: 100, Slots: []desk.Slot{{Name: "standby", Bytes: 4096}},
+func fullVitals() *admin.Vitals {
+	return &admin.Vitals{
+		Size: 1 << 30, Tables: []admin.TableSize{{Name: "log", Bytes: 1 << 20, DeadRows: 7}},
+		Capacity: admin.Capacity{Slots: 8, Used: 3}, OldestTransaction: time.Minute, OldestSnapshot: time.Second,
+		Connections: 17, MaxConnections: 100, Slots: []admin.Slot{{Name: "standby", Bytes: 4096}},
 	}
 }
 

@@ -10,15 +10,15 @@ import (
 
 	client "github.com/prometheus/client_golang/prometheus"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
 // shown is a standing, and the tenants whose lanes are shown by name.
 type shown struct {
-	*desk.Standing
+	*admin.Standing
 	tenants  map[string]bool
-	problems map[string][]postrider.Problem // by feed
+	problems map[string][]feeds.Problem // by feed
 }
 
 // maxProblems is how many names of a feed are shown, and maxName how many bytes of each.
@@ -29,20 +29,20 @@ const (
 
 // problemsOf asks what is wrong with the destinations now. Those that have lasted longest come first, so that series do not come
 // and go.
-func problemsOf(ctx context.Context, from desk.Gauges, s *desk.Standing) (map[string][]postrider.Problem, error) {
-	ask, ok := from.(desk.Problems)
+func problemsOf(ctx context.Context, from admin.Gauges, s *admin.Standing) (map[string][]feeds.Problem, error) {
+	ask, ok := from.(admin.Problems)
 	if !ok {
 		return nil, nil
 	}
-	all := make(map[string][]postrider.Problem)
+	all := make(map[string][]feeds.Problem)
 	for i := range s.Feeds {
 		feed := s.Feeds[i].Name
 		problems, err := ask.Problems(ctx, feed)
 		if err != nil {
 			return nil, err
 		}
-		problems = slices.DeleteFunc(problems, func(p postrider.Problem) bool { return !p.Over.IsZero() })
-		slices.SortFunc(problems, func(a, b postrider.Problem) int {
+		problems = slices.DeleteFunc(problems, func(p feeds.Problem) bool { return !p.Over.IsZero() })
+		slices.SortFunc(problems, func(a, b feeds.Problem) int {
 			return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
 		})
 		seen := make(map[string]bool) // names that differ only behind what is shown of them
@@ -63,7 +63,7 @@ const maxTenants = 20
 
 // chooseTenants keeps those shown before that are still there, so that series do not come and go, and fills up with those
 // who have most pending.
-func chooseTenants(before map[string]bool, s *desk.Standing) map[string]bool {
+func chooseTenants(before map[string]bool, s *admin.Standing) map[string]bool {
 	pending := make(map[string]int64)
 	for i := range s.Feeds {
 		for _, l := range s.Feeds[i].Lanes {
@@ -129,7 +129,7 @@ func (s *shown) send(to chan<- client.Metric, database string) {
 	}
 }
 
-func (s *shown) sendLanes(to chan<- client.Metric, database string, f *desk.FeedStanding) {
+func (s *shown) sendLanes(to chan<- client.Metric, database string, f *admin.FeedStanding) {
 	type part struct {
 		shard  int
 		tenant string
@@ -162,7 +162,7 @@ func (s *shown) sendLanes(to chan<- client.Metric, database string, f *desk.Feed
 }
 
 // alive counts the relays that were heard from within their lease.
-func (s *shown) alive(members []desk.Member) (n int) {
+func (s *shown) alive(members []admin.Member) (n int) {
 	for i := range members {
 		if members[i].Until.After(s.At) {
 			n++
@@ -179,7 +179,7 @@ func (s *shown) age(since time.Time) float64 {
 	return max(0, s.At.Sub(since).Seconds())
 }
 
-func sendAside(to chan<- client.Metric, in *family, n *desk.AsideCount, database, of string) {
+func sendAside(to chan<- client.Metric, in *family, n *admin.AsideCount, database, of string) {
 	in.send(to, float64(n.Scheduled), database, of, "scheduled")
 	in.send(to, float64(n.Retry), database, of, "retry")
 	in.send(to, float64(n.Held), database, of, "held")
@@ -188,7 +188,7 @@ func sendAside(to chan<- client.Metric, in *family, n *desk.AsideCount, database
 	in.send(to, float64(n.Parked), database, of, "parked")
 }
 
-func sendVitals(to chan<- client.Metric, database string, v *desk.Vitals) {
+func sendVitals(to chan<- client.Metric, database string, v *admin.Vitals) {
 	databaseSize.send(to, float64(v.Size), database)
 	for i := range v.Tables {
 		t := &v.Tables[i]

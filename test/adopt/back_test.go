@@ -4,10 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/tolog"
-	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/test/history"
 )
 
@@ -19,7 +18,7 @@ func TestBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := desk.By{Who: "test"}
+	by := admin.By{Who: "test"}
 	s.classic("classic1")
 	s.log("log1")
 	if err := m.Run(t.Context(), by, nil); err != nil {
@@ -27,10 +26,11 @@ func TestBack(t *testing.T) {
 	}
 	w := s.write(4, messages) // all of them are back at the old statement
 	w.reach(messages / 2)
-	table, err := classic.NewDesk(s.server.DB, s.classicConfig)
+	db, err := classic.OpenTable(s.server.DB, s.classicConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
+	table := db.Admin()
 	if err := table.PauseFeed(t.Context(), by, "default", true); err != nil {
 		t.Fatal(err)
 	}
@@ -48,12 +48,8 @@ func TestBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	log, err := postgres.NewDesk(s.pool, s.logConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
 	until(t, "the log has nothing to deliver", func() bool {
-		feeds, err := log.Feeds(t.Context())
+		feeds, err := s.db.Admin().ListFeeds(t.Context())
 		return err == nil && len(feeds) == 1 && feeds[0].Pending+feeds[0].Deferred == 0
 	})
 	if err := table.PauseFeed(t.Context(), by, "default", false); err != nil {

@@ -130,3 +130,43 @@ func TestCommand(t *testing.T) {
 	write(5) // somebody was forgotten: the table's relay still runs
 	until(t, "the late row is published", func() bool { return s.count(d.published) == 4 && q.length() == 1 })
 }
+
+// TestTenantsApart serves a table with one feed for each of two tenants. Rows of a third, which no feed has, wait as they are.
+func TestTenantsApart(t *testing.T) {
+	t.Parallel()
+	acme, zeta := newQueue(t), newQueue(t)
+	address := pgtest.Database(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
+	p := build(t, "DATABASE_URL="+address, "DESTINATION_URL="+acme.url)
+	db := open(t, address)
+	d := named(t, "bento")
+	d.create(t, classictest.Server{Dialect: classic.PostgreSQL, DB: db, Address: address})
+	file := `databases: {shop: {url: "${DATABASE_URL}", engine: classic, layout: bento}}
+destinations: {out: {url: "${DESTINATION_URL}"}}
+feeds:
+  acme: {only: {tenants: [acme]}, routes: [{name: ` + acme.name + `}]}
+  zeta: {only: {tenants: ["z*"]}, routes: [{name: ` + zeta.name + `}]}
+`
+	if err := os.WriteFile(filepath.Join(p.folder, "postrider.yaml"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.run("config", "validate")
+	p.run("migrate", "up", "--database", "shop")
+	p.start("relay")
+	for i := range 30 {
+		_, err := db.ExecContext(t.Context(), `INSERT INTO outbox (id, tenant_id, topic, aggregate_id, type, payload, headers)
+			VALUES (gen_random_uuid(), $1, 'orders', 'a', 'order.placed', '{}', '{}')`, []string{"acme", "zeta", "other"}[i%3])
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "both tenants have their messages", func() bool { return acme.length() == 10 && zeta.length() == 10 })
+	until(t, "they are marked", func() bool {
+		var sent, others int
+		err := db.QueryRowContext(t.Context(), `SELECT count(*) FILTER (WHERE status = 'SENT'),
+			count(*) FILTER (WHERE tenant_id = 'other' AND status = 'NEW') FROM outbox`).Scan(&sent, &others)
+		if err != nil || sent > 20 || others != 10 {
+			t.Fatalf("%d rows are sent, and %d of the tenant without a feed wait, of 10: %v", sent, others, err)
+		}
+		return sent == 20
+	})
+}

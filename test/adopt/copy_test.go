@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
@@ -31,7 +31,7 @@ func TestSameMessage(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.start(before, relay.Config{})
-			if err := m.Run(t.Context(), desk.By{Who: "test"}, nil); err != nil {
+			if err := m.Run(t.Context(), admin.By{Who: "test"}, nil); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.write(event{aggregate: "42", n: 1}, map[string]any{}); err != nil && d.preset != "integration-events" {
@@ -54,7 +54,7 @@ func TestSameMessage(t *testing.T) {
 					t.Errorf("%d rows say that they are published, want both", n)
 				}
 				for id := range s.rowIDs() {
-					if want := m.id(id); want != one.ID && want != two.ID {
+					if want := m.id(t, id); want != one.ID && want != two.ID {
 						t.Errorf("row %s has no message with the ID %v", id, want)
 					}
 				}
@@ -84,7 +84,7 @@ func TestOneFact(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.start(&caught{}, relay.Config{})
-	if err := m.Run(t.Context(), desk.By{Who: "test"}, nil); err != nil {
+	if err := m.Run(t.Context(), admin.By{Who: "test"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	offer := func(key string) (repeats []int) {
@@ -169,7 +169,7 @@ func TestOddValues(t *testing.T) {
 		State: classic.State{Status: "done", Pending: []string{"false"}, Published: "true"},
 	}
 	m := moveLayout(t, layout, server)
-	if err := m.Run(t.Context(), desk.By{Who: "test"}, nil); err != nil {
+	if err := m.Run(t.Context(), admin.By{Who: "test"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.exec(`INSERT INTO "Odd Outbox" VALUES ('a''\b', 'k', 1, 'text', 'not JSON', 9223372036854775807, -9223372036854775808, now(), false),
@@ -201,9 +201,9 @@ func TestOddValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][6]string{
-		{m.id(`a'\b`).String(), "k", "/1", "it's", `{"headers": "not JSON"}`, "text"},
-		{m.id("b").String(), "-", "", "it's", `{"a": 1, "b": "x", "c": null}`, ""},
-		{m.id("c").String(), "-", "/2", "it's", `{"headers": "[]"}`, ""},
+		{m.id(t, `a'\b`).String(), "k", "/1", "it's", `{"headers": "not JSON"}`, "text"},
+		{m.id(t, "b").String(), "-", "", "it's", `{"a": 1, "b": "x", "c": null}`, ""},
+		{m.id(t, "c").String(), "-", "/2", "it's", `{"headers": "[]"}`, ""},
 		{"01a1e1d3-3152-7733-8de6-c39d6c2ce64a", "k", "/1", "it's", "", "{}"},
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -23,8 +23,8 @@ type described struct {
 	// conditions in the words of the table
 	waits, published, failed string
 	attempts, lastError      string
-	// wire is the message ID that the broker sees of a row.
-	wire func(rowID string) string
+	// wire is the message ID that the broker sees of a row, in a database with an identity.
+	wire func(identity, rowID string) string
 }
 
 // event is something that a producer tells.
@@ -40,7 +40,7 @@ func (e event) payload() string { return fmt.Sprintf(`{"n": %d, "of": %q}`, e.n,
 // cuid is an identifier like those that Prisma makes: text, and growing.
 func (e event) cuid() string { return "c" + strings.ReplaceAll(e.id.String(), "-", "")[:24] }
 
-func sameID(rowID string) string { return rowID }
+func sameID(_, rowID string) string { return rowID }
 
 var all = []described{
 	{
@@ -53,7 +53,7 @@ var all = []described{
 		published: "status = 'published' AND published_at IS NOT NULL AND attempts = 0 AND last_error IS NULL",
 		failed:    "status = 'failed' AND published_at IS NULL",
 		attempts:  "attempts", lastError: "last_error",
-		wire: func(rowID string) string { return "outbox-" + rowID },
+		wire: func(identity, rowID string) string { return "outbox-" + identity[:8] + "-" + rowID },
 	},
 	{
 		preset: "prisma", table: "Outbox",
@@ -65,7 +65,7 @@ var all = []described{
 		published: "$processedAt$ IS NOT NULL AND attempts = 0 AND $lastError$ IS NULL",
 		failed:    "$processedAt$ IS NULL AND attempts > 0",
 		attempts:  "attempts", lastError: "lastError",
-		wire: func(rowID string) string { return classic.DerivedID("Outbox", rowID).String() },
+		wire: func(identity, rowID string) string { return classic.DerivedID(identity, "Outbox", rowID).String() },
 	},
 	{
 		preset: "events-uuid", table: "outbox_events",
@@ -89,7 +89,9 @@ var all = []described{
 		published: "status = 'published' AND published_at IS NOT NULL AND attempts = 0 AND last_error IS NULL",
 		failed:    "status = 'failed' AND published_at IS NULL",
 		attempts:  "attempts", lastError: "last_error",
-		wire: func(rowID string) string { return classic.DerivedID("integration_event_outbox", rowID).String() },
+		wire: func(identity, rowID string) string {
+			return classic.DerivedID(identity, "integration_event_outbox", rowID).String()
+		},
 	},
 	{
 		preset: "bento", table: "outbox",

@@ -32,6 +32,10 @@ type careless struct {
 }
 
 func TestMain(m *testing.M) {
+	if text := os.Getenv(oddVariable); text != "" {
+		fmt.Fprintln(os.Stderr, "relay process:", runOddRelay(text))
+		os.Exit(1)
+	}
 	if text := os.Getenv(variable); text != "" {
 		var c careless
 		err := json.Unmarshal([]byte(text), &c)
@@ -45,17 +49,13 @@ func TestMain(m *testing.M) {
 }
 
 func (c careless) run() error {
-	driver := "pgx"
-	if c.Dialect == classic.MySQL {
-		driver = "mysql"
-	}
-	db, err := sql.Open(driver, c.Address)
+	db, err := sql.Open(driverOf(c.Dialect), c.Address)
 	if err != nil {
 		return err
 	}
 	p, _ := classic.PresetNamed(c.Preset)
 	p.Layout.DefaultTopic = c.Queue
-	store, err := classic.New(db, classic.Config{Dialect: c.Dialect, Layout: p.Layout})
+	table, err := classic.OpenTable(db, classic.Config{Dialect: c.Dialect, Layout: p.Layout})
 	if err != nil {
 		return err
 	}
@@ -63,11 +63,19 @@ func (c careless) run() error {
 	if err != nil {
 		return err
 	}
-	r, err := relay.New(store, &stuck{pub}, relay.Config{Lease: c.Lease})
+	r, err := relay.New(table.Feeds(), &stuck{pub}, relay.Config{Lease: c.Lease})
 	if err != nil {
 		return err
 	}
 	return r.Run(context.Background())
+}
+
+// driverOf is the name of the driver of database/sql.
+func driverOf(d classic.Dialect) string {
+	if d == classic.MySQL {
+		return "mysql"
+	}
+	return "pgx"
 }
 
 // stuck is a publisher that does not come back: what it has sent is not recorded.

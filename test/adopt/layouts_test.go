@@ -28,7 +28,7 @@ func TestDescribed(t *testing.T) {
 		}
 		wire := make(map[string]bool)
 		for id := range s.rowIDs() {
-			wire[d.wire(id)] = true
+			wire[d.wire(identity(t, server), id)] = true
 		}
 		for _, a := range came {
 			if !wire[a.id] {

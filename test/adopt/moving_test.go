@@ -2,6 +2,7 @@ package adopt_test
 
 import (
 	"context"
+	"database/sql"
 	"log/slog"
 	"sync"
 	"testing"
@@ -20,7 +21,7 @@ type moving struct {
 	*tolog.Move
 	cfg    classic.Config
 	log    postgres.Config
-	outbox *postgres.SQLOutbox
+	outbox postrider.Outbox[*sql.Tx]
 	server classictest.Server
 }
 
@@ -39,28 +40,31 @@ func moveLayout(t *testing.T, layout classic.Layout, server classictest.Server) 
 	if m.Move, err = tolog.New(pool, tolog.Config{Classic: m.cfg, Log: m.log}); err != nil {
 		t.Fatal(err)
 	}
-	if m.outbox, err = postgres.NewSQLOutbox(postgres.OutboxConfig{Config: m.log}); err != nil {
+	db, err := postgres.OpenSQL(server.DB, m.log)
+	if err != nil {
 		t.Fatal(err)
 	}
+	m.outbox = db.Outbox()
 	return m
 }
 
 // id is the ID of the message of a row.
-func (m *moving) id(rowID string) postrider.ID {
+func (m *moving) id(t *testing.T, rowID string) postrider.ID {
+	t.Helper()
 	if id, err := postrider.ParseID(rowID); err == nil {
 		return id
 	}
-	return classic.DerivedID(m.cfg.Layout.Table, rowID)
+	return classic.DerivedID(identity(t, m.server), m.cfg.Layout.Table, rowID)
 }
 
 // relay carries the log.
 func (m *moving) relay(t *testing.T, pub postrider.Publisher) {
 	t.Helper()
-	store, err := postgres.New(pgtest.Pool(t, m.server.Address), m.log)
+	db, err := postgres.Open(pgtest.Pool(t, m.server.Address), m.log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := relay.New(store, pub, relay.Config{Logger: slog.New(slog.DiscardHandler)})
+	r, err := relay.New(db.Feeds(), pub, relay.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/rabbitmq"
+	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/internal/need"
-	"github.com/postrider/postrider/route"
 )
 
 var queues atomic.Int64

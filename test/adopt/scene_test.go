@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
@@ -37,6 +38,16 @@ func newScene(t *testing.T, d described, s classictest.Server) *scene {
 	return sc
 }
 
+// identity is that of a database.
+func identity(t *testing.T, s classictest.Server) string {
+	t.Helper()
+	id, err := classic.Identity(t.Context(), s.DB, classic.Config{Dialect: s.Dialect})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
 func (s *scene) exec(statement string, args ...any) {
 	s.t.Helper()
 	if _, err := s.server.DB.ExecContext(s.t.Context(), statement, args...); err != nil {
@@ -47,12 +58,12 @@ func (s *scene) exec(statement string, args ...any) {
 // start runs a relay until the returned function is called, or the test ends.
 func (s *scene) start(pub postrider.Publisher, cfg relay.Config) (stop func()) {
 	s.t.Helper()
-	store, err := classic.New(s.server.DB, s.cfg)
+	table, err := classic.OpenTable(s.server.DB, s.cfg)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	cfg.Logger = slog.New(slog.NewTextHandler(s.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	r, err := relay.New(store, pub, cfg)
+	r, err := relay.New(table.Feeds(), pub, cfg)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -134,9 +145,13 @@ func (s *scene) count(condition string) (n int) {
 // until waits for something to become true.
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); {
+	patience := 20 * time.Second
+	if need.IsLong() { // with ten or a hundred times as many messages
+		patience = 3 * time.Minute
+	}
+	for deadline := time.Now().Add(patience); !is(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("in 20 s it did not come true that %s", what)
+			t.Fatalf("in %s it did not come true that %s", patience, what)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
@@ -31,9 +32,10 @@ type shop struct {
 	pool          *pgxpool.Pool
 	classicConfig classic.Config
 	logConfig     postgres.Config
-	outbox        *postgres.Outbox
+	db            *postgres.DB
 	sink          *sink
 	keys          int
+	identity      string
 }
 
 func newShop(t *testing.T, keys int) *shop {
@@ -44,9 +46,10 @@ func newShop(t *testing.T, keys int) *shop {
 	s := &shop{t: t, server: server, pool: pgtest.Pool(t, server.Address), keys: keys, sink: &sink{seen: make(map[postrider.ID]bool)}}
 	s.classicConfig = classic.Config{Dialect: classic.PostgreSQL, Layout: d.layout(t)}
 	classictest.Migrate(t, server, s.classicConfig)
+	s.identity = identity(t, server)
 	s.logConfig = pgtest.Schema(t, s.pool, postgres.Layout{})
 	var err error
-	if s.outbox, err = postgres.NewOutbox(postgres.OutboxConfig{Config: s.logConfig}); err != nil {
+	if s.db, err = postgres.Open(s.pool, s.logConfig); err != nil {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{
@@ -104,11 +107,11 @@ func (s *shop) classic(name string) *member {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	store, err := classic.New(db, s.classicConfig)
+	table, err := classic.OpenTable(db, s.classicConfig)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return s.run(store, &member{name: name, sink: s.sink, close: func() { _ = db.Close() }}, "")
+	return s.run(table.Feeds(), &member{name: name, sink: s.sink, close: func() { _ = db.Close() }}, "")
 }
 
 // log starts a relay of the log.
@@ -118,14 +121,14 @@ func (s *shop) log(name string) *member {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	store, err := postgres.New(pool, s.logConfig)
+	db, err := postgres.Open(pool, s.logConfig) // its connections die with it
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return s.run(store, &member{name: name, sink: s.sink, close: pool.Close}, "live")
+	return s.run(db.Feeds(), &member{name: name, sink: s.sink, close: pool.Close}, "live")
 }
 
-func (s *shop) run(store postrider.Store, m *member, feed string) *member {
+func (s *shop) run(store feeds.Store, m *member, feed string) *member {
 	s.t.Helper()
 	r, err := relay.New(store, m, relay.Config{
 		Feed: feed, Name: m.name, Lease: 2 * time.Second, BalanceInterval: 200 * time.Millisecond, DrainTimeout: time.Second,

@@ -4,16 +4,18 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
+	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
 	"github.com/postrider/postrider/store/classic/tolog"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -31,15 +33,12 @@ func TestToLog(t *testing.T) {
 	s := newShop(t, 500)
 	w := s.write(8, messages)
 
-	// A backlog is there before the first relay is.
-	w.reach(messages / 5)
-	oldRelays := []*member{s.classic("classic1"), s.classic("classic2"), s.classic("classic3")}
 	w.reach(messages / 4)
 	m, err := tolog.New(s.pool, tolog.Config{Classic: s.classicConfig, Log: s.logConfig, Feed: "live", Quiet: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := desk.By{Who: "test", Why: "to the log"}
+	by := admin.By{Who: "test", Why: "to the log"}
 	if err := m.Finish(t.Context()); err != nil {
 		t.Errorf("there is nothing to finish, and yet: %v", err)
 	}
@@ -48,7 +47,9 @@ func TestToLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	installed := time.Since(begin)
-	var refused *desk.RefusedError
+	// A backlog is there before the first relay is: one of them is killed while the table runs dry.
+	oldRelays := []*member{s.classic("classic1"), s.classic("classic2"), s.classic("classic3")}
+	var refused *admin.RefusedError
 	if err := m.Finish(t.Context()); !errors.As(err, &refused) {
 		t.Errorf("in the middle of the move, Finish returns %v", err)
 	}
@@ -134,7 +135,7 @@ func TestToLogWaitsForWriters(t *testing.T) {
 	s.classic("classic1")
 	s.log("log1")
 	moved := make(chan error, 1)
-	go func() { moved <- m.Run(ctx, desk.By{Who: "test"}, nil) }()
+	go func() { moved <- m.Run(ctx, admin.By{Who: "test"}, nil) }()
 	for range 5 { // others write while it waits
 		begin := time.Now()
 		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
@@ -201,7 +202,7 @@ func TestToLogBlocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.start(refusing{}, relay.Config{Retry: retry.Policy{Attempts: 1}})
-	by := desk.By{Who: "test"}
+	by := admin.By{Who: "test"}
 	if err := m.Run(t.Context(), by, nil); !errors.Is(err, tolog.ErrBlocked) {
 		t.Fatalf("the move ends with %v, want ErrBlocked", err)
 	}
@@ -219,7 +220,7 @@ func TestToLogBlocked(t *testing.T) {
 	if now, err = m.Status(t.Context()); err != nil || !now.Moved() {
 		t.Errorf("the status is %+v, %v", now, err)
 	}
-	if err := anyway.Finish(t.Context()); !errors.Is(err, desk.ErrRefused) {
+	if err := anyway.Finish(t.Context()); !errors.Is(err, admin.ErrRefused) {
 		t.Errorf("with rows that are not delivered, Finish returns %v", err)
 	}
 }
@@ -232,3 +233,75 @@ func (refusing) Publish(_ context.Context, msgs []postrider.Message) []error {
 }
 func (refusing) KeepsOrder() bool { return true }
 func (refusing) Close() error     { return nil }
+
+// TestToLogNeedsUniqueIDs refuses a table of which several rows can have one ID: the trigger would mark rows that were not copied.
+func TestToLogNeedsUniqueIDs(t *testing.T) {
+	t.Parallel()
+	server := classictest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
+	_, err := server.DB.ExecContext(t.Context(), `CREATE TABLE outbox (tenant_id int NOT NULL, id bigint NOT NULL, payload jsonb NOT NULL,
+		status text NOT NULL DEFAULT 'pending', PRIMARY KEY (tenant_id, id))`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := moveLayout(t, classic.Layout{
+		Table: "outbox", ID: "id", DefaultType: "noted", Columns: classic.Columns{Payload: "payload"},
+		State: classic.State{Status: "status", Pending: []string{"pending"}, Published: "sent"},
+	}, server)
+	if err := m.Begin(t.Context(), admin.By{Who: "op", Why: "test"}); err == nil || !strings.Contains(err.Error(), `the ID "id" of table outbox is not unique`) {
+		t.Errorf("begun: %v", err)
+	}
+}
+
+// TestToLogRehearsal holds that a move says which rows it cannot copy before it changes anything, that empty dedup keys are none, and that a
+// row which was at its end and is set back goes to the log too.
+func TestToLogRehearsal(t *testing.T) {
+	t.Parallel()
+	server := classictest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
+	var m *moving
+	in := func(sql string) string { return strings.ReplaceAll(sql, "@.", m.log.Schema+".") }
+	exec := func(sql string) {
+		t.Helper()
+		if m != nil {
+			sql = in(sql)
+		}
+		if _, err := server.DB.ExecContext(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`CREATE TABLE outbox (id bigserial PRIMARY KEY, payload jsonb NOT NULL, dedup_key text NOT NULL DEFAULT '', made text,
+		status text NOT NULL DEFAULT 'pending')`)
+	exec(`INSERT INTO outbox (payload, made, status) VALUES ('{}', '2026-01-02', 'sent'), ('{}', 'yesterday', 'sent')`)
+	layout := classic.Layout{
+		Table: "outbox", ID: "id", DefaultType: "noted", Columns: classic.Columns{Payload: "payload", DedupKey: "dedup_key", TenantID: "made"},
+		State: classic.State{Status: "status", Pending: []string{"pending"}, Published: "sent", Dead: "dead"},
+	}
+	m = moveLayout(t, layout, server)
+	by := admin.By{Who: "op", Why: "test"}
+	exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.tenant_id = 'yesterday' THEN RAISE 'not on my watch'; END IF; RETURN NEW; END $$;
+		CREATE TRIGGER refuse BEFORE INSERT ON @.messages FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	rehearsal, err := m.Rehearse(t.Context())
+	if err != nil || rehearsal.Rows != 2 || rehearsal.Fail != 1 || rehearsal.Row != "2" || !strings.Contains(rehearsal.Why, "not on my watch") {
+		t.Errorf("%+v, %v", rehearsal, err)
+	}
+	var refused *admin.RefusedError
+	if err := m.Begin(t.Context(), by); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "such as 2: not on my watch") {
+		t.Errorf("begun: %v", err)
+	}
+	if now, err := m.Status(t.Context()); err != nil || now.Installed || now.Exists {
+		t.Errorf("something was changed: %+v, %v", now, err)
+	}
+	exec(`DROP TRIGGER refuse ON @.messages; DROP FUNCTION refuse()`)
+	if err := m.Begin(t.Context(), by); err != nil {
+		t.Fatal(err)
+	}
+	exec(`INSERT INTO outbox (payload) VALUES ('{}'), ('{}')`) // two rows without a key
+	exec(`UPDATE outbox SET status = 'pending' WHERE id = 1`)  // by hand
+	exec(`INSERT INTO outbox (id, payload, status) VALUES (2, '{}', 'pending') ON CONFLICT (id) DO UPDATE SET status = 'pending'`)
+	exec(`UPDATE outbox SET status = 'claimed' WHERE id = 3; UPDATE outbox SET status = 'sent' WHERE id = 3`) // no row that waits
+	var copied, waiting int
+	err = server.DB.QueryRowContext(t.Context(), in(`SELECT (SELECT count(*) FROM @.messages WHERE type = 'noted'),
+		(SELECT count(*) FROM outbox WHERE status <> 'sent')`)).Scan(&copied, &waiting)
+	if err != nil || copied != 4 || waiting != 0 {
+		t.Errorf("%d rows are in the log, %d wait in the table, %v: want 4 and 0", copied, waiting, err)
+	}
+}

@@ -98,12 +98,12 @@ func (w *writers) tell(ctx context.Context, tx pgx.Tx, key string, old bool) (hi
 		var id int64
 		err := tx.QueryRow(ctx, `INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
 			VALUES ('order', $1, 'order.changed', $2) RETURNING id`, key, string(payload)).Scan(&id)
-		fact.ID = classic.DerivedID("outbox_events", fmt.Sprint(id))
+		fact.ID = classic.DerivedID(w.identity, "outbox_events", fmt.Sprint(id))
 		return fact, err
 	}
 	m := postrider.Event("order.changed", "order", key, payload)
 	fact.ID = m.ID
-	return fact, w.outbox.Enqueue(ctx, tx, m)
+	return fact, w.db.Outbox().Enqueue(ctx, tx, m)
 }
 
 // reach waits until so many messages were written.

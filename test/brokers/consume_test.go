@@ -24,6 +24,9 @@ func TestConsumeOnce(t *testing.T) {
 	each(t, func(t *testing.T, b server) {
 		messages := pick(1500, 200_000)
 		restarts := pick(0, 2)
+		if b.forgets {
+			messages, restarts = 1500, 0
+		}
 		if restarts > 0 {
 			need.Own(t, b.killable())
 		}
@@ -42,7 +45,7 @@ func TestConsumeOnce(t *testing.T) {
 
 		settings := b.settings(t, map[string]string{"name": s.name, "group": "accounts"})
 		for name, value := range map[string]map[string]string{
-			"nats": {"ack_wait": "1s"}, "redis": {"claim_idle": "1s"},
+			"nats": {"ack_wait": "1s"}, "redis": {"claim_idle": "1s"}, "sqs": {"visibility_timeout": "1s", "poll_wait": "1s"},
 		}[b.driver] {
 			settings.Values[name] = value
 		}
@@ -106,10 +109,10 @@ func TestConsumeOnce(t *testing.T) {
 		if deliveries < 2*int64(messages) {
 			t.Errorf("%d deliveries: not every message was delivered twice", deliveries)
 		}
-		var letters int
-		s.scan("SELECT count(*) FROM "+pgx.Identifier{s.cfg.Schema, "deferred"}.Sanitize(), &letters)
-		if letters > 0 {
-			t.Errorf("%d messages were set aside", letters)
+		var deadLetters int
+		s.scan("SELECT count(*) FROM "+pgx.Identifier{s.cfg.Schema, "deferred"}.Sanitize(), &deadLetters)
+		if deadLetters > 0 {
+			t.Errorf("%d messages were deferred", deadLetters)
 		}
 	})
 }

@@ -71,11 +71,11 @@ func (o order) consume() error {
 		return err
 	}
 	defer pool.Close()
-	store, err := postgres.NewInbox(pool, postgres.Config{Schema: o.Schema})
+	db, err := postgres.Open(pool, postgres.Config{Schema: o.Schema})
 	if err != nil {
 		return err
 	}
-	in, err := inbox.New(store, "accounts", inbox.Config{Logger: quiet})
+	in, err := inbox.New(db.Inbox(), "accounts", inbox.Config{Logger: quiet})
 	if err != nil {
 		return err
 	}

@@ -101,10 +101,10 @@ func TestForeignSenders(t *testing.T) {
 	if repeated > 64*kills { // what was in flight
 		t.Errorf("%d messages without an ID were handled more than once, after %d kills", repeated, kills)
 	}
-	var letters int
-	s.scan("SELECT count(*) FROM "+pgx.Identifier{s.cfg.Schema, "deferred"}.Sanitize(), &letters)
-	if letters > 0 {
-		t.Errorf("%d messages were deferred", letters)
+	var deadLetters int
+	s.scan("SELECT count(*) FROM "+pgx.Identifier{s.cfg.Schema, "deferred"}.Sanitize(), &deadLetters)
+	if deadLetters > 0 {
+		t.Errorf("%d messages were deferred", deadLetters)
 	}
 }
 

@@ -3,13 +3,8 @@ package brokers_test
 import (
 	"context"
 	"os/exec"
-	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/internal/need"
@@ -21,10 +16,8 @@ type outage struct {
 	name  string
 	b     server
 	owned string // the server that it happens to
-	// partial means that others go on in its place.
-	partial bool
-	begin   func(t *testing.T, name string)
-	end     func(t *testing.T) // returns when the broker works again
+	begin func(t *testing.T)
+	end   func(t *testing.T) // returns when the broker works again
 }
 
 func outages() []outage {
@@ -37,7 +30,7 @@ func outages() []outage {
 			name:  b.driver + " is killed",
 			b:     b,
 			owned: b.killable(),
-			begin: func(t *testing.T, _ string) { need.Services(t, "kill", b.killable()) },
+			begin: func(t *testing.T) { need.Services(t, "kill", b.killable()) },
 			end:   func(t *testing.T) { need.Services(t, "start", b.killable()) },
 		})
 	}
@@ -45,44 +38,8 @@ func outages() []outage {
 		name:  "rabbitmq has a memory alarm",
 		b:     find("rabbitmq"),
 		owned: find("rabbitmq").killable(),
-		begin: func(t *testing.T, _ string) { rabbitmqctl(t, "set_vm_memory_high_watermark", "0.00001") },
+		begin: func(t *testing.T) { rabbitmqctl(t, "set_vm_memory_high_watermark", "0.00001") },
 		end:   func(t *testing.T) { rabbitmqctl(t, "set_vm_memory_high_watermark", "0.4") },
-	})
-	var leader string
-	all = append(all, outage{
-		name: "the leader of three nats servers is killed",
-		b: server{
-			driver: "nats", variable: "POSTRIDER_TEST_NATS_CLUSTER", service: "nats-cluster", values: map[string]string{"replicas": "3"},
-		},
-		owned: "nats-cluster",
-		begin: func(t *testing.T, name string) {
-			leader = natsLeader(t, name)
-			need.Services(t, "kill", leader)
-		},
-		end: func(t *testing.T) { need.Services(t, "start", leader) },
-	})
-	if !need.IsLong() {
-		return all // three Kafka brokers are too much for every change
-	}
-	var restarts sync.WaitGroup
-	cluster := server{
-		driver: "kafka", variable: "POSTRIDER_TEST_KAFKA_CLUSTER", service: "kafka-cluster", login: "postrider:secret",
-		values: map[string]string{"partitions": "4", "sasl": "scram-sha-512"},
-	}
-	all = append(all, outage{
-		name: "one of three kafka brokers is killed", b: cluster, owned: "kafka-cluster", partial: true,
-		begin: func(t *testing.T, _ string) { need.Services(t, "kill", "kafka-cluster2") },
-		end:   func(t *testing.T) { need.Services(t, "start", "kafka-cluster2") },
-	}, outage{
-		name: "three kafka brokers are restarted one after the other", b: cluster, owned: "kafka-cluster", partial: true,
-		begin: func(t *testing.T, _ string) {
-			restarts.Go(func() {
-				for _, node := range []string{"kafka-cluster1", "kafka-cluster2", "kafka-cluster3"} {
-					need.Services(t, "restart", node)
-				}
-			})
-		},
-		end: func(*testing.T) { restarts.Wait() },
 	})
 	return all
 }
@@ -91,35 +48,12 @@ func outages() []outage {
 // absence with a proxy.
 func restartable(b server) bool {
 	switch b.driver {
-	case "asynq":
-		return false // the same server as redis
+	case "asynq", "sqs":
+		return false // the same server as redis; keeps nothing
 	case "kafka", "pulsar", "rabbitmq":
 		return need.IsLong()
 	}
 	return true
-}
-
-// natsLeader returns the service that leads the stream of a subject.
-func natsLeader(t *testing.T, subject string) string {
-	t.Helper()
-	conn, err := nats.Connect(need.Env(t, "POSTRIDER_TEST_NATS_CLUSTER", "nats-cluster"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name, err := js.StreamNameBySubject(t.Context(), subject)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := js.Stream(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return "nats-cluster" + strings.TrimPrefix(stream.CachedInfo().Cluster.Leader, "n")
 }
 
 func find(driver string) server {
@@ -162,7 +96,7 @@ func TestOutage(t *testing.T) {
 				}
 			}
 			t.Cleanup(restore) // also when the test fails
-			o.begin(t, s.name)
+			o.begin(t)
 			watch := s.watch()
 			during := s.produce(lengthOfOutage())
 			seen := watch.stop()
@@ -176,12 +110,10 @@ func TestOutage(t *testing.T) {
 
 			t.Logf("%s: producers %.0f/s before, %.0f/s meanwhile; %d ledger rows in %v, longest transaction %v; recovery %v after the broker's",
 				o.name, healthy, during, seen.ledgerRows, seen.length.Round(time.Second), seen.longest, recovery.Round(time.Millisecond))
-			if need.IsLong() && !o.partial && during < 0.9*healthy { // a broker that starts shares the machine
+			if need.IsLong() && during < 0.9*healthy { // a broker that starts shares the machine
 				t.Errorf("producers were slowed down: %.0f/s before, %.0f/s meanwhile", healthy, during)
 			}
-			if !o.partial {
-				seen.expect(t)
-			}
+			seen.expect(t)
 			if recovery > 5*time.Second {
 				t.Errorf("the relay took %v to recover", recovery)
 			}

@@ -21,12 +21,12 @@ import (
 
 // scene is a fresh log whose messages go to one name of a broker.
 type scene struct {
-	t      *testing.T
-	pool   *pgxpool.Pool
-	cfg    postgres.Config
-	outbox *postgres.Outbox
-	name   string
-	keys   int
+	t    *testing.T
+	pool *pgxpool.Pool
+	cfg  postgres.Config
+	db   *postgres.DB
+	name string
+	keys int
 
 	top       int          // numbers below it were drawn
 	committed atomic.Int64 // how many messages
@@ -36,11 +36,11 @@ func newScene(t *testing.T, dsn, name string, keys int) *scene {
 	t.Helper()
 	pool := pgtest.Pool(t, dsn)
 	cfg := pgtest.Schema(t, pool, postgres.Layout{})
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: cfg})
+	db, err := postgres.Open(pool, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &scene{t: t, pool: pool, cfg: cfg, outbox: outbox, name: name, keys: keys}
+	return &scene{t: t, pool: pool, cfg: cfg, db: db, name: name, keys: keys}
 }
 
 // enqueue commits messages whose payloads count on from the last, in turn over the keys.
@@ -62,7 +62,7 @@ func (s *scene) enqueue(n int) {
 func (s *scene) add(msgs ...postrider.Message) {
 	s.t.Helper()
 	ctx := s.t.Context()
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return s.outbox.Enqueue(ctx, tx, msgs...) })
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return s.db.Outbox().Enqueue(ctx, tx, msgs...) })
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -71,11 +71,7 @@ func (s *scene) add(msgs ...postrider.Message) {
 // carry runs a relay until the returned function is called, or the test ends.
 func (s *scene) carry(pub postrider.Publisher) (*relay.Relay, func()) {
 	s.t.Helper()
-	store, err := postgres.New(s.pool, s.cfg)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r, err := relay.New(store, pub, relay.Config{Logger: logger(s.t)})
+	r, err := relay.New(s.db.Feeds(), pub, relay.Config{Logger: logger(s.t)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -113,6 +109,25 @@ type judge struct {
 	v     verdict
 	done  chan struct{} // closed when as many distinct messages have come as were wanted
 	wants int
+
+	came    time.Time     // the last one
+	longest time.Duration // between two
+}
+
+// count returns how many distinct messages have come.
+func (j *judge) count() int { return j.verdict().distinct }
+
+func (j *judge) verdict() verdict {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.v
+}
+
+// silence is the longest time without a message.
+func (j *judge) silence() time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.longest
 }
 
 func newJudge(wants int) *judge {
@@ -122,7 +137,10 @@ func newJudge(wants int) *judge {
 func (j *judge) receive(m postrider.Message) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.v.received++
+	if j.v.received++; j.v.received > 1 {
+		j.longest = max(j.longest, time.Since(j.came))
+	}
+	j.came = time.Now()
 	n, err := strconv.Atoi(string(m.Payload))
 	if err != nil {
 		j.v.malformed++
@@ -165,9 +183,7 @@ func (s *scene) hear(c postrider.Consumer, within time.Duration) verdict {
 	if err := errors.Join(<-ended, c.Close()); err != nil {
 		s.t.Errorf("consumer: %v", err)
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.v
+	return j.verdict()
 }
 
 // expect fails unless everything has come, and in order.

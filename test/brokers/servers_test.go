@@ -24,6 +24,7 @@ import (
 	_ "github.com/postrider/postrider/broker/pulsar"
 	_ "github.com/postrider/postrider/broker/rabbitmq"
 	_ "github.com/postrider/postrider/broker/redis"
+	_ "github.com/postrider/postrider/broker/sqs"
 )
 
 // server is a real broker, found by its driver and an environment variable.
@@ -36,6 +37,8 @@ type server struct {
 
 	queueOption bool // the option "queue" says where a publisher sends to; the name is only the type of a task
 	unordered   bool // its consumers give no order
+	endpoint    bool // its address is the option "endpoint"; the URL names a region, and names end in .fifo
+	forgets     bool // it keeps nothing when it is killed, and is slow: part of the long form
 }
 
 var servers = []server{
@@ -45,6 +48,7 @@ var servers = []server{
 	{driver: "redis", variable: "POSTRIDER_TEST_REDIS", service: "redis"},
 	{driver: "asynq", variable: "POSTRIDER_TEST_REDIS", service: "redis", queueOption: true, unordered: true},
 	{driver: "pulsar", variable: "POSTRIDER_TEST_PULSAR", service: "pulsar"},
+	{driver: "sqs", variable: "POSTRIDER_TEST_ELASTICMQ", service: "elasticmq", endpoint: true, forgets: true},
 }
 
 // killable is a server of the same kind that tests may kill while they own it.
@@ -53,7 +57,12 @@ func (s server) killable() string { return s.service + "@crash" }
 // each runs a test once for every broker.
 func each(t *testing.T, test func(t *testing.T, s server)) {
 	for _, s := range servers {
-		t.Run(s.driver, func(t *testing.T) { test(t, s) })
+		t.Run(s.driver, func(t *testing.T) {
+			if s.forgets {
+				need.Long(t, s.service+" is slow")
+			}
+			test(t, s)
+		})
 	}
 }
 
@@ -88,6 +97,12 @@ func (s server) settings(t *testing.T, more map[string]string) *broker.Settings 
 		values = make(map[string]string)
 	}
 	maps.Copy(values, more)
+	if s.endpoint {
+		values["endpoint"] = "http://" + address
+		address = "us-east-1"
+		t.Setenv("AWS_ACCESS_KEY_ID", "local")
+		t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
+	}
 	scheme := d.Schemes[0] + "://"
 	if s.login != "" {
 		scheme = d.Schemes[1] + "://" + s.login + "@"
@@ -108,6 +123,9 @@ func logger(t *testing.T) *slog.Logger {
 func (s server) create(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("e2e-%d-%d", time.Now().UnixMilli(), lastName.Add(1))
+	if s.endpoint {
+		name += ".fifo"
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if d := s.find(t); d.Create != nil {
@@ -154,13 +172,18 @@ func (s server) flaky(t *testing.T, name string) (postrider.Publisher, *flaky.Pr
 	if err != nil {
 		t.Fatal("the server's address is not a URL")
 	}
+	if s.endpoint {
+		u.Host = strings.TrimPrefix(settings.Values["endpoint"], "http://")
+	}
 	proxy := flaky.Listen(t, u.Host)
 	settings.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, network, proxy.Addr())
 	}
-	u.Host = proxy.Addr() // for clients that cannot be told how to dial
-	settings.URL = u.String()
+	if !s.endpoint {
+		u.Host = proxy.Addr() // for clients that cannot be told how to dial
+		settings.URL = u.String()
+	}
 	return s.open(t, settings), proxy
 }
 

@@ -35,7 +35,7 @@ func (s *scene) produce(length time.Duration) float64 {
 				m := postrider.Event("parcel.moved", "parcel", strconv.Itoa(key), fmt.Appendf(nil, "%d", next[key]))
 				m.Topic = s.name
 				err := pgx.BeginFunc(context.WithoutCancel(ctx), s.pool, func(tx pgx.Tx) error {
-					return s.outbox.Enqueue(context.WithoutCancel(ctx), tx, m)
+					return s.db.Outbox().Enqueue(context.WithoutCancel(ctx), tx, m)
 				})
 				if err != nil {
 					s.t.Errorf("a producer failed: %v", err)

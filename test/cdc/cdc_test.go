@@ -17,6 +17,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/discard"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/test/history"
@@ -106,11 +107,7 @@ func TestHistory(t *testing.T) {
 // keepShort runs what keeps the log short where no relay sends: a relay that sends nowhere.
 func keepShort(t *testing.T, s *stream) {
 	t.Helper()
-	store, err := postgres.New(s.pool, s.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := relay.New(store, discard.New(), relay.Config{
+	r, err := relay.New(s.db.Feeds(), discard.New(), relay.Config{
 		Feed: "cdc", MaintainInterval: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -172,14 +169,10 @@ func TestPublication(t *testing.T) {
 			_, _ = rand.Read(large)
 			sent := []postrider.Message{
 				postrider.Event("order.placed", "order", "42", large), postrider.Event("order.placed", "order", "43", nil)}
-			outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: s.cfg})
-			if err != nil {
+			if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { return s.db.Outbox().Enqueue(t.Context(), tx, sent...) }); err != nil {
 				t.Fatal(err)
 			}
-			if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { return outbox.Enqueue(t.Context(), tx, sent...) }); err != nil {
-				t.Fatal(err)
-			}
-			s.exec(t, "SELECT "+s.cfg.Schema+".enqueue('"+postrider.CanaryType+"', payload => '{}')")
+			s.exec(t, "SELECT "+s.cfg.Schema+".enqueue('"+feeds.CanaryType+"', payload => '{}')")
 			s.exec(t, "TRUNCATE "+s.cfg.Schema+".messages")
 
 			r := s.open(t)

@@ -28,7 +28,11 @@ func TestDebezium(t *testing.T) {
 	servers := pgtest.Env(t, "POSTRIDER_TEST_KAFKA_CDC")
 	dsn := pgtest.Database(t, start(t))
 	pool := pgtest.Pool(t, dsn)
-	migrator, err := postgres.NewMigrator(pool, postgres.Config{}, postgres.Layout{})
+	db, err := postgres.Open(pool, postgres.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrator, err := db.Migrator(postgres.Layout{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,13 +56,13 @@ func TestDebezium(t *testing.T) {
 	kind := "order" + postrider.NewID().String()[24:]
 	offsets := filepath.Join(t.TempDir(), "offsets.dat")
 	kill := debezium(t, home, dsn, servers, offsets)
-	sent := write(t, pool, kind, 0)
+	sent := write(t, pool, db.Outbox(), kind, 0)
 	in := consume(t, servers, "outbox.event."+kind)
 	in.wait(t, sent)
 	second := make(chan []postrider.Message, 1)
 	go func() {
 		defer close(second)
-		second <- write(t, pool, kind, len(sent))
+		second <- write(t, pool, db.Outbox(), kind, len(sent))
 	}()
 	in.waitFor(t, len(sent)+200)
 	kill()
@@ -123,12 +127,8 @@ func debezium(t *testing.T, home, dsn, servers, offsets string) (kill func()) {
 // write commits 2000 messages of 20 keys, some of them rolled back first, and returns them in the order of their commits.
 func write(t *testing.T, db interface {
 	Begin(context.Context) (pgx.Tx, error)
-}, kind string, from int) []postrider.Message {
+}, outbox *postgres.Outbox, kind string, from int) []postrider.Message {
 	t.Helper()
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var sent []postrider.Message
 	for i := range 2000 {
 		n := from + i

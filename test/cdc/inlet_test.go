@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/kafka"
-	"github.com/postrider/postrider/wire"
 )
 
 // inlet collects what arrives at Kafka.
@@ -23,7 +23,7 @@ type inlet struct {
 func consume(t *testing.T, servers, topic string) *inlet {
 	t.Helper()
 	c, err := kafka.NewConsumer(kafka.Config{
-		URL: "kafka://" + servers, Name: topic, Group: topic, Format: wire.Debezium, Logger: slog.New(slog.DiscardHandler)})
+		URL: "kafka://" + servers, Name: topic, Group: topic, Format: codec.Debezium, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

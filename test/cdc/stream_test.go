@@ -17,6 +17,7 @@ type stream struct {
 	dsn  string
 	pool *pgxpool.Pool
 	cfg  postgres.Config
+	db   *postgres.DB
 	name string // of the publication and of the slot
 }
 
@@ -24,6 +25,10 @@ func newStream(t *testing.T, dsn, publication string, layout postgres.Layout) *s
 	t.Helper()
 	pool := pgtest.Pool(t, dsn)
 	s := &stream{dsn: dsn, pool: pool, cfg: pgtest.Schema(t, pool, layout)}
+	var err error
+	if s.db, err = postgres.Open(pool, s.cfg); err != nil {
+		t.Fatal(err)
+	}
 	s.name = s.cfg.Schema
 	s.exec(t, fmt.Sprintf(publication, s.name, s.cfg.Schema))
 	t.Cleanup(func() { _, _ = pool.Exec(context.Background(), "DROP PUBLICATION "+s.name) })

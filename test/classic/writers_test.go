@@ -26,7 +26,7 @@ const keys = 200
 // key are numbered without gaps under the key's row lock.
 type producers struct {
 	server classictest.Server
-	outbox *classic.Outbox
+	outbox postrider.Outbox[*sql.Tx]
 	pause  time.Duration
 
 	enqueued, failed atomic.Int64
@@ -48,7 +48,11 @@ func produce(t *testing.T, s classictest.Server, writers int, messages int64, pa
 			t.Fatal(err)
 		}
 	}
-	outbox, err := classic.NewOutbox(classic.Config{Dialect: s.Dialect})
+	db, err := classic.OpenTable(s.DB, classic.Config{Dialect: s.Dialect})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outbox, err := db.Outbox()
 	if err != nil {
 		t.Fatal(err)
 	}

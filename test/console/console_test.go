@@ -57,7 +57,11 @@ func TestConsole(t *testing.T) {
 	for _, act := range []string{"pause", "resume"} {
 		run(t, "feeds", act, "ledger", "--dsn", s.billing.dsn, "--reason", "bảo trì máy chủ")
 	}
-	s.browse()
+	var only []string
+	if pictures {
+		only = append(only, "screenshots")
+	}
+	browse(t, s.scene, only...)
 }
 
 // settle waits until everything that fails has failed.
@@ -102,29 +106,26 @@ func getJSON(url, token string, into any) error {
 	return json.NewDecoder(resp.Body).Decode(into)
 }
 
-// browse runs the tests of the browser.
-func (s *shop) browse() {
-	s.t.Helper()
-	text, err := json.Marshal(s.scene)
+// browse runs tests of the browser, which find a scene.
+func browse(t *testing.T, scene any, args ...string) {
+	t.Helper()
+	text, err := json.Marshal(scene)
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	scene := filepath.Join(s.t.TempDir(), "scene.json")
-	if err := os.WriteFile(scene, text, 0o600); err != nil {
-		s.t.Fatal(err)
+	file := filepath.Join(t.TempDir(), "scene.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	args := []string{"playwright", "test"}
-	if pictures {
-		args = append(args, "screenshots")
-	}
+	args = append([]string{"playwright", "test"}, args...)
 	if more := os.Getenv("BROWSER_TESTS"); more != "" {
-		args = append(args, more)
+		args = append(args, more, "--pass-with-no-tests") // they may be those of another Go test
 	}
-	cmd := exec.CommandContext(s.t.Context(), "npx", args...)
+	cmd := exec.CommandContext(t.Context(), "npx", args...)
 	cmd.Dir = "browser"
-	cmd.Env = append(os.Environ(), "CONSOLE_SCENE="+scene, "CONSOLE_OUTPUT="+s.t.TempDir())
-	cmd.Stdout, cmd.Stderr = s.t.Output(), s.t.Output()
+	cmd.Env = append(os.Environ(), "CONSOLE_SCENE="+file, "CONSOLE_OUTPUT="+t.TempDir())
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	if err := cmd.Run(); err != nil {
-		s.t.Errorf("the tests of the browser: %v", err)
+		t.Errorf("the tests of the browser: %v", err)
 	}
 }

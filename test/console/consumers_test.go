@@ -17,7 +17,6 @@ import (
 	"github.com/postrider/postrider/idempotency"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/retry"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -30,11 +29,7 @@ func (s *shop) consume(ctx context.Context, run func(func() error)) {
 		s.t.Fatal(err)
 	}
 	for name, subject := range map[string]string{"billing": "payments", "warehouse": "orders"} {
-		store, err := postgres.NewInbox(s.db.pool, postgres.Config{})
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		in, err := inbox.New(store, name, inbox.Config{Retry: retry.Policy{Attempts: 1}, IgnoreUnknown: true, Logger: quiet()})
+		in, err := inbox.New(s.db.Inbox(), name, inbox.Config{Retry: retry.Policy{Attempts: 1}, IgnoreUnknown: true, Logger: quiet()})
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -67,10 +62,7 @@ func (s *shop) consume(ctx context.Context, run func(func() error)) {
 // seedKeys leaves idempotency keys that were answered, are at work, and were given up.
 func (s *shop) seedKeys(ctx context.Context) {
 	s.t.Helper()
-	store, err := postgres.NewIdempotency(s.db.pool, postgres.Config{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	store := s.db.IdempotencyKeys()
 	for n := range 24 {
 		c := customers[n%len(customers)]
 		claim := idempotency.Claim{

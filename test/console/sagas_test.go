@@ -11,7 +11,6 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/saga"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // fulfilment is the data of the sagas.
@@ -41,10 +40,6 @@ var reasons = map[string]string{
 // seedSagas starts sagas that complete, wait, are tried again, are undone, and cannot be undone, and a runner for them.
 func (s *shop) seedSagas(ctx context.Context, run func(func() error)) {
 	s.t.Helper()
-	store, err := postgres.NewSagas(s.db.pool, postgres.Config{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	forEver := retry.Policy{Attempts: 1000, First: time.Hour, Most: time.Hour}
 	step := func(name string) saga.Steps[pgx.Tx, fulfilment] {
 		return saga.Step(name, func(_ context.Context, _ pgx.Tx, d *fulfilment) error {
@@ -63,7 +58,7 @@ func (s *shop) seedSagas(ctx context.Context, run func(func() error)) {
 		}).Retry(forEver).RetryUndo(retry.Policy{Attempts: 1, First: time.Hour})
 	}
 	approve := saga.Wait("approval", func(context.Context, pgx.Tx, *fulfilment, string) error { return nil }, nil)
-	fulfil, err := saga.New(store, "fulfil-order", step("reserve-stock"), saga.Parallel(step("charge-card"), step("print-label")),
+	fulfil, err := saga.New(s.db.Sagas(), "fulfil-order", step("reserve-stock"), saga.Parallel(step("charge-card"), step("print-label")),
 		approve, step("hand-to-carrier"))
 	if err != nil {
 		s.t.Fatal(err)

@@ -99,7 +99,6 @@ func newSecretive(t *testing.T) *secretive {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.outbox = mustOutbox(t)
 	with := func(m *postrider.Message) {
 		m.Headers = map[string]string{"Authorization": "Bearer canary-authorization", "x-api-key": "canary-api-key", "x-plain": "seen"}
 	}

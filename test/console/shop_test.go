@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // shop is a business that sends orders, payments and shipments, with everything that can go wrong.
@@ -23,7 +22,6 @@ type shop struct {
 	t            *testing.T
 	db, billing  database
 	nats, stream string
-	outbox       *postgres.Outbox
 	partner      *partner
 	healed       healed
 	scene        scene
@@ -59,23 +57,13 @@ func newShop(t *testing.T) *shop {
 	s.nats, s.stream = newStream(t)
 	s.partner = newPartner(t, &s.healed)
 	s.scene = scene{Tokens: tokens, IDs: map[string]string{}, Keys: map[string]string{}}
-	s.outbox = mustOutbox(t)
 	return s
-}
-
-func mustOutbox(t *testing.T) *postgres.Outbox {
-	t.Helper()
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return outbox
 }
 
 // send commits messages in one transaction.
 func (s *shop) send(db database, messages ...postrider.Message) error {
 	return pgx.BeginFunc(s.t.Context(), db.pool, func(tx pgx.Tx) error {
-		return s.outbox.Enqueue(s.t.Context(), tx, messages...)
+		return db.Outbox().Enqueue(s.t.Context(), tx, messages...)
 	})
 }
 

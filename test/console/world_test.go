@@ -23,6 +23,7 @@ import (
 type database struct {
 	dsn  string
 	pool *pgxpool.Pool
+	*postgres.DB
 }
 
 // newDatabase creates a database that lives as long as the test.
@@ -55,7 +56,10 @@ func newDatabase(t *testing.T, name string) database {
 	}
 	dsn.Path = "/" + name
 	d := database{dsn: dsn.String(), pool: pgtest.Pool(t, dsn.String())}
-	migrator, err := postgres.NewMigrator(d.pool, postgres.Config{}, postgres.Layout{})
+	if d.DB, err = postgres.Open(d.pool, postgres.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	migrator, err := d.Migrator(postgres.Layout{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,12 +117,13 @@ func TestChartRefuses(t *testing.T) {
 	need.Long(t, "helm takes minutes to compile")
 	helm := need.Program(t, "helm", "helm")
 	for set, want := range map[string]string{
-		"console.enabled=true":   "needs tokens, oidc or proxy",
-		"ingress.enabled=true":   "console.enabled must be true",
-		"replicaCount=-1":        "/replicaCount",
-		"config.health.listen=x": "/config",
-		"health.token=":          "/health/token",
-		"bogus=1":                "bogus",
+		"console.enabled=true":     "needs tokens, oidc or proxy",
+		"ingress.enabled=true":     "console.enabled must be true",
+		"replicaCount=-1":          "/replicaCount",
+		"config.health.listen=x":   "/config",
+		"autoscaling.enabled=true": "autoscaling.prometheus: want the address",
+		"health.token=":            "/health/token",
+		"bogus=1":                  "bogus",
 		"config.feeds.a.relay.drain_timeout=5s,config.databases.a.url=x,config.destinations.a.url=x": "drainTimeoutSeconds",
 	} {
 		out, err := exec.CommandContext(t.Context(), helm, "template", "postrider", chart, "--set", set).CombinedOutput()

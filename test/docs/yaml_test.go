@@ -18,9 +18,11 @@ import (
 	_ "github.com/postrider/postrider/broker/asynq" // the brokers that a configuration may name
 	_ "github.com/postrider/postrider/broker/kafka"
 	_ "github.com/postrider/postrider/broker/nats"
+	_ "github.com/postrider/postrider/broker/pubsub"
 	_ "github.com/postrider/postrider/broker/pulsar"
 	_ "github.com/postrider/postrider/broker/rabbitmq"
 	_ "github.com/postrider/postrider/broker/redis"
+	_ "github.com/postrider/postrider/broker/sqs"
 	_ "github.com/postrider/postrider/broker/stdout"
 	_ "github.com/postrider/postrider/broker/webhook"
 )

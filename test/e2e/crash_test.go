@@ -42,14 +42,7 @@ func testServerCrash(t *testing.T, server, dsn string) {
 	}
 	const resumeWithin = 5 * time.Second
 	s := newScene(t, dsn, postgres.Layout{})
-	t.Cleanup(func() { // the schema is dropped next
-		s.services("start", server)
-		for range 100 { // each attempt may find a connection that has died
-			if s.decidePrepared(context.WithoutCancel(t.Context())) == nil {
-				break
-			}
-		}
-	})
+	t.Cleanup(func() { s.recover(server) }) // the schema is dropped next
 	s.mustSyncToDisk()
 	keys := s.keyOfEachShard()
 	arrivals := s.follow(s.log)
@@ -66,10 +59,7 @@ func testServerCrash(t *testing.T, server, dsn string) {
 		if i%4 == 1 { // until leases have run out, and pauses between attempts are as long as they get
 			s.wait(11 * time.Second)
 		}
-		s.services("start", server)
-		back := time.Now()
-		s.pool.Reset()
-		s.tryEventually(func() error { return s.decidePrepared(t.Context()) })
+		back := s.recover(server)
 		var markers []postrider.ID
 		s.tryEventually(func() (err error) {
 			markers, err = s.commit(keys...)
@@ -91,6 +81,20 @@ func testServerCrash(t *testing.T, server, dsn string) {
 	if !verdict.Clean() {
 		t.Error("the histories differ")
 	}
+}
+
+// recover starts a server that was killed, and decides what its crash has left undecided. It returns since when the server is back.
+func (s *scene) recover(server string) (back time.Time) {
+	s.t.Helper()
+	s.services("start", server)
+	back = time.Now()
+	s.pool.Reset()  // no connection of before
+	for range 100 { // each attempt may find a connection that has died
+		if s.decidePrepared(context.WithoutCancel(s.t.Context())) == nil {
+			break
+		}
+	}
+	return back
 }
 
 // services calls the script that the server was started with.

@@ -4,15 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/test/fleet"
 )
 
-// TestDeadlyMessage: a message over which every relay dies is recognised, set aside, and everything else arrives.
+// TestDeadlyMessage: a message over which every relay dies is recognised, deferred, and everything else arrives.
 func TestDeadlyMessage(t *testing.T) {
 	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
 	t.Parallel()
@@ -32,24 +32,21 @@ func TestDeadlyMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	relays := s.relays(fleet.Config{Lease: time.Second, Deadly: "deadly"}, 1)
-	operator, err := postgres.NewDesk(s.pool, s.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operator := s.db.Admin()
 	deaths := 0
 	took, ok := s.eventually(time.Minute, func() bool {
 		if relays.Ended(0) {
 			deaths++
 			relays.Restart(0)
 		}
-		list, err := operator.List(t.Context(), desk.Filter{Statuses: []postrider.Status{postrider.StatusDead}}, nil, 10)
+		list, err := operator.List(t.Context(), admin.Filter{Statuses: []feeds.Status{feeds.StatusDead}}, nil, 10)
 		return err == nil && len(list) == 1 && list[0].ID == ids[0]
 	})
-	t.Logf("set aside after %d deaths, in %v", deaths, took.Round(100*time.Millisecond))
+	t.Logf("deferred after %d deaths, in %v", deaths, took.Round(100*time.Millisecond))
 	if !ok || deaths > 8 {
 		t.Fatalf("%d relays died over one message", deaths)
 	}
-	if n, err := operator.Act(t.Context(), desk.By{Who: "test"}, desk.Discard, desk.Filter{ID: ids[0]}, 1); n != 1 || err != nil {
+	if n, err := operator.Act(t.Context(), admin.By{Who: "test"}, admin.Discard, admin.Filter{ID: ids[0]}, 1); n != 1 || err != nil {
 		t.Fatalf("discarded %d, %v", n, err)
 	}
 	if _, err := s.pool.Exec(t.Context(), "DELETE FROM "+s.cfg.Schema+".facts WHERE key = 'deadly'"); err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/test/history"
 )
 
@@ -25,10 +24,6 @@ func (s *scene) commit(keys ...string) (ids []postrider.ID, err error) {
 }
 
 func (s *scene) enqueue(tx pgx.Tx, keys ...string) (ids []postrider.ID, err error) {
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: s.cfg})
-	if err != nil {
-		return nil, err
-	}
 	var facts []string
 	var msgs []postrider.Message
 	for _, key := range keys {
@@ -42,7 +37,7 @@ func (s *scene) enqueue(tx pgx.Tx, keys ...string) (ids []postrider.ID, err erro
 	if err != nil {
 		return nil, err
 	}
-	return ids, outbox.Enqueue(s.t.Context(), tx, msgs...)
+	return ids, s.db.Outbox().Enqueue(s.t.Context(), tx, msgs...)
 }
 
 // keyOfEachShard returns one key that lies in each shard.

@@ -85,12 +85,8 @@ func (s *scene) openTransaction() (commit func()) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: s.cfg})
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	m := postrider.Message{ID: postrider.NewID(), Type: "fact", Key: "open", Payload: []byte("open 1")}
-	if err := outbox.Enqueue(s.t.Context(), tx, m); err != nil {
+	if err := s.db.Outbox().Enqueue(s.t.Context(), tx, m); err != nil {
 		s.t.Fatal(err)
 	}
 	_, err = tx.Exec(s.t.Context(), "INSERT INTO "+s.cfg.Schema+".facts VALUES ($1, 'open', 1)", pgx.QueryExecModeExec, m.ID.String())

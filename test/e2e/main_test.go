@@ -27,6 +27,7 @@ type scene struct {
 	dsn  string
 	pool *pgxpool.Pool
 	cfg  postgres.Config
+	db   *postgres.DB
 	log  string
 
 	numbers atomic.Int64 // of the facts that the test itself commits
@@ -39,7 +40,17 @@ func newScene(t *testing.T, dsn string, layout postgres.Layout) *scene {
 	if err := history.Setup(t.Context(), pool, cfg, 200); err != nil {
 		t.Fatal(err)
 	}
-	return &scene{t: t, dsn: dsn, pool: pool, cfg: cfg, log: filepath.Join(t.TempDir(), "deliveries")}
+	return sceneIn(t, dsn, pool, cfg)
+}
+
+// sceneIn is a scene in a schema that is there.
+func sceneIn(t *testing.T, dsn string, pool *pgxpool.Pool, cfg postgres.Config) *scene {
+	t.Helper()
+	db, err := postgres.Open(pool, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &scene{t: t, dsn: dsn, pool: pool, cfg: cfg, db: db, log: filepath.Join(t.TempDir(), "deliveries")}
 }
 
 func (s *scene) write(plan history.Plan) *history.Writers {

@@ -77,9 +77,7 @@ func (s *scene) cloneDatabase() string {
 // movedTo returns the scene in a database that its schema was copied to.
 func (s *scene) movedTo(dsn string) *scene {
 	s.t.Helper()
-	moved := &scene{
-		t: s.t, dsn: dsn, pool: pgtest.Pool(s.t, dsn), cfg: s.cfg, log: filepath.Join(s.t.TempDir(), "deliveries"),
-	}
+	moved := sceneIn(s.t, dsn, pgtest.Pool(s.t, dsn), s.cfg)
 	moved.numbers.Store(s.numbers.Load())
 	return moved
 }
@@ -110,7 +108,11 @@ func (s *scene) copyTables(to string) {
 	s.t.Helper()
 	ctx := s.t.Context()
 	target := pgtest.Pool(s.t, to)
-	migrator, err := postgres.NewMigrator(target, s.cfg, postgres.Layout{})
+	db, err := postgres.Open(target, s.cfg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	migrator, err := db.Migrator(postgres.Layout{})
 	if err == nil {
 		_, err = migrator.Up(ctx)
 	}
@@ -183,7 +185,7 @@ func (s *scene) carry(feed string) *carrier {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	c.relay, err = relay.New(s.store(), sink, relay.Config{
+	c.relay, err = relay.New(s.db.Feeds(), sink, relay.Config{
 		Feed: feed, Outage: retry.Policy{Most: 300 * time.Millisecond}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -206,15 +208,6 @@ func (s *scene) carry(feed string) *carrier {
 	}
 	s.t.Cleanup(c.stop)
 	return c
-}
-
-func (s *scene) store() *postgres.Store {
-	s.t.Helper()
-	store, err := postgres.New(s.pool, s.cfg)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return store
 }
 
 // settledByFeed returns which messages the ledger says are delivered.

@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -65,7 +67,7 @@ func testRestore(t *testing.T, from, to string, move func(*scene, string)) {
 	busyAgain, behindAgain := s.carry("default"), s.carry("behind")
 	s.mustBePaused(busyAgain, behindAgain)
 	written := s.writeBeforeRebase()
-	if _, err := s.store().Rebase(t.Context()); err != nil {
+	if _, err := s.db.Rebase(t.Context(), admin.By{Who: "test"}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -120,7 +122,7 @@ func TestClone(t *testing.T) {
 		clone := s.carry("default")
 		s.mustBePaused(clone)
 		left = append(left, s.writeBeforeRebase()...)
-		if _, err := s.store().Rebase(t.Context()); err != nil {
+		if _, err := s.db.Rebase(t.Context(), admin.By{Who: "test"}); err != nil {
 			t.Fatal(err)
 		}
 		s.mustHappen("the clone delivers", func() bool { return clone.arrivals.have(left...) })
@@ -158,7 +160,7 @@ func (s *scene) mustBePaused(carriers ...*carrier) {
 	for _, c := range carriers {
 		s.mustHappen("the relay tries", func() bool { return c.relay.Stats().Balances > 3 })
 		stats := c.relay.Stats()
-		if !strings.Contains(stats.Paused, postrider.ErrForeign.Error()) || !strings.Contains(stats.Paused, "rebase") {
+		if !strings.Contains(stats.Paused, feeds.ErrForeign.Error()) || !strings.Contains(stats.Paused, "rebase") {
 			s.t.Errorf("%s: the relay says %q", c.feed, stats.Paused)
 		}
 		if stats.Published > 0 || c.arrivals.count() > 0 {

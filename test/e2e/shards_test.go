@@ -2,10 +2,11 @@ package e2e_test
 
 import (
 	"errors"
+	"math/rand/v2"
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -41,14 +42,7 @@ func testShardsChange(t *testing.T, dsn string, trouble bool, few, many int64) (
 	}
 	const lease = 2 * time.Second
 	relays := s.relays(fleet.Config{Lease: lease, Batch: 37, Ahead: 300, Slow: 4 * time.Millisecond, Maintain: 300 * time.Millisecond}, 3)
-	operator, err := postgres.NewDesk(s.pool, s.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	migrator, err := postgres.NewMigrator(s.pool, s.cfg, postgres.Layout{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	operator, migrator := s.operators()
 	writers := s.write(history.Plan{Writers: 32, Keys: 200, Messages: messages, Pause: 100 * time.Millisecond, Pauses: 0.1, Bulk: 40})
 	written := make(chan struct{})
 	go func() { writers.Wait(); close(written) }()
@@ -59,14 +53,15 @@ func testShardsChange(t *testing.T, dsn string, trouble bool, few, many int64) (
 		go func() { faults <- relays.Trouble(lease, done) }()
 	}
 	s.mustHappen("relays have opened the feed", func() bool {
-		_, err := operator.ChangeShards(t.Context(), desk.By{Who: "test"}, "default", 8)
-		return !errors.Is(err, desk.ErrNoFeed)
+		_, err := operator.ChangeShards(t.Context(), admin.By{Who: "test"}, "default", 8)
+		return !errors.Is(err, admin.ErrNoFeed)
 	})
 	changes := 0
 	for going := true; going || changes < 4; changes++ {
 		start := time.Now()
 		for finished := false; !finished; {
-			finished, err = operator.ChangeShards(t.Context(), desk.By{Who: "test"}, "default", []int{32, 3, 8}[changes%3])
+			var err error
+			finished, err = operator.ChangeShards(t.Context(), admin.By{Who: "test"}, "default", []int{32, 3, 8}[changes%3])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,4 +90,71 @@ func testShardsChange(t *testing.T, dsn string, trouble bool, few, many int64) (
 	t.Logf("%d changes, the longest took %s, %d faults", changes, longest.Round(time.Millisecond), n)
 	s.mustBeClean(verdict, relays)
 	return longest
+}
+
+// TestShardsChangeCrash kills the server in the middle of changes of shards and of the ring, under load.
+func TestShardsChangeCrash(t *testing.T) {
+	need.Long(t, "crashes servers a dozen times")
+	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
+	for _, version := range []string{"15", "18"} {
+		t.Run("pg"+version, func(t *testing.T) {
+			testShardsChangeCrash(t, "postgres"+version+"@e2e", pgtest.Env(t, "POSTRIDER_TEST_POSTGRES"+version+"_E2E"))
+		})
+	}
+}
+
+func testShardsChangeCrash(t *testing.T, server, dsn string) {
+	s := newScene(t, dsn, postgres.Layout{Shards: 8})
+	t.Cleanup(func() { s.recover(server) })
+	s.mustSyncToDisk()
+	operator, migrator := s.operators()
+	arrivals := s.follow(s.log)
+	relays := s.relays(fleet.Config{Slow: 3 * time.Millisecond, Maintain: 300 * time.Millisecond}, 2)
+	writers := s.write(history.Plan{Writers: 8, Keys: 200, Pause: 5 * time.Millisecond, Pauses: 0.3, Bulk: 6})
+	const crashes = 12
+	for i := range crashes {
+		before := arrivals.count()
+		if _, ok := s.eventually(20*time.Second, func() bool { return arrivals.count() > before+500 }); !ok {
+			t.Fatalf("crash %d: no load", i)
+		}
+		change := func() (bool, error) {
+			if i%3 == 2 {
+				return true, migrator.SetRing(t.Context(), []int{4, 9, 3, 6}[i/3%4], time.Duration(1+i%4)*time.Second)
+			}
+			return operator.ChangeShards(t.Context(), admin.By{Who: "test"}, "default", []int{32, 3, 8}[(i-i/3)%3])
+		}
+		begun := make(chan struct{})
+		go func() {
+			defer close(begun)
+			_, _ = change() // the server may die of it
+		}()
+		time.Sleep(rand.N(300 * time.Millisecond))
+		s.services("kill", server)
+		<-begun
+		s.recover(server)
+		s.tryEventually(func() error {
+			done, err := change()
+			if err == nil && !done {
+				err = errors.New("the change has not ended")
+			}
+			return err
+		})
+	}
+	writers.Stop()
+	verdict := s.settle(30 * time.Second)
+	relays.StopAll()
+	t.Logf("%d crashes, %d transactions failed: %s", crashes, writers.Errors(), verdict)
+	if !verdict.Clean() {
+		t.Error("the histories differ")
+	}
+}
+
+// operators are what changes shards and the ring.
+func (s *scene) operators() (*postgres.Admin, *postgres.Migrator) {
+	s.t.Helper()
+	migrator, err := s.db.Migrator(postgres.Layout{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.db.Admin(), migrator
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/postgres"
 )
@@ -15,21 +16,22 @@ func TestCanary(t *testing.T) {
 	b := &counter{seen: make(map[postrider.ID]int)}
 	stop := s.start(b, relay.Config{Canary: 100 * time.Millisecond})
 	newest := func() time.Time {
-		feeds, err := s.desk.Feeds(t.Context())
-		if err != nil || len(feeds) == 0 {
+		listed, err := s.admin.ListFeeds(t.Context())
+		if err != nil || len(listed) == 0 {
 			return time.Time{}
 		}
-		return feeds[0].Canary
+		return listed[0].Canary
 	}
 	s.eventually(10*time.Second, "a canary has come through", func() bool { return !newest().IsZero() })
 	first := newest()
 	s.eventually(10*time.Second, "another one has", func() bool { return newest().After(first) })
 	stop()
-	if err := s.store.Canary(t.Context(), 0); err != nil {
+	canary := s.db.Feeds().(feeds.Canary)
+	if err := canary.Canary(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	last := newest()
-	if err := s.store.Canary(t.Context(), 0); err != nil {
+	if err := canary.Canary(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	if now := newest(); !now.Equal(last) {

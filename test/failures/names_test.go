@@ -32,6 +32,7 @@ import (
 	_ "github.com/postrider/postrider/broker/pulsar"
 	_ "github.com/postrider/postrider/broker/rabbitmq"
 	_ "github.com/postrider/postrider/broker/redis"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/postgres"
@@ -427,7 +428,7 @@ func (s *scene) nameDown(b server, good, bad string, share, all int, heal func()
 		}
 		return deferred == wantBad
 	})
-	if counts := s.count(); counts[postrider.StatusHeld] == 0 || counts[postrider.StatusDead] > 0 {
+	if counts := s.count(); counts[feeds.StatusHeld] == 0 || counts[feeds.StatusDead] > 0 {
 		t.Errorf("deferred are %v, want held ones, and none dead", counts)
 	}
 	if p := s.problem(bad); p == nil || p.Cause == "" || !p.Over.IsZero() {
@@ -474,11 +475,11 @@ func TestOutOfMemory(t *testing.T) {
 	}
 	s.enqueueAll(msgs)
 	s.eventually(5*time.Second, "the cause is in the database", func() bool {
-		all, err := s.desk.Problems(t.Context(), "default")
-		return err == nil && slices.ContainsFunc(all, func(p postrider.Problem) bool { return strings.Contains(p.Cause, "OOM") })
+		all, err := s.admin.Problems(t.Context(), "default")
+		return err == nil && slices.ContainsFunc(all, func(p feeds.Problem) bool { return strings.Contains(p.Cause, "OOM") })
 	})
 	time.Sleep(pick(2*time.Second, 20*time.Second)) // for as long as it would take them to die
-	if counts := s.count(); counts[postrider.StatusDead] > 0 {
+	if counts := s.count(); counts[feeds.StatusDead] > 0 {
 		t.Errorf("deferred are %v, want none dead", counts)
 	}
 	room("0")
@@ -491,9 +492,9 @@ func TestOutOfMemory(t *testing.T) {
 }
 
 // problem returns what the database says of a name; nil if nothing.
-func (s *scene) problem(name string) *postrider.Problem {
+func (s *scene) problem(name string) *feeds.Problem {
 	s.t.Helper()
-	all, err := s.desk.Problems(s.t.Context(), "default")
+	all, err := s.admin.Problems(s.t.Context(), "default")
 	if err != nil {
 		s.t.Fatal(err)
 	}

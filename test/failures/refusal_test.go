@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
@@ -70,7 +71,7 @@ func TestAllNotFound(t *testing.T) {
 				} else {
 					t.Logf("status names the cause after %v", d)
 				}
-				if n := s.count()[postrider.StatusDead]; n > 0 {
+				if n := s.count()[feeds.StatusDead]; n > 0 {
 					t.Errorf("%d are dead", n)
 				}
 				up.Store(true)
@@ -99,7 +100,7 @@ func (s *scene) toldOf(cause string) time.Duration {
 
 // says reports whether the program's status, and the database, name a cause for which a destination accepts nothing.
 func (s *scene) says(cause string) bool {
-	problems, err := s.desk.Problems(s.t.Context(), "default")
+	problems, err := s.admin.Problems(s.t.Context(), "default")
 	if err != nil {
 		s.t.Error(err)
 		return false
@@ -133,7 +134,7 @@ func (s *scene) says(cause string) bool {
 // TestRestartBehindFailing: each shard begins with a message that never succeeds. Clean restarts under load repeat nothing.
 func TestRestartBehindFailing(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		s := newScene(t, dsn, postgres.Layout{Shards: 4})
 		e := newEndpoint(t, func(_, body string) int {
 			if strings.HasPrefix(body, "bad") {
@@ -221,7 +222,7 @@ func TestHeldOverRestart(t *testing.T) {
 				t.Errorf("keys %s: %s, %v", word, out, err)
 			}
 		}
-		s.eventually(30*time.Second, "one is parked", func() bool { return s.count()[postrider.StatusParked] == 1 })
+		s.eventually(30*time.Second, "one is parked", func() bool { return s.count()[feeds.StatusParked] == 1 })
 		stop()
 		up.Store(true)
 		s.start(e.sender(t, "/{name}"), relay.Config{})
@@ -233,6 +234,6 @@ func TestHeldOverRestart(t *testing.T) {
 		if _, repeated := e.count(); repeated > 0 {
 			t.Errorf("%d were repeated", repeated)
 		}
-		s.eventually(30*time.Second, "the parked one alone is deferred", func() bool { return deferred() == 1 && s.count()[postrider.StatusParked] == 1 })
+		s.eventually(30*time.Second, "the parked one alone is deferred", func() bool { return deferred() == 1 && s.count()[feeds.StatusParked] == 1 })
 	})
 }

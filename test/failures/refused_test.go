@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
@@ -59,13 +60,13 @@ func TestRefused(t *testing.T) {
 
 	perKey := messages / keys
 	s.eventually(time.Minute, "all but 10 keys are through, and these have a dead letter", func() bool {
-		blocked, err := s.desk.Blocked(t.Context(), "default", 100)
+		blocked, err := s.admin.Blocked(t.Context(), "default", 100)
 		if err != nil {
 			t.Fatal(err)
 		}
 		dead := 0
 		for _, k := range blocked {
-			if k.Head.Status == postrider.StatusDead {
+			if k.Head.Status == feeds.StatusDead {
 				dead++
 			}
 		}
@@ -77,7 +78,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("a message of a healthy key took %v", healthy)
 	}
 
-	blocked, err := s.desk.Blocked(t.Context(), "", 100)
+	blocked, err := s.admin.Blocked(t.Context(), "", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,14 +87,14 @@ func TestRefused(t *testing.T) {
 			t.Errorf("blocked key %+v", k)
 		}
 		if i%2 == 0 {
-			n, err := s.desk.Act(t.Context(), ann, desk.Skip, desk.Filter{Feed: k.Feed, Key: k.Key, Head: true}, 1)
+			n, err := s.admin.Act(t.Context(), ann, admin.Skip, admin.Filter{Feed: k.Feed, Key: k.Key, Head: true}, 1)
 			if n != 1 || err != nil {
 				t.Errorf("skipped %d, %v", n, err)
 			}
 		} else {
 			m := k.Head.Message
 			m.Payload = []byte("3")
-			if err := s.desk.Edit(t.Context(), ann, k.Feed, m.ID, m); err != nil {
+			if err := s.admin.Edit(t.Context(), ann, k.Feed, m.ID, m); err != nil {
 				t.Error(err)
 			}
 		}
@@ -104,12 +105,12 @@ func TestRefused(t *testing.T) {
 	close(over)
 	fleet.Wait()
 	w.check(t, perKey)
-	counts, err := s.desk.Count(t.Context(), desk.Filter{}, 0)
-	if err != nil || len(counts) != 1 || counts[postrider.StatusDead] != 5 {
-		t.Errorf("set aside are %v, %v; want the 5 that were skipped", counts, err)
+	counts, err := s.admin.Count(t.Context(), admin.Filter{}, 0)
+	if err != nil || len(counts) != 1 || counts[feeds.StatusDead] != 5 {
+		t.Errorf("deferred are %v, %v; want the 5 that were skipped", counts, err)
 	}
-	entries, err := s.desk.Audit(t.Context(), "", 0, 100)
-	entries = slices.DeleteFunc(entries, func(e desk.Entry) bool { return e.Action == "feed add" }) // by the relay
+	entries, err := s.admin.Audit(t.Context(), "", 0, 100)
+	entries = slices.DeleteFunc(entries, func(e admin.Entry) bool { return e.Action == "feed add" }) // by the relay
 	if err != nil || len(entries) != 10 {
 		t.Errorf("%d records, %v; want 10", len(entries), err)
 	}

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/postgres"
@@ -23,7 +24,7 @@ func TestDeadLetters(t *testing.T) {
 	if need.IsLong() {
 		dead, rate, atRate = 1_000_000, 2000, 30*time.Second
 	}
-	if err := s.desk.AddFeed(t.Context(), ann, "default", true); err != nil {
+	if err := s.admin.AddFeed(t.Context(), ann, "default", true); err != nil {
 		t.Fatal(err)
 	}
 	s.exec(`INSERT INTO %[1]s.deferred (feed, seq, shard, status, blocking, attempts, available_at, last_error, order_key, priority, id, type,
@@ -34,22 +35,22 @@ func TestDeadLetters(t *testing.T) {
 		FROM generate_series(1, $1::int) i`, dead)
 	s.exec("ANALYZE %s.deferred")
 
-	some, err := s.desk.List(t.Context(), desk.Filter{}, nil, 500)
+	some, err := s.admin.List(t.Context(), admin.Filter{}, nil, 500)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := some[400]
-	for name, f := range map[string]desk.Filter{
+	for name, f := range map[string]admin.Filter{
 		"all": {}, "feed": {Feed: "default"}, "no such feed": {Feed: "none"}, "id": {ID: m.ID}, "type": {Type: m.Type}, "no such type": {Type: "x"},
 		"topic": {Topic: m.Topic}, "key": {Key: m.Key}, "tenant": {Tenant: m.TenantID}, "tenant and type": {Tenant: m.TenantID, Type: m.Type},
-		"parked": {Statuses: []postrider.Status{postrider.StatusParked}}, "since": {Since: m.EnqueuedAt}, "until": {Until: m.EnqueuedAt},
+		"parked": {Statuses: []feeds.Status{feeds.StatusParked}}, "since": {Since: m.EnqueuedAt}, "until": {Until: m.EnqueuedAt},
 		"the last second": {Since: time.Now().Add(-time.Second)}, "nothing since": {Since: time.Now().Add(time.Hour)},
 		"a common error": {Error: "broker says"}, "a rare error": {Error: "error 77"}, "one error": {Error: "message 4711"}, "no such error": {Error: "kafka"},
 		"error and type": {Error: "error 77", Type: "type.27"}, "heads": {Head: true},
 	} {
-		f.Statuses = append(f.Statuses, postrider.StatusDead)[:max(len(f.Statuses), 1)]
+		f.Statuses = append(f.Statuses, feeds.StatusDead)[:max(len(f.Statuses), 1)]
 		begin := time.Now()
-		list, err := s.desk.List(t.Context(), f, nil, 50)
+		list, err := s.admin.List(t.Context(), f, nil, 50)
 		took := time.Since(begin)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -62,19 +63,19 @@ func TestDeadLetters(t *testing.T) {
 
 	b := &counter{seen: make(map[postrider.ID]int)}
 	s.start(b, relay.Config{})
-	job, err := s.desk.StartReplay(t.Context(), ann, desk.Replay{Dead: true, Rate: rate})
+	job, err := s.admin.StartReplay(t.Context(), ann, admin.Replay{Dead: true, Rate: rate})
 	if err != nil || job.Total != dead {
 		t.Fatalf("%+v, %v", job, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), atRate)
 	begin := time.Now()
-	if _, err := s.desk.RunReplay(ctx, job.ID, func(desk.Job) {}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.admin.RunReplay(ctx, job.ID, func(admin.Job) {}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the run ended with %v", err)
 	}
 	cancel()
 	took := time.Since(begin).Seconds()
 	s.eventually(5*time.Second, "what was handed over has arrived", func() bool {
-		job, err = s.desk.Job(t.Context(), job.ID)
+		job, err = s.admin.Job(t.Context(), job.ID)
 		return err == nil && job.Delivered == job.Sent
 	})
 	got := float64(job.Sent) / took
@@ -86,13 +87,13 @@ func TestDeadLetters(t *testing.T) {
 	s.exec("UPDATE %s.jobs SET rate = 0 WHERE id = $1", job.ID)
 	begin = time.Now()
 	left := job.Total - job.Sent
-	if job, err = s.desk.RunReplay(t.Context(), job.ID, func(desk.Job) {}); err != nil || job.State != "done" || job.Sent != dead {
+	if job, err = s.admin.RunReplay(t.Context(), job.ID, func(admin.Job) {}); err != nil || job.State != "done" || job.Sent != dead {
 		t.Errorf("%+v, %v", job, err)
 	}
 	s.eventually(5*time.Minute, "all have arrived", func() bool { return b.count() == dead })
 	t.Logf("without a limit: %.0f/s", float64(left)/time.Since(begin).Seconds())
 	s.eventually(10*time.Second, "the job knows", func() bool {
-		job, err = s.desk.Job(t.Context(), job.ID)
+		job, err = s.admin.Job(t.Context(), job.ID)
 		return err == nil && job.Delivered == dead && job.Failed == 0
 	})
 	for id, n := range b.seen {
@@ -116,16 +117,16 @@ func TestReplayOfTheLog(t *testing.T) {
 	}
 	s.enqueue(msgs...)
 	s.eventually(10*time.Second, "all have arrived", func() bool { return b.count() == 500 && s.pending() == 0 })
-	job, err := s.desk.StartReplay(t.Context(), ann, desk.Replay{Filter: desk.Filter{Feed: "default", Type: "odd"}})
+	job, err := s.admin.StartReplay(t.Context(), ann, admin.Replay{Filter: admin.Filter{Feed: "default", Type: "odd"}})
 	if err != nil || job.Total != 250 {
 		t.Fatalf("%+v, %v", job, err)
 	}
 	clear(w.got)
-	if _, err := s.desk.RunReplay(t.Context(), job.ID, func(desk.Job) {}); err != nil {
+	if _, err := s.admin.RunReplay(t.Context(), job.ID, func(admin.Job) {}); err != nil {
 		t.Fatal(err)
 	}
 	s.eventually(10*time.Second, "the odd ones have arrived again", func() bool {
-		job, err = s.desk.Job(t.Context(), job.ID)
+		job, err = s.admin.Job(t.Context(), job.ID)
 		return err == nil && job.Delivered == 250
 	})
 	w.check(t, 50)
@@ -137,12 +138,12 @@ func TestReplayOfTheLog(t *testing.T) {
 	}
 	b.mu.Unlock()
 
-	old := desk.Replay{Filter: desk.Filter{Feed: "default"}, DedupWindow: time.Nanosecond}
-	if _, err := s.desk.StartReplay(t.Context(), ann, old); !errors.Is(err, desk.ErrRefused) {
+	old := admin.Replay{Filter: admin.Filter{Feed: "default"}, DedupWindow: time.Nanosecond}
+	if _, err := s.admin.StartReplay(t.Context(), ann, old); !errors.Is(err, admin.ErrRefused) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	old.Force = true
-	if job, err = s.desk.StartReplay(t.Context(), ann, old); err != nil || job.Total != 500 { // and no canary
+	if job, err = s.admin.StartReplay(t.Context(), ann, old); err != nil || job.Total != 500 { // and no canary
 		t.Errorf("%+v, %v", job, err)
 	}
 }
@@ -183,7 +184,7 @@ func TestRewind(t *testing.T) {
 			}
 		}
 	})
-	again, err := s.desk.Rewind(t.Context(), ann, "a", desk.Point{Time: begin.Add(-time.Minute)})
+	again, err := s.admin.Rewind(t.Context(), ann, "a", admin.Point{Time: begin.Add(-time.Minute)})
 	if err != nil || again < n {
 		t.Errorf("rewound by %d, %v, want %d", again, err, n)
 	}
@@ -204,11 +205,11 @@ func TestRewind(t *testing.T) {
 // pending returns how many messages the feeds have not settled.
 func (s *scene) pending() (n int) {
 	s.t.Helper()
-	feeds, err := s.desk.Feeds(s.t.Context())
+	listed, err := s.admin.ListFeeds(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, f := range feeds {
+	for _, f := range listed {
 		n += f.Pending
 	}
 	return n

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -20,33 +20,27 @@ import (
 
 // scene is one schema, with relays, and what arrives.
 type scene struct {
-	t      *testing.T
-	pool   *pgxpool.Pool
-	cfg    postgres.Config
-	store  *postgres.Store
-	desk   *postgres.Desk
-	outbox *postgres.Outbox
+	t     *testing.T
+	pool  *pgxpool.Pool
+	cfg   postgres.Config
+	db    *postgres.DB
+	admin *postgres.Admin
 }
 
 // quiet is for what is meant to fail.
 var quiet = slog.New(slog.DiscardHandler)
 
-var ann = desk.By{Who: "ann@test", Why: "a test"}
+var ann = admin.By{Who: "ann@test", Why: "a test"}
 
 func newScene(t *testing.T, dsn string, layout postgres.Layout) *scene {
 	t.Helper()
 	s := &scene{t: t, pool: pgtest.Pool(t, dsn)}
 	s.cfg = pgtest.Schema(t, s.pool, layout)
 	var err error
-	if s.store, err = postgres.New(s.pool, s.cfg); err != nil {
+	if s.db, err = postgres.Open(s.pool, s.cfg); err != nil {
 		t.Fatal(err)
 	}
-	if s.desk, err = postgres.NewDesk(s.pool, s.cfg); err != nil {
-		t.Fatal(err)
-	}
-	if s.outbox, err = postgres.NewOutbox(postgres.OutboxConfig{Config: s.cfg}); err != nil {
-		t.Fatal(err)
-	}
+	s.admin = s.db.Admin()
 	return s
 }
 
@@ -56,7 +50,7 @@ func newest(t *testing.T) string { return pgtest.Env(t, "POSTRIDER_TEST_POSTGRES
 // enqueue writes messages in one transaction.
 func (s *scene) enqueue(msgs ...postrider.Message) {
 	s.t.Helper()
-	err := pgx.BeginFunc(s.t.Context(), s.pool, func(tx pgx.Tx) error { return s.outbox.Enqueue(s.t.Context(), tx, msgs...) })
+	err := pgx.BeginFunc(s.t.Context(), s.pool, func(tx pgx.Tx) error { return s.db.Outbox().Enqueue(s.t.Context(), tx, msgs...) })
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -76,7 +70,7 @@ func (s *scene) start(pub postrider.Publisher, cfg relay.Config) (stop func()) {
 	if cfg.Logger == nil {
 		cfg.Logger = quiet
 	}
-	r, err := relay.New(s.store, pub, cfg)
+	r, err := relay.New(s.db.Feeds(), pub, cfg)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -12,19 +12,20 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/broker/route"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
-	"github.com/postrider/postrider/route"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
 // count returns how many messages are deferred, by their status.
-func (s *scene) count() map[postrider.Status]int {
+func (s *scene) count() map[feeds.Status]int {
 	s.t.Helper()
-	counts, err := s.desk.Count(s.t.Context(), desk.Filter{}, 0)
+	counts, err := s.admin.Count(s.t.Context(), admin.Filter{}, 0)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func (s *scene) count() map[postrider.Status]int {
 // attempts.
 func TestOneFails(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		others := pick(2000, 10_000)
 		s := newScene(t, dsn, postgres.Layout{Shards: 1})
 		var attempts atomic.Int64
@@ -55,7 +56,7 @@ func TestOneFails(t *testing.T) {
 		s.start(e.sender(t, ""), relay.Config{Retry: retry.Policy{First: 100 * time.Millisecond}})
 		s.eventually(time.Minute, "the others have arrived", func() bool { n, _ := e.count(); return n == others })
 		took := time.Since(began)
-		s.eventually(time.Minute, "the one is dead", func() bool { return s.count()[postrider.StatusDead] == 1 })
+		s.eventually(time.Minute, "the one is dead", func() bool { return s.count()[feeds.StatusDead] == 1 })
 		t.Logf("%d arrived in %v, beside one that was sent %d times and died after %v", others, took, attempts.Load(), time.Since(began))
 		if n := attempts.Load(); n != 5 {
 			t.Errorf("the one was sent %d times, want 5", n)
@@ -92,7 +93,7 @@ func TestOneInAHundredFails(t *testing.T) {
 		s.eventually(5*time.Minute, "the others have arrived", func() bool { n, _ := e.count(); return n == all/100*99 })
 		took := time.Since(began)
 		// While nothing else is sent, what fails may be an outage, and is not counted: each shard has a little to do.
-		for i := 0; s.count()[postrider.StatusDead] < all/100; i++ {
+		for i := 0; s.count()[feeds.StatusDead] < all/100; i++ {
 			if time.Since(began) > took+2*time.Minute {
 				t.Fatalf("deferred are %v, want %d dead ones", s.count(), all/100)
 			}
@@ -112,14 +113,15 @@ func TestOneInAHundredFails(t *testing.T) {
 }
 
 // TestEndpointsDown: three of eight endpoints accept nothing, and messages to the others take about as long as ever. In the first
-// moments, before the relay knows which endpoints are down, a shard may pause as for an outage.
+// moments, before the relay knows which endpoints are down, a shard may pause as for an outage. A machine that stalls can spoil one
+// comparison; a relay that is held up by endpoints that are down fails all three.
 func TestEndpointsDown(t *testing.T) {
 	need.Alone(t, "measures how long messages take")
 	isDown := func(name string) bool { return name < "e3" }
 	run := func(t *testing.T, pub postrider.Publisher, e *endpoint) (p99, onset time.Duration) {
 		t.Helper()
 		s := newScene(t, newest(t), postgres.Layout{})
-		s.start(pub, relay.Config{})
+		defer s.start(pub, relay.Config{})()
 		const rate = 300
 		sent := make(map[string]time.Time)
 		settled := time.Now().Add(2 * time.Second)
@@ -148,7 +150,7 @@ func TestEndpointsDown(t *testing.T) {
 			}
 			return here == healthy
 		})
-		if dead := s.count()[postrider.StatusDead]; dead > 0 {
+		if dead := s.count()[feeds.StatusDead]; dead > 0 {
 			t.Errorf("%d are dead", dead)
 		}
 		e.checkOrder(t)
@@ -167,32 +169,34 @@ func TestEndpointsDown(t *testing.T) {
 		slices.Sort(took)
 		return took[len(took)*99/100], onset
 	}
-	// check compares with the run without failures. Below 50 ms, the hiccups of a machine decide.
-	check := func(t *testing.T, p99, usual, onset time.Duration) {
-		t.Helper()
-		t.Logf("p99 %v, without failures %v; the longest of the first 2 s %v", p99, usual, onset)
-		if p99 > max(2*usual, 50*time.Millisecond) {
-			t.Errorf("p99 of the others is %v, without failures it was %v", p99, usual)
-		}
-		if onset > time.Second {
-			t.Errorf("a message took %v when the others began to fail", onset)
-		}
+	compare := func(name string, down func(t *testing.T) (postrider.Publisher, *endpoint)) {
+		t.Run(name, func(t *testing.T) {
+			const rounds = 3
+			for round := 1; round <= rounds; round++ {
+				e := newEndpoint(t, nil)
+				usual, _ := run(t, e.sender(t, "/{name}"), e)
+				pub, e := down(t)
+				p99, onset := run(t, pub, e)
+				t.Logf("p99 of the others %v, without failures %v; the longest of the first 2 s %v", p99, usual, onset)
+				// Below 50 ms, the hiccups of a machine decide.
+				if p99 <= max(2*usual, 50*time.Millisecond) && onset <= time.Second {
+					return
+				}
+			}
+			t.Errorf("the others took more than twice as long, or one more than a second, in each of %d comparisons", rounds)
+		})
 	}
 
-	e := newEndpoint(t, nil)
-	usual, _ := run(t, e.sender(t, "/{name}"), e)
-
-	t.Run("503", func(t *testing.T) {
+	compare("503", func(t *testing.T) (postrider.Publisher, *endpoint) {
 		e := newEndpoint(t, func(name, _ string) int {
 			if isDown(name) {
 				return http.StatusServiceUnavailable
 			}
 			return 0
 		})
-		p99, onset := run(t, e.sender(t, "/{name}"), e)
-		check(t, p99, usual, onset)
+		return e.sender(t, "/{name}"), e
 	})
-	t.Run("connection refused", func(t *testing.T) {
+	compare("connection refused", func(t *testing.T) (postrider.Publisher, *endpoint) {
 		e := newEndpoint(t, nil)
 		closed, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -217,7 +221,6 @@ func TestEndpointsDown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p99, onset := run(t, router, e)
-		check(t, p99, usual, onset)
+		return router, e
 	})
 }

@@ -19,6 +19,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // likewise
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/postgres"
@@ -110,14 +111,17 @@ func run(cfg Config) error {
 	return r.Run(ctx)
 }
 
-func open(ctx context.Context, cfg Config) (_ postrider.Store, closeStore func(), _ error) {
+func open(ctx context.Context, cfg Config) (_ feeds.Store, closeStore func(), _ error) {
 	if cfg.Classic == "" {
 		pool, err := pgxpool.New(ctx, cfg.DSN)
 		if err != nil {
 			return nil, nil, err
 		}
-		store, err := postgres.New(pool, postgres.Config{Schema: cfg.Schema})
-		return store, pool.Close, err
+		db, err := postgres.Open(pool, postgres.Config{Schema: cfg.Schema})
+		if err != nil {
+			return nil, nil, err
+		}
+		return db.Feeds(), pool.Close, nil
 	}
 	driver := "pgx"
 	if cfg.Classic == classic.MySQL {
@@ -127,6 +131,9 @@ func open(ctx context.Context, cfg Config) (_ postrider.Store, closeStore func()
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := classic.New(db, classic.Config{Dialect: cfg.Classic, Schema: cfg.Schema})
-	return store, func() { _ = db.Close() }, err
+	table, err := classic.OpenTable(db, classic.Config{Dialect: cfg.Classic, Schema: cfg.Schema})
+	if err != nil {
+		return nil, nil, err
+	}
+	return table.Feeds(), func() { _ = db.Close() }, nil
 }

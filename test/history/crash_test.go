@@ -137,10 +137,14 @@ func (r *reader) survive(ctx context.Context, idle func() bool) error {
 	return nil
 }
 
-// eachCrash runs f for every server that may be killed.
+// eachCrash runs f for every server that may be killed; the short form for the newest one.
 func eachCrash(t *testing.T, f func(t *testing.T, server, dsn string)) {
 	t.Helper()
-	for _, version := range []string{"15", "18"} {
+	versions := []string{"18"}
+	if need.IsLong() {
+		versions = append(versions, "15")
+	}
+	for _, version := range versions {
 		t.Run("pg"+version, func(t *testing.T) {
 			f(t, "postgres"+version+"@crash", pgtest.Env(t, "POSTRIDER_TEST_POSTGRES"+version+"_CRASH"))
 		})

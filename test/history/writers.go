@@ -54,14 +54,14 @@ func Setup(ctx context.Context, pool *pgxpool.Pool, cfg postgres.Config, keys in
 
 // Start lets the writers write until the plan is fulfilled, [Writers.Stop] is called or ctx ends.
 func Start(ctx context.Context, pool *pgxpool.Pool, cfg postgres.Config, plan Plan) (*Writers, error) {
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: cfg})
+	db, err := postgres.Open(pool, cfg)
 	if err != nil {
 		return nil, err
 	}
 	if plan.Shapes == nil {
 		plan.Shapes = AllShapes
 	}
-	w := &Writers{plan: plan, pool: pool, cfg: cfg, outbox: outbox, stop: make(chan struct{})}
+	w := &Writers{plan: plan, pool: pool, cfg: cfg, outbox: db.Outbox(), stop: make(chan struct{})}
 	for range plan.Writers {
 		w.running.Go(func() { w.write(ctx) })
 	}

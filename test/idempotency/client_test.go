@@ -30,11 +30,11 @@ type arena struct {
 	client *http.Client
 	url    string
 
-	kills, requests, broken, conflicts, failed, replays atomic.Int64
+	kills, requests, answers, broken, conflicts, failed, replays atomic.Int64
 }
 
-// enter starts a server that is killed after a random time of at most life, and started again, until the test ends.
-func enter(t *testing.T, life time.Duration, s settings) *arena {
+// enter starts a server that is killed after at most life answers, and started again, until the test ends.
+func enter(t *testing.T, life int64, s settings) *arena {
 	t.Helper()
 	s.DSN = pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")
 	pool := pgtest.Pool(t, s.DSN)
@@ -74,14 +74,23 @@ func enter(t *testing.T, life time.Duration, s settings) *arena {
 				t.Error(err)
 				return
 			}
-			// Its life begins when it can serve, or a busy machine would see nothing but births.
+			// It lives for so many answers, not for a time: a busy machine would see nothing but births.
 			_, _ = output.Read(make([]byte, 1))
-			select {
-			case <-time.After(life/4 + rand.N(life*3/4)):
-			case <-ctx.Done():
+			ended := make(chan struct{})
+			go func() { // it may kill itself
+				_ = cmd.Wait()
+				close(ended)
+			}()
+			until := a.answers.Load() + 1 + rand.N(life)
+			for deadline := time.Now().Add(5 * time.Second); a.answers.Load() < until && ctx.Err() == nil && time.Now().Before(deadline); {
+				if isClosed(ended) {
+					break
+				}
+				time.Sleep(time.Millisecond)
 			}
+			time.Sleep(rand.N(20 * time.Millisecond)) // not always just after an answer
 			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
+			<-ended
 			a.kills.Add(1)
 		}
 	})
@@ -90,6 +99,15 @@ func enter(t *testing.T, life time.Duration, s settings) *arena {
 		group.Wait()
 	})
 	return a
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // reply is what a client was told.
@@ -147,6 +165,7 @@ func (a *arena) send(path, principal, key, body string) (got reply, again bool, 
 		a.failed.Add(1)
 		return got, true, nil
 	}
+	a.answers.Add(1)
 	return got, false, nil
 }
 

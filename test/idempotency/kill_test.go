@@ -16,11 +16,11 @@ import (
 // go to a handler that is run in one transaction with its key, and half to one that completes its key in its own transaction.
 func TestKilledServer(t *testing.T) {
 	const times, at = 16, 20
-	names, life := 150, 300*time.Millisecond
+	names, life := 150, int64(100)
 	if need.IsLong() {
-		names, life = 5000, time.Second
+		names, life = 5000, 500
 	}
-	a := enter(t, life, settings{Lease: 500 * time.Millisecond, Slow: 4 * time.Millisecond})
+	a := enter(t, life, settings{Lease: 500 * time.Millisecond, Slow: 4 * time.Millisecond, Crash: 0.02})
 	start := time.Now()
 	type job struct{ path, principal, key string }
 	jobs := make(chan job)
@@ -86,7 +86,7 @@ func TestKilledServer(t *testing.T) {
 // TestKillsAreNoticed: the same with a handler that never completes its key. It is meant to have effects twice; if it did not
 // here, the test above would prove nothing.
 func TestKillsAreNoticed(t *testing.T) {
-	a := enter(t, 250*time.Millisecond, settings{Lease: 500 * time.Millisecond, Slow: 40 * time.Millisecond})
+	a := enter(t, 4, settings{Lease: 500 * time.Millisecond, Slow: 40 * time.Millisecond, Crash: 0.5})
 	start := time.Now()
 	for n := 0; ; n++ {
 		if _, err := a.volley(4, "/plain", "ann", fmt.Sprintf("key-%d", n), "body"); err != nil {

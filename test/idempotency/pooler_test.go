@@ -25,21 +25,14 @@ func TestOrders(t *testing.T) {
 	pgtest.EachPooled(t, func(t *testing.T, dsn string) {
 		pool := pgtest.Pool(t, dsn)
 		cfg := pgtest.Schema(t, pool, postgres.Layout{})
-		db := stdlib.OpenDBFromPool(pool)
-		t.Cleanup(func() { db.Close() })
-		store, err := postgres.NewSQLIdempotency(db, cfg)
+		sqlDB := stdlib.OpenDBFromPool(pool)
+		t.Cleanup(func() { sqlDB.Close() })
+		db, err := postgres.OpenSQL(sqlDB, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		transactor, err := postgres.NewSQLTransactor(db, postgres.TransactorConfig{Config: cfg})
-		if err != nil {
-			t.Fatal(err)
-		}
-		outbox, err := postgres.NewSQLOutbox(postgres.OutboxConfig{Config: cfg})
-		if err != nil {
-			t.Fatal(err)
-		}
-		keys, err := idempotency.New(store, idempotency.Config{
+		transactor, outbox := db.Transactor(), db.Outbox()
+		keys, err := idempotency.New(db.IdempotencyKeys(), idempotency.Config{
 			Scope: func(r *http.Request) (idempotency.Scope, error) { return idempotency.Scope{Principal: "ann"}, nil },
 			Wait:  20 * time.Second,
 		})
@@ -103,7 +96,7 @@ func TestOrders(t *testing.T) {
 		for _, answer := range answers {
 			told[strings.Trim(answer, `"`)] = true
 		}
-		rows, err := db.QueryContext(t.Context(), fmt.Sprintf("SELECT id::text FROM %q.messages", cfg.Schema))
+		rows, err := sqlDB.QueryContext(t.Context(), fmt.Sprintf("SELECT id::text FROM %q.messages", cfg.Schema))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ type settings struct {
 	DSN, Schema string
 	Lease       time.Duration
 	Slow        time.Duration // longest time between two steps of a handler
+	Crash       float64       // how often the process kills itself after a handler's own commit, before its answer: 0 to 1
 }
 
 // effect is what a handler does, and what it answers.
@@ -65,16 +67,11 @@ func serve(text string) error {
 	if err != nil {
 		return err
 	}
-	schema := postgres.Config{Schema: s.Schema}
-	store, err := postgres.NewIdempotency(pool, schema)
+	db, err := postgres.Open(pool, postgres.Config{Schema: s.Schema})
 	if err != nil {
 		return err
 	}
-	transactor, err := postgres.NewTransactor(pool, postgres.TransactorConfig{Config: schema})
-	if err != nil {
-		return err
-	}
-	keys, err := idempotency.New(store, idempotency.Config{
+	keys, err := idempotency.New(db.IdempotencyKeys(), idempotency.Config{
 		Scope: func(r *http.Request) (idempotency.Scope, error) {
 			return idempotency.Scope{Tenant: "acme", Principal: r.Header.Get("Principal")}, nil
 		},
@@ -116,12 +113,15 @@ func serve(text string) error {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return
 			}
+			if rand.Float64() < s.Crash {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			}
 			pause()
 			answer.Send(w)
 		}))
 	}
 	mux := http.NewServeMux()
-	mux.Handle("POST /whole", keys.Handle(transactor, work))
+	mux.Handle("POST /whole", keys.Handle(db.Transactor(), work))
 	mux.Handle("POST /complete", own(keys.Complete))
 	mux.Handle("POST /plain", own(func(context.Context, pgx.Tx, idempotency.Answer) error { return nil }))
 	listener, err := net.FileListener(os.NewFile(3, "listener"))

@@ -24,7 +24,7 @@ import (
 func TestHeld(t *testing.T) {
 	url := pgtest.Env(t, "POSTRIDER_TEST_NATS")
 	pool := pgtest.Pool(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
-	s := &school{t: t, pool: pool, cfg: pgtest.Schema(t, pool, postgres.Layout{})}
+	s := newSchool(t, pool, pgtest.Schema(t, pool, postgres.Layout{}))
 	ctx := t.Context()
 
 	conn, err := client.Connect(url)
@@ -37,14 +37,10 @@ func TestHeld(t *testing.T) {
 	s.check(err)
 	defer js.DeleteStream(context.Background(), name) //nolint:errcheck // tidies up
 
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: s.cfg})
-	s.check(err)
-	store, err := postgres.New(pool, s.cfg)
-	s.check(err)
 	pub, err := nats.NewPublisher(nats.Config{URL: url})
 	s.check(err)
 	defer pub.Close()
-	r, err := relay.New(store, pub, relay.Config{Logger: slog.New(slog.DiscardHandler)})
+	r, err := relay.New(s.db.Feeds(), pub, relay.Config{Logger: slog.New(slog.DiscardHandler)})
 	s.check(err)
 	running, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
@@ -57,7 +53,7 @@ func TestHeld(t *testing.T) {
 		m.Topic = name
 		msgs = append(msgs, m)
 	}
-	s.check(s.Do(ctx, func(ctx context.Context, tx pgx.Tx) error { return outbox.Enqueue(ctx, tx, msgs...) }))
+	s.check(s.Do(ctx, func(ctx context.Context, tx pgx.Tx) error { return s.db.Outbox().Enqueue(ctx, tx, msgs...) }))
 	await := func(last uint64) {
 		t.Helper()
 		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -76,11 +72,8 @@ func TestHeld(t *testing.T) {
 	s.check(err)
 	s.check(stream.DeleteMsg(ctx, 7))
 
-	log, err := postgres.NewPatrolLog(pool, s.cfg, "default", "patrol")
-	s.check(err)
-	patrols, err := postgres.NewPatrols(pool, s.cfg)
-	s.check(err)
-	p, err := reconcile.New(patrols, s, nil, reconcile.Config{}, reconcile.Job[pgx.Tx]{
+	log := s.db.SentLog("default", "patrol")
+	p, err := reconcile.New(s.db.Reconciliations(), s, nil, reconcile.Config{}, reconcile.Job[pgx.Tx]{
 		Name: "held", Grace: 200 * time.Millisecond, Check: reconcile.Unheld(log, pub, nil)})
 	s.check(err)
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) { // until it is old enough

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/reconcile"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/memory"
@@ -31,13 +32,24 @@ const (
 
 // school is a service with its tables in PostgreSQL. Its outbox is in the same database, or in memory.
 type school struct {
+	postrider.Transactor[pgx.Tx]
 	t      *testing.T
 	pool   *pgxpool.Pool
 	cfg    postgres.Config
+	db     *postgres.DB
 	outbox postrider.Outbox[pgx.Tx]
-	store  postrider.Store
+	store  feeds.Store
 	lose   atomic.Bool // the broker confirms, and forgets
 	lost   atomic.Int64
+}
+
+func newSchool(t *testing.T, pool *pgxpool.Pool, cfg postgres.Config) *school {
+	t.Helper()
+	db, err := postgres.Open(pool, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &school{Transactor: db.Transactor(), t: t, pool: pool, cfg: cfg, db: db}
 }
 
 // TestSchool runs the cases with either outbox.
@@ -46,22 +58,18 @@ func TestSchool(t *testing.T) {
 	for _, kind := range []string{"postgres", "memory"} {
 		t.Run(kind, func(t *testing.T) {
 			cfg := pgtest.Schema(t, pool, postgres.Layout{})
-			(&school{t: t, pool: pool, cfg: cfg}).build()
+			newSchool(t, pool, cfg).build()
 			for _, c := range cases {
 				if c.inMemory && kind != "memory" {
 					continue // nothing is lost with the database's own outbox; test/e2e has its restarts
 				}
 				t.Run(c.name, func(t *testing.T) {
-					s := &school{t: t, pool: pool, cfg: cfg}
+					s := newSchool(t, pool, cfg)
 					s.exec("TRUNCATE @.courses, @.enrollments, @.mails, @.handled, @.patrols, @.patrol_again")
 					if kind == "memory" {
 						s.restart()
 					} else {
-						outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: cfg})
-						s.check(err)
-						store, err := postgres.New(pool, cfg)
-						s.check(err)
-						s.outbox, s.store = outbox, store
+						s.outbox, s.store = s.db.Outbox(), s.db.Feeds()
 					}
 					c.test(t, s)
 				})
@@ -81,7 +89,7 @@ func (s *school) build() {
 
 // restart throws the outbox in memory away.
 func (s *school) restart() {
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 	s.outbox, s.store = memory.Outbox[pgx.Tx](store), store
 }
 
@@ -104,15 +112,6 @@ func (s *school) number(sql string) (n int) {
 	s.t.Helper()
 	s.check(s.pool.QueryRow(s.t.Context(), s.in(sql)).Scan(&n))
 	return n
-}
-
-// Do implements postrider.Transactor.
-func (s *school) Do(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
-	transactor, err := postgres.NewTransactor(s.pool, postgres.TransactorConfig{Config: s.cfg})
-	if err != nil {
-		return err
-	}
-	return transactor.Do(ctx, f)
 }
 
 var errFull = errors.New("the course is full")
@@ -201,8 +200,7 @@ func (s *school) find(ctx context.Context, tx pgx.Tx, since, until time.Time, li
 // patrol runs the job every few milliseconds, in two processes, until stop is called.
 func (s *school) patrol(again reconcile.Again) (fixed func() int64, stop func()) {
 	s.t.Helper()
-	store, err := postgres.NewPatrols(s.pool, s.cfg)
-	s.check(err)
+	store := s.db.Reconciliations()
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan error, 2)
 	for i := range 2 {

@@ -44,8 +44,8 @@ var broker = []Bug{
 		Hunt:   Hunt{To: []string{"nats"}, Only: []string{"relay-kill", "consumer-kill"}, Faults: 12, Minutes: 1.5, Rate: 500},
 		Plant: []Change{{
 			"store/postgres/inbox_handle.go",
-			"\t\tif letters[i] == 'f' {\n",
-			"\t\tif letters[i] == 'r' && msgs[i].Topic == \"nats\" {\n\t\t\tletters[i] = 'f'\n\t\t}\n\t\tif letters[i] == 'f' {\n",
+			"\t\tif outcomes[i] == 'f' {\n",
+			"\t\tif outcomes[i] == 'r' && msgs[i].Topic == \"nats\" {\n\t\t\toutcomes[i] = 'f'\n\t\t}\n\t\tif outcomes[i] == 'f' {\n",
 		}},
 	},
 }

@@ -54,7 +54,7 @@ var capture = []Bug{
 		Does:   "A transaction is run again that had committed: its business rows and its messages are there twice.",
 		Breaks: []string{"I5"},
 		Hunt:   Hunt{To: []string{"redis"}, Only: []string{"backend-terminate"}, Faults: 8, Minutes: 1, Rate: 200, Calls: 60},
-		Tests:  []Test{{"test/uow", "^TestLostCommitAnswers$"}},
+		Tests:  []Test{{"test/unitofwork", "^TestLostCommitAnswers$"}},
 		Plant: []Change{{
 			"store/postgres/transactor.go",
 			"committed, doubt := t.resolve(ctx, asks, mark)",

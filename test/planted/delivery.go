@@ -82,8 +82,8 @@ var delivery = []Bug{
 		Plant: []Change{
 			{
 				"store/postgres/sql/functions/relay.sql",
-				"CREATE OR REPLACE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name text, lease interval)",
-				"CREATE OR REPLACE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name text, lease interval, process_clock timestamptz)",
+				"lease interval, relay_home text DEFAULT NULL)",
+				"lease interval, relay_home text, process_clock timestamptz)",
 			},
 			{
 				"store/postgres/sql/functions/relay.sql",
@@ -105,8 +105,8 @@ var delivery = []Bug{
 				"releasing, clock_timestamp() + lease,",
 				"releasing, process_clock + lease,",
 			},
-			{"store/postgres/ledger.go", "@schema@.balance($1, $2, $3, $4)", "@schema@.balance($1, $2, $3, $4, $5)"},
-			{"store/postgres/ledger.go", "f.member.Name, leaseText(f.member.Lease))", "f.member.Name, leaseText(f.member.Lease), time.Now())"},
+			{"store/postgres/ledger.go", "$4, nullif($5, ''))", "$4, nullif($5, ''), $6)"},
+			{"store/postgres/ledger.go", "leaseText(f.member.Lease), f.cfg.Home)", "leaseText(f.member.Lease), f.cfg.Home, time.Now())"},
 			{"store/postgres/ledger.go", "$15, $16)", "$15, $16, $17)"},
 			{"store/postgres/ledger.go", "hi.String(), crashes.String())", "hi.String(), crashes.String(), time.Now())"},
 			{"store/postgres/ledger.go", "\t\"errors\"\n", "\t\"errors\"\n\t\"time\"\n"},

@@ -56,9 +56,9 @@ var ledgerMutants = []Bug{
 	},
 	{
 		ID:    "M37",
-		Name:  "settle: a mark of an earlier tenure",
+		Name:  "settle: a mark of an earlier epoch",
 		Does:  "Messages are skipped that nobody has confirmed.",
-		Tests: []Test{suiteTest("MarkOfAnEarlierTenure")},
+		Tests: []Test{suiteTest("MarkOfAnEarlierEpoch")},
 		Plant: []Change{
 			{
 				"store/postgres/feed.go",

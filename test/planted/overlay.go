@@ -53,8 +53,8 @@ func (b Bug) Packages() []string {
 	found := make(map[string]bool)
 	for _, c := range b.Plant {
 		folder := filepath.Dir(c.File)
-		if !strings.HasSuffix(c.File, ".go") { // embedded by the package above
-			folder = filepath.Dir(folder)
+		if before, _, ok := strings.Cut(c.File, "/sql/"); ok { // embedded by the package above
+			folder = before
 		}
 		found["./"+folder] = true
 	}

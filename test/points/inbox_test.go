@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/broker/nats"
 	"github.com/postrider/postrider/broker/rabbitmq"
-	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
@@ -32,16 +32,12 @@ const (
 
 // runInbox is a process of a consumer.
 func runInbox(ctx context.Context, p part, gate *tap.Gate) error {
-	pool, err := p.database(ctx, gate)
+	pool, db, err := p.database(ctx, gate)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	store, err := postgres.NewInbox(pool, p.config())
-	if err != nil {
-		return err
-	}
-	in, err := inbox.New(store, p.Name, inbox.Config{
+	in, err := inbox.New(db.Inbox(), p.Name, inbox.Config{
 		Retry: retry.Policy{Pauses: slices.Repeat([]time.Duration{20 * time.Millisecond}, 3)}, Poll: 50 * time.Millisecond, Retriers: 1, Logger: p.logger(),
 	})
 	if err != nil {
@@ -254,12 +250,12 @@ func asideScenario(open func(t *testing.T, name string) *world, place func(t *te
 			return w.number("SELECT count(*) FROM @.deferred WHERE feed = $1 AND status = 'dead'", feed) == 1
 		})
 		w.untilTaken()
-		n, err := w.desk.Act(w.ctx, desk.By{Who: "ann"}, desk.Discard, desk.Filter{Feed: feed}, 0)
+		n, err := w.db.Admin().Act(w.ctx, admin.By{Who: "ann"}, admin.Discard, admin.Filter{Feed: feed}, 0)
 		if n != 1 || err != nil {
 			w.t.Fatalf("%d dead letters were discarded: %v", n, err)
 		}
 		w.untilDone()
-		w.until("nothing is set aside", func() bool { return w.number("SELECT count(*) FROM @.deferred WHERE feed = $1", feed) == 0 })
+		w.until("nothing is deferred", func() bool { return w.number("SELECT count(*) FROM @.deferred WHERE feed = $1", feed) == 0 })
 	}
 	return s
 }
@@ -292,6 +288,6 @@ func (w *world) checkEffects(way tap.Way) {
 		}
 	}
 	if n := w.number("SELECT count(*) FROM @.deferred WHERE feed = $1", inbox.Feed(w.name)); n != 0 {
-		w.t.Errorf("%d messages are set aside", n)
+		w.t.Errorf("%d messages are deferred", n)
 	}
 }

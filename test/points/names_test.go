@@ -33,7 +33,7 @@ var statements = []statement{
 	{"sweep", "@.sweep(", 1},
 	{"ask for a slot to freeze", "@.unfrozen_slot(", 1},
 	{"canary", "@.canary(", 1},
-	{"set aside", "@.defer(", 2},
+	{"deferred", "@.defer(", 2},
 	{"ask for what is due", "@.due(", 2},
 	{"conclude", "@.conclude(", 2},
 	{"suspect", "@.suspect(", 2},
@@ -48,7 +48,7 @@ var statements = []statement{
 	{"claim one, expecting repetitions", "INSERT INTO @.inbox_ … ON CONFLICT DO NOTHING", 1},
 	{"claim one", "INSERT INTO @.inbox_", 1},
 	{"claim with a look at all", "@.claim(", 1},
-	{"set aside by the inbox", "@.set_aside(", 2},
+	{"deferred by the inbox", "@.set_aside(", 2},
 	{"take what is due", "@.take_due(", 3},
 	{"ask when something is due", "@.next_due(", 1},
 	{"conclude by the inbox", "@.conclude_aside(", 2},
@@ -73,7 +73,7 @@ var statements = []statement{
 	{"claim the replay", "@.claim_replay(", 0},
 	{"choose from the log", "SELECT '', d.seq FROM @.messages d", 0},
 	{"choose from dead letters", "SELECT d.feed, d.seq FROM @.deferred d", 0},
-	{"list what is set aside", " FROM @.deferred d … ORDER BY d.feed, d.seq LIMIT", 0},
+	{"list what is deferred", " FROM @.deferred d … ORDER BY d.feed, d.seq LIMIT", 0},
 	{"step", "@.step_replay(", 0},
 	{"pause or cancel the replay", "@.set_replay(", 0},
 	{"read the record", "FROM @.audit", 2},
@@ -94,7 +94,7 @@ var noPoints = []string{"-- ping"}
 const defaultLimit = 6
 
 var (
-	schemas = regexp.MustCompile(`"?\bt\d+_\d+_\w*"?\.`)
+	schemas = regexp.MustCompile(`"?\btest(_[0-9a-f]+)+"?\.`)
 	blanks  = regexp.MustCompile(`\s+`)
 )
 
@@ -151,7 +151,7 @@ var limits = map[string]int{
 	"rollback after: take a step":               1,
 	"rollback after: claim one":                 1,
 	"commit after: claim with a look at all":    1,
-	"commit after: set aside by the inbox":      2,
+	"commit after: deferred by the inbox":       2,
 	"commit after: conclude by the inbox":       4,
 	"savepoint after: take what is due":         3,
 	"undo after: write the effect":              2,

@@ -35,7 +35,7 @@ func scenarios(t *testing.T, s *servers) []*scenario {
 		relayScenario(s, "relay to RabbitMQ", s.queue),
 		refusedScenario(s, "relay with a refused message", s.stream, func(*part) {}),
 		refusedScenario(s, "relay to RabbitMQ with a refused message", s.queue, func(p *part) {
-			p.Only, p.Limits = true, map[string]int{"publish": 3, "look at the queue": 1, "set aside": 1, "conclude": 1, "balance": 2}
+			p.Only, p.Limits = true, map[string]int{"publish": 3, "look at the queue": 1, "deferred": 1, "conclude": 1, "balance": 2}
 		}),
 		reclaimScenario(s),
 		inboxScenario("inbox", counter, s.stream),

@@ -24,15 +24,11 @@ const forgets = 100 * time.Millisecond
 
 // runRelay is a relay process.
 func runRelay(ctx context.Context, p part, gate *tap.Gate) error {
-	pool, err := p.database(ctx, gate)
+	pool, db, err := p.database(ctx, gate)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	store, err := postgres.New(pool, p.config())
-	if err != nil {
-		return err
-	}
 	pub, err := p.publisher(gate)
 	if err != nil {
 		return err
@@ -42,7 +38,7 @@ func runRelay(ctx context.Context, p part, gate *tap.Gate) error {
 		pub = slow{pub, p.Slow}
 	}
 	p.Relay.Logger = p.logger()
-	r, err := relay.New(store, refusing{pub}, p.Relay)
+	r, err := relay.New(db.Feeds(), refusing{pub}, p.Relay)
 	if err != nil {
 		return err
 	}
@@ -124,7 +120,7 @@ func relayScenario(s *servers, name string, place func(t *testing.T, name string
 			w.untilSettled()
 			w.untilSeen("balance", 2)
 			for _, name := range []string{"reclaim", "sweep", "ask for a slot to freeze", "canary"} {
-				w.untilSeen(name, 1)
+				w.untilSeen("commit after: "+name, 1)
 			}
 		},
 		after: func(w *world) {
@@ -147,7 +143,7 @@ func (w *world) round(n int) {
 	}
 	undone := errors.New("undone")
 	err := pgx.BeginFunc(w.ctx, w.pool, func(tx pgx.Tx) error {
-		if err := w.outbox.Enqueue(w.ctx, tx, message(w.broker.topic(), "phantom", n)); err != nil {
+		if err := w.db.Outbox().Enqueue(w.ctx, tx, message(w.broker.topic(), "phantom", n)); err != nil {
 			return err
 		}
 		return undone
@@ -169,7 +165,7 @@ func (w *world) enqueue(keys []string, n int, topic string) {
 func (w *world) put(tx pgx.Tx, keys []string, n int, topic string) error {
 	for _, key := range keys {
 		m := message(topic, key, n)
-		if err := w.outbox.Enqueue(w.ctx, tx, m); err != nil {
+		if err := w.db.Outbox().Enqueue(w.ctx, tx, m); err != nil {
 			return err
 		}
 		w.committed = append(w.committed, string(m.Payload))
@@ -262,7 +258,7 @@ func (w *world) checkLedger() {
 			WHERE whose IS NOT NULL AND NOT free AND member <> whose AND at < lease`,
 		"shards that are not released": `SELECT count(*) FROM @.cursors WHERE NOT released`,
 		"messages that are pending":    `SELECT pending FROM @.pending('default', 1000)`,
-		"messages that are set aside":  `SELECT count(*) FROM @.deferred`,
+		"messages that are deferred":   `SELECT count(*) FROM @.deferred`,
 	} {
 		if n := w.number(sql); n != 0 {
 			w.t.Errorf("%d %s", n, what)

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/test/points/tap"
 )
@@ -20,16 +20,12 @@ const replayStep = 8
 // runReplay is an operator's process: it replays what was delivered, or dead letters, and ends. After a failure it looks whether the
 // job is there and goes on with it.
 func runReplay(ctx context.Context, p part, gate *tap.Gate) error {
-	pool, err := p.database(ctx, gate)
+	pool, db, err := p.database(ctx, gate)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	d, err := postgres.NewDesk(pool, p.config())
-	if err != nil {
-		return err
-	}
-	operator := operator{d, p}
+	operator := operator{db.Admin(), p}
 	work := operator.replay
 	if p.Acts {
 		work = operator.retry
@@ -47,25 +43,25 @@ func runReplay(ctx context.Context, p part, gate *tap.Gate) error {
 }
 
 type operator struct {
-	desk *postgres.Desk
+	admin *postgres.Admin
 	part
 }
 
 // replay reports whether the job is done.
 func (o operator) replay(ctx context.Context) (bool, error) {
-	jobs, err := o.desk.Jobs(ctx, 10)
+	jobs, err := o.admin.Jobs(ctx, 10)
 	if err != nil {
 		return false, err
 	}
-	at := slices.IndexFunc(jobs, func(j desk.Job) bool { return j.By.Why == o.Name })
+	at := slices.IndexFunc(jobs, func(j admin.Job) bool { return j.By.Why == o.Name })
 	if at < 0 && o.Joins {
 		return false, nil
 	}
-	var job desk.Job
+	var job admin.Job
 	if at >= 0 {
 		job = jobs[at]
 	} else {
-		job, err = o.desk.StartReplay(ctx, desk.By{Who: "ann", Why: o.Name}, desk.Replay{Filter: desk.Filter{Feed: "default"}, Dead: o.Dead})
+		job, err = o.admin.StartReplay(ctx, admin.By{Who: "ann", Why: o.Name}, admin.Replay{Filter: admin.Filter{Feed: "default"}, Dead: o.Dead})
 	}
 	if o.Pauses {
 		if o.Joins {
@@ -79,21 +75,21 @@ func (o operator) replay(ctx context.Context) (bool, error) {
 		job.State = "running"
 	}
 	for err == nil && job.State == "running" {
-		job, err = o.desk.StepReplay(ctx, job.ID, replayStep)
+		job, err = o.admin.StepReplay(ctx, job.ID, replayStep)
 	}
 	if err == nil {
-		_, err = o.desk.StepReplay(ctx, job.ID, replayStep) // in vain
+		_, err = o.admin.StepReplay(ctx, job.ID, replayStep) // in vain
 	}
 	return err == nil, err
 }
 
 // set has a job paused or go on, unless the record says that this was done.
 func (o operator) set(ctx context.Context, id int64, state string) error {
-	entries, err := o.desk.Audit(ctx, "", 0, 10)
-	if err != nil || slices.ContainsFunc(entries, func(e desk.Entry) bool { return e.Action == "replay "+state }) {
+	entries, err := o.admin.Audit(ctx, "", 0, 10)
+	if err != nil || slices.ContainsFunc(entries, func(e admin.Entry) bool { return e.Action == "replay "+state }) {
 		return err
 	}
-	return o.desk.SetReplay(ctx, desk.By{Who: "ann", Why: o.Name}, id, state)
+	return o.admin.SetReplay(ctx, admin.By{Who: "ann", Why: o.Name}, id, state)
 }
 
 // retry has dead letters sent again by an act, and reports whether none is left.
@@ -101,8 +97,8 @@ func (o operator) retry(ctx context.Context) (bool, error) {
 	if o.Joins {
 		return true, nil // somebody is at it
 	}
-	filter := desk.Filter{Feed: "default", Statuses: []postrider.Status{postrider.StatusDead}}
-	_, err := o.desk.Act(ctx, desk.By{Who: "ann", Why: o.Name}, desk.Retry, filter, 0)
+	filter := admin.Filter{Feed: "default", Statuses: []feeds.Status{feeds.StatusDead}}
+	_, err := o.admin.Act(ctx, admin.By{Who: "ann", Why: o.Name}, admin.Retry, filter, 0)
 	return err == nil, err
 }
 
@@ -110,7 +106,7 @@ func (o operator) retry(ctx context.Context) (bool, error) {
 func replayScenario(s *servers, name string, change func(*part)) *scenario {
 	var told part
 	change(&told)
-	letters := told.Dead || told.Acts
+	deadLetters := told.Dead || told.Acts
 	return &scenario{
 		name: name,
 		open: func(t *testing.T, name string) *world {
@@ -129,7 +125,7 @@ func replayScenario(s *servers, name string, change func(*part)) *scenario {
 		before: func(w *world) {
 			w.lease = longLease
 			w.relay = start(w.t, w.relays())
-			if !letters {
+			if !deadLetters {
 				w.round(1)
 				w.untilSettled()
 				return
@@ -149,7 +145,7 @@ func replayScenario(s *servers, name string, change func(*part)) *scenario {
 		},
 		after: func(w *world) {
 			w.until("the other operator is done", func() bool { return closed(w.second.done) })
-			w.until("nothing is set aside", func() bool { return w.number("SELECT count(*) FROM @.deferred") == 0 })
+			w.until("nothing is deferred", func() bool { return w.number("SELECT count(*) FROM @.deferred") == 0 })
 			if err := w.relay.stop(patience); err != nil {
 				w.t.Errorf("the relay ended with %v", err)
 			}

@@ -36,28 +36,20 @@ const (
 
 // agency is who runs sagas.
 type agency struct {
-	p      part
-	pool   *pgxpool.Pool
-	outbox *postgres.Outbox
-	saga   *saga.Saga[pgx.Tx, trip]
+	p    part
+	pool *pgxpool.Pool
+	db   *postgres.DB
+	saga *saga.Saga[pgx.Tx, trip]
 }
 
-func newAgency(p part, pool *pgxpool.Pool) (*agency, error) {
-	sagas, err := postgres.NewSagas(pool, p.config())
-	if err != nil {
-		return nil, err
-	}
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: p.config()})
-	if err != nil {
-		return nil, err
-	}
-	a := &agency{p: p, pool: pool, outbox: outbox}
+func newAgency(p part, pool *pgxpool.Pool, db *postgres.DB) (_ *agency, err error) {
+	a := &agency{p: p, pool: pool, db: db}
 	retry := retry.Policy{Attempts: 50, First: time.Millisecond, Most: 20 * time.Millisecond}
 	var all []saga.Steps[pgx.Tx, trip]
 	for _, name := range steps {
 		all = append(all, saga.Step(name, a.pays(name, false), a.pays(name, true)).Retry(retry).RetryUndo(retry))
 	}
-	a.saga, err = saga.New(sagas, p.Name, all...) // those of another name are out of sight
+	a.saga, err = saga.New(db.Sagas(), p.Name, all...) // those of another name are out of sight
 	return a, err
 }
 
@@ -86,7 +78,7 @@ func (a *agency) pays(name string, undo bool) func(ctx context.Context, tx pgx.T
 		if _, err := tx.Exec(ctx, a.in("INSERT INTO @.effects VALUES ($1, $2, $3, $4)"), a.p.Name, id, name+" "+what, amount); err != nil {
 			return err
 		}
-		if err := a.outbox.Enqueue(ctx, tx, postrider.Event(name+"."+what, a.p.Name, id, amount)); err != nil {
+		if err := a.db.Outbox().Enqueue(ctx, tx, postrider.Event(name+"."+what, a.p.Name, id, amount)); err != nil {
 			return err
 		}
 		data.Paid += amount
@@ -114,12 +106,12 @@ func (a *agency) start(ctx context.Context, id string) error {
 
 // runSaga is a process that starts a saga and runs what is due.
 func runSaga(ctx context.Context, p part, gate *tap.Gate) error {
-	pool, err := p.database(ctx, gate)
+	pool, db, err := p.database(ctx, gate)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	a, err := newAgency(p, pool)
+	a, err := newAgency(p, pool, db)
 	if err != nil {
 		return err
 	}
@@ -177,7 +169,7 @@ func sagaScenario(name string, open func(t *testing.T, name string) *world, trou
 			}
 		},
 		after: func(w *world) {
-			a, err := newAgency(tell(w), w.pool)
+			a, err := newAgency(tell(w), w.pool, w.db)
 			if err == nil {
 				err = a.start(w.ctx, "two")
 			}

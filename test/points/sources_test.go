@@ -15,13 +15,17 @@ import (
 var sources = []string{
 	"store.go", "feed.go", "ledger.go", "read.go", "deferred.go", "split.go", "maintain.go", "freeze.go",
 	"inbox.go", "inbox_claim.go", "inbox_handle.go", "inbox_retry.go", "driver.go",
-	"saga.go", "saga_desk.go", "desk.go", "desk_replay.go",
+	"saga.go", "saga_admin.go", "admin.go", "admin_replay.go",
 }
 
 // elsewhere are statements in these files that are not for them, by a part of their text.
 var elsewhere = map[string]string{
 	"@.rebase(":                       "the command that follows a restore",
+	"'rebase', NULL":                  "its record",
+	"SELECT @.check_home(":            "the home that it gives the ledger",
+	"NOT @.at_home()":                 "what it asks before",
 	"@.edit(":                         "an operator edits a message",
+	"@.reveal(":                       "an operator is shown a message as it is",
 	"@.act_on_saga(":                  "an operator decides about a saga",
 	"b.order_key, min(b.seq)":         "an operator looks at blocked keys",
 	"SELECT json_build_object('name'": "an operator looks at sagas",
@@ -34,7 +38,7 @@ var elsewhere = map[string]string{
 
 // assembled are the names of statements whose text is put together at run time, by what stands in the source.
 var assembled = map[string][]string{
-	"SELECT ? FROM @.deferred d??":                 {"list what is set aside"},
+	"SELECT ? FROM @.deferred d??":                 {"list what is deferred"},
 	"SELECT ?, d.seq FROM ? d? ORDER BY ? LIMIT ?": {"choose from the log", "choose from dead letters"},
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/test/points/tap"
 )
@@ -40,7 +40,7 @@ func refusedScenario(s *servers, name string, place func(t *testing.T, name stri
 			if err := w.broker.open(w.ctx); err != nil {
 				w.t.Fatal(err)
 			}
-			n, err := w.desk.Act(w.ctx, desk.By{Who: "ann"}, desk.Retry, desk.Filter{Statuses: []postrider.Status{postrider.StatusDead}}, 0)
+			n, err := w.db.Admin().Act(w.ctx, admin.By{Who: "ann"}, admin.Retry, admin.Filter{Statuses: []feeds.Status{feeds.StatusDead}}, 0)
 			if n != 1 || err != nil {
 				w.t.Fatalf("%d dead letters were sent again: %v", n, err)
 			}
@@ -60,7 +60,7 @@ func refusedScenario(s *servers, name string, place func(t *testing.T, name stri
 
 func (w *world) untilNothingAside() {
 	w.t.Helper()
-	w.until("nothing is set aside", func() bool { return w.number("SELECT count(*) FROM @.deferred") == 0 })
+	w.until("nothing is deferred", func() bool { return w.number("SELECT count(*) FROM @.deferred") == 0 })
 }
 
 // schedule enqueues a message that is due a little later.
@@ -68,7 +68,7 @@ func (w *world) schedule() {
 	w.t.Helper()
 	m := message(w.broker.topic(), "scheduled", 1)
 	m.DeliverAfter = time.Now().Add(200 * time.Millisecond)
-	if err := pgx.BeginFunc(w.ctx, w.pool, func(tx pgx.Tx) error { return w.outbox.Enqueue(w.ctx, tx, m) }); err != nil {
+	if err := pgx.BeginFunc(w.ctx, w.pool, func(tx pgx.Tx) error { return w.db.Outbox().Enqueue(w.ctx, tx, m) }); err != nil {
 		w.t.Fatal(err)
 	}
 	w.committed = append(w.committed, string(m.Payload))
@@ -131,7 +131,7 @@ func lanesScenario(s *servers) *scenario {
 				for n := range 100 {
 					m := message(w.broker.topic(), fmt.Sprint("flood", n%10), n)
 					m.TenantID = "flood"
-					if err := w.outbox.Enqueue(w.ctx, tx, m); err != nil {
+					if err := w.db.Outbox().Enqueue(w.ctx, tx, m); err != nil {
 						return err
 					}
 					w.committed = append(w.committed, string(m.Payload))

@@ -33,8 +33,7 @@ type world struct {
 
 	pool   *pgxpool.Pool // for the test itself: nothing goes wrong on it
 	cfg    postgres.Config
-	outbox *postgres.Outbox
-	desk   *postgres.Desk
+	db     *postgres.DB
 	broker destination
 
 	committed []string            // the payloads of messages, in the order of their keys
@@ -94,10 +93,7 @@ func (s *servers) world(t *testing.T, name string, cfg postgres.Config) *world {
 	t.Helper()
 	w := &world{t: t, name: name, dsn: s.dsn, pool: s.pool, cfg: cfg}
 	var err error
-	if w.outbox, err = postgres.NewOutbox(postgres.OutboxConfig{Config: cfg}); err != nil {
-		t.Fatal(err)
-	}
-	if w.desk, err = postgres.NewDesk(s.pool, cfg); err != nil {
+	if w.db, err = postgres.Open(s.pool, cfg); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -143,18 +139,21 @@ func (w *world) texts(sql string, args ...any) []string {
 }
 
 // database connects a process that is watched.
-func (p part) database(ctx context.Context, gate *tap.Gate) (*pgxpool.Pool, error) {
+func (p part) database(ctx context.Context, gate *tap.Gate) (*pgxpool.Pool, *postgres.DB, error) {
 	cfg, err := pgxpool.ParseConfig(p.DSN)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	cfg.MaxConns = 5
 	quick(cfg)
 	cfg.ConnConfig.DialFunc = gate.Dial(func() tap.Protocol { return tap.Postgres(nameStatement())() })
-	return pgxpool.NewWithConfig(ctx, cfg)
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	db, err := postgres.Open(pool, postgres.Config{Schema: p.Schema})
+	return pool, db, err
 }
-
-func (p part) config() postgres.Config { return postgres.Config{Schema: p.Schema} }
 
 func (p part) logger() *slog.Logger { return slog.Default() }
 

@@ -35,7 +35,7 @@ func (w *world) fleetSaga() (*saga.Saga[pgx.Tx, trip], error) {
 		return saga.Step(name, stumble(action), stumble(compensation)).Retry(quick).RetryUndo(quick)
 	}
 	action, compensation := w.pays("insurance")
-	return saga.New(w.sagas, "fleet", shaky("hotel"), saga.Parallel(shaky("flight"), shaky("car")),
+	return saga.New(w.db.Sagas(), "fleet", shaky("hotel"), saga.Parallel(shaky("flight"), shaky("car")),
 		saga.Wait("insurance", func(ctx context.Context, tx pgx.Tx, data *trip, extra int) error {
 			data.Extra += extra
 			return action(ctx, tx, data)

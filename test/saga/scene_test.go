@@ -33,8 +33,7 @@ type world struct {
 	dsn    string
 	schema string
 	pool   *pgxpool.Pool
-	sagas  *postgres.Sagas[pgx.Tx]
-	outbox *postgres.Outbox
+	db     *postgres.DB
 }
 
 // newWorld lays the schema out.
@@ -68,12 +67,8 @@ func openWorld(ctx context.Context, dsn, schema string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	sagas, err := postgres.NewSagas(pool, postgres.Config{Schema: schema})
-	if err != nil {
-		return nil, err
-	}
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: postgres.Config{Schema: schema}})
-	return &world{dsn, schema, pool, sagas, outbox}, err
+	db, err := postgres.Open(pool, postgres.Config{Schema: schema})
+	return &world{dsn, schema, pool, db}, err
 }
 
 func (w *world) in(sql string) string { return strings.ReplaceAll(sql, "@", w.schema) }
@@ -107,7 +102,7 @@ func (w *world) pays(name string) (action, compensation func(ctx context.Context
 		if undo {
 			what = "undone"
 		}
-		return w.outbox.Enqueue(ctx, tx, postrider.Event(name+"."+what, "trip", id, amount))
+		return w.db.Outbox().Enqueue(ctx, tx, postrider.Event(name+"."+what, "trip", id, amount))
 	}
 	return func(ctx context.Context, tx pgx.Tx, data *trip) error {
 			if err := move(ctx, tx, prices[name], false); err != nil {

@@ -174,7 +174,7 @@ func (m *model) receive(msg *postrider.Message, by string) {
 }
 
 // explainRepeats looks for messages that were received again although nothing had gone wrong. A call that gets no answer is only
-// known as a fault at its end, and does its harm before: longest is how long that may take. And one that sets a message aside, and
+// known as a fault at its end, and does its harm before: longest is how long that may take. And one that defers a message, and
 // gets no answer, may do its harm before the message is sent, from both places.
 func (m *model) explainRepeats(longest time.Duration) {
 	m.mu.Lock()
@@ -207,7 +207,7 @@ func (m *model) inOrder(payload string, f *fate) {
 }
 
 // begin and end check what a publisher that does not keep order may rely on. From its first call on, a fault may leave a message
-// in two places: under way or set aside, and in a part of the log that is not settled.
+// in two places: under way or deferred, and in a part of the log that is not settled.
 func (m *model) begin(process string, msgs []postrider.Message, keepsOrder bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -296,7 +296,7 @@ func (m *model) abandon(payload string) {
 	m.committed[payload].abandoned = true
 }
 
-// rewind notes that an operator has all messages sent again. What is set aside may then be sent twice.
+// rewind notes that an operator has all messages sent again. What is deferred may then be sent twice.
 func (m *model) rewind() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -26,9 +26,9 @@ type plan struct {
 
 // transaction is what a producer does.
 type transaction struct {
-	After    time.Duration // since the one before
-	Letters  []letter
-	Rollback bool
+	After       time.Duration // since the one before
+	DeadLetters []letter
+	Rollback    bool
 }
 
 // letter is a message.
@@ -124,7 +124,7 @@ var plans = rapid.Custom(func(t *rapid.T) plan {
 	p.Config = c
 
 	after := rapid.SampledFrom([]time.Duration{0, lease / 20, lease / 4, lease})
-	letters := rapid.Custom(func(t *rapid.T) letter {
+	deadLetters := rapid.Custom(func(t *rapid.T) letter {
 		l := letter{Key: rapid.IntRange(0, p.Keys).Draw(t, "key"), Kind: good}
 		switch rapid.IntRange(0, 39).Draw(t, "kind") {
 		case 39:
@@ -147,9 +147,9 @@ var plans = rapid.Custom(func(t *rapid.T) plan {
 	})
 	p.Transactions = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) transaction {
 		return transaction{
-			After:    after.Draw(t, "after"),
-			Letters:  rapid.SliceOfN(letters, 1, 6).Draw(t, "letters"),
-			Rollback: rapid.IntRange(0, 9).Draw(t, "rollback") == 9,
+			After:       after.Draw(t, "after"),
+			DeadLetters: rapid.SliceOfN(deadLetters, 1, 6).Draw(t, "letters"),
+			Rollback:    rapid.IntRange(0, 9).Draw(t, "rollback") == 9,
 		}
 	}), 1, 40).Draw(t, "transactions")
 
@@ -192,7 +192,7 @@ func (p plan) String() string {
 		fmt.Fprintf(&b, "event  +%v %s, relay %d, for %v, hangs %v\n", e.After, e.What, e.Which, e.For, e.Hangs)
 	}
 	for _, tx := range p.Transactions {
-		fmt.Fprintf(&b, "tx     +%v rollback %v %+v\n", tx.After, tx.Rollback, tx.Letters)
+		fmt.Fprintf(&b, "tx     +%v rollback %v %+v\n", tx.After, tx.Rollback, tx.DeadLetters)
 	}
 	return b.String()
 }

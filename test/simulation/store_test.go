@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // database is the store as one process sees it.
@@ -16,7 +16,7 @@ type database struct{ p *process }
 // feed is a membership as one process sees it.
 type feed struct {
 	p     *process
-	inner postrider.Feed
+	inner feeds.Feed
 
 	mu         sync.Mutex
 	told       []int // the shards that the relay believes to hold
@@ -24,10 +24,10 @@ type feed struct {
 	generation int   // of the database, when the relay last heard of it
 }
 
-var _ postrider.Maintainer = database{}
+var _ feeds.Maintainer = database{}
 
-// Open implements [postrider.Store].
-func (d database) Open(ctx context.Context, name string, m postrider.Member) (postrider.Feed, error) {
+// Open implements [feeds.Store].
+func (d database) Open(ctx context.Context, name string, m feeds.Member) (feeds.Feed, error) {
 	f := &feed{p: d.p}
 	err := d.p.call(ctx, "Open", func() (err error) {
 		f.inner, err = d.p.w.store.Open(context.Background(), name, m)
@@ -41,7 +41,7 @@ func (d database) Open(ctx context.Context, name string, m postrider.Member) (po
 	return f, nil
 }
 
-// Maintain implements [postrider.Maintainer].
+// Maintain implements [feeds.Maintainer].
 func (d database) Maintain(ctx context.Context) error {
 	return d.p.call(ctx, "Maintain", func() error { return d.p.w.store.Maintain(context.Background()) }, false)
 }
@@ -113,14 +113,14 @@ func (f *feed) ask(ctx context.Context, op string, effect func() error, mayBeLat
 	crashed := func() bool { return f.p.w.generation() != generation }
 	err := f.p.call(ctx, op, func() error {
 		if crashed() {
-			return postrider.ErrReset
+			return feeds.ErrReset
 		}
 		return effect()
 	}, mayBeLate)
 	if err == nil && crashed() {
-		err = postrider.ErrReset
+		err = feeds.ErrReset
 	}
-	if errors.Is(err, postrider.ErrReset) {
+	if errors.Is(err, feeds.ErrReset) {
 		f.p.w.model.fault("%s: %s: learns of a crash", f.p.name, op)
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -130,10 +130,10 @@ func (f *feed) ask(ctx context.Context, op string, effect func() error, mayBeLat
 	return err
 }
 
-// Balance implements [postrider.Feed]. The memory store believes that its answers arrive. Where one does not, and with it the
+// Balance implements [feeds.Feed]. The memory store believes that its answers arrive. Where one does not, and with it the
 // news that a shard was lost, the relay must hear of it before it gets the shard again.
-func (f *feed) Balance(ctx context.Context) (postrider.Share, error) {
-	var share postrider.Share
+func (f *feed) Balance(ctx context.Context) (feeds.Share, error) {
+	var share feeds.Share
 	err := f.ask(ctx, "Balance", func() (err error) {
 		share, err = f.inner.Balance(context.Background())
 		if err != nil {
@@ -151,7 +151,7 @@ func (f *feed) Balance(ctx context.Context) (postrider.Share, error) {
 		return nil
 	}, false)
 	if err != nil {
-		return postrider.Share{}, err
+		return feeds.Share{}, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -161,23 +161,23 @@ func (f *feed) Balance(ctx context.Context) (postrider.Share, error) {
 
 // giveUp releases shards without any progress.
 func (f *feed) giveUp(shards []int) {
-	var marks []postrider.Mark
+	var marks []feeds.Mark
 	for _, shard := range shards {
-		marks = append(marks, postrider.Mark{Shard: shard})
+		marks = append(marks, feeds.Mark{Shard: shard})
 	}
 	_ = f.inner.Release(context.Background(), marks)
 }
 
-// Read implements [postrider.Feed]. What does not arrive was not read.
-func (f *feed) Read(ctx context.Context, want []postrider.Demand) ([]postrider.Batch, error) {
+// Read implements [feeds.Feed]. What does not arrive was not read.
+func (f *feed) Read(ctx context.Context, want []feeds.Demand) ([]feeds.Batch, error) {
 	if err := f.ask(ctx, "Read", func() error { return nil }, false); err != nil {
 		return nil, err
 	}
 	return f.inner.Read(context.Background(), want)
 }
 
-// Settle implements [postrider.Feed].
-func (f *feed) Settle(ctx context.Context, marks []postrider.Mark) (lost []int, err error) {
+// Settle implements [feeds.Feed].
+func (f *feed) Settle(ctx context.Context, marks []feeds.Mark) (lost []int, err error) {
 	err = f.ask(ctx, "Settle", func() (err error) {
 		lost, err = f.inner.Settle(context.Background(), marks)
 		f.mu.Lock()
@@ -195,22 +195,22 @@ func (f *feed) Settle(ctx context.Context, marks []postrider.Mark) (lost []int, 
 	return lost, nil
 }
 
-// Release implements [postrider.Feed].
-func (f *feed) Release(ctx context.Context, marks []postrider.Mark) error {
+// Release implements [feeds.Feed].
+func (f *feed) Release(ctx context.Context, marks []feeds.Mark) error {
 	return f.ask(ctx, "Release", func() error { return f.inner.Release(context.Background(), marks) }, false)
 }
 
-// Close implements [postrider.Feed].
+// Close implements [feeds.Feed].
 func (f *feed) Close(ctx context.Context) error {
 	return f.ask(ctx, "Close", func() error { return f.inner.Close(context.Background()) }, false)
 }
 
-// Defer implements [postrider.Deferrer].
-func (f *feed) Defer(ctx context.Context, msgs []postrider.Deferral) error {
+// Defer implements [feeds.Deferrer].
+func (f *feed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
 	return f.ask(ctx, "Defer", func() error { return f.inner.Defer(context.Background(), msgs) }, false)
 }
 
-// Blocked implements [postrider.Deferrer].
+// Blocked implements [feeds.Deferrer].
 func (f *feed) Blocked(ctx context.Context, shard int) (keys []string, err error) {
 	err = f.ask(ctx, "Blocked", func() (err error) {
 		keys, err = f.inner.Blocked(context.Background(), shard)
@@ -219,20 +219,20 @@ func (f *feed) Blocked(ctx context.Context, shard int) (keys []string, err error
 	return keys, err
 }
 
-// Due implements [postrider.Deferrer].
-func (f *feed) Due(ctx context.Context, want postrider.DueRequest) (due postrider.Due, err error) {
+// Due implements [feeds.Deferrer].
+func (f *feed) Due(ctx context.Context, want feeds.DueRequest) (due feeds.Due, err error) {
 	err = f.ask(ctx, "Due", func() (err error) {
 		due, err = f.inner.Due(context.Background(), want)
 		return err
 	}, false)
 	if err != nil {
-		return postrider.Due{}, err
+		return feeds.Due{}, err
 	}
 	return due, nil
 }
 
-// Conclude implements [postrider.Deferrer].
-func (f *feed) Conclude(ctx context.Context, done []postrider.Conclusion) (free []string, err error) {
+// Conclude implements [feeds.Deferrer].
+func (f *feed) Conclude(ctx context.Context, done []feeds.Conclusion) (free []string, err error) {
 	err = f.ask(ctx, "Conclude", func() (err error) {
 		free, err = f.inner.Conclude(context.Background(), done)
 		return err
@@ -243,8 +243,8 @@ func (f *feed) Conclude(ctx context.Context, done []postrider.Conclusion) (free 
 	return free, nil
 }
 
-// Suspect implements [postrider.Deferrer].
-func (f *feed) Suspect(ctx context.Context, start postrider.Start) (started int, err error) {
+// Suspect implements [feeds.Deferrer].
+func (f *feed) Suspect(ctx context.Context, start feeds.Start) (started int, err error) {
 	err = f.ask(ctx, "Suspect", func() (err error) {
 		started, err = f.inner.Suspect(context.Background(), start)
 		return err

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/memory"
 )
@@ -19,7 +20,7 @@ import (
 // world is one simulated history.
 type world struct {
 	plan  plan
-	store *memory.Store
+	store *memory.DB
 	model *model
 	log   *slog.Logger
 	begun time.Time
@@ -65,7 +66,7 @@ func simulate(p plan, logs bool) result {
 	defer stopAll()
 	w := &world{
 		plan: p, log: slog.New(slog.DiscardHandler), begun: time.Now(), stopping: stopping,
-		store: memory.New(memory.Config{Shards: p.Shards}),
+		store: memory.Open(memory.Config{Shards: p.Shards}),
 		model: newModel(isStrict(p.Config)),
 	}
 	if logs {
@@ -107,7 +108,7 @@ func (w *world) commit(t transaction) {
 	w.writing.Lock()
 	defer w.writing.Unlock()
 	tx := w.store.Begin()
-	for _, l := range t.Letters {
+	for _, l := range t.DeadLetters {
 		w.written++
 		key := ""
 		if l.Key > 0 {
@@ -237,26 +238,26 @@ func (w *world) join(f *feed) {
 func (w *world) rewind() {
 	w.model.rewind()
 	w.model.void()
-	_, _ = w.store.Rewind(context.Background(), desk.By{Who: "operator"}, feedName, desk.Point{Time: time.Now().Add(-w.plan.Config.Lease)})
+	_, _ = w.store.Rewind(context.Background(), admin.By{Who: "operator"}, feedName, admin.Point{Time: time.Now().Add(-w.plan.Config.Lease)})
 }
 
 // operate does what an operator does with dead letters: those that will never arrive are discarded at the end.
 func (w *world) operate(discards bool) {
-	by, ctx := desk.By{Who: "operator"}, context.Background()
-	dead, err := w.store.List(ctx, desk.Filter{Feed: feedName, Statuses: []postrider.Status{postrider.StatusDead}}, nil, 1000)
+	by, ctx := admin.By{Who: "operator"}, context.Background()
+	dead, err := w.store.List(ctx, admin.Filter{Feed: feedName, Statuses: []feeds.Status{feeds.StatusDead}}, nil, 1000)
 	if err != nil {
 		panic(err)
 	}
 	for _, d := range dead {
-		act := desk.Retry
+		act := admin.Retry
 		if w.model.kindOf(&d.Message) != good {
 			if !discards {
 				continue
 			}
-			act = desk.Discard
+			act = admin.Discard
 			w.model.abandon(string(d.Payload))
 		}
-		if _, err := w.store.Act(ctx, by, act, desk.Filter{Feed: feedName, ID: d.ID}, 1); err != nil {
+		if _, err := w.store.Act(ctx, by, act, admin.Filter{Feed: feedName, ID: d.ID}, 1); err != nil {
 			panic(err)
 		}
 	}
@@ -293,7 +294,7 @@ func (w *world) patience() time.Duration {
 	c := w.plan.Config
 	longest := time.Minute + 10*c.Lease + 3*c.Retry.Most*time.Duration(c.Retry.Attempts) + 10*c.Outage.Most
 	for _, tx := range w.plan.Transactions {
-		for _, l := range tx.Letters {
+		for _, l := range tx.DeadLetters {
 			switch l.Kind {
 			case deadly:
 				longest += 10 * (2*c.Lease + 5*time.Second)
@@ -314,7 +315,7 @@ func (w *world) await(when string, limit time.Duration) {
 	for n := 1; ; n++ {
 		time.Sleep(step)
 		if n%100 == 0 {
-			w.commit(transaction{Letters: slices.Repeat([]letter{{Kind: good}}, 3*w.plan.Shards*w.plan.Names)})
+			w.commit(transaction{DeadLetters: slices.Repeat([]letter{{Kind: good}}, 3*w.plan.Shards*w.plan.Names)})
 		}
 		w.operate(true)
 		missing := w.model.missing()
@@ -342,7 +343,7 @@ func (w *world) quiet() {
 	for i := range 6 {
 		var tx transaction
 		for key := range 4 {
-			tx.Letters = append(tx.Letters, letter{Key: min(key, w.plan.Keys), Kind: good})
+			tx.DeadLetters = append(tx.DeadLetters, letter{Key: min(key, w.plan.Keys), Kind: good})
 		}
 		w.commit(tx)
 		if s := w.relays[i%len(w.relays)]; i%2 == 0 {
@@ -355,7 +356,7 @@ func (w *world) quiet() {
 // checkTable looks for what was left behind. What an operator has discarded may be there again: it was read once more by a relay
 // that took its shard before it was settled.
 func (w *world) checkTable() {
-	left, err := w.store.List(context.Background(), desk.Filter{Feed: feedName}, nil, 1000)
+	left, err := w.store.List(context.Background(), admin.Filter{Feed: feedName}, nil, 1000)
 	if err != nil {
 		panic(err)
 	}

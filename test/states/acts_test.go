@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
-var ann = desk.By{Who: "ann@test", Why: "a test"}
+var ann = admin.By{Who: "ann@test", Why: "a test"}
 
 // traffic is the name of messages that are there to keep others company.
 const traffic = "z"
@@ -44,18 +44,18 @@ func init() {
 			}
 			return err
 		},
-		"retry":   letter(desk.Retry),
-		"skip":    letter(desk.Skip),
-		"park":    letter(desk.Park),
-		"discard": letter(desk.Discard),
+		"retry":   letter(admin.Retry),
+		"skip":    letter(admin.Skip),
+		"park":    letter(admin.Park),
+		"discard": letter(admin.Discard),
 		"edit": func(s *scene, args []string) error {
-			rows, err := s.desk.List(s.t.Context(), desk.Filter{ID: s.ids[args[0]]}, nil, 1)
+			rows, err := s.admin.List(s.t.Context(), admin.Filter{ID: s.ids[args[0]]}, nil, 1)
 			if err != nil || len(rows) == 0 {
-				return fmt.Errorf("not set aside: %w", err)
+				return fmt.Errorf("not deferred: %w", err)
 			}
 			m := rows[0].Message
 			m.Payload = []byte(args[1])
-			return s.desk.Edit(s.t.Context(), ann, rows[0].Feed, m.ID, m)
+			return s.admin.Edit(s.t.Context(), ann, rows[0].Feed, m.ID, m)
 		},
 		"feed": (*scene).feed,
 	}
@@ -81,10 +81,10 @@ func outage(down bool) func(s *scene, args []string) error {
 	}
 }
 
-func letter(act desk.Act) func(s *scene, args []string) error {
+func letter(act admin.Act) func(s *scene, args []string) error {
 	return func(s *scene, args []string) error {
 		for _, name := range args {
-			if n, err := s.desk.Act(s.t.Context(), ann, act, desk.Filter{ID: s.ids[name]}, 0); n != 1 || err != nil {
+			if n, err := s.admin.Act(s.t.Context(), ann, act, admin.Filter{ID: s.ids[name]}, 0); n != 1 || err != nil {
 				return fmt.Errorf("done to %d messages, %v", n, err) //nolint:errorlint // it may be nil
 			}
 		}
@@ -165,13 +165,13 @@ func (s *scene) feed(args []string) error {
 	name := args[1]
 	switch args[0] {
 	case "add":
-		return s.desk.AddFeed(ctx, ann, name, args[2] == "oldest")
+		return s.admin.AddFeed(ctx, ann, name, args[2] == "oldest")
 	case "rm":
-		return s.desk.RemoveFeed(ctx, ann, name)
+		return s.admin.RemoveFeed(ctx, ann, name)
 	case "pause", "resume":
-		return s.desk.PauseFeed(ctx, ann, name, args[0] == "pause")
+		return s.admin.PauseFeed(ctx, ann, name, args[0] == "pause")
 	case "rewind":
-		_, err := s.desk.Rewind(ctx, ann, name, desk.Point{ID: s.ids[args[2]]})
+		_, err := s.admin.Rewind(ctx, ann, name, admin.Point{ID: s.ids[args[2]]})
 		return err
 	}
 	return errors.New("there is no such command")

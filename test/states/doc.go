@@ -14,13 +14,13 @@
 //	retry|skip|park|discard a1
 //	edit a1 a1x            replaces its payload: it arrives as a1x
 //	feed add NAME now|oldest, feed rm NAME, feed pause NAME, feed resume NAME, feed rewind NAME a1
-//	refused COMMAND        the desk refuses it
+//	refused COMMAND        the admin API refuses it
 //
 // The others state something, and wait until it holds:
 //
 //	delivered [feed=NAME] b1 a1 a2   all that has arrived; the order counts within a key
 //	arrived [feed=NAME] b1 a1 a2     the same; the order counts
-//	status a1 retry attempts=1       how it is set aside, or "none"; also error=word
+//	status a1 retry attempts=1       how it is deferred, or "none"; also error=word
 //	blocked a1+2 b1+0                the blocked keys: what holds them up, and how many wait behind it
 //	lanes 0                          so many shards are served
 //	pending 0                        so many messages are not settled, of all feeds

@@ -12,7 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/memory"
@@ -22,17 +23,17 @@ import (
 
 // system is a store under test.
 type system struct {
-	store postrider.Store
-	desk  interface {
-		desk.Letters
-		desk.Feeds
-		desk.Records
+	store feeds.Store
+	admin interface {
+		admin.DeadLetters
+		admin.Feeds
+		admin.Records
 	}
 	offer func(ctx context.Context, msgs []postrider.Message) (repeats []int, err error)
 }
 
 func inMemory(*testing.T) system {
-	s := memory.New(memory.Config{Shards: 1})
+	s := memory.Open(memory.Config{Shards: 1})
 	return system{s, s, func(ctx context.Context, msgs []postrider.Message) ([]int, error) {
 		tx := s.Begin()
 		repeats, err := s.Offer(ctx, tx, msgs...)
@@ -43,13 +44,12 @@ func inMemory(*testing.T) system {
 func inPostgres(t *testing.T, dsn string) system {
 	pool := pgtest.Pool(t, dsn)
 	cfg := pgtest.Schema(t, pool, postgres.Layout{Shards: 1})
-	store, err1 := postgres.New(pool, cfg)
-	letters, err2 := postgres.NewDesk(pool, cfg)
-	outbox, err3 := postgres.NewOutbox(postgres.OutboxConfig{Config: cfg})
-	if err := errors.Join(err1, err2, err3); err != nil {
+	db, err := postgres.Open(pool, cfg)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return system{store, letters, func(ctx context.Context, msgs []postrider.Message) (repeats []int, err error) {
+	outbox := db.Outbox()
+	return system{db.Feeds(), db.Admin(), func(ctx context.Context, msgs []postrider.Message) (repeats []int, err error) {
 		err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 			repeats, err = outbox.Offer(ctx, tx, msgs...)
 			return err

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
@@ -35,7 +35,7 @@ func TestStates(t *testing.T) {
 		}
 	}
 	t.Run("memory", func(t *testing.T) { runAll(t, inMemory) })
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		runAll(t, func(t *testing.T) system { return inPostgres(t, dsn) })
 	})
 }
@@ -58,7 +58,7 @@ const patience = 30 * time.Second
 
 func (s *scene) do(verb string, args []string) error {
 	if verb == "refused" {
-		if err := s.do(args[0], args[1:]); !errors.Is(err, desk.ErrRefused) {
+		if err := s.do(args[0], args[1:]); !errors.Is(err, admin.ErrRefused) {
 			return fmt.Errorf("got %v, want a refusal", err) //nolint:errorlint // it may be nil
 		}
 		return nil
@@ -138,7 +138,7 @@ var statements = map[string]func(s *scene, args []string) (got, want string, err
 	},
 	"status": (*scene).status,
 	"blocked": func(s *scene, args []string) (string, string, error) {
-		keys, err := s.desk.Blocked(s.t.Context(), "", 100)
+		keys, err := s.admin.Blocked(s.t.Context(), "", 100)
 		var got []string
 		for _, k := range keys {
 			got = append(got, fmt.Sprintf("%s+%d", s.nameOf(k.Head.ID), k.Waiting))
@@ -154,7 +154,7 @@ var statements = map[string]func(s *scene, args []string) (got, want string, err
 		return strconv.Itoa(n), args[0], nil
 	},
 	"pending": func(s *scene, args []string) (string, string, error) {
-		feeds, err := s.desk.Feeds(s.t.Context())
+		feeds, err := s.admin.ListFeeds(s.t.Context())
 		n := 0
 		for _, f := range feeds {
 			n += f.Pending
@@ -188,7 +188,7 @@ var statements = map[string]func(s *scene, args []string) (got, want string, err
 		return strings.Join(got, " "), strings.Join(args[1:], " "), nil
 	},
 	"audit": func(s *scene, args []string) (string, string, error) {
-		entries, err := s.desk.Audit(s.t.Context(), "", 0, 100)
+		entries, err := s.admin.Audit(s.t.Context(), "", 0, 100)
 		var got []string
 		for _, e := range slices.Backward(entries) {
 			if e.Action == "feed add" && e.Who != ann.Who {
@@ -207,7 +207,7 @@ func (s *scene) status(args []string) (got, want string, err error) {
 	attempts, args := option(args, "attempts", "")
 	word, args := option(args, "error", "")
 	want = args[1]
-	rows, err := s.desk.List(s.t.Context(), desk.Filter{ID: s.ids[args[0]]}, nil, 1)
+	rows, err := s.admin.List(s.t.Context(), admin.Filter{ID: s.ids[args[0]]}, nil, 1)
 	if err != nil || len(rows) == 0 {
 		return "none", want, err
 	}

@@ -38,11 +38,11 @@ type scene struct {
 	b       *backend
 	pool    *pgxpool.Pool
 	cfg     postgres.Config
+	db      *postgres.DB
 	orders  string // names at the broker
 	charges string
 
 	shop, carrier, billing, mailer *service
-	outbox                         *postgres.Outbox
 	blind                          bool         // the shop's outbox is not observed
 	failures                       atomic.Int32 // of billing's handler, before it succeeds
 }
@@ -63,7 +63,7 @@ func newScene(t *testing.T, broker server) *scene {
 		*into = s.service(name, broker.driver)
 	}
 	var err error
-	if s.outbox, err = postgres.NewOutbox(postgres.OutboxConfig{Config: s.cfg}); err != nil {
+	if s.db, err = postgres.Open(s.pool, s.cfg); err != nil {
 		t.Fatal(err)
 	}
 	for _, table := range []string{"orders", "charged", "mails"} {
@@ -105,7 +105,7 @@ func (s *scene) message(kind, id, topic string) postrider.Message {
 func (s *scene) place(w http.ResponseWriter, r *http.Request) {
 	ctx, span := s.shop.tracer.Start(r.Context(), "POST /orders", trace.WithSpanKind(trace.SpanKindServer))
 	defer span.End()
-	outbox := postrider.Outbox[pgx.Tx](s.outbox)
+	outbox := postrider.Outbox[pgx.Tx](s.db.Outbox())
 	if !s.blind {
 		outbox = postrider.ObserveOutbox(outbox, s.shop.observer)
 	}
@@ -129,7 +129,7 @@ func (s *scene) charge(ctx context.Context, tx pgx.Tx, m postrider.Message) erro
 	if err := s.write(ctx, s.billing, tx, "charged", m.AggregateID); err != nil {
 		return err
 	}
-	return postrider.ObserveOutbox(s.outbox, s.billing.observer).Enqueue(ctx, tx, s.message("order.charged", m.AggregateID, s.charges))
+	return postrider.ObserveOutbox(s.db.Outbox(), s.billing.observer).Enqueue(ctx, tx, s.message("order.charged", m.AggregateID, s.charges))
 }
 
 // mail is the mailer's handler.
@@ -149,11 +149,7 @@ func (s *scene) run(broker server) []span {
 		topic, kind string
 		handle      inbox.Handler[pgx.Tx]
 	}{{s.billing, s.orders, "order.placed", s.charge}, {s.mailer, s.charges, "order.charged", s.mail}} {
-		store, err := postgres.NewInbox(s.pool, s.cfg)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		in, err := inbox.New(store, c.name, inbox.Config{Observer: c.observer, Logger: logger(s.t), Retry: retry.Policy{Pauses: []time.Duration{time.Millisecond}}})
+		in, err := inbox.New(s.db.Inbox(), c.name, inbox.Config{Observer: c.observer, Logger: logger(s.t), Retry: retry.Policy{Pauses: []time.Duration{time.Millisecond}}})
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -165,12 +161,8 @@ func (s *scene) run(broker server) []span {
 			}
 		})
 	}
-	store, err := postgres.New(s.pool, s.cfg)
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	publisher := postrider.ObservePublisher("default", broker.publisher(s.t), s.carrier.observer)
-	r, err := relay.New(store, publisher, relay.Config{Logger: logger(s.t)})
+	r, err := relay.New(s.db.Feeds(), publisher, relay.Config{Logger: logger(s.t)})
 	if err != nil {
 		s.t.Fatal(err)
 	}

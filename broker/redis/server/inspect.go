@@ -15,7 +15,7 @@ const unknown = "unknown"
 
 // Inspect asks the server how much of what it has confirmed survives. Replicas is the number that confirmations wait
 // for. What the user may not ask is "unknown": managed servers forbid CONFIG, for instance.
-func Inspect(ctx context.Context, c *redis.Client, replicas int) (postrider.Inspection, error) {
+func Inspect(ctx context.Context, c redis.UniversalClient, replicas int) (postrider.Inspection, error) {
 	text, err := c.Info(ctx).Result()
 	if err != nil && !HasCode(err, "NOPERM", "unknown command") {
 		return postrider.Inspection{}, fmt.Errorf("redis: INFO: %w", err)
@@ -32,6 +32,7 @@ func Inspect(ctx context.Context, c *redis.Client, replicas int) (postrider.Insp
 	}
 	info["appendfsync"] = config["appendfsync"]
 	info["appendonly"] = map[string]string{"1": "yes", "0": "no"}[info["aof_enabled"]]
+	_, isCluster := c.(*redis.ClusterClient)
 	var in postrider.Inspection
 	for _, name := range []string{
 		"redis_version", "role", "connected_slaves", "appendonly", "appendfsync", "maxmemory", "maxmemory_policy",
@@ -42,7 +43,7 @@ func Inspect(ctx context.Context, c *redis.Client, replicas int) (postrider.Insp
 		in.Settings = append(in.Settings, postrider.Setting{Name: name, Value: info[name]})
 	}
 	in.Confirmed = confirmed(info, replicas)
-	in.Warnings = warnings(info, replicas)
+	in.Warnings = warnings(info, replicas, isCluster)
 	return in, nil
 }
 
@@ -62,7 +63,7 @@ func confirmed(info map[string]string, replicas int) string {
 	return text + "."
 }
 
-func warnings(info map[string]string, replicas int) (list []postrider.Warning) {
+func warnings(info map[string]string, replicas int, isCluster bool) (list []postrider.Warning) {
 	appended, policy := info["appendonly"] == "yes", info["maxmemory_policy"]
 	connected, err := strconv.Atoi(info["connected_slaves"])
 	for _, w := range []struct {
@@ -83,9 +84,9 @@ func warnings(info map[string]string, replicas int) (list []postrider.Warning) {
 			"When memory is full, a stream or a queue can vanish: Redis deletes keys by its policy " + policy + ".",
 			"Set maxmemory-policy noeviction in redis.conf."},
 		{info["role"] == "slave", "The server is a replica: it takes no messages.", "Point the URL at the primary."},
-		{info["cluster_enabled"] == "1",
-			"The server belongs to a Redis Cluster, which is not supported: messages whose slot is elsewhere are not accepted.",
-			"Use a Redis that is no cluster."},
+		{info["cluster_enabled"] == "1" && !isCluster,
+			"The server belongs to a Redis Cluster: messages whose slot is elsewhere are not accepted.",
+			"Set cluster: true, and give the URL several of its nodes."},
 		{err == nil && connected < replicas,
 			fmt.Sprintf("Confirmations wait for %d replicas and there are %d.", replicas, connected),
 			"Add replicas or lower wait_replicas."},

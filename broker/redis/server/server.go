@@ -4,78 +4,17 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/postrider/postrider"
 )
-
-// Dial opens a connection.
-type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
-
-// Options returns the client's options for a URL, which is redis:// or rediss://. The client does not try again by
-// itself: what was sent twice could arrive twice, or late. The timeout bounds each wait for the server, beside the
-// context. Errors never contain the URL.
-func Options(address string, config *tls.Config, dial Dial, timeout time.Duration) (*redis.Options, error) {
-	u, err := url.Parse(address)
-	if err != nil || (u.Scheme != "redis" && u.Scheme != "rediss") || u.Host == "" || u.RawQuery != "" {
-		return nil, errors.New("url: is not an address such as redis://localhost:6379/0 or rediss://user:password@host:6379/0")
-	}
-	if config != nil && u.Scheme == "redis" {
-		return nil, errors.New("url and tls: certificates are set, but redis:// is not encrypted: use rediss://")
-	}
-	o, err := redis.ParseURL(address)
-	if err != nil {
-		return nil, errors.New("url: the path is not the number of a database")
-	}
-	if config != nil {
-		name := o.TLSConfig.ServerName
-		o.TLSConfig = config.Clone()
-		if o.TLSConfig.ServerName == "" {
-			o.TLSConfig.ServerName = name
-		}
-	}
-	if dial == nil {
-		dial = (&net.Dialer{KeepAlive: time.Minute}).DialContext
-	}
-	o.Dialer = encrypted(dial, o.TLSConfig)
-	o.Protocol = 2 // no unasked messages from the server
-	o.MaxRetries = -1
-	o.DialerRetries = 1
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = timeout, timeout, timeout
-	o.ContextTimeoutEnabled = true
-	o.DisableIdentity = true
-	o.PipelinePoolSize = -1
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return o, nil
-}
-
-// encrypted does the TLS handshake, if there is to be one: the client leaves that to whoever dials.
-func encrypted(dial Dial, config *tls.Config) Dial {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dial(ctx, network, address)
-		if err != nil || config == nil {
-			return conn, err
-		}
-		secure := tls.Client(conn, config)
-		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = conn.Close()
-			return nil, err
-		}
-		return secure, nil
-	}
-}
 
 // IsReply reports whether err is what the server has answered: it has received the command and refused it.
 func IsReply(err error) bool {

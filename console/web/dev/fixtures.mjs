@@ -110,7 +110,7 @@ function journey(id) {
     { at: at(0), kind: "enqueued", text: "written to the log" },
     ...(isDead
       ? [
-          { at: at(0.8), kind: "set_aside", where: "default", text: "set aside by the relay" },
+          { at: at(0.8), kind: "set_aside", where: "default", text: "deferred by the relay" },
           {
             at: at(1900),
             kind: "attempt",

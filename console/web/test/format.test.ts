@@ -53,6 +53,7 @@ test("globals are what a command says about the database", () => {
   expect(globals("postrider dead ls --feed a --dsn 'host=x user=y' --schema b --yes")).toBe(
     " --dsn 'host=x user=y' --schema b",
   );
+  expect(globals("postrider dead ls --feed a --database shop")).toBe(" --database shop");
   expect(globals("postrider doctor")).toBe("");
 });
 

@@ -12,6 +12,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -36,7 +37,7 @@ var page = template.Must(template.New("pay").Parse(pageSource))
 type Config struct {
 	Secret     string // that both know, "whsec_…": signs webhooks, and opens the API
 	WebhookURL string // where the customer is told
-	ReturnURL  string // where payers go back to; the application's ID follows
+	ReturnURL  string // where payers go back to; {application} stands for its ID
 }
 
 // Desk is the provider: an [http.Handler] with the API and the page, and a loop that sends webhooks.
@@ -138,7 +139,7 @@ func (p payment) Rest() int  { return p.Cents % 100 }
 
 func (d *Desk) show(w http.ResponseWriter, r *http.Request) {
 	p := payment{Application: r.PathValue("application"), Status: "preparing"}
-	p.ReturnURL = d.config.ReturnURL + p.Application
+	p.ReturnURL = strings.ReplaceAll(d.config.ReturnURL, "{application}", p.Application)
 	err := d.pool.QueryRow(r.Context(), "SELECT id, cents, status FROM paydesk.payments WHERE application = $1", p.Application).
 		Scan(&p.ID, &p.Cents, &p.Status)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {

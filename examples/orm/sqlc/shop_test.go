@@ -9,7 +9,6 @@ import (
 	"github.com/postrider/postrider/examples/orm/sqlc/mysql"
 	"github.com/postrider/postrider/examples/orm/sqlc/pgsql"
 	"github.com/postrider/postrider/examples/orm/sqlc/pgxv5"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 func TestPlace(t *testing.T) {
@@ -24,11 +23,7 @@ func TestPlace(t *testing.T) {
 
 func TestPlaceWithPgx(t *testing.T) {
 	ormtest.EachPostgres(t, func(t *testing.T, db *ormtest.Database) {
-		outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		shop := &PgxShop{Pool: db.Pool, Queries: pgxv5.New(db.Pool), Outbox: ormtest.Refusing[pgx.Tx](outbox)}
+		shop := &PgxShop{Pool: db.Pool, Queries: pgxv5.New(db.Pool), Outbox: ormtest.Refusing[pgx.Tx](db.Pgx.Outbox())}
 		ormtest.Exercise(t, db, shop.Place)
 	})
 }

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // want takes a message out of the window's order, to be deferred.
-func (m *Machine) want(pos int, key uint64, d postrider.Deferral) {
+func (m *Machine) want(pos int, key uint64, d feeds.Deferral) {
 	m.window.beginDefer(pos)
 	d.Batch, d.Index = m.window.place(pos)
 	m.deferrals.wanted = append(m.deferrals.wanted, deferral{pos: pos, key: key, Deferral: d})
@@ -23,7 +23,7 @@ func (m *Machine) want(pos int, key uint64, d postrider.Deferral) {
 
 // wantKey is want for a message and those of its key behind it, unless they may overtake it because it has failed by its own
 // fault.
-func (m *Machine) wantKey(pos int, d postrider.Deferral) {
+func (m *Machine) wantKey(pos int, d feeds.Deferral) {
 	m.window.track()
 	key := m.window.order.at(pos).key
 	d.Blocking = key != 0 && (m.cfg.Strict || d.Attempts == 0)
@@ -34,16 +34,16 @@ func (m *Machine) wantKey(pos int, d postrider.Deferral) {
 	behind := m.window.order.behind(pos)
 	m.want(pos, key, d)
 	for _, p := range behind {
-		m.want(p, key, postrider.Deferral{Status: postrider.StatusWaiting, Blocking: true})
+		m.want(p, key, feeds.Deferral{Status: feeds.StatusWaiting, Blocking: true})
 	}
 }
 
 // refuse has a message deferred that failed by its own fault.
 func (m *Machine) refuse(pos, attempts int, err error) {
-	d := postrider.Deferral{Attempts: attempts, Cause: err.Error()}
+	d := feeds.Deferral{Attempts: attempts, Cause: err.Error()}
 	d.Status, d.Delay = m.cfg.Retry.verdict(attempts, 0, err)
 	event := Refused
-	if d.Status == postrider.StatusDead {
+	if d.Status == feeds.StatusDead {
 		m.Count.Dead++
 		event = Died
 	}
@@ -54,23 +54,23 @@ func (m *Machine) refuse(pos, attempts int, err error) {
 // sort picks out those messages of a batch that cannot go in the order of the log, and those that have come far enough,
 // canaries, what is known to have arrived and what is excluded. The batch has just entered the window, with the message at a position as its
 // first.
-func (m *Machine) sort(b *postrider.Batch, at int) {
+func (m *Machine) sort(b *feeds.Batch, at int) {
 	d := &m.deferrals
 	for i := range b.Messages {
 		msg, pos := &b.Messages[i], at+i
 		switch {
-		case msg.Type == postrider.CanaryType || m.memory.arrived[msg.ID] || d.excluded[msg.ID]:
+		case msg.Type == feeds.CanaryType || m.memory.arrived[msg.ID] || d.excluded[msg.ID]:
 			delete(m.memory.arrived, msg.ID)
 			m.window.beginDefer(pos)
 			m.window.endDefer(pos)
 			continue
 		case !msg.DeliverAfter.IsZero():
-			m.want(pos, 0, postrider.Deferral{Status: postrider.StatusScheduled})
+			m.want(pos, 0, feeds.Deferral{Status: feeds.StatusScheduled})
 			continue
 		}
 		if len(d.blocked)+len(d.leaving) > 0 {
 			if key := hashKey(msg); d.blocked[key] || d.leaving[key] {
-				m.want(pos, key, postrider.Deferral{Status: postrider.StatusWaiting, Blocking: true})
+				m.want(pos, key, feeds.Deferral{Status: feeds.StatusWaiting, Blocking: true})
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func (m *Machine) sweep() (left bool) {
 		name, held := m.names.isHeld(w.message(pos))
 		switch {
 		case held && !earlier[key]:
-			m.wantKey(pos, postrider.Deferral{Status: postrider.StatusHeld, Name: name})
+			m.wantKey(pos, feeds.Deferral{Status: feeds.StatusHeld, Name: name})
 		case held:
 			left = true
 		default:
@@ -104,19 +104,19 @@ func (m *Machine) sweep() (left bool) {
 func (m *Machine) fillGaps() {
 	for _, pos := range m.window.gaps() {
 		if m.window.order.isOpen(pos) { // not behind one before it
-			m.wantKey(pos, postrider.Deferral{Status: postrider.StatusRetry})
+			m.wantKey(pos, feeds.Deferral{Status: feeds.StatusRetry})
 		}
 	}
 }
 
 // nextDeferral returns what the store is to defer now.
-func (m *Machine) nextDeferral(now time.Time) []postrider.Deferral {
+func (m *Machine) nextDeferral(now time.Time) []feeds.Deferral {
 	d := &m.deferrals
 	if d.busy > 0 || len(d.wanted) == 0 || now.Before(d.next) {
 		return nil
 	}
 	d.busy = min(len(d.wanted), max(d.limit, 1))
-	msgs := make([]postrider.Deferral, d.busy)
+	msgs := make([]feeds.Deferral, d.busy)
 	for i := range msgs {
 		msgs[i] = d.wanted[i].request()
 	}
@@ -126,7 +126,7 @@ func (m *Machine) nextDeferral(now time.Time) []postrider.Deferral {
 // lose takes in that a message was deferred without its content. What stood behind it in its key goes on, also where order is
 // strict: the store does not know its key.
 func (m *Machine) lose(w *deferral) {
-	if w.Status != postrider.StatusDead {
+	if w.Status != feeds.StatusDead {
 		m.Count.Dead++
 	}
 	m.tell(Told{Died, &w.Batch.Messages[w.Index], w.Attempts, errors.New(w.request().Cause)})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // deferrals is what leaves the window for the store's deferred messages, and what is known of the keys that have some there:
@@ -30,7 +31,7 @@ type deferrals struct {
 type deferral struct {
 	pos int
 	key uint64
-	postrider.Deferral
+	feeds.Deferral
 
 	refused int       // how often the store has refused it alone, and was known to work in between,
 	last    time.Time // when it last did,
@@ -40,12 +41,12 @@ type deferral struct {
 }
 
 // request is what the store is asked for.
-func (w *deferral) request() postrider.Deferral {
+func (w *deferral) request() feeds.Deferral {
 	if !w.bare {
 		return w.Deferral
 	}
-	return postrider.Deferral{
-		Batch: w.Batch, Index: w.Index, Status: postrider.StatusDead, Attempts: w.Attempts, Bare: true,
+	return feeds.Deferral{
+		Batch: w.Batch, Index: w.Index, Status: feeds.StatusDead, Attempts: w.Attempts, Bare: true,
 		Cause: "the store could not defer it: " + w.cause,
 	}
 }
@@ -106,10 +107,10 @@ func (d *deferrals) free(keys []string) {
 // due is what comes back from the store's deferred messages: those whose time has come, and probes of names that are held. They
 // go in calls of their own, so that what has failed before holds up nothing else.
 type due struct {
-	queue   []postrider.Deferred   // to be sent
-	call    []postrider.Deferred   // being sent
-	done    []postrider.Conclusion // to be told to the store
-	telling int                    // how many of done the store is being told now
+	queue   []feeds.Deferred   // to be sent
+	call    []feeds.Deferred   // being sent
+	done    []feeds.Conclusion // to be told to the store
+	telling int                // how many of done the store is being told now
 
 	// By place in the log, how many calls had confirmed anything when a message last failed that may be to blame, of up to
 	// mostSeen messages.

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // WantsDue reports whether deferred messages can be sent, and which names are held.
-func (m *Machine) WantsDue(now time.Time) (held []postrider.HeldName, ok bool) {
+func (m *Machine) WantsDue(now time.Time) (held []feeds.HeldName, ok bool) {
 	d := &m.due
 	_, alive := m.lease.safeUntil(now)
 	if !alive || !m.loaded || m.stop.given || m.cfg.Slice || len(d.queue)+len(d.call)+len(d.done) > 0 || now.Before(d.next) {
@@ -22,7 +23,7 @@ func (m *Machine) WantsDue(now time.Time) (held []postrider.HeldName, ok bool) {
 
 // Due takes in what the store has returned. What goes to a held name, and is no probe, is put with the others there, and what
 // stands behind it waits on.
-func (m *Machine) Due(msgs []postrider.Deferred) {
+func (m *Machine) Due(msgs []feeds.Deferred) {
 	first, stuck := make(map[string]bool), make(map[string]bool) // keys
 	for _, d := range msgs {
 		key := d.OrderKey()
@@ -32,14 +33,14 @@ func (m *Machine) Due(msgs []postrider.Deferred) {
 		behind := d.Blocking && first[key]
 		first[key] = true
 		name, held := m.names.isHeld(&d.Message)
-		if known := m.names.watched[name]; !held || known.probing && d.Status == postrider.StatusHeld && !behind {
+		if known := m.names.watched[name]; !held || known.probing && d.Status == feeds.StatusHeld && !behind {
 			m.due.queue = append(m.due.queue, d)
 			continue
 		}
 		stuck[key] = true
-		if !behind && d.Status != postrider.StatusHeld {
-			m.due.done = append(m.due.done, postrider.Conclusion{
-				Shard: d.Shard, Seq: d.Seq, Status: postrider.StatusHeld, Name: name, Attempts: d.Attempts, Cause: d.LastError,
+		if !behind && d.Status != feeds.StatusHeld {
+			m.due.done = append(m.due.done, feeds.Conclusion{
+				Shard: d.Shard, Seq: d.Seq, Status: feeds.StatusHeld, Name: name, Attempts: d.Attempts, Cause: d.LastError,
 			})
 		}
 	}
@@ -60,7 +61,7 @@ func (m *Machine) nextRetry(now time.Time) *Call {
 	if c.Alone {
 		first := &d.queue[0]
 		d.call, d.queue = d.queue[:1:1], d.queue[1:]
-		c.Start = m.inherited.start(first.Seq, postrider.Start{Shard: first.Shard, Seq: first.Seq})
+		c.Start = m.inherited.start(first.Seq, feeds.Start{Shard: first.Shard, Seq: first.Seq})
 	} else {
 		d.call, d.queue = m.round(d.queue)
 	}
@@ -69,13 +70,13 @@ func (m *Machine) nextRetry(now time.Time) *Call {
 		if job := d.call[i].Job; job != 0 { // else a broker that has had the message would drop it as a duplicate
 			msg.Repetition = fmt.Sprintf("replay-%d", job)
 		}
-		c.Messages = append(c.Messages, msg)
+		c.Messages, c.Attempts = append(c.Messages, msg), append(c.Attempts, d.call[i].Attempts)
 	}
 	return c
 }
 
 // round splits what is due into what may go in one call and what has to follow.
-func (m *Machine) round(queue []postrider.Deferred) (round, rest []postrider.Deferred) {
+func (m *Machine) round(queue []feeds.Deferred) (round, rest []feeds.Deferred) {
 	seen := make(map[string]bool)
 	bytes := 0
 	for _, d := range queue {
@@ -142,7 +143,7 @@ func (m *Machine) Retried(a Answer, now time.Time) {
 			some = true
 		}
 	}
-	d.queue = slices.DeleteFunc(d.queue, func(r postrider.Deferred) bool { return r.OrderKey() != "" && stuck[r.OrderKey()] })
+	d.queue = slices.DeleteFunc(d.queue, func(r feeds.Deferred) bool { return r.OrderKey() != "" && stuck[r.OrderKey()] })
 	if some {
 		d.failures = 0
 		return
@@ -158,13 +159,13 @@ func (m *Machine) Retried(a Answer, now time.Time) {
 
 // conclude decides what an answer means for a deferred message, of a call in which few or many have failed. It may be that nothing is to be told to the store; away is the
 // error then if the destination seems to be.
-func (m *Machine) conclude(d *postrider.Deferred, err error, passed int, few bool, stuck map[string]bool, now time.Time) (c postrider.Conclusion, ok bool, away error) {
-	c = postrider.Conclusion{Shard: d.Shard, Seq: d.Seq, Status: postrider.StatusRetry, Attempts: d.Attempts}
+func (m *Machine) conclude(d *feeds.Deferred, err error, passed int, few bool, stuck map[string]bool, now time.Time) (c feeds.Conclusion, ok bool, away error) {
+	c = feeds.Conclusion{Shard: d.Shard, Seq: d.Seq, Status: feeds.StatusRetry, Attempts: d.Attempts}
 	key := d.OrderKey()
 	if err == nil {
 		c.Delivered = true
 		delete(m.due.seen, d.Seq)
-		if d.Status == postrider.StatusHeld || d.LastError != "" {
+		if d.Status == feeds.StatusHeld || d.LastError != "" {
 			m.names.end(m.names.nameOf(&d.Message))
 		}
 		return c, true, nil
@@ -177,17 +178,17 @@ func (m *Machine) conclude(d *postrider.Deferred, err error, passed int, few boo
 	c.Cause = err.Error()
 	name := m.names.nameOf(&d.Message)
 	known := m.names.watch(name)
-	probe := known.held && d.Status == postrider.StatusHeld
+	probe := known.held && d.Status == feeds.StatusHeld
 	e := evidence{tries: ownTries, others: passed > 0, held: known.held && !probe}
 	since := postrider.ScopeOf(err) != postrider.ScopeDestination && m.due.blame(d.Seq, known.passed, m.names.calls)
 	e.same = since || passed > 0 && known.passed == m.names.calls
 	v := judge(err, e)
-	if v == stays && (Wish(err) > 0 || few && !m.failing) { // nothing speaks of an outage
+	if v == stays && (RetryAfter(err) > 0 || few && !m.failing) { // nothing speaks of an outage
 		v = waits
 		scope := postrider.ScopeOf(err)
-		down := scope == postrider.ScopeName && (known.several || d.Status == postrider.StatusHeld)
+		down := scope == postrider.ScopeName && (known.several || d.Status == feeds.StatusHeld)
 		switch {
-		case down && Wish(err) == 0:
+		case down && RetryAfter(err) == 0:
 			v = holds
 		case d.Attempts > 0 && !down && scope != postrider.ScopeDestination:
 			v = counts // it has failed by its own fault before
@@ -199,7 +200,7 @@ func (m *Machine) conclude(d *postrider.Deferred, err error, passed int, few boo
 		c.Attempts++
 		c.Overtaken = d.Blocking && !m.cfg.Strict
 		c.Status, c.Delay = m.cfg.Retry.verdict(c.Attempts, now.Sub(d.DeferredAt), err)
-		if c.Status == postrider.StatusDead {
+		if c.Status == feeds.StatusDead {
 			m.Count.Dead++
 			m.tell(Told{Died, &d.Message, c.Attempts, err})
 		}
@@ -214,8 +215,8 @@ func (m *Machine) conclude(d *postrider.Deferred, err error, passed int, few boo
 			known.probed = d.Seq
 		}
 		m.sweeping = true
-		c.Status, c.Name = postrider.StatusHeld, name
-		return c, d.Status != postrider.StatusHeld, nil
+		c.Status, c.Name = feeds.StatusHeld, name
+		return c, d.Status != feeds.StatusHeld, nil
 	case v == stays:
 		return c, false, err
 	default:
@@ -223,7 +224,7 @@ func (m *Machine) conclude(d *postrider.Deferred, err error, passed int, few boo
 		if m.cfg.Retry.old(now.Sub(d.DeferredAt)) {
 			m.Count.Dead++
 			m.tell(Told{Died, &d.Message, c.Attempts, err})
-			c.Status, c.Overtaken = postrider.StatusDead, d.Blocking && !m.cfg.Strict
+			c.Status, c.Overtaken = feeds.StatusDead, d.Blocking && !m.cfg.Strict
 			return c, true, nil
 		}
 		c.Delay = m.cfg.Retry.waiting(now.Sub(d.DeferredAt), err)
@@ -232,14 +233,14 @@ func (m *Machine) conclude(d *postrider.Deferred, err error, passed int, few boo
 }
 
 // bury concludes that a message kills relays. If an operator then wants it sent all the same, it is.
-func (m *Machine) bury(d *postrider.Deferred, deaths int) {
+func (m *Machine) bury(d *feeds.Deferred, deaths int) {
 	err := deadly(deaths)
-	c := postrider.Conclusion{Shard: d.Shard, Seq: d.Seq, Status: postrider.StatusDead, Attempts: d.Attempts + deaths, Cause: err.Error()}
+	c := feeds.Conclusion{Shard: d.Shard, Seq: d.Seq, Status: feeds.StatusDead, Attempts: d.Attempts + deaths, Cause: err.Error()}
 	m.Count.Dead++
 	m.tell(Told{Died, &d.Message, c.Attempts, err})
 	m.due.done = append(m.due.done, c)
 	m.inherited.begun[d.Seq] = 0
-	m.due.queue = slices.DeleteFunc(m.due.queue, func(r postrider.Deferred) bool { return d.Blocking && r.OrderKey() == d.OrderKey() })
+	m.due.queue = slices.DeleteFunc(m.due.queue, func(r feeds.Deferred) bool { return d.Blocking && r.OrderKey() == d.OrderKey() })
 }
 
 func (m *Machine) pauseDue(now time.Time) {
@@ -248,7 +249,7 @@ func (m *Machine) pauseDue(now time.Time) {
 }
 
 // nextConclusion returns what the store is to be told now.
-func (m *Machine) nextConclusion(now time.Time) []postrider.Conclusion {
+func (m *Machine) nextConclusion(now time.Time) []feeds.Conclusion {
 	d := &m.due
 	if len(d.done) == 0 || d.telling > 0 || now.Before(d.next) {
 		return nil

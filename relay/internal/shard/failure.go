@@ -51,7 +51,7 @@ func judge(err error, e evidence) verdict {
 			return holds
 		}
 		return stays
-	case e.tries < ownTries && Wish(err) == 0:
+	case e.tries < ownTries && RetryAfter(err) == 0:
 		return stays
 	case e.same && class == postrider.ClassUnavailable && scope != postrider.ScopeName:
 		return waits

@@ -12,9 +12,9 @@ func TestPure(t *testing.T) {
 	p := layout.Load(t)
 	p.Uses([]string{
 		"cmp", "errors", "fmt", "hash/maphash", "math", "math/bits", "slices", "sort", "strings", "time", "github.com/postrider/postrider",
-		"github.com/postrider/postrider/retry", // is as pure
+		"github.com/postrider/postrider/feeds", "github.com/postrider/postrider/retry", // are as pure
 	}, "time.Now", "time.Since", "time.Until", "time.After", "time.AfterFunc", "time.NewTimer", "time.Sleep", "time.Tick", "time.NewTicker",
-		"postrider.Store", "postrider.Feed", "postrider.Publisher")
+		"feeds.Store", "feeds.Feed", "postrider.Publisher")
 	p.Structs(19)
 	p.ReadsDown()
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // Blocked takes in which keys have deferred messages. Nothing is sent before.
@@ -19,7 +20,7 @@ func (m *Machine) Blocked(keys []string) {
 func (m *Machine) Renewed(at time.Time) { m.lease.renewed = at }
 
 // Read takes in a batch that is not empty, and its [Size].
-func (m *Machine) Read(b *postrider.Batch, bytes int) {
+func (m *Machine) Read(b *feeds.Batch, bytes int) {
 	if !m.stop.given {
 		m.inbox = append(m.inbox, run{Batch: b, bytes: bytes})
 	}
@@ -119,7 +120,7 @@ func (m *Machine) nextCall(now time.Time) *Call {
 		return nil
 	}
 	c := choice{messages: m.pace.limit, bytes: m.cfg.CallBytes, wary: m.failing, strict: m.cfg.Strict}
-	alone := m.careful.left > 0
+	alone := m.suspects.left > 0
 	if alone {
 		c.messages = 1
 	}
@@ -128,11 +129,11 @@ func (m *Machine) nextCall(now time.Time) *Call {
 		m.failing = false // whatever has failed is deferred: it says nothing of the destination any more
 		return nil
 	}
-	call := &Call{Messages: msgs, Deadline: deadline, Alone: alone}
+	call := &Call{Messages: msgs, Attempts: m.window.attempts(), Deadline: deadline, Alone: alone}
 	if alone {
 		pos := m.only()
 		batch, index := m.window.place(pos)
-		call.Start = m.careful.start(int64(pos), postrider.Start{Batch: batch, Index: index})
+		call.Start = m.suspects.start(int64(pos), feeds.Start{Batch: batch, Index: index})
 	}
 	m.window.flying = true
 	m.pace.began = now
@@ -161,8 +162,8 @@ func (m *Machine) Published(a Answer, now time.Time) {
 	}
 	if a.Started > 0 {
 		pos := m.only()
-		m.careful.noted(int64(pos), a.Started)
-		if deaths, kills := m.careful.kills(int64(pos)); kills {
+		m.suspects.noted(int64(pos), a.Started)
+		if deaths, kills := m.suspects.kills(int64(pos)); kills {
 			w.track()
 			w.flying = false
 			m.refuse(pos, m.cfg.Retry.Message.Attempts, deadly(deaths))
@@ -207,7 +208,7 @@ func (m *Machine) judgeAll(call []postrider.Message, errs []error, passed int, n
 	few := w.full && passed == 0 && w.fewFail(fewKeys)
 	before := m.names.passedBefore(call, passed)
 	var cause error
-	var wish time.Duration // the shortest, of those that stay
+	var retryAfter time.Duration // the shortest, of those that stay
 	left := false
 	var stuck map[uint64]bool // keys of which one has failed: a publisher that keeps order has not tried those behind it
 	for i, pos := range w.picked {
@@ -248,18 +249,18 @@ func (m *Machine) judgeAll(call []postrider.Message, errs []error, passed int, n
 		case holds:
 			m.names.trouble(texts[i], err)
 			m.sweeping = true
-			m.wantKey(pos, postrider.Deferral{Status: postrider.StatusHeld, Name: texts[i], Cause: err.Error()})
+			m.wantKey(pos, feeds.Deferral{Status: feeds.StatusHeld, Name: texts[i], Cause: err.Error()})
 		case waits:
 			m.names.trouble(texts[i], err)
-			m.wantKey(pos, postrider.Deferral{Status: postrider.StatusRetry, Delay: m.cfg.Retry.waiting(0, err), Cause: err.Error()})
+			m.wantKey(pos, feeds.Deferral{Status: feeds.StatusRetry, Delay: m.cfg.Retry.waiting(0, err), Cause: err.Error()})
 		case stays:
 			if postrider.ScopeOf(err) == postrider.ScopeName {
 				m.names.trouble(texts[i], err)
 			} else {
 				m.names.trouble("", err)
 			}
-			if asked := Wish(err); cause == nil || asked < wish {
-				wish = asked
+			if asked := RetryAfter(err); cause == nil || asked < retryAfter {
+				retryAfter = asked
 			}
 		}
 		if cause == nil {
@@ -274,7 +275,7 @@ func (m *Machine) judgeAll(call []postrider.Message, errs []error, passed int, n
 	// What looks like an outage stops the shard: the rest of the window would fare no better. Where only one name has failed, and
 	// another has just passed, the next call tells which it is.
 	if passed == 0 && !left && !before {
-		m.pace.rest(now, &m.cfg.Retry, wish)
+		m.pace.rest(now, &m.cfg.Retry, retryAfter)
 	}
 }
 
@@ -286,7 +287,7 @@ func (m *Machine) News() []Told {
 }
 
 // Problems returns what is to be reported since it was last asked for.
-func (m *Machine) Problems() []postrider.Problem { return m.names.takeProblems() }
+func (m *Machine) Problems() []feeds.Problem { return m.names.takeProblems() }
 
 // Mark returns how far the shard is confirmed.
 func (m *Machine) Mark() Mark { return m.mark }
@@ -309,7 +310,7 @@ type Standing struct {
 func (m *Machine) Standing() Standing {
 	s := Standing{
 		Buffered: m.window.end - m.window.passed, Bytes: m.window.bytes, BlockedKeys: len(m.deferrals.blocked), HeldNames: m.names.held,
-		Failing: m.failing, Suspicious: m.careful.left > 0, NextProbe: m.names.nextProbe(),
+		Failing: m.failing, Suspicious: m.suspects.left > 0, NextProbe: m.names.nextProbe(),
 	}
 	for _, r := range m.inbox {
 		s.Buffered += len(r.Messages)

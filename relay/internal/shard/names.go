@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 const (
@@ -25,8 +26,8 @@ type names struct {
 	held    int
 	last    *postrider.Message // that the last call has confirmed; nil behind one that has confirmed nothing
 
-	problems map[string]*postrider.Problem // what has happened since it was last reported
-	open     map[string]bool               // names of which a problem was reported that is not over
+	problems map[string]*feeds.Problem // what has happened since it was last reported
+	open     map[string]bool           // names of which a problem was reported that is not over
 }
 
 // name is one of them.
@@ -168,15 +169,15 @@ func (n *names) isHeld(m *postrider.Message) (text string, held bool) {
 }
 
 // heldNames returns the names that are held, and those of them a probe of which is due.
-func (n *names) heldNames(shard int, now time.Time) []postrider.HeldName {
+func (n *names) heldNames(shard int, now time.Time) []feeds.HeldName {
 	if n.held == 0 {
 		return nil
 	}
-	var all []postrider.HeldName
+	var all []feeds.HeldName
 	for text, known := range n.watched {
 		if known.held {
 			known.probing = !known.probeAt.After(now)
-			all = append(all, postrider.HeldName{Shard: shard, Name: text, Probe: known.probing, After: known.probed})
+			all = append(all, feeds.HeldName{Shard: shard, Name: text, Probe: known.probing, After: known.probed})
 		}
 	}
 	return all
@@ -206,14 +207,14 @@ func (n *names) forget(now time.Time) {
 // trouble notes failures of a name, or of the destination, to be reported.
 func (n *names) trouble(text string, err error) {
 	if n.problems == nil {
-		n.problems, n.open = make(map[string]*postrider.Problem), make(map[string]bool)
+		n.problems, n.open = make(map[string]*feeds.Problem), make(map[string]bool)
 	}
 	p := n.problems[text]
 	if p == nil || p.Failures == 0 {
 		if len(n.open) >= mostNames && !n.open[text] {
 			return
 		}
-		p = &postrider.Problem{Name: text}
+		p = &feeds.Problem{Name: text}
 		n.problems[text] = p
 	}
 	p.Failures++
@@ -231,22 +232,22 @@ func (n *names) over(text string) {
 // end is over for what may have been reported by others.
 func (n *names) end(text string) {
 	if n.problems == nil {
-		n.problems, n.open = make(map[string]*postrider.Problem), make(map[string]bool)
+		n.problems, n.open = make(map[string]*feeds.Problem), make(map[string]bool)
 	}
 	delete(n.open, text)
-	n.problems[text] = &postrider.Problem{Name: text}
+	n.problems[text] = &feeds.Problem{Name: text}
 }
 
 // takeProblems returns what is to be reported.
-func (n *names) takeProblems() []postrider.Problem {
+func (n *names) takeProblems() []feeds.Problem {
 	if len(n.problems) == 0 {
 		return nil
 	}
-	all := make([]postrider.Problem, 0, len(n.problems))
+	all := make([]feeds.Problem, 0, len(n.problems))
 	for _, p := range n.problems {
 		all = append(all, *p)
 	}
 	clear(n.problems)
-	slices.SortFunc(all, func(a, b postrider.Problem) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b feeds.Problem) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

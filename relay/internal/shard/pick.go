@@ -51,6 +51,18 @@ func (w *window) pick(c choice) []postrider.Message {
 	return call[:w.size:w.size]
 }
 
+// attempts returns how often each message that was picked has failed before; nil if none has.
+func (w *window) attempts() []int {
+	if w.repeated == 0 {
+		return nil
+	}
+	all := make([]int, len(w.picked))
+	for i, pos := range w.picked {
+		all[i] = int(w.order.at(pos).tries)
+	}
+	return all
+}
+
 // fit returns how many messages of a call have so many bytes, one at least.
 func (w *window) fit(call []postrider.Message, bytes int) int {
 	if w.bytes <= bytes {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/retry"
 )
 
@@ -19,11 +20,11 @@ func (r *Retry) after(n int) time.Duration { return r.Outage.Pause(n, r.Random()
 
 // verdict decides what becomes of a message that has failed by its own fault in so many attempts, the first of them that
 // long ago.
-func (r *Retry) verdict(attempts int, age time.Duration, err error) (postrider.Status, time.Duration) {
+func (r *Retry) verdict(attempts int, age time.Duration, err error) (feeds.Status, time.Duration) {
 	if attempts >= r.Message.Attempts || r.old(age) {
-		return postrider.StatusDead, 0
+		return feeds.StatusDead, 0
 	}
-	return postrider.StatusRetry, max(r.Message.Pause(attempts, r.Random()), Wish(err))
+	return feeds.StatusRetry, max(r.Message.Pause(attempts, r.Random()), RetryAfter(err))
 }
 
 // old reports whether a message that failed for the first time that long ago is not to be tried again.
@@ -33,14 +34,14 @@ func (r *Retry) old(age time.Duration) bool { return r.Message.MaxAge > 0 && age
 // four times the bounds of an outage, so that nothing has to be counted.
 func (r *Retry) waiting(deferred time.Duration, err error) time.Duration {
 	p := retry.Policy{First: r.Outage.Pause(1, 0), Most: 4 * r.Outage.Longest()}
-	return max(p.Grow(deferred, r.Random()), Wish(err))
+	return max(p.Grow(deferred, r.Random()), RetryAfter(err))
 }
 
-// longestWish bounds what an error may ask for: a destination that is confused about time must not stop a key for good.
-const longestWish = 5 * time.Minute
+// longestRetryAfter bounds what an error may ask for: a destination that is confused about time must not stop a key for good.
+const longestRetryAfter = 5 * time.Minute
 
-// Wish returns how long err asks to be left alone, such as what an HTTP server has said in Retry-After.
-func Wish(err error) time.Duration { return min(postrider.DelayOf(err), longestWish) }
+// RetryAfter returns the delay that the destination has requested, such as in the header Retry-After.
+func RetryAfter(err error) time.Duration { return min(postrider.DelayOf(err), longestRetryAfter) }
 
 // earlier returns the earlier one of two times, of which the zero time is never.
 func earlier(a, b time.Time) time.Time {

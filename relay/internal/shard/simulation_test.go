@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/retry"
 )
 
@@ -81,7 +82,7 @@ type fate struct {
 
 // row is a deferred message.
 type row struct {
-	postrider.Deferral
+	feeds.Deferral
 	seq        int
 	due        time.Time
 	deferredAt time.Time
@@ -105,7 +106,7 @@ type simulation struct {
 	read     int // how many of them the machine has
 	mark     int // how many are settled
 	version  uint64
-	starts   map[*postrider.Batch]int // where batches begin
+	starts   map[*feeds.Batch]int // where batches begin
 	renewed  time.Time
 
 	underway  []under
@@ -134,7 +135,7 @@ func newSimulation(seed uint64) *simulation {
 	r := rand.New(rand.NewPCG(seed, 11))
 	pick := func(n ...int) int { return n[r.IntN(len(n))] }
 	s := &simulation{
-		random: r, now: time.Unix(1_000_000, 0), starts: make(map[*postrider.Batch]int), inFlight: make(map[string]int),
+		random: r, now: time.Unix(1_000_000, 0), starts: make(map[*feeds.Batch]int), inFlight: make(map[string]int),
 		namesDown: make(map[string]time.Time),
 		cfg: Config{
 			KeepsOrder: r.IntN(2) == 0, Strict: r.IntN(3) > 0, NameOf: func(m *postrider.Message) string { return m.Topic },
@@ -349,14 +350,14 @@ func (s *simulation) tell() {
 func (s *simulation) operate() {
 	for i := range s.messages {
 		f := &s.messages[i]
-		if f.row == nil || f.row.Status != postrider.StatusDead {
+		if f.row == nil || f.row.Status != feeds.StatusDead {
 			continue
 		}
 		if f.bad == nil && !f.bare { // it may have met two outages of its name that nobody knew for such, with others that passed in between
 			if s.cfg.Retry.Message.Attempts >= 5 && postrider.ScopeOf(s.nameError) != postrider.ScopeUnknown {
 				s.complain("message %d is good, and dead: %s", i, f.row.Cause)
 			}
-			f.row.Status, f.row.Attempts, f.row.due = postrider.StatusRetry, 0, s.now
+			f.row.Status, f.row.Attempts, f.row.due = feeds.StatusRetry, 0, s.now
 			continue
 		}
 		s.note("message %d is discarded", i)
@@ -378,7 +379,7 @@ func (s *simulation) feed() {
 	}
 	if n := min(room, len(s.messages)-s.read); n > 0 && s.random.IntN(2) == 0 {
 		n = 1 + s.random.IntN(n)
-		b := new(postrider.Batch)
+		b := new(feeds.Batch)
 		for i := s.read; i < s.read+n; i++ {
 			f := &s.messages[i]
 			b.Messages = append(b.Messages, postrider.Message{ID: idOf(i), Type: strconv.Itoa(i), Key: f.key, Topic: f.name, Payload: make([]byte, s.random.IntN(1000))})
@@ -505,7 +506,7 @@ func (s *simulation) answer(msgs []postrider.Message, retry bool) []error {
 			errs[i] = postrider.Unavailable(errSim)
 		case s.now.Before(s.namesDown[f.name]):
 			errs[i] = s.nameError
-			if retry && f.row != nil && f.row.Status == postrider.StatusHeld {
+			if retry && f.row != nil && f.row.Status == feeds.StatusHeld {
 				s.tally.Probes++
 			}
 		case f.bad != nil:
@@ -561,27 +562,27 @@ func (s *simulation) follow() {
 }
 
 // deferAll is the store's Defer.
-func (s *simulation) deferAll(all []postrider.Deferral) {
+func (s *simulation) deferAll(all []feeds.Deferral) {
 	for _, step := range []bool{false, true} { // first what others wait for
 		for _, d := range all {
 			number := s.starts[d.Batch] + d.Index
 			f := &s.messages[number]
-			if (d.Status == postrider.StatusWaiting) != step || f.row != nil || f.excluded {
+			if (d.Status == feeds.StatusWaiting) != step || f.row != nil || f.excluded {
 				continue
 			}
 			r := &row{Deferral: d, seq: number, due: s.now.Add(d.Delay), deferredAt: s.now}
-			if d.Status == postrider.StatusWaiting && s.head(f.key) == nil {
-				r.Status, r.due = postrider.StatusRetry, s.now
+			if d.Status == feeds.StatusWaiting && s.head(f.key) == nil {
+				r.Status, r.due = feeds.StatusRetry, s.now
 			}
-			if r.Status == postrider.StatusHeld {
+			if r.Status == feeds.StatusHeld {
 				s.tally.Held++
 			}
-			if r.Status == postrider.StatusDead {
+			if r.Status == feeds.StatusDead {
 				s.tally.Dead++
 			}
 			f.row = r
 			if d.Bare {
-				if f.bare = true; !f.refused || d.Blocking || d.Status != postrider.StatusDead {
+				if f.bare = true; !f.refused || d.Blocking || d.Status != feeds.StatusDead {
 					s.complain("message %d has lost its content: %+v", number, d)
 				}
 				s.tally.Bare++
@@ -605,7 +606,7 @@ func (s *simulation) head(key string) *row {
 }
 
 // due is the store's Due.
-func (s *simulation) due(held []postrider.HeldName) (all []postrider.Deferred) {
+func (s *simulation) due(held []feeds.HeldName) (all []feeds.Deferred) {
 	for i := range s.messages {
 		f := &s.messages[i]
 		r := f.row
@@ -613,12 +614,12 @@ func (s *simulation) due(held []postrider.HeldName) (all []postrider.Deferred) {
 			continue
 		}
 		switch r.Status {
-		case postrider.StatusRetry:
+		case feeds.StatusRetry:
 			if r.due.After(s.now) {
 				continue
 			}
-		case postrider.StatusHeld:
-			if at := slices.IndexFunc(held, func(h postrider.HeldName) bool { return h.Name == r.Name }); at >= 0 {
+		case feeds.StatusHeld:
+			if at := slices.IndexFunc(held, func(h feeds.HeldName) bool { return h.Name == r.Name }); at >= 0 {
 				if !held[at].Probe || s.probe(held[at]) != r {
 					continue
 				}
@@ -627,12 +628,12 @@ func (s *simulation) due(held []postrider.HeldName) (all []postrider.Deferred) {
 			continue
 		}
 		all = append(all, s.deferred(r))
-		if !r.Blocking || r.Status == postrider.StatusHeld && slices.ContainsFunc(held, func(h postrider.HeldName) bool { return h.Name == r.Name }) {
+		if !r.Blocking || r.Status == feeds.StatusHeld && slices.ContainsFunc(held, func(h feeds.HeldName) bool { return h.Name == r.Name }) {
 			continue
 		}
 		for j := i + 1; j < len(s.messages); j++ {
 			if w := s.messages[j].row; w != nil && w.Blocking && s.messages[j].key == f.key {
-				if w.Status != postrider.StatusWaiting {
+				if w.Status != feeds.StatusWaiting {
 					break
 				}
 				all = append(all, s.deferred(w))
@@ -643,10 +644,10 @@ func (s *simulation) due(held []postrider.HeldName) (all []postrider.Deferred) {
 }
 
 // probe returns the first row of a held name behind a place, or the first of all.
-func (s *simulation) probe(h postrider.HeldName) (first *row) {
+func (s *simulation) probe(h feeds.HeldName) (first *row) {
 	for i := range s.messages {
 		r := s.messages[i].row
-		if r == nil || r.Status != postrider.StatusHeld || r.Name != h.Name || r.Blocking && s.head(s.messages[i].key) != r {
+		if r == nil || r.Status != feeds.StatusHeld || r.Name != h.Name || r.Blocking && s.head(s.messages[i].key) != r {
 			continue
 		}
 		if int64(i) > h.After {
@@ -659,21 +660,21 @@ func (s *simulation) probe(h postrider.HeldName) (first *row) {
 	return first
 }
 
-func (s *simulation) deferred(r *row) postrider.Deferred {
+func (s *simulation) deferred(r *row) feeds.Deferred {
 	f := &s.messages[r.seq]
-	return postrider.Deferred{
+	return feeds.Deferred{
 		Message: postrider.Message{ID: idOf(r.seq), Type: strconv.Itoa(r.seq), Key: f.key, Topic: f.name}, Seq: int64(r.seq), Status: r.Status, Name: r.Name,
 		Blocking: r.Blocking, Attempts: r.Attempts, DeferredAt: r.deferredAt, LastError: r.Cause,
 	}
 }
 
 // conclude is the store's Conclude.
-func (s *simulation) conclude(done []postrider.Conclusion) (free []string) {
+func (s *simulation) conclude(done []feeds.Conclusion) (free []string) {
 	var keys []string
 	for _, c := range done {
 		f := &s.messages[c.Seq]
 		r := f.row
-		if r == nil || r.Status == postrider.StatusDead {
+		if r == nil || r.Status == feeds.StatusDead {
 			continue
 		}
 		if c.Delivered {
@@ -683,7 +684,7 @@ func (s *simulation) conclude(done []postrider.Conclusion) (free []string) {
 			continue
 		}
 		s.note("message %d is concluded: %s, %d attempts, overtaken: %v", c.Seq, c.Status, c.Attempts, c.Overtaken)
-		if c.Status == postrider.StatusDead {
+		if c.Status == feeds.StatusDead {
 			s.tally.Dead++
 		}
 		r.Status, r.Name, r.Attempts, r.Cause, r.due = c.Status, c.Name, c.Attempts, c.Cause, s.now.Add(c.Delay)
@@ -712,8 +713,8 @@ func (s *simulation) remove(number int) {
 // promote makes the first row of a key due. It reports whether there is none.
 func (s *simulation) promote(key string) bool {
 	head := s.head(key)
-	if head != nil && head.Status == postrider.StatusWaiting {
-		head.Status, head.Attempts, head.due = postrider.StatusRetry, 0, s.now
+	if head != nil && head.Status == feeds.StatusWaiting {
+		head.Status, head.Attempts, head.due = feeds.StatusRetry, 0, s.now
 	}
 	return head == nil
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // Config is what a [Machine] goes by. Every field is needed but NameOf and the flags.
@@ -32,7 +33,7 @@ type Machine struct {
 	tenants   tenants
 	memory    memory
 	names     names
-	careful   suspects // with the messages of the window, by position,
+	suspects  suspects // with the messages of the window, by position,
 	inherited suspects // and with deferred ones, by their place in the log
 	deferrals deferrals
 	due       due
@@ -64,7 +65,7 @@ type Counts struct{ Published, Failed, Refused, Retried, Deferred, Dead int64 }
 
 // Mark says how far the shard is confirmed: the first Done messages of Batch and all before it. Version grows with it.
 type Mark struct {
-	Batch   *postrider.Batch
+	Batch   *feeds.Batch
 	Done    int
 	Version uint64
 }
@@ -93,11 +94,13 @@ type Told struct {
 // Call is a call of the publisher.
 type Call struct {
 	Messages []postrider.Message
+	// Attempts is, for each message, how often it was tried before; nil means never.
+	Attempts []int
 	Deadline time.Time
 	// Alone means that the message may kill the process: no other such one is to be under way. Start, if there is one, is to be
 	// noted before it is sent, and unless the answer is [Deadly], it is.
 	Alone bool
-	Start *postrider.Start
+	Start *feeds.Start
 }
 
 // Deadly reports whether a message is not to be sent, by how many have begun it.
@@ -113,13 +116,13 @@ type Answer struct {
 
 // Actions is what is to be done next, beside what is under way.
 type Actions struct {
-	Publish  *Call                  // answered by Published
-	Retry    *Call                  // answered by Retried
-	Defer    []postrider.Deferral   // answered by Deferred
-	Conclude []postrider.Conclusion // answered by Concluded
-	Split    string                 // the tenant that is to be read apart when the machine has ended
-	Ended    bool                   // nothing more is to be done
-	Wake     time.Time              // when to ask again, if nothing happens before; zero: never
+	Publish  *Call              // answered by Published
+	Retry    *Call              // answered by Retried
+	Defer    []feeds.Deferral   // answered by Deferred
+	Conclude []feeds.Conclusion // answered by Concluded
+	Split    string             // the tenant that is to be read apart when the machine has ended
+	Ended    bool               // nothing more is to be done
+	Wake     time.Time          // when to ask again, if nothing happens before; zero: never
 }
 
 // Start says what a shard was like when it was taken.
@@ -138,7 +141,7 @@ func New(cfg Config, s Start) *Machine {
 		tenants:   tenants{enabled: cfg.Splits && !cfg.Slice},
 		memory:    memory{arrived: s.Known},
 		names:     names{of: cfg.NameOf},
-		careful:   suspects{left: s.Suspects},
+		suspects:  suspects{left: s.Suspects},
 		inherited: suspects{left: s.Inherited},
 		deferrals: deferrals{limit: cfg.BatchSize, blocked: make(map[uint64]bool)},
 		pace:      pace{limit: cfg.BatchSize},

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // deadlyStarts is how often a message may be begun in vain, by relays that died over it, before nobody tries again.
@@ -22,7 +22,7 @@ type suspects struct {
 }
 
 // start returns what is to be noted before a message is sent; nil if that has been done.
-func (s *suspects) start(id int64, start postrider.Start) *postrider.Start {
+func (s *suspects) start(id int64, start feeds.Start) *feeds.Start {
 	if _, ok := s.begun[id]; ok {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // window is what was read and cannot be settled yet: the messages from the first unconfirmed one on. They are named by their
@@ -39,7 +40,7 @@ type window struct {
 
 // run is a batch and the position of its first message.
 type run struct {
-	*postrider.Batch
+	*feeds.Batch
 	at    int
 	bytes int
 }
@@ -52,7 +53,7 @@ func newWindow(keepsOrder bool) window {
 const overhead = 256
 
 // Size is about what a batch takes in memory.
-func Size(b *postrider.Batch) (size int) {
+func Size(b *feeds.Batch) (size int) {
 	for i := range b.Messages {
 		size += sizeOf(&b.Messages[i])
 	}
@@ -70,7 +71,7 @@ func sizeOf(m *postrider.Message) int {
 func (w *window) empty() bool { return w.first == w.end }
 
 // add appends a batch that is not empty, of so many bytes.
-func (w *window) add(b *postrider.Batch, bytes int) {
+func (w *window) add(b *feeds.Batch, bytes int) {
 	from := w.end
 	w.runs = append(w.runs, run{b, from, bytes})
 	w.end += len(b.Messages)
@@ -164,7 +165,7 @@ func (w *window) find(pos, guess int) int {
 }
 
 // place returns the batch that a message came in, and its index there.
-func (w *window) place(pos int) (*postrider.Batch, int) {
+func (w *window) place(pos int) (*feeds.Batch, int) {
 	r := &w.runs[w.find(pos, 0)]
 	return r.Batch, pos - r.at
 }
@@ -219,7 +220,7 @@ func (w *window) record(errs []error) (passed, failures int) {
 
 // advance lets go of the messages before first and returns what that adds to the confirmed prefix: n messages, up to
 // and including the first done of batch. The messages of the last call are void then.
-func (w *window) advance() (n int, batch *postrider.Batch, done int) {
+func (w *window) advance() (n int, batch *feeds.Batch, done int) {
 	n, w.passed = w.first-w.passed, w.first
 	if n == 0 {
 		return 0, nil, 0

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // BenchmarkWindow measures what choosing and confirming costs for each message, 4000 of which are in the window.
@@ -29,15 +30,15 @@ func BenchmarkWindow(b *testing.B) {
 			for i := range msgs {
 				msgs[i].Key = "key-" + strconv.Itoa(i%bench.keys)
 			}
-			var batches []*postrider.Batch
+			var batches []*feeds.Batch
 			for i := 0; i < len(msgs); i += page {
-				batches = append(batches, &postrider.Batch{Messages: msgs[i : i+page]})
+				batches = append(batches, &feeds.Batch{Messages: msgs[i : i+page]})
 			}
 			some := choice{messages: page, bytes: math.MaxInt}
 			open := func() window {
 				w := newWindow(bench.keepsOrder)
 				if bench.refused {
-					w.add(&postrider.Batch{Messages: []postrider.Message{{Key: "refused"}}}, 1)
+					w.add(&feeds.Batch{Messages: []postrider.Message{{Key: "refused"}}}, 1)
 					w.pick(some)
 					w.record([]error{errTest})
 					w.beginDefer(0)

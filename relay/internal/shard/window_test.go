@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // model is the dumb window: a list of all messages there ever were, which is searched from the first unconfirmed
@@ -112,8 +113,8 @@ type history struct {
 	leaving []int           // to be deferred
 	blocked map[string]bool // keys whose messages are
 
-	batches []*postrider.Batch // not all of whose messages are confirmed
-	done    int                // how many messages of the first of them are
+	batches []*feeds.Batch // not all of whose messages are confirmed
+	done    int            // how many messages of the first of them are
 }
 
 func newHistory(t *testing.T, seed uint64) *history {
@@ -142,7 +143,7 @@ func (h *history) step() {
 }
 
 func (h *history) push() {
-	b := new(postrider.Batch)
+	b := new(feeds.Batch)
 	for range 1 + h.random.IntN(h.page) {
 		m := postrider.Message{Type: strconv.Itoa(len(h.m.all))}
 		if k := h.random.IntN(h.keys + 1); k > 0 {
@@ -313,7 +314,7 @@ func (h *history) answer(call []int) {
 // advance compares the mark with the model.
 func (h *history) advance() {
 	n, batch, done := h.w.advance()
-	var wantBatch *postrider.Batch
+	var wantBatch *feeds.Batch
 	for rest := n; rest > 0; {
 		wantBatch = h.batches[0]
 		step := min(rest, len(wantBatch.Messages)-h.done)

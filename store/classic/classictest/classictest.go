@@ -32,14 +32,14 @@ type Server struct {
 
 var places atomic.Int64
 
-// Each runs f for MariaDB and every PostgreSQL server there is, beside each other.
+// Each runs f for MariaDB and PostgreSQL, beside each other; the long form for every PostgreSQL server there is.
 func Each(t *testing.T, f func(t *testing.T, open func(testing.TB) Server)) {
 	t.Helper()
 	t.Run("mariadb", func(t *testing.T) {
 		t.Parallel()
 		f(t, MariaDB)
 	})
-	pgtest.Each(t, onPostgres(f))
+	pgtest.Newest(t, onPostgres(f))
 }
 
 // InTurn is Each for tests that change the environment: one server after the other.
@@ -119,11 +119,11 @@ func administer(t testing.TB, cfg *mysql.Config, statement string) {
 func Migrate(t testing.TB, s Server, cfg classic.Config) {
 	t.Helper()
 	cfg.Dialect = s.Dialect
-	m, err := classic.NewMigrator(s.DB, cfg)
+	db, err := classic.OpenTable(s.DB, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Up(context.Background()); err != nil {
+	if _, err := db.Migrator().Up(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,5 +9,5 @@
 //	if err != nil {
 //		return err
 //	}
-//	err = m.Run(ctx, desk.By{Who: "ann", Why: "to the log"}, nil)
+//	err = m.Run(ctx, admin.By{Who: "ann", Why: "to the log"}, nil)
 package tolog

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
 // ErrBlocked means that rows wait behind dead letters of their keys, for an operator to decide.
@@ -31,15 +31,16 @@ func (m *Move) Script(ctx context.Context) (begin, finish string, err error) {
 
 // Run does all of it up to the point where the log has taken over, and calls progress, which may be nil, after each look. Where it
 // was interrupted, it goes on. It fails with [ErrBlocked] when nothing but such rows is left, and leaves the feed paused.
-func (m *Move) Run(ctx context.Context, by desk.By, progress func(Status)) error {
+func (m *Move) Run(ctx context.Context, by admin.By, progress func(Status)) error {
 	if err := m.Begin(ctx, by); err != nil {
 		return err
 	}
 	return m.Drain(ctx, by, progress)
 }
 
-// Begin pauses the log's feed, and then lets rows that are written to the table go to the log. If they do already, it changes nothing.
-func (m *Move) Begin(ctx context.Context, by desk.By) error {
+// Begin pauses the log's feed, and then lets rows that are written to the table go to the log. If they do already, it changes nothing. Where a
+// rehearsal shows that writers would fail, it refuses with a [*admin.RefusedError] before anything is changed.
+func (m *Move) Begin(ctx context.Context, by admin.By) error {
 	t, err := m.inspect(ctx)
 	if err != nil {
 		return err
@@ -49,6 +50,13 @@ func (m *Move) Begin(ctx context.Context, by desk.By) error {
 		return err
 	}
 	if !s.Installed {
+		rehearsal, err := m.Rehearse(ctx)
+		if err != nil {
+			return err
+		}
+		if err := rehearsal.refuse(); err != nil {
+			return err
+		}
 		if err := m.pause(ctx, t, by); err != nil {
 			return err
 		}
@@ -65,7 +73,7 @@ func (m *Move) Begin(ctx context.Context, by desk.By) error {
 }
 
 // pause leaves the log's feed paused, with no relay that has not noticed.
-func (m *Move) pause(ctx context.Context, t *table, by desk.By) error {
+func (m *Move) pause(ctx context.Context, t *table, by admin.By) error {
 	var created bool
 	err := pgx.BeginFunc(ctx, m.pool, func(tx pgx.Tx) error { // both at once: no relay ever carries a new feed
 		if err := tx.QueryRow(ctx, "SELECT "+t.log+".add_feed($1, $2, $3, false)", pgx.QueryExecModeExec, by.Who, by.Why, m.cfg.Feed).
@@ -118,7 +126,7 @@ func (m *Move) patiently(ctx context.Context, statements []string) error {
 }
 
 // Drain waits until the rows that were there before are delivered, and lets the log's feed go on.
-func (m *Move) Drain(ctx context.Context, by desk.By, progress func(Status)) error {
+func (m *Move) Drain(ctx context.Context, by admin.By, progress func(Status)) error {
 	t, err := m.inspect(ctx)
 	if err != nil {
 		return err
@@ -149,11 +157,11 @@ func (m *Move) Drain(ctx context.Context, by desk.By, progress func(Status)) err
 	}
 }
 
-func (m *Move) resume(ctx context.Context, t *table, by desk.By) error {
+func (m *Move) resume(ctx context.Context, t *table, by admin.By) error {
 	var done bool
 	err := m.pool.QueryRow(ctx, "SELECT "+t.log+".pause_feed($1, $2, $3, false)", pgx.QueryExecModeExec, by.Who, by.Why, m.cfg.Feed).Scan(&done)
 	if err == nil && !done {
-		err = desk.ErrNoFeed
+		err = admin.ErrNoFeed
 	}
 	if err != nil {
 		return fmt.Errorf("tolog: resuming the feed %s: %w", m.cfg.Feed, explain(err))
@@ -177,7 +185,7 @@ func (m *Move) Finish(ctx context.Context) error {
 		return fmt.Errorf("tolog: %w", err)
 	}
 	refuse := func(remedy, format string, args ...any) error {
-		return &desk.RefusedError{Reason: fmt.Sprintf(format, args...), Remedy: remedy}
+		return &admin.RefusedError{Reason: fmt.Sprintf(format, args...), Remedy: remedy}
 	}
 	switch ago := now.Sub(s.LastInsert); {
 	case !s.Installed:

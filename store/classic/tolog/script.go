@@ -53,10 +53,10 @@ func (t *table) id() string {
 	return "coalesce(" + strings.Join(choices, ",\n        ") + ")"
 }
 
-// derivedID is a UUID of version 8, made of the table's name and the row's ID.
+// derivedID is a UUID of version 8, made of the database's identity, the table's name and the row's ID.
 func (t *table) derivedID() string {
 	return `(SELECT encode(set_byte(set_byte(h, 6, get_byte(h, 6) & 15 | 128), 8, get_byte(h, 8) & 63 | 128), 'hex')::uuid
-       FROM (SELECT substr(sha256(convert_to(` + literal(t.Table+"/") + ` || ` + column(t.ID) + `::text, 'UTF8')), 1, 16) AS h) d)`
+       FROM (SELECT substr(sha256(convert_to(` + literal(t.identity+"/"+t.Table+"/") + ` || ` + column(t.ID) + `::text, 'UTF8')), 1, 16) AS h) d)`
 }
 
 // key is the ordering key where it is not made of both parts of the aggregate.
@@ -102,7 +102,7 @@ func (t *table) readHeaders() (declare, statement string) {
 	return declare, statement + "IF jsonb_typeof(headers) <> 'object' THEN\n    headers := jsonb_build_object('headers', headers::text);\n  END IF;\n  "
 }
 
-// deliverAfter is a time that has not come yet: what is due need not be set aside.
+// deliverAfter is a time that has not come yet: what is due need not be deferred.
 func (t *table) deliverAfter() string {
 	if t.Columns.DeliverAfter == "" {
 		return "NULL"
@@ -134,9 +134,13 @@ func (t *table) cast(name, kind string) string {
 // copied are the columns of the log, and what is written there.
 func (t *table) copied() [][2]string {
 	c := &t.Columns
+	kind := t.text(c.Type)
+	if c.Type == c.RoutingKey && c.Type != "" && c.Topic != "" { // as the engine reads it
+		kind = "coalesce(" + kind + ", " + t.text(c.Topic) + ")"
+	}
 	all := [][2]string{
 		{"id", t.id()},
-		{"type", or(t.text(c.Type), cmp.Or(t.DefaultType, "-"))},
+		{"type", or(kind, cmp.Or(t.DefaultType, "-"))},
 		{"aggregate_type", t.text(c.AggregateType)},
 		{"aggregate_id", t.text(c.AggregateID)},
 		{"key", t.key()},

@@ -80,7 +80,7 @@ func (m *Move) status(ctx context.Context, t *table) (Status, error) {
 
 const pendingLimit = 1_000_000
 
-// count is the query for what is left in the table. What a relay has set aside, the engine's own table knows better than the row.
+// count is the query for what is left in the table. What a relay has deferred, the engine's own table knows better than the row.
 func (m *Move) count(t *table) string {
 	s := &t.State
 	open := t.waits("t.")

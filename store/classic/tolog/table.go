@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/postrider/postrider/store/classic"
 )
@@ -18,6 +20,7 @@ type table struct {
 	label        string            // what the classic engine calls it
 	types        map[string]string // of its columns
 	log          string            // the log's schema, quoted
+	identity     string            // of the database
 }
 
 // inspect finds the table and its columns.
@@ -46,7 +49,17 @@ func (m *Move) inspect(ctx context.Context) (*table, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("tolog: columns of %s: %w", t.Table, err)
 	}
-	return t, t.check()
+	if err := m.pool.QueryRow(ctx, `SELECT id FROM `+m.own("identity"), pgx.QueryExecModeExec).Scan(&t.identity); err != nil {
+		return nil, fmt.Errorf("tolog: identity of the database: %w", explain(err))
+	}
+	db := stdlib.OpenDBFromPool(m.pool)
+	defer db.Close()      //nolint:errcheck // the pool keeps the connections
+	db.SetMaxIdleConns(0) // and gets them back at once
+	found, err := classic.Inspect(ctx, db, classic.PostgreSQL, t.Table)
+	if err != nil {
+		return nil, fmt.Errorf("tolog: %w", err)
+	}
+	return t, errors.Join(t.check(), found.Check(&t.Layout))
 }
 
 // check reports columns that are missing, or that would make a writer's transaction fail: the copy must never be the reason for that.
@@ -97,6 +110,24 @@ func (t *table) waits(prefix string) string {
 		return prefix + quote(s.PublishedAt) + " IS NULL"
 	}
 	return "true"
+}
+
+// over is the condition that a row is at its end, delivered or given up. It is empty where such rows are deleted.
+func (t *table) over(prefix string) string {
+	s := &t.State
+	switch {
+	case s.Status != "" && s.Published+s.Dead != "":
+		words := slices.DeleteFunc([]string{s.Published, s.Dead}, func(word string) bool {
+			return word == "" || word == s.Failed || slices.Contains(s.Pending, word) // relays use those for rows that they try again
+		})
+		if len(words) == 0 {
+			return ""
+		}
+		return prefix + quote(s.Status) + " IN (" + literals(words) + ")"
+	case s.Status == "" && s.PublishedAt != "" && !s.Delete:
+		return prefix + quote(s.PublishedAt) + " IS NOT NULL"
+	}
+	return ""
 }
 
 func literals(words []string) string {

@@ -7,18 +7,6 @@ import (
 
 // install returns the statements that let new rows go to the log. They run in one transaction.
 func (t *table) install() []string {
-	var columns, values []string
-	for _, one := range t.copied() {
-		columns = append(columns, one[0])
-		values = append(values, one[1])
-	}
-	insert := "INSERT INTO " + t.log + ".messages (" + strings.Join(columns, ", ") + ")\n    VALUES (\n      " +
-		strings.Join(values, ",\n      ") + ");"
-	if key := t.Columns.DedupKey; key != "" {
-		// What the table's own constraint cannot see: the same fact, enqueued by a process that was switched before.
-		insert = "IF " + column(key) + " IS NULL OR EXISTS (SELECT FROM " + t.log + ".claim_keys(ARRAY[" + t.text(key) + "])) THEN\n    " +
-			insert + "\n  END IF;"
-	}
 	declare, read := t.readHeaders()
 	function := `CREATE OR REPLACE FUNCTION ` + t.beside() + `() RETURNS trigger
   LANGUAGE plpgsql SECURITY DEFINER  -- who may write to the table need not be allowed to write to the log
@@ -27,7 +15,7 @@ AS $postrider$
 ` + declare + `BEGIN
   PERFORM setval(` + literal(t.beside()) + `, extract(epoch FROM clock_timestamp())::bigint);  -- when the table was last written to
   ` + read + `BEGIN
-    ` + insert + `
+    ` + t.insert() + `
   EXCEPTION WHEN check_violation OR string_data_right_truncation THEN
     -- Beyond the limits of the log: the row stays where it is, and its writer goes on.
     RAISE WARNING '%', SQLERRM || '; the row stays in its table';
@@ -37,7 +25,7 @@ AS $postrider$
   RETURN NULL;
 END
 $postrider$`
-	return []string{
+	statements := []string{
 		`CREATE SEQUENCE IF NOT EXISTS ` + t.beside(),
 		function,
 		`REVOKE ALL ON FUNCTION ` + t.beside() + `() FROM PUBLIC`,
@@ -46,6 +34,30 @@ $postrider$`
 		`CREATE TRIGGER ` + trigger + ` AFTER INSERT ON ` + t.full() + ` FOR EACH ROW
   WHEN (` + t.waits("NEW.") + `) EXECUTE FUNCTION ` + t.beside() + `()`,
 	}
+	if over := t.over("OLD."); over != "" {
+		// A row that was at its end and waits again, set back by hand or by ON CONFLICT DO UPDATE, is to be sent too. One that relays of the
+		// table set back, to try it again, was not at its end.
+		statements = append(statements, `CREATE TRIGGER `+trigger+`_again AFTER UPDATE ON `+t.full()+` FOR EACH ROW
+  WHEN (`+t.waits("NEW.")+` AND `+over+`) EXECUTE FUNCTION `+t.beside()+`()`)
+	}
+	return statements
+}
+
+// insert is the statement that copies a row.
+func (t *table) insert() string {
+	var columns, values []string
+	for _, one := range t.copied() {
+		columns = append(columns, one[0])
+		values = append(values, one[1])
+	}
+	insert := "INSERT INTO " + t.log + ".messages (" + strings.Join(columns, ", ") + ")\n    VALUES (\n      " +
+		strings.Join(values, ",\n      ") + ");"
+	if key := t.Columns.DedupKey; key != "" {
+		// What the table's own constraint cannot see: the same fact, enqueued by a process that was switched before.
+		insert = "IF " + t.text(key) + " IS NULL OR EXISTS (SELECT FROM " + t.log + ".claim_keys(ARRAY[" + t.text(key) + "])) THEN\n    " +
+			insert + "\n  END IF;"
+	}
+	return insert
 }
 
 // mark says of the row that it needs no delivery any more, in the table's own words.
@@ -71,6 +83,7 @@ func (t *table) mark() string {
 func (t *table) remove() []string {
 	return []string{
 		`DROP TRIGGER IF EXISTS ` + trigger + ` ON ` + t.full(),
+		`DROP TRIGGER IF EXISTS ` + trigger + `_again ON ` + t.full(),
 		`DROP FUNCTION IF EXISTS ` + t.beside() + `()`,
 		`DROP SEQUENCE IF EXISTS ` + t.beside(),
 	}
@@ -88,5 +101,5 @@ func (t *table) claim() string {
 		written = ` AND ` + quote(at) + `::timestamptz > clock_timestamp() - ` + t.log + `.dedup_window()`
 	}
 	return `INSERT INTO ` + t.log + `.dedup_keys (key) SELECT DISTINCT ` + quote(key) + `::text FROM ` + t.full() +
-		` WHERE ` + quote(key) + ` IS NOT NULL` + written + ` ON CONFLICT DO NOTHING`
+		` WHERE ` + quote(key) + `::text <> ''` + written + ` ON CONFLICT DO NOTHING`
 }

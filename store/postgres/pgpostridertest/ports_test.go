@@ -4,18 +4,17 @@ package pgpostridertest_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/memory"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/postridertest"
 	"github.com/postrider/postrider/relay"
@@ -33,21 +32,21 @@ func must[T any](value T, err error) T {
 }
 
 func TestRecord(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		pool := pgtest.Pool(t, dsn)
 		cfg := pgtest.Schema(t, pool, postgres.Layout{})
+		db := must(postgres.Open(pool, cfg))
 		t.Run("pgx", func(t *testing.T) {
-			testRecord(t, must(postgres.NewTransactor(pool, postgres.TransactorConfig{Config: cfg})),
-				must(postgres.NewOutbox(postgres.OutboxConfig{Config: cfg})))
+			testRecord(t, db.Transactor(), postrider.Outbox[pgx.Tx](db.Outbox()))
 		})
 		t.Run("sql", func(t *testing.T) {
-			db := stdlib.OpenDBFromPool(pool)
-			defer db.Close()
-			testRecord(t, must(postgres.NewSQLTransactor(db, postgres.TransactorConfig{Config: cfg})),
-				postrider.Outbox[*sql.Tx](must(postgres.NewSQLOutbox(postgres.OutboxConfig{Config: cfg}))))
+			sqlDB := stdlib.OpenDBFromPool(pool)
+			defer sqlDB.Close()
+			db := must(postgres.OpenSQL(sqlDB, cfg))
+			testRecord(t, db.Transactor(), db.Outbox())
 		})
 		t.Run("a transaction for each test", func(t *testing.T) {
-			outbox := postridertest.Record[pgx.Tx](must(postgres.NewOutbox(postgres.OutboxConfig{Config: cfg})))
+			outbox := postridertest.Record[pgx.Tx](db.Outbox())
 			tx := must(pool.Begin(t.Context()))
 			if err := outbox.Enqueue(t.Context(), tx, postrider.Event("order.placed", "order", "1", nil)); err != nil {
 				t.Fatal(err)
@@ -88,12 +87,13 @@ func testRecord[Tx any](t *testing.T, transactor postrider.Transactor[Tx], own p
 // A relay that dies behind its publication, messages that come twice, and a consumer that dies before its commit, on real tables:
 // each message takes effect once.
 func TestFaults(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		pool := pgtest.Pool(t, dsn)
 		cfg := pgtest.Schema(t, pool, postgres.Layout{Shards: 1})
 		effects := pgx.Identifier{cfg.Schema, "effects"}.Sanitize()
 		must(pool.Exec(t.Context(), "CREATE TABLE "+effects+" (id text)"))
-		outbox := must(postgres.NewOutbox(postgres.OutboxConfig{Config: cfg}))
+		db := must(postgres.Open(pool, cfg))
+		outbox := db.Outbox()
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 			return outbox.Enqueue(t.Context(), tx,
 				postrider.Event("a", "order", "1", nil), postrider.Event("a", "order", "2", nil), postrider.Event("a", "order", "3", nil))
@@ -105,8 +105,8 @@ func TestFaults(t *testing.T) {
 			Crash: postridertest.Nth(2), Duplicate: postridertest.Every(2), LoseAck: postridertest.Nth(1), LoseCommit: postridertest.Nth(2),
 		})
 		broker := memory.New()
-		carry(t, faults, must(postgres.New(pool, cfg)), broker, 6) // 2 by the first relay, then 3 and a duplicate
-		receive(t, faults, pool, cfg, broker, effects, 3)
+		carry(t, faults, db.Feeds(), broker, 6) // 2 by the first relay, then 3 and a duplicate
+		receive(t, faults, db.Inbox(), broker, effects, 3)
 
 		var total, distinct int
 		if err := pool.QueryRow(t.Context(), "SELECT count(*), count(DISTINCT id) FROM "+effects).Scan(&total, &distinct); err != nil {
@@ -124,7 +124,7 @@ func TestFaults(t *testing.T) {
 }
 
 // carry runs relays until the broker has n messages.
-func carry(t *testing.T, faults *postridertest.Injector, store postrider.Store, broker *memory.Broker, n int) {
+func carry(t *testing.T, faults *postridertest.Injector, store feeds.Store, broker *memory.Broker, n int) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
@@ -148,11 +148,11 @@ func carry(t *testing.T, faults *postridertest.Injector, store postrider.Store, 
 }
 
 // receive runs an inbox until it has handled n messages.
-func receive(t *testing.T, faults *postridertest.Injector, pool *pgxpool.Pool, cfg postgres.Config, broker *memory.Broker, effects string, n int64) {
+func receive(t *testing.T, faults *postridertest.Injector, store inbox.Store[pgx.Tx], broker *memory.Broker, effects string, n int64) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
-	in := must(inbox.New(postridertest.InboxStore(faults, inbox.Store[pgx.Tx](must(postgres.NewInbox(pool, cfg)))), "billing",
+	in := must(inbox.New(postridertest.InboxStore(faults, store), "billing",
 		inbox.Config{Logger: slog.New(slog.DiscardHandler)}))
 	in.Handle("*", func(ctx context.Context, tx pgx.Tx, m postrider.Message) error {
 		_, err := tx.Exec(ctx, "INSERT INTO "+effects+" VALUES ($1)", m.AggregateID)

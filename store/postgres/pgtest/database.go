@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 )
+
+var databases atomic.Int64
 
 // Database makes an empty database on a server, for programs whose schemas have fixed names, and returns its address. It is dropped
 // when the test ends, whoever uses it.
@@ -18,7 +21,7 @@ func Database(t testing.TB, server string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := fmt.Sprintf("t%d_%d_%s", os.Getpid(), schemas.Add(1), slug(t.Name()))
+	name := fmt.Sprintf("t%d_%d_%s", os.Getpid(), databases.Add(1), slug(t.Name()))
 	// A connection for each: the test may end long after it began, and with the server restarted.
 	administer(t.Context(), t, server, "CREATE DATABASE "+name)
 	t.Cleanup(func() { administer(context.Background(), t, server, "DROP DATABASE "+name+" WITH (FORCE)") })

@@ -1,5 +1,5 @@
 -- Four group roles, to be granted to the users that applications, relays and operators log in as. A producer may add
--- messages and nothing else; a consumer may keep inboxes, idempotency keys, sagas and patrols; a relay may read messages, keep the ledger and set messages aside, and cannot change or remove
+-- messages and nothing else; a consumer may keep inboxes, idempotency keys, sagas and patrols; a relay may read messages, keep the ledger and deferred messages, and cannot change or remove
 -- a message of the log; an operator may read everything and do what is recorded. Nobody can change the record.
 DO $$
 BEGIN
@@ -61,17 +61,20 @@ GRANT EXECUTE ON FUNCTION @schema@.open_inbox(text), @schema@.heard(text, text),
 
 GRANT SELECT ON ALL TABLES IN SCHEMA @schema@ TO "@name@_relay";
 GRANT INSERT ON @schema@.checkpoints, @schema@.members, @schema@.generation TO "@name@_relay";
-GRANT EXECUTE ON FUNCTION @schema@.reclaim(bigint), @schema@.sweep(), @schema@.split(text, smallint, text),
+GRANT EXECUTE ON FUNCTION @schema@.check_home(text), @schema@.reclaim(bigint), @schema@.sweep(), @schema@.split(text, smallint, text),
   @schema@.merge(text, smallint), @schema@.advance_move(text), @schema@.canary(interval),
   @schema@.open_feed(text, text, boolean, boolean, timestamptz, text, boolean, text[], bigint, bigint) TO "@name@_relay";
-GRANT INSERT, UPDATE, DELETE ON @schema@.deferred, @schema@.suspects, @schema@.problems TO "@name@_relay";
-GRANT INSERT, UPDATE ON @schema@.job_results TO "@name@_relay";
+GRANT EXECUTE ON FUNCTION
+  @schema@.defer(text, uuid, smallint[], smallint[], bigint[], text[], boolean[], integer[], double precision[], text[], text[], boolean[]),
+  @schema@.conclude(text, uuid, smallint[], bigint[], boolean[], text[], integer[], double precision[], text[], text[], boolean[]),
+  @schema@.suspect(text, uuid, smallint, bigint), @schema@.report(text, text[], bigint[], text[]) TO "@name@_relay";
+REVOKE INSERT, UPDATE, DELETE ON @schema@.deferred, @schema@.suspects, @schema@.problems, @schema@.job_results FROM "@name@_relay";
 REVOKE ALL ON @schema@.audit FROM "@name@_relay";
 
 GRANT SELECT ON ALL TABLES IN SCHEMA @schema@ TO "@name@_operator";
 GRANT EXECUTE ON FUNCTION
   @schema@.act_for(text, text, text, jsonb, text[], bigint[]), @schema@.exclude(text, text, text, text, bigint),
-  @schema@.edit(text, text, text, uuid, text, text, text, text, jsonb, bytea), @schema@.add_feed(text, text, text, boolean, bigint, bigint),
+  @schema@.edit(text, text, text, uuid, text, text, text, text, jsonb, bytea), @schema@.reveal(text, text, text, uuid), @schema@.add_feed(text, text, text, boolean, bigint, bigint),
   @schema@.remove_feed(text, text, text), @schema@.pause_feed(text, text, text, boolean),
   @schema@.change_shards(text, text, text, integer), @schema@.advance_move(text),
   @schema@.rewind(text, text, text, timestamptz, uuid),

@@ -46,7 +46,7 @@ export async function fill(page: Page, programme: string, files = 1): Promise<vo
 /** Sends the form, and waits for the page of the application. */
 export async function send(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Apply" }).click();
-  await page.waitForURL(/\/applications\/[0-9a-f-]{36}$/);
+  await page.waitForURL(/\/applications\/[0-9a-f-]{36}\/status$/);
 }
 
 /** Waits until the bar stands at so many percent. */

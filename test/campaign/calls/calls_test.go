@@ -21,7 +21,11 @@ import (
 func TestCalls(t *testing.T) {
 	dsn := pgtest.Database(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	pool := pgtest.Pool(t, dsn)
-	migrator, err := postgres.NewMigrator(pool, postgres.Config{}, postgres.Layout{})
+	db, err := postgres.Open(pool, postgres.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrator, err := db.Migrator(postgres.Layout{})
 	if err == nil {
 		_, err = migrator.Up(t.Context())
 	}

@@ -15,7 +15,7 @@ import (
 
 // Kinds of calls.
 const (
-	commit   = "commit"   // a transaction of postgres.Transactor
+	commit   = "commit"   // a transaction of a postrider.Transactor
 	handle   = "handle"   // a request to idempotency.Keys.Handle
 	complete = "complete" // a request to idempotency.Keys.Middleware, whose handler calls Complete
 )

@@ -12,9 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/transactor"
 )
 
 // Settings are what a process with clients and a server is told.
@@ -38,7 +41,8 @@ type caller struct {
 	Settings
 	client     string // no other life has the same
 	pool       *pgxpool.Pool
-	transactor *postgres.Transactor
+	db         *postgres.DB
+	transactor postrider.Transactor[pgx.Tx]
 	http       http.Client
 	told       *told
 	log        *slog.Logger
@@ -59,10 +63,11 @@ func Run(ctx context.Context, s Settings) error {
 	c := &caller{Settings: s, pool: pool, client: s.Name + "." + strconv.FormatInt(time.Now().UnixNano(), 36)}
 	c.log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("client", c.client)
 	c.http.Timeout = 20 * time.Second
-	c.transactor, err = postgres.NewTransactor(pool, postgres.TransactorConfig{Patience: 10 * time.Second})
+	c.db, err = postgres.Open(pool, postgres.Config{Transactor: transactor.Config{ResolveTimeout: 10 * time.Second}})
 	if err != nil {
 		return err
 	}
+	c.transactor = c.db.Transactor()
 	if c.told, err = tell(s.Dir, c.client); err != nil {
 		return err
 	}

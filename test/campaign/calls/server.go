@@ -11,18 +11,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/idempotency"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // lease is how long a key is held by a server that was killed.
 const lease = 5 * time.Second
 
 func (c *caller) handler() (http.Handler, error) {
-	store, err := postgres.NewIdempotency(c.pool, postgres.Config{})
-	if err != nil {
-		return nil, err
-	}
-	keys, err := idempotency.New(store, idempotency.Config{
+	keys, err := idempotency.New(c.db.IdempotencyKeys(), idempotency.Config{
 		Scope: func(r *http.Request) (idempotency.Scope, error) {
 			return idempotency.Scope{Tenant: "campaign", Principal: r.Header.Get("Client")}, nil
 		},

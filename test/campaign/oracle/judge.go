@@ -46,7 +46,7 @@ func (v *Verdict) judgeLost(r *record.Reader, l *ledger, all []*arrivals, found 
 	}
 	note := fmt.Sprintf("of %d committed", l.events)
 	if l.poison > 0 {
-		note = join(note, fmt.Sprintf("%d poisonous, %d of them set aside, %d accepted", l.poison, found.letters, found.accepted))
+		note = join(note, fmt.Sprintf("%d poisonous, %d of them deferred, %d accepted", l.poison, found.deadLetters, found.accepted))
 	}
 	for _, a := range all {
 		if a.truncated {

@@ -23,9 +23,9 @@ func (h *history) model() (m model) {
 		i, ok := byID[x.ID]
 		return i, ok && i.Destination == x.Destination && i.Key == x.Key && (x.Seq == i.Seq || x.Seq == 0 && i.Unnumbered)
 	}
-	letters := map[string]bool{}
+	deadLetters := map[string]bool{}
 	for _, d := range h.dead {
-		letters[d.ID] = true
+		deadLetters[d.ID] = true
 		if _, ok := byID[d.ID]; !ok {
 			m.phantom++
 		}
@@ -94,7 +94,7 @@ func (h *history) model() (m model) {
 
 	for _, i := range h.intents {
 		if !received[i.ID] {
-			if !i.Poison || !letters[i.ID] {
+			if !i.Poison || !deadLetters[i.ID] {
 				m.lost++
 			}
 			continue

@@ -2,12 +2,12 @@ package oracle
 
 // remains is what is seen when all that was committed is gone through at the end.
 type remains struct {
-	lost     evidence // I1
-	undone   evidence // I5: received, and a consumer did nothing
-	accepted int64    // poison that was received
-	letters  int64    // poison that is dead or discarded, as it should be
-	received map[string]int64
-	inserted map[string]int64
+	lost        evidence // I1
+	undone      evidence // I5: received, and a consumer did nothing
+	accepted    int64    // poison that was received
+	deadLetters int64    // poison that is dead or discarded, as it should be
+	received    map[string]int64
+	inserted    map[string]int64
 }
 
 func sweep(l *ledger, d *deeds) remains {
@@ -26,7 +26,7 @@ func sweep(l *ledger, d *deeds) remains {
 				}
 				found.consumers(d, k, name, place)
 			case poison && dead:
-				found.letters++
+				found.deadLetters++
 			case poison:
 				found.lost.add("%s %d is poison, and neither dead nor discarded", name, seq)
 			case dead:

@@ -35,7 +35,7 @@ type Tally struct {
 	Inserted  int64 `json:"inserted"`
 	Pending   int64 `json:"pending"`
 	Sent      int64 `json:"sent"`
-	Parked    int64 `json:"parked"` // set aside: dead, or held back behind one that is
+	Parked    int64 `json:"parked"` // deferred: dead, or held back behind one that is
 	Discarded int64 `json:"discarded"`
 }
 

@@ -6,24 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/postrider/postrider/test/campaign/record"
 )
 
-// Keep writes what the page needs of a run to a file in dir, without what only its machine knows. Later runs add up with it.
+// Keep writes a summary of a run to a file in dir: what the page says of it, without what only its machine knows. The picture of its
+// course is drawn from the run's own folder, which its flags and seed make again. Later runs add up with it.
 func Keep(dir string, run Run) error {
 	run.Flags = telling(run.Flags)
-	run.Timeline = slices.Clone(run.Timeline)
-	for i := range run.Timeline {
-		if e := &run.Timeline[i]; strings.Contains(e.Detail, "/") {
-			e.Detail = ""
-		}
-	}
-	run.Samples = slices.Clone(run.Samples)
-	for i := range run.Samples {
-		run.Samples[i].Processes = nil
-	}
+	run.Timeline, run.Samples = nil, nil
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}

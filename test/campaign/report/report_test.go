@@ -221,10 +221,13 @@ func TestKeep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, got := Files("page", runs...), Files("page", kept...)
-	for i := range want {
-		if string(got[i].Text) != string(want[i].Text) {
-			t.Errorf("%s differs", want[i].Name)
+	got := make(map[string]string)
+	for _, f := range Files("page", kept...) {
+		got[f.Name] = string(f.Text)
+	}
+	for _, want := range Files("page", runs...) {
+		if text, ok := got[want.Name]; text != string(want.Text) && (ok || !strings.Contains(want.Name, "-timeline-")) { // those are there already
+			t.Errorf("%s differs", want.Name)
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "first.json"))

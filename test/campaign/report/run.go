@@ -12,8 +12,8 @@ import (
 type Run struct {
 	record.Run
 	Verdict  oracle.Verdict  `json:"verdict"`
-	Timeline []record.Event  `json:"timeline"`
-	Samples  []record.Sample `json:"samples"`
+	Timeline []record.Event  `json:"timeline,omitempty"`
+	Samples  []record.Sample `json:"samples,omitempty"`
 }
 
 // Load reads a run and its verdict. If there is no verdict yet, the files are checked.

@@ -35,7 +35,9 @@ func Files(name string, runs ...Run) []File {
 	p.picture("recovery", recoveryPicture(t.recoveries))
 	p.picture("duplicates", duplicatesPicture(t.kinds, t.Events))
 	for _, run := range runs {
-		p.picture("timeline-"+safe(run.ID), timelinePicture(run))
+		if len(run.Timeline) > 0 { // of what was kept, the picture is there already
+			p.picture("timeline-"+safe(run.ID), timelinePicture(run))
+		}
 	}
 	return append(p.pictures, File{name + ".md", p.text()})
 }

@@ -62,7 +62,7 @@ func dumpEffects(ctx context.Context, db *pgx.Conn, w *record.Writer) error {
 	return err
 }
 
-// dumpDeferred writes what relays have set aside. What a consumer has set aside has no effect, and is found by that.
+// dumpDeferred writes what relays have deferred. What a consumer has deferred has no effect, and is found by that.
 func dumpDeferred(ctx context.Context, db *pgx.Conn, w *record.Writer) error {
 	rows, err := db.Query(ctx, `SELECT id, status FROM postrider.deferred WHERE feed NOT LIKE 'inbox/%' ORDER BY feed, seq`)
 	if err != nil {
@@ -112,7 +112,7 @@ func tally(ctx context.Context, db *pgx.Conn, destination string) (t record.Tall
 // Waiting is what of the workload is not at its end.
 type Waiting struct {
 	Effects  int64 // that are missing
-	Deferred int64 // messages that relays or consumers have set aside
+	Deferred int64 // messages that relays or consumers have deferred
 }
 
 // Done reports whether nothing waits.
@@ -123,7 +123,7 @@ func (w Waiting) String() string {
 	for _, p := range []struct {
 		n    int64
 		what string
-	}{{w.Effects, "effects are missing"}, {w.Deferred, "messages are set aside"}} {
+	}{{w.Effects, "effects are missing"}, {w.Deferred, "messages are deferred"}} {
 		if p.n != 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}

@@ -11,11 +11,14 @@ export async function signIn(page: Page, who: Who, at = scene.console): Promise<
 }
 
 /** What must not happen on any page. */
-class Watch {
+export class Watch {
   readonly wrong: string[] = [];
   private allowed: RegExp[] = [];
 
-  constructor(page: Page, origins: string[]) {
+  constructor(
+    private readonly page: Page,
+    origins: string[],
+  ) {
     page.on("console", (m) => {
       if (m.type() === "error" || m.type() === "warning") this.note(`console: ${m.text()} ${m.location().url}`);
     });
@@ -27,6 +30,15 @@ class Watch {
     page.on("request", (r) => {
       const url = new URL(r.url());
       if (!origins.includes(url.origin) && url.protocol !== "data:" && url.protocol !== "blob:") this.note(`request to ${r.url()}`);
+    });
+  }
+
+  /** Notes also what the policy of a page has kept it from. */
+  async policy(): Promise<void> {
+    await this.page.addInitScript(() => {
+      document.addEventListener("securitypolicyviolation", (e) => {
+        console.error(`policy violated: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}:${e.lineNumber}`);
+      });
     });
   }
 
@@ -45,11 +57,7 @@ export const test = base.extend<{ who: Who; watch: Watch }>({
   watch: [
     async ({ page, who }, use) => {
       const watch = new Watch(page, [new URL(scene.console).origin, new URL(scene.proxy).origin]);
-      await page.addInitScript(() => {
-        document.addEventListener("securitypolicyviolation", (e) => {
-          console.error(`policy violated: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}:${e.lineNumber}`);
-        });
-      });
+      await watch.policy();
       await signIn(page, who);
       await use(watch);
       expect(watch.wrong, "what must not happen on a page").toEqual([]);

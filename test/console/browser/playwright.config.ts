@@ -3,10 +3,10 @@ import { defineConfig } from "@playwright/test";
 import { scene } from "./scene.ts";
 
 export default defineConfig({
-  testDir: "tests",
+  testDir: scene.folder ?? "tests",
   outputDir: process.env.CONSOLE_OUTPUT,
   workers: 2,
-  timeout: 30_000,
+  timeout: 60_000, // of a whole test; all that it waits for has limits of its own
   expect: { timeout: 10_000 },
   reporter: [["list"]],
   forbidOnly: true,

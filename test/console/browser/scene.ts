@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 
 interface Scene {
+  folder?: string; // of the tests that are to run; "tests" if it is absent
   console: string; // addresses; they end with a slash
   proxy: string;
   control: string;
@@ -10,6 +11,13 @@ interface Scene {
   keys: Record<string, string>;
   odd: { text: string; id: string }[];
   big: Record<string, string>;
+}
+
+/** What signon_test.go has prepared for the folder signon. */
+export interface SignOn {
+  console: string;
+  issuer: string;
+  dead: string; // ID of a dead letter
 }
 
 if (!process.env.CONSOLE_SCENE) throw new Error("these tests are run by: go test ./console, in the module test");

@@ -22,12 +22,23 @@ func Empty(t testing.TB) string {
 // Pool makes a database with Postrider's tables and those that the page takes for granted, and connects to it.
 func Pool(t testing.TB, tables ...string) *pgxpool.Pool {
 	t.Helper()
+	pool, _ := Open(t, tables...)
+	return pool
+}
+
+// Open does what [Pool] does, and returns Postrider's part of the database too.
+func Open(t testing.TB, tables ...string) (*pgxpool.Pool, *postgres.DB) {
+	t.Helper()
 	pool, err := pgxpool.New(t.Context(), Empty(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	migrator, err := postgres.NewMigrator(pool, postgres.Config{}, postgres.Layout{})
+	db, err := postgres.Open(pool, postgres.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrator, err := db.Migrator(postgres.Layout{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +48,7 @@ func Pool(t testing.TB, tables ...string) *pgxpool.Pool {
 	if _, err := pool.Exec(t.Context(), strings.Join(tables, ";\n"), pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}
-	return pool
+	return pool, db
 }
 
 // Count returns the single number that a query gives.

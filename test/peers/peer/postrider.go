@@ -31,15 +31,19 @@ func (postrider) Settings(Job) []Setting {
 	}
 }
 
-func (postrider) Setup(ctx context.Context, db *pgxpool.Pool, j Job) (Enqueue, error) {
-	migrator, err := postgres.NewMigrator(db, postgres.Config{}, postgres.Layout{})
+func (postrider) Setup(ctx context.Context, pool *pgxpool.Pool, j Job) (Enqueue, error) {
+	db, err := postgres.Open(pool, postgres.Config{})
+	if err != nil {
+		return nil, err
+	}
+	migrator, err := db.Migrator(postgres.Layout{})
 	if err != nil {
 		return nil, err
 	}
 	if _, err := migrator.Up(ctx); err != nil {
 		return nil, err
 	}
-	box, err := postgres.NewOutbox(postgres.OutboxConfig{})
+	box := db.Outbox()
 	return func(ctx context.Context, tx pgx.Tx, msgs ...Message) error {
 		events := make([]outbox.Message, len(msgs))
 		for i, m := range msgs {
@@ -47,7 +51,7 @@ func (postrider) Setup(ctx context.Context, db *pgxpool.Pool, j Job) (Enqueue, e
 			events[i].ID, events[i].Topic = outbox.ID(m.ID), j.Topic
 		}
 		return box.Enqueue(ctx, tx, events...)
-	}, err
+	}, nil
 }
 
 func (postrider) Relay(j Job, p Programs) (*exec.Cmd, error) {

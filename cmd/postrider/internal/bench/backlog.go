@@ -10,8 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/feeds"
 )
 
 // BacklogPoint is what a message costs while so many wait.
@@ -133,11 +132,11 @@ func (t track) slope() float64 {
 
 // walk reads and settles the first size messages of a new feed.
 func (l *Lab) walk(ctx context.Context, pool *pgxpool.Pool, name string, size int64, page int) (t track, err error) {
-	store, err := postgres.New(pool, l.storeConfig())
+	db, err := l.open(pool)
 	if err != nil {
 		return t, err
 	}
-	feed, err := store.Open(ctx, name, postrider.Member{Name: "bench", Lease: time.Minute, Create: true})
+	feed, err := db.Feeds().Open(ctx, name, feeds.Member{Name: "bench", Lease: time.Minute, Create: true})
 	if err != nil {
 		return t, err
 	}
@@ -165,11 +164,11 @@ func (l *Lab) walk(ctx context.Context, pool *pgxpool.Pool, name string, size in
 		}
 		// Shards end at different times. The others get the room, or the last messages would be read in small pages.
 		shards = nil
-		var marks []postrider.Mark
+		var marks []feeds.Mark
 		for i := range batches {
 			b := &batches[i]
 			done += int64(len(b.Messages))
-			marks = append(marks, postrider.Mark{Shard: b.Shard, Batch: b, Done: len(b.Messages)})
+			marks = append(marks, feeds.Mark{Shard: b.Shard, Batch: b, Done: len(b.Messages)})
 			shards = append(shards, b.Shard)
 		}
 		lost, err := feed.Settle(ctx, marks)
@@ -186,10 +185,10 @@ func (l *Lab) walk(ctx context.Context, pool *pgxpool.Pool, name string, size in
 }
 
 // demands asks for a page of all shards together.
-func demands(shards []int, page int) []postrider.Demand {
-	want := make([]postrider.Demand, len(shards))
+func demands(shards []int, page int) []feeds.Demand {
+	want := make([]feeds.Demand, len(shards))
 	for i, shard := range shards {
-		want[i] = postrider.Demand{Shard: shard, Limit: max(1, page/len(shards))}
+		want[i] = feeds.Demand{Shard: shard, Limit: max(1, page/len(shards))}
 	}
 	return want
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
-	"github.com/postrider/postrider/route"
+	"github.com/postrider/postrider/broker/route"
 )
 
 // BrokerResult is how fast a backlog reaches a broker, beside the broker's own client.

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
@@ -171,15 +172,15 @@ func (l *Lab) openCounter(ctx context.Context) (*counter, error) {
 		next:    make([]int, max(l.Writers, batchSize*2)),
 	}
 	err = l.createAccounts(ctx)
-	var store *postgres.Inbox[pgx.Tx]
+	var db *postgres.DB
 	if err == nil {
-		store, err = postgres.NewInbox(pool, l.storeConfig())
+		db, err = l.open(pool)
 	}
 	if err == nil {
-		c.single, err = inbox.New(store, "bench", inbox.Config{Logger: l.Logger, Retry: retry.Policy{Attempts: 1}})
+		c.single, err = inbox.New(db.Inbox(), "bench", inbox.Config{Logger: l.Logger, Retry: retry.Policy{Attempts: 1}})
 	}
 	if err == nil {
-		c.bulk, err = inbox.New(store, "bench-batch", inbox.Config{Logger: l.Logger, Retry: retry.Policy{Attempts: 1}, Batch: batchSize})
+		c.bulk, err = inbox.New(db.Inbox(), "bench-batch", inbox.Config{Logger: l.Logger, Retry: retry.Policy{Attempts: 1}, Batch: batchSize})
 	}
 	if err == nil {
 		c.bareBulk, err = inbox.New(forgetful{pool}, "bench-bare", inbox.Config{Logger: l.Logger, Batch: batchSize})
@@ -263,11 +264,11 @@ func (f forgetful) Handle(ctx context.Context, _ string, msgs []postrider.Messag
 
 func (forgetful) Claim(context.Context, pgx.Tx, string, postrider.ID) (bool, error) { return true, nil }
 
-func (forgetful) Defer(context.Context, string, postrider.Message, inbox.Setback) error {
+func (forgetful) Defer(context.Context, string, postrider.Message, inbox.Deferral) error {
 	return errors.New("bench: a handler has failed")
 }
 
-func (forgetful) Retry(context.Context, string, func(context.Context, pgx.Tx, postrider.Deferred) error, func(postrider.Deferred, error) inbox.Setback) (inbox.Attempt, error) {
+func (forgetful) Retry(context.Context, string, func(context.Context, pgx.Tx, feeds.Deferred) error, func(feeds.Deferred, error) inbox.Deferral) (inbox.Attempt, error) {
 	return inbox.Attempt{Next: -1}, nil
 }
 

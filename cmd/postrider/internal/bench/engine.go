@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/feeds"
 )
 
 // engine is a way to keep messages, as the scenarios use it.
@@ -15,7 +15,7 @@ type engine interface {
 	// hire opens connections for so many producers.
 	hire(ctx context.Context, writers int) (shop, error)
 	// open returns the relay's side, with connections of its own that the caller closes.
-	open(ctx context.Context) (_ postrider.Store, closeStore func(), _ error)
+	open(ctx context.Context) (_ feeds.Store, closeStore func(), _ error)
 }
 
 // shop is where producers write.
@@ -43,15 +43,15 @@ type logShop struct {
 }
 
 func (e logEngine) hire(ctx context.Context, writers int) (shop, error) {
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: e.lab.storeConfig()})
-	if err != nil {
-		return nil, err
-	}
 	pool, err := e.lab.pool(ctx, writers)
 	if err != nil {
 		return nil, err
 	}
-	return &logShop{pool, outbox, e.lab.in("INSERT INTO @schema@.orders (customer, cents) VALUES ($1, $2)")}, nil
+	db, err := e.lab.open(pool)
+	if err != nil {
+		return nil, err
+	}
+	return &logShop{pool, db.Outbox(), e.lab.in("INSERT INTO @schema@.orders (customer, cents) VALUES ($1, $2)")}, nil
 }
 
 func (c *logShop) close() { c.pool.Close() }
@@ -71,13 +71,16 @@ func (c *logShop) commit(ctx context.Context, order, number int64, m postrider.M
 	return tx.Commit(ctx)
 }
 
-func (e logEngine) open(ctx context.Context) (postrider.Store, func(), error) {
+func (e logEngine) open(ctx context.Context) (feeds.Store, func(), error) {
 	pool, err := e.lab.pool(ctx, relayConnections)
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := postgres.New(pool, e.lab.storeConfig())
-	return store, pool.Close, err
+	db, err := e.lab.open(pool)
+	if err != nil {
+		return nil, pool.Close, err
+	}
+	return db.Feeds(), pool.Close, nil
 }
 
 // waste is how many old versions of rows vacuum has yet to remove from the log and its ledger.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 )
 
@@ -74,11 +76,11 @@ func (e *classicEngine) layOut(ctx context.Context) (remove func(context.Context
 			return remove, err
 		}
 	}
-	m, err := classic.NewMigrator(db, e.config())
+	table, err := classic.OpenTable(db, e.config())
 	if err != nil {
 		return remove, err
 	}
-	_, err = m.Up(ctx)
+	_, err = table.Migrator().Up(ctx)
 	return remove, err
 }
 
@@ -96,16 +98,20 @@ func (e *classicEngine) removeDatabase(ctx context.Context) error {
 
 type classicShop struct {
 	db     *sql.DB
-	outbox *classic.Outbox
+	outbox postrider.Outbox[*sql.Tx]
 	insert string
 }
 
 func (e *classicEngine) hire(_ context.Context, writers int) (shop, error) {
-	outbox, err := classic.NewOutbox(e.config())
+	db, err := e.connect(writers)
 	if err != nil {
 		return nil, err
 	}
-	db, err := e.connect(writers)
+	table, err := classic.OpenTable(db, e.config())
+	if err != nil {
+		return nil, err
+	}
+	outbox, err := table.Outbox()
 	if err != nil {
 		return nil, err
 	}
@@ -129,13 +135,16 @@ func (c *classicShop) commit(ctx context.Context, order, number int64, m postrid
 	return tx.Commit()
 }
 
-func (e *classicEngine) open(context.Context) (postrider.Store, func(), error) {
+func (e *classicEngine) open(context.Context) (feeds.Store, func(), error) {
 	db, err := e.connect(relayConnections)
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := classic.New(db, e.config())
-	return store, func() { _ = db.Close() }, err
+	table, err := classic.OpenTable(db, e.config())
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close())
+	}
+	return table.Feeds(), func() { _ = db.Close() }, nil
 }
 
 // fill makes a backlog of messages with the numbers from first up to but not including end.

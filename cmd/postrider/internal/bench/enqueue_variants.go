@@ -79,7 +79,7 @@ type clerk struct {
 
 // newClerk connects a writer whose round trips are counted.
 func (l *Lab) newClerk(ctx context.Context, count *trips) (*clerk, error) {
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{Config: l.storeConfig()})
+	db, err := l.open(l.admin)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (l *Lab) newClerk(ctx context.Context, count *trips) (*clerk, error) {
 	}
 	const columns = "type, aggregate_type, aggregate_id, content_type, payload"
 	return &clerk{
-		conn: conn, outbox: outbox, noise: noise(l.Payload + 1<<16), payload: make([]byte, l.Payload),
+		conn: conn, outbox: db.Outbox(), noise: noise(l.Payload + 1<<16), payload: make([]byte, l.Payload),
 		orders:   l.in("INSERT INTO @schema@.orders (customer, cents) VALUES ($1, $2)"),
 		plain:    l.in("INSERT INTO @schema@.plain_outbox (" + columns + ") VALUES ($1, $2, $3, $4, $5)"),
 		insert:   l.in("INSERT INTO @schema@.messages (" + columns + ") VALUES ($1, $2, $3, $4, $5)"),

@@ -11,10 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/discard"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // IdleResult is what relays cost that have nothing to do, all of them together. Pointers are nil where the processor time cannot
@@ -143,7 +142,7 @@ type idleEngine struct {
 	trips       *trips
 }
 
-func (e idleEngine) open(ctx context.Context) (postrider.Store, func(), error) {
+func (e idleEngine) open(ctx context.Context) (feeds.Store, func(), error) {
 	config := e.lab.config.Copy()
 	config.MaxConns = int32(e.connections) //nolint:gosec // at most relayConnections
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -153,8 +152,11 @@ func (e idleEngine) open(ctx context.Context) (postrider.Store, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := postgres.New(pool, e.lab.storeConfig())
-	return store, pool.Close, err
+	db, err := e.lab.open(pool)
+	if err != nil {
+		return nil, pool.Close, err
+	}
+	return db.Feeds(), pool.Close, nil
 }
 
 // settled is how long a relay is left alone after its start, at most half a phase: it has then looked at everything once, and

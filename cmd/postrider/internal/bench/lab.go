@@ -142,7 +142,11 @@ func (l *Lab) layOut(ctx context.Context) error {
 	if err := l.admin.QueryRow(ctx, "SHOW server_version").Scan(&l.Server); err != nil {
 		return err
 	}
-	migrator, err := postgres.NewMigrator(l.admin, l.storeConfig(), postgres.Layout{
+	db, err := l.open(l.admin)
+	if err != nil {
+		return err
+	}
+	migrator, err := db.Migrator(postgres.Layout{
 		Shards: l.Shards, Slots: l.Ring.Slots, Period: l.Ring.Period, InboxWindow: l.Ring.Inbox,
 	})
 	if err != nil {
@@ -177,7 +181,9 @@ func (l *Lab) pool(ctx context.Context, size int) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-func (l *Lab) storeConfig() postgres.Config { return postgres.Config{Schema: l.schema} }
+func (l *Lab) open(pool *pgxpool.Pool) (*postgres.DB, error) {
+	return postgres.Open(pool, postgres.Config{Schema: l.schema})
+}
 
 // in puts the schema's name into a statement.
 func (l *Lab) in(sql string) string {

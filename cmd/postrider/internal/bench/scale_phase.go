@@ -8,7 +8,6 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/cmd/postrider/internal/scale"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // inLabs measures a cell in schemas that are laid out: producers alone, then beside relays.
@@ -143,14 +142,14 @@ func (s *scaleRun) phase(ctx context.Context, c *scale.Cell, p *producers, t *te
 // awaitDelivered waits until no feed of the labs has anything to deliver.
 func awaitDelivered(ctx context.Context, labs []*Lab) error {
 	for _, lab := range labs {
-		desk, err := postgres.NewDesk(lab.admin, lab.storeConfig())
+		db, err := lab.open(lab.admin)
 		if err != nil {
 			return err
 		}
 		var seen int64 = -1
 		since := time.Now()
 		for {
-			standing, err := desk.Gauges(ctx)
+			standing, err := db.Admin().Gauges(ctx)
 			if err != nil {
 				return err
 			}

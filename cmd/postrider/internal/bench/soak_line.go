@@ -14,7 +14,6 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/inbox"
-	"github.com/postrider/postrider/store/postgres"
 )
 
 // line is the whole way of messages, from producers to effects.
@@ -77,11 +76,11 @@ func (n *line) consume(ctx context.Context, plan *SoakPlan, settings broker.Sett
 	if err := l.createAccounts(ctx); err != nil {
 		return err
 	}
-	store, err := postgres.NewInbox(n.pool, l.storeConfig())
+	db, err := l.open(n.pool)
 	if err != nil {
 		return err
 	}
-	in, err := inbox.New(store, "soak", inbox.Config{Logger: l.Logger, Batch: batchSize, Redelivery: time.Second})
+	in, err := inbox.New(db.Inbox(), "soak", inbox.Config{Logger: l.Logger, Batch: batchSize, Redelivery: time.Second})
 	if err != nil {
 		return err
 	}
@@ -107,7 +106,7 @@ func (n *line) consume(ctx context.Context, plan *SoakPlan, settings broker.Sett
 	// The inbox forgets once a minute by itself, which is too seldom for short runs.
 	n.work.Go(func() {
 		for pause(ctx, plan.inboxPeriod()/4) {
-			_ = store.Maintain(ctx) // the inbox does it too, and tells of failures
+			_ = db.Inbox().Maintain(ctx) // the inbox does it too, and tells of failures
 		}
 	})
 	return nil

@@ -97,7 +97,7 @@ func (a assignment) file() (text []byte, secrets []string, err error) {
 		}
 		secrets = append(secrets, variable+"="+address)
 		for _, feed := range a.feeds {
-			settings := map[string]any{"database": name}
+			settings := map[string]any{"database": name, "create": "oldest"}
 			if a.to.name != "" {
 				settings["routes"] = []any{map[string]any{"name": a.to.name}}
 			}

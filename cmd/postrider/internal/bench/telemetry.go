@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/telemetry/otel"
 	"github.com/postrider/postrider/telemetry/prometheus"
 )
@@ -143,11 +142,11 @@ func (l *Lab) watch(ctx context.Context) (*watcher, error) {
 	if w.pool, err = l.pool(ctx, 1); err != nil {
 		return nil, err
 	}
-	desk, err := postgres.NewDesk(w.pool, l.storeConfig())
+	db, err := l.open(w.pool)
 	if err != nil {
 		return nil, err
 	}
-	metrics.AddDatabase("bench", desk)
+	metrics.AddDatabase("bench", db.Admin())
 	w.observer = postrider.Observers(metrics, spans)
 	ctx, w.stop = context.WithCancel(ctx)
 	w.work.Go(func() { _ = metrics.Run(ctx) }) // never fails

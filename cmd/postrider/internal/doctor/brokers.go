@@ -2,9 +2,11 @@ package doctor
 
 import (
 	"context"
+	"crypto/x509"
 	"log/slog"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 )
 
 // examine asks a destination what its confirmations are worth.
@@ -20,7 +22,8 @@ func (d Destination) examine(ctx context.Context) []Finding {
 
 func (d Destination) ask(ctx context.Context) []Finding {
 	place := "destinations." + d.Name
-	pub, err := d.Config.Open(slog.New(slog.DiscardHandler))
+	var certificates ending
+	pub, err := d.open(certificates.see)
 	if err != nil {
 		return []Finding{{Severity: Problem, Finding: "it cannot be opened: " + oneLine(err), Why: "Relays that need it do not start.",
 			Fix: "postrider config validate --open, and correct " + place}}
@@ -41,8 +44,19 @@ func (d Destination) ask(ctx context.Context) []Finding {
 			Why: "Relays keep trying, and carry nothing meanwhile.",
 			Fix: "check url and credentials of " + place + ", and the network from here"})
 	}
+	found = append(found, certificates.findings()...)
 	if len(found) == 0 {
 		return []Finding{{Severity: OK, Finding: said.Confirmed}}
 	}
 	return found
+}
+
+func (d Destination) open(see func(*x509.Certificate)) (postrider.Publisher, error) {
+	driver, err := d.Config.Driver()
+	if err != nil {
+		return nil, err
+	}
+	return driver.Open(&broker.Settings{
+		URL: d.Config.URL, Values: d.Config.Options, Logger: slog.New(slog.DiscardHandler), Certificate: see,
+	})
 }

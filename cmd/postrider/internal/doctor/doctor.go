@@ -41,6 +41,7 @@ type Database struct {
 	Name   string // for people
 	Pool   *pgxpool.Pool
 	Schema string
+	Flags  string // of a command that works on it, each after a space
 	// Feeds are those of this database in the configuration file. HasFile tells a file without any from no file.
 	Feeds   []*config.Plan
 	HasFile bool

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/config"
-	"github.com/postrider/postrider/desk"
 	"github.com/postrider/postrider/inbox"
-	"github.com/postrider/postrider/route"
 )
 
-// feedChecks are about feeds, their relays, and what they have set aside.
+// feedChecks are about feeds, their relays, and what they have deferred.
 var feedChecks = []check{
 	{"feeds", askFeeds},
 	{"lag", askLag},
@@ -142,7 +142,7 @@ func askDeadLetters(ctx context.Context, p *patient) ([]Finding, error) {
 	return found, err
 }
 
-// whose says in words where messages are set aside.
+// whose says in words where messages are deferred.
 func whose(feed, of string) string {
 	if consumer, ok := strings.CutPrefix(feed, inbox.Feed("")); ok {
 		return "of the consumer " + consumer
@@ -168,7 +168,7 @@ func askOverdue(ctx context.Context, p *patient) ([]Finding, error) {
 			why, fix = "Nobody tries them: the program with the inbox is not running, or it is too busy.", "look at the log of the program "+whose(f.Feed, "")
 		}
 		found = append(found, Finding{Severity: Warning,
-			Finding: fmt.Sprintf("%d messages that were set aside %s are overdue, the first by %s", f.Count, whose(f.Feed, "of the feed"), age(seconds(f.Oldest))),
+			Finding: fmt.Sprintf("%d messages that were deferred %s are overdue, the first by %s", f.Count, whose(f.Feed, "of the feed"), age(seconds(f.Oldest))),
 			Why:     why,
 			Fix:     fix})
 	}
@@ -184,7 +184,7 @@ func askConsumers(ctx context.Context, p *patient) ([]Finding, error) {
 		FROM @schema@.consumer_heard h JOIN @schema@.consumers c ON c.n = h.consumer ORDER BY 1`)
 	var found []Finding
 	for _, c := range all {
-		standing := desk.ConsumerStanding{Heard: c.Heard}
+		standing := admin.ConsumerStanding{Heard: c.Heard}
 		gone := standing.Gone(c.Now)
 		if gone == 0 {
 			continue

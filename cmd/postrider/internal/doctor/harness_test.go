@@ -27,23 +27,22 @@ type house struct {
 func newHouse(t *testing.T, dsn string) *house {
 	t.Helper()
 	h := &house{t: t, admin: pgtest.Pool(t, dsn)}
-	var schema string
-	t.Cleanup(func() { // roles belong to the whole cluster
-		for _, role := range []string{"producer", "relay", "operator"} {
-			h.adminExec("DROP ROLE IF EXISTS " + schema + "_" + role)
-		}
-	})
-	pool := pgtest.Pool(t, dsn)
+	pool := h.admin
 	cfg := pgtest.Schema(t, pool, postgres.Layout{Shards: 2, Slots: 3})
-	schema = cfg.Schema
-	migrator, err := postgres.NewMigrator(pool, cfg, postgres.Layout{})
+	schema := cfg.Schema
+	pgtest.DropRoles(t, pool, schema)
+	db, err := postgres.Open(pool, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrator, err := db.Migrator(postgres.Layout{})
 	if err == nil {
 		err = migrator.Roles(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.patient = newPatient(Database{Pool: pool, Schema: schema})
+	h.patient = newPatient(Database{Pool: pool, Schema: schema, Flags: " --schema " + schema})
 	h.exec("SELECT @schema@.open_feed('default')")
 	h.exec("SELECT @schema@.balance('default', gen_random_uuid(), 'test', '10 minutes')")
 	return h

@@ -23,7 +23,7 @@ type limits struct {
 	deadTuples     int64         // of a table, and more than half of it
 	slotAge        int64         // transactions since a slot was last frozen
 	expiredKeys    int64         // deduplication keys whose time is over
-	overdue        time.Duration // of a message that was set aside
+	overdue        time.Duration // of a message that was deferred
 	idle           time.Duration // time without a new message
 }
 
@@ -133,13 +133,8 @@ func (p *patient) in(sql string) string {
 	return strings.ReplaceAll(sql, "@schema@", pgx.Identifier{p.Schema}.Sanitize())
 }
 
-// command is a command line that works on the same schema.
-func (p *patient) command(line string) string {
-	if p.Schema != "postrider" {
-		line += " --schema " + p.Schema
-	}
-	return "postrider " + line
-}
+// command is a command line that works on the same database.
+func (p *patient) command(line string) string { return "postrider " + line + p.Flags }
 
 // rows asks the database. The fields of T are the columns, in their order.
 func rows[T any](ctx context.Context, p *patient, sql string, args ...any) ([]T, error) {

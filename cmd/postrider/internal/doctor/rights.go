@@ -34,13 +34,12 @@ func askRoles(ctx context.Context, p *patient) ([]Finding, error) {
 		UNION ALL
 		SELECT $2, w.what || ' on ' || c.relname
 		FROM (VALUES ('SELECT', '{messages,feeds,checkpoints,members,generation,identity,cursors,deferred}'::text[]),
-		             ('INSERT', '{checkpoints,members,generation,deferred}'),
-		             ('UPDATE', '{deferred}'), ('DELETE', '{deferred}')) w(what, tables)
+		             ('INSERT', '{checkpoints,members,generation}')) w(what, tables)
 		JOIN pg_class c ON c.relnamespace = '@schema@'::regnamespace AND c.relname = ANY (w.tables)
 		WHERE NOT has_table_privilege($2, c.oid, w.what)
 		UNION ALL
 		SELECT $2, 'EXECUTE on ' || f.proname || '()' FROM pg_proc f
-		WHERE f.pronamespace = '@schema@'::regnamespace AND f.proname IN ('open_feed', 'reclaim', 'sweep') AND NOT has_function_privilege($2, f.oid, 'EXECUTE')
+		WHERE f.pronamespace = '@schema@'::regnamespace AND f.proname IN ('open_feed', 'reclaim', 'sweep', 'defer', 'conclude', 'suspect', 'report') AND NOT has_function_privilege($2, f.oid, 'EXECUTE')
 		UNION ALL
 		SELECT $1, 'EXECUTE on claim_keys' WHERE NOT has_function_privilege($1, '@schema@.claim_keys(text[])', 'EXECUTE')`, producer, relay)
 	if err != nil {

@@ -38,8 +38,8 @@ func (s *State) details() []line {
 	if i < 0 || s.Inside != s.selected {
 		return []line{looking}
 	}
-	keys, letters := make([][]span, len(s.Blocked)), make([][]span, len(s.Dead))
-	whyKeys, whyLetters := make([]string, len(s.Blocked)), make([]string, len(s.Dead))
+	keys, deadLetters := make([][]span, len(s.Blocked)), make([][]span, len(s.Dead))
+	whyKeys, whyDeadLetters := make([]string, len(s.Blocked)), make([]string, len(s.Dead))
 	for k := range s.Blocked {
 		b := &s.Blocked[k]
 		next := "never"
@@ -54,18 +54,18 @@ func (s *State) details() []line {
 	}
 	for d := range s.Dead {
 		l := &s.Dead[d]
-		letters[d] = []span{
+		deadLetters[d] = []span{
 			{text: named(l.OrderKey())}, {text: phrase.Age(max(0, s.At.Sub(l.DeferredAt)))}, {text: strconv.Itoa(l.Attempts)}, {text: l.ID.String()},
 			{text: clean(l.Type)},
 		}
-		whyLetters[d] = l.LastError
+		whyDeadLetters[d] = l.LastError
 	}
 	cols := []column{{"KEY", 16, 24, false}, {"SINCE", 6, -1, true}, {"TRIES", 5, -1, true}, {"ID", 36, -1, false}}
 	lines := s.problems(&s.Feeds[i])
 	lines = append(lines, heading("blocked key", "blocked keys", len(keys), s.Feeds[i].Blocked))
 	lines = append(lines, explained(append(cols[:4:4], column{"WAITING", 7, -1, true}, column{"NEXT TRY", 8, -1, true}), keys, whyKeys)...)
-	lines = append(lines, line{}, heading("dead letter", "dead letters", len(letters), s.Feeds[i].Dead))
-	return append(lines, explained(append(cols[:4:4], column{"TYPE", 0, -1, false}), letters, whyLetters)...)
+	lines = append(lines, line{}, heading("dead letter", "dead letters", len(deadLetters), s.Feeds[i].Dead))
+	return append(lines, explained(append(cols[:4:4], column{"TYPE", 0, -1, false}), deadLetters, whyDeadLetters)...)
 }
 
 // problems lists what is wrong with the feed's destination, or nothing.

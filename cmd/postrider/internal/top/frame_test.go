@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -35,8 +36,8 @@ func golden(t *testing.T, name string, frame []string) {
 	}
 }
 
-func letter(feed, key, cause string, attempts int) postrider.Deferred {
-	d := postrider.Deferred{Feed: feed, Attempts: attempts, LastError: cause, DeferredAt: start.Add(-2 * time.Hour)}
+func letter(feed, key, cause string, attempts int) feeds.Deferred {
+	d := feeds.Deferred{Feed: feed, Attempts: attempts, LastError: cause, DeferredAt: start.Add(-2 * time.Hour)}
 	d.Key, d.Type = key, "order.placed"
 	d.ID = postrider.ID{0x01, 0x98, 15: byte(attempts)}
 	return d
@@ -50,19 +51,19 @@ func busy(inside string) *State {
 		pending := 100 * min(second, 70-second)
 		n := Snapshot{At: at, Last: int64(1000 + 250*second), Inside: inside}
 		n.Feeds = []Feed{
-			{Feed: desk.Feed{Name: "billing", Members: 2, Pending: pending, Oldest: at.Add(-time.Duration(pending) * time.Millisecond * 10),
+			{Feed: admin.Feed{Name: "billing", Members: 2, Pending: pending, Oldest: at.Add(-time.Duration(pending) * time.Millisecond * 10),
 				Dead: 12, Blocked: 61, Deferred: 70}, Retrying: 3},
-			{Feed: desk.Feed{Name: "archive", Paused: true, Members: 1, Pending: 1_000_000, Oldest: start.Add(-30 * time.Hour)}},
-			{Feed: desk.Feed{Name: "検索-index-with-a-long-name-for-a-feed"}},
+			{Feed: admin.Feed{Name: "archive", Paused: true, Members: 1, Pending: 1_000_000, Oldest: start.Add(-30 * time.Hour)}},
+			{Feed: admin.Feed{Name: "検索-index-with-a-long-name-for-a-feed"}},
 		}
 		retry := letter("billing", "order/17", "webhook: POST https://example.com/hook: 503 Service Unavailable", 3)
 		retry.AvailableAt = at.Add(12 * time.Second)
-		n.Blocked = []desk.BlockedKey{
+		n.Blocked = []admin.BlockedKey{
 			{Feed: "billing", Key: "order/17", Since: start.Add(-3 * time.Minute), Waiting: 4, Head: retry},
 			{Feed: "billing", Key: "kunde/日本語\x1b[31m", Since: start, Waiting: 0, Head: letter("billing", "", "line one\nline two", 10)},
 		}
 		if inside != "" {
-			n.Dead = []postrider.Deferred{letter("billing", "order/4", "too large", 10), letter("billing", "", "", 11)}
+			n.Dead = []feeds.Deferred{letter("billing", "order/4", "too large", 10), letter("billing", "", "", 11)}
 		}
 		s.Add(n)
 	}
@@ -82,7 +83,7 @@ func TestFrames(t *testing.T) {
 	coloured := busy("")
 	coloured.Colour = true
 	calm := &State{Name: "schema postrider"}
-	calm.Add(Snapshot{At: at, Feeds: []Feed{{Feed: desk.Feed{Name: "default", Members: 1}}}})
+	calm.Add(Snapshot{At: at, Feeds: []Feed{{Feed: admin.Feed{Name: "default", Members: 1}}}})
 	for name, f := range map[string]struct {
 		state         *State
 		width, height int
@@ -115,7 +116,7 @@ func TestFrames(t *testing.T) {
 // troubled is a feed whose destination accepts some of the messages.
 func troubled() *State {
 	s := &State{Name: "schema postrider"}
-	s.Add(Snapshot{At: start, Inside: "default", Feeds: []Feed{{Feed: desk.Feed{Name: "default", Members: 1}, Problems: []postrider.Problem{
+	s.Add(Snapshot{At: start, Inside: "default", Feeds: []Feed{{Feed: admin.Feed{Name: "default", Members: 1}, Problems: []feeds.Problem{
 		{Name: "orders\x1b[31m", Cause: "queue is full:\n10000 messages", Failures: 1234, Since: start.Add(-3 * time.Minute)},
 		{Cause: "connection refused", Failures: 1, Since: start.Add(-5 * time.Second)},
 	}}}})

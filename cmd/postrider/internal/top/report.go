@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
 // Report is a frame for programs.
@@ -16,7 +16,7 @@ type Report struct {
 
 // FeedReport is a line of the table of feeds. Rates are null where they are not known.
 type FeedReport struct {
-	desk.Feed
+	admin.Feed
 	State     string   `json:"state"`
 	Lag       float64  `json:"lag_seconds"`
 	Retrying  int      `json:"retrying"`
@@ -35,7 +35,7 @@ type Outage struct {
 
 // BlockedReport is a blocked key, and the message that blocks it.
 type BlockedReport struct {
-	desk.BlockedKey
+	admin.BlockedKey
 	ID    postrider.ID `json:"id"`
 	Cause string       `json:"cause"`
 }

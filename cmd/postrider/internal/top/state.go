@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/feeds"
 )
 
 // Snapshot is what one look at a store has found. All times are those of the store's clock.
@@ -15,16 +15,16 @@ type Snapshot struct {
 	At      time.Time
 	Last    int64 // the highest number in the log; 0 if it holds nothing
 	Feeds   []Feed
-	Inside  string               // the feed that the rest is about; empty: all feeds
-	Blocked []desk.BlockedKey    // the oldest
-	Dead    []postrider.Deferred // the oldest of Inside; none without it
+	Inside  string             // the feed that the rest is about; empty: all feeds
+	Blocked []admin.BlockedKey // the oldest
+	Dead    []feeds.Deferred   // the oldest of Inside; none without it
 }
 
-// Feed is a feed and what the desk does not count by itself.
+// Feed is a feed and what the admin API does not count by itself.
 type Feed struct {
-	desk.Feed
+	admin.Feed
 	Retrying int
-	Problems []postrider.Problem // of its destination, that are not over
+	Problems []feeds.Problem // of its destination, that are not over
 }
 
 // Lag is for how long the oldest message has waited.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/desk"
+	"github.com/postrider/postrider/admin"
 )
 
 func TestRates(t *testing.T) {
@@ -33,7 +33,7 @@ func TestRates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var s State
 			for _, l := range c.looks {
-				s.Add(Snapshot{At: start.Add(l.after), Last: l.last, Feeds: []Feed{{Feed: desk.Feed{Name: "f", Pending: l.pending}}}})
+				s.Add(Snapshot{At: start.Add(l.after), Last: l.last, Feeds: []Feed{{Feed: admin.Feed{Name: "f", Pending: l.pending}}}})
 			}
 			if got := s.rates(&s.Feeds[0]); got != c.want {
 				t.Errorf("rates %v, want %v", got, c.want)

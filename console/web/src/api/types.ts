@@ -76,6 +76,7 @@ export interface Overview {
   feeds: Feed[];
   consumers: Consumer[];
   totals: { pending: Estimate; dead: Estimate; blocked: Estimate; oldest?: string };
+  elsewhere: { database: string; problems: number; worst: Problem }[]; // other databases that need attention
 }
 
 /** GET /series?minutes=15  Arrays of equal length; null where nothing is known. */
@@ -209,7 +210,7 @@ export interface Journey {
   in_log: boolean;
   seq: number;
   enqueued_at?: string;
-  feeds: Leg[]; // of relays and, where feed begins with "inbox/", of consumers that have set it aside
+  feeds: Leg[]; // of relays and, where feed begins with "inbox/", of consumers that have deferred it
   receipts: { consumer: string; at: string }[];
   records: AuditEntry[];
   timeline: Step[]; // all of it, in order of time

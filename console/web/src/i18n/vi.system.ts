@@ -51,13 +51,13 @@ export const system: SystemTexts = {
   "outages.open": "chưa kết thúc",
 
   // Lanes of a feed
-  "lanes.title": "Các làn",
+  "lanes.title": "Các phân mảnh",
   "lanes.view": "Cách xem",
   "lanes.map": "Sơ đồ",
   "lanes.table": "Bảng",
-  "lanes.none": "Luồng phát chưa có làn nào. Bộ chuyển tiếp đầu tiên phục vụ nó sẽ tạo ra.",
+  "lanes.none": "Luồng phát chưa có phân mảnh nào. Bộ chuyển tiếp đầu tiên phục vụ nó sẽ tạo ra.",
   "lanes.hint":
-    "Chọn một làn để xem chi tiết. Mỗi ô cho biết ai đang giữ, bao nhiêu thông điệp đang chờ và chờ bao lâu.",
+    "Chọn một phân mảnh để xem chi tiết. Mỗi ô cho biết ai đang giữ, bao nhiêu thông điệp đang chờ và chờ bao lâu.",
   "lanes.holders": "Đang giữ",
   "lanes.nobody": "Không ai giữ",
   "lanes.heat": "Tuổi của thông điệp cũ nhất",
@@ -68,7 +68,7 @@ export const system: SystemTexts = {
   "lanes.heat4": "từ 1 phút",
   "lanes.shard": "Phân mảnh {n}",
   "lanes.slice": "Khách thuê {tenant}, phân mảnh {n}",
-  "lanes.column": "Làn",
+  "lanes.column": "Phân mảnh",
   "lanes.waiting": { other: "{n} thông điệp đang chờ" },
   "lanes.crashes": { other: "{n} lần sập" },
   "lanes.holder": "Bên giữ",
@@ -77,7 +77,7 @@ export const system: SystemTexts = {
   "lanes.last": "Số cuối trong nhật ký",
   "lanes.crashed": "Số lần sập",
   "lanes.crashed.help": {
-    other: "{n} bộ chuyển tiếp đã sập khi xử lý làn này: một thông điệp trong đó có thể là nguyên nhân.",
+    other: "{n} bộ chuyển tiếp đã sập khi xử lý phân mảnh này: một thông điệp trong đó có thể là nguyên nhân.",
   },
 
   // Relays
@@ -86,7 +86,7 @@ export const system: SystemTexts = {
   "relays.none.help":
     "Thông điệp được giữ trong nhật ký cho đến khi có bộ chuyển tiếp phục vụ luồng phát của chúng. Khởi động bằng: postrider relay --to ADDRESS",
   "relays.here": "tiến trình này",
-  "relays.held": "Làn",
+  "relays.held": "Đang giữ",
   "relays.shards": "Phân mảnh",
   "relays.noshards": "chưa có",
   "relays.heard": "Tín hiệu cuối",
@@ -94,7 +94,7 @@ export const system: SystemTexts = {
   "relays.uptime": "Đã chạy",
   "relays.stats": "Luồng phát {feed}, theo số đếm của tiến trình này",
   "relays.since": "trong",
-  "relays.failing": { other: "{n} làn đang lỗi" },
+  "relays.failing": { other: "{n} phân mảnh đang lỗi" },
   "relays.published": "Đã phát",
   "relays.failed": "Lần thử thất bại",
   "relays.refused": "Bị từ chối",
@@ -102,10 +102,10 @@ export const system: SystemTexts = {
   "relays.dead": "Thành thư chết",
   "relays.blocked": "Khóa bị chặn",
   "relays.buffered": "Đang cầm",
-  "relays.lanes": "Làn trên hạn mức",
+  "relays.lanes": "Phân mảnh trên hạn mức",
   "relays.reads": "Lượt đọc",
   "relays.settles": "Lô đã chốt",
-  "relays.fenced": "Làn bị mất",
+  "relays.fenced": "Phân mảnh bị mất",
   "relays.resets": "Bắt đầu lại",
 
   // Consumers

@@ -27,6 +27,7 @@ export const vi: Texts = {
 
   // Header and settings
   "head.database": "Cơ sở dữ liệu",
+  "head.elsewhere": { other: "{database}: {n} vấn đề" },
   "head.search": "Tìm hoặc đi đến…",
   "head.pause": "Tạm dừng cập nhật",
   "head.resume": "Tiếp tục cập nhật",

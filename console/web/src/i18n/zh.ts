@@ -27,6 +27,7 @@ export const zh: Texts = {
 
   // Header and settings
   "head.database": "数据库",
+  "head.elsewhere": { other: "{database}：{n} 个问题" },
   "head.search": "搜索或跳转…",
   "head.pause": "暂停更新",
   "head.resume": "恢复更新",

@@ -29,7 +29,7 @@ export function num(n: number): string {
   return formatter({ maximumFractionDigits: 0 }).format(n);
 }
 
-/** Counts of messages that are set aside end here: there may be more. */
+/** Counts of messages that are deferred end here: there may be more. */
 export const most = 10_000;
 
 /** A count, or the sum of some, each of which may have ended early: 10,000+. */
@@ -147,7 +147,7 @@ export function parseTime(text: string, from: number): string {
 
 /** The flags of a command that say which database is meant, for another command about it: " --schema x", or "". */
 export function globals(command: string): string {
-  return (command.match(/ --(?:dsn|schema)[ =](?:'[^']*'|\S+)/g) ?? []).join("");
+  return (command.match(/ --(?:dsn|schema|database)[ =](?:'[^']*'|\S+)/g) ?? []).join("");
 }
 
 /** A word for a shell: quoted only where it must be. */

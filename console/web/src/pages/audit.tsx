@@ -3,11 +3,10 @@ import { useState } from "preact/hooks";
 import { usePages, useResource } from "../api/resource";
 import type { AuditEntry, Consumer, Feed } from "../api/types";
 import { t } from "../i18n";
-import { shellWord } from "../lib/format";
 import { query, setQuery } from "../lib/router";
 import { Card, Command, Num, Page, Pager, Select, Table, Text, Time } from "../ui";
 import { Entry, What } from "./record";
-import { Loaded } from "./system";
+import { Loaded, useCommand } from "./system";
 
 export function AuditPage() {
   const feed = query.value.get("feed") ?? "";
@@ -15,6 +14,7 @@ export function AuditPage() {
   const feeds = useResource<Feed[]>("feeds", {}, true);
   const consumers = useResource<Consumer[]>("consumers", {}, true);
   const [open, setOpen] = useState<AuditEntry>();
+  const command = useCommand();
   const names = [...(feeds.data ?? []).map((f) => f.name), ...(consumers.data ?? []).map((c) => `inbox/${c.name}`)];
   if (feed && !names.includes(feed)) names.push(feed);
   return (
@@ -67,11 +67,10 @@ export function AuditPage() {
         </Loaded>
       </Card>
       <Command
-        text={
-          feed
-            ? `postrider audit ls ${feed.startsWith("inbox/") ? `--consumer ${shellWord(feed.slice(6))}` : `--feed ${shellWord(feed)}`}`
-            : "postrider audit ls"
-        }
+        text={command(
+          "audit ls",
+          feed ? (feed.startsWith("inbox/") ? ["--consumer", feed.slice(6)] : ["--feed", feed]) : [],
+        )}
       />
       {open && <Entry of={open} onClose={() => setOpen(undefined)} />}
     </Page>

@@ -1,4 +1,4 @@
-// Consumers: programs with an inbox, and what they have set aside.
+// Consumers: programs with an inbox, and what they have deferred.
 import { useResource } from "../api/resource";
 import type { Consumer } from "../api/types";
 import { t } from "../i18n";
@@ -88,7 +88,7 @@ export function ConsumersPage() {
   );
 }
 
-/** How many a consumer has set aside in a status; a link where they can be looked at. */
+/** How many a consumer has deferred in a status; a link where they can be looked at. */
 function Aside({ c, status }: { c: Consumer; status: "retry" | "waiting" | "scheduled" | "parked" | "dead" }) {
   const n = c.aside[status];
   if (n === 0) return <Num n={0} dim />;

@@ -1,6 +1,7 @@
 // Which page is behind which path.
 import type { JSX } from "preact";
-import { match } from "../lib/router";
+import { useEffect } from "preact/hooks";
+import { match, navigate } from "../lib/router";
 import type { IconName } from "../ui/icon";
 import { AuditPage } from "./audit";
 import { ConsumersPage } from "./consumers";
@@ -18,12 +19,19 @@ import { RelaysPage } from "./relays";
 import { ReplayPage, ReplaysPage } from "./replays";
 import { SagaPage, SagasPage } from "./sagas";
 
+/** A page that has another address: people type that of the API. */
+function Moved({ to }: { to: string }) {
+  useEffect(() => navigate(to, "replace"), [to]);
+  return null;
+}
+
 type Render = (params: Record<string, string>) => JSX.Element | null;
 
 const routes: [pattern: string, render: Render][] = [
   ["/", () => <OverviewPage />],
   ["/overview", () => <OverviewPage />],
   ["/messages", () => <MessagesPage />],
+  ["/messages/tail", () => <Moved to="/messages?tail=1" />],
   ["/messages/:id", (p) => <MessagePage id={p.id!} key={p.id} />],
   ["/dead", () => <DeadPage />],
   ["/keys", () => <KeysPage />],

@@ -94,28 +94,33 @@ export function Health({ paused, problems }: { paused?: boolean; problems: Troub
   );
 }
 
-const schemas = signal<Record<string, string>>({});
+/** The flags that lead to each database: its name where there are several, else its schema if that is not the usual one. */
+const leading = signal<Record<string, string[]>>({});
 
-/** A function that builds a command line for the schema of this database. Words are quoted where they must be. */
+/** A function that builds a command line for this database. Words are quoted where they must be. */
 export function useCommand(): (command: string, words: (string | false | undefined)[], why?: string) => string {
   const db = database.value;
   useEffect(() => {
-    if (db in schemas.peek()) return;
+    if (db in leading.peek()) return;
     get<Vitals[]>("databases").then(
       (all) => {
         const one = db ? all.find((v) => v.name === db) : all[0];
-        schemas.value = { ...schemas.peek(), [db]: one?.schema ?? "" };
+        const schema = one?.schema && one.schema !== "postrider" ? ["--schema", shellWord(one.schema)] : [];
+        leading.value = {
+          ...leading.peek(),
+          [db]: one && all.length > 1 ? ["--database", shellWord(one.name)] : schema,
+        };
       },
       () => {}, // the command is right for most without it
     );
   }, [db]);
-  const schema = schemas.value[db];
+  const flags = leading.value[db] ?? [];
   return (command, words, why) =>
     [
       `postrider ${command}`,
       ...words.filter((w) => w !== false && w !== undefined).map((w) => shellWord(w as string)),
       ...(why ? ["--reason", shellWord(why)] : []),
-      ...(schema && schema !== "postrider" ? ["--schema", shellWord(schema)] : []),
+      ...flags,
     ].join(" ");
 }
 

@@ -1,12 +1,14 @@
 // The header: which database, is it live, search, and settings.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { beside, me, signedOut } from "../api/client";
-import { live, paused } from "../api/live";
+import { live, overview, paused } from "../api/live";
 import { type Lang, lang, languages, setLang, t } from "../i18n";
+import { sentence } from "../lib/problems";
 import { database, navigate, path } from "../lib/router";
 import { Select } from "../ui/field";
 import { Icon, type IconName, Logo } from "../ui/icon";
 import { Link, Tabs } from "../ui/page";
+import { Badge } from "../ui/values";
 import { helpOpen, paletteOpen } from "./state";
 import { setTheme, type Theme, theme } from "./theme";
 
@@ -144,6 +146,7 @@ function Settings() {
 
 export function Header() {
   const all = me.value?.databases ?? [];
+  const troubled = new Map((overview.value?.elsewhere ?? []).map((o) => [o.database, o]));
   return (
     <header class="top">
       <Link to="/" class="brand top-brand" label="Postrider">
@@ -157,8 +160,21 @@ export function Header() {
             label={t("head.database")}
             value={database.value || all[0]!}
             onChange={(db) => navigate(`${path.value.split("/").slice(0, 2).join("/")}?db=${encodeURIComponent(db)}`)}
-            items={all.map((d) => [d, d])}
+            items={all.map((d) => [d, troubled.has(d) ? `${d} (${troubled.get(d)!.problems})` : d])}
           />
+          {[...troubled.values()].map((o) => (
+            <Link
+              key={o.database}
+              to={`/?db=${encodeURIComponent(o.database)}`}
+              class="elsewhere"
+              title={`${o.database}: ${sentence(o.worst)}`}
+              label={t("head.elsewhere", { database: o.database, n: o.problems })}
+            >
+              <Badge tone={o.worst.severity === "problem" ? "bad" : "warn"} icon="dead">
+                {o.database}
+              </Badge>
+            </Link>
+          ))}
         </div>
       ) : (
         all[0] && (

@@ -33,11 +33,11 @@ type applicant struct {
 
 // status is what the service says about an application.
 type status struct {
-	ID        string
-	Status    string
-	Progress  int
-	StatusURL string
-	PayURL    string
+	ApplicationID string
+	Status        string
+	Progress      int
+	StatusURL     string
+	PayURL        string
 }
 
 // apply goes the whole way, from the form to the payment.
@@ -49,13 +49,14 @@ func (a *applicant) apply(ctx context.Context) error {
 	// The same bytes and the same key in all attempts: the service sees that they are one application.
 	header.Set("Idempotency-Key", rand.Text())
 	err = a.patiently(ctx, func() error {
-		return a.ask(ctx, http.MethodPost, a.crowd.pages+"/applications", http.StatusAccepted, form, header)
+		_, err := a.ask(ctx, http.MethodPost, a.crowd.pages+"/applications", http.StatusAccepted, form, header)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("sending the form: %w", err)
 	}
 	a.crowd.mu.Lock()
-	a.crowd.promises = append(a.crowd.promises, verdict.Promise{Email: a.email, Application: a.status.ID})
+	a.crowd.promises = append(a.crowd.promises, verdict.Promise{Email: a.email, Application: a.status.ApplicationID})
 	a.crowd.mu.Unlock()
 	a.crowd.accepted.Add(1)
 	if err := a.patiently(ctx, func() error { return a.look(ctx) }); err != nil {
@@ -93,46 +94,51 @@ func (a *applicant) form() ([]byte, http.Header, error) {
 
 // look asks how the application stands, and fails as long as there is nothing to pay.
 func (a *applicant) look(ctx context.Context) error {
-	if err := a.ask(ctx, http.MethodGet, a.crowd.pages+"/applications/"+a.status.ID+"/status", http.StatusOK, nil, nil); err != nil {
+	if _, err := a.ask(ctx, http.MethodGet, a.crowd.pages+a.status.StatusURL, http.StatusOK, nil, nil); err != nil {
 		return err
 	}
 	if a.status.Progress < 75 {
-		return fmt.Errorf("application %s is %s, %d %%", a.status.ID, a.status.Status, a.status.Progress)
+		return fmt.Errorf("application %s is %s, %d %%", a.status.ApplicationID, a.status.Status, a.status.Progress)
 	}
 	return nil
 }
 
-// pay presses the button at the payment provider.
+// pay goes where the service sends those who pay, and presses the button at the payment provider.
 func (a *applicant) pay(ctx context.Context) error {
-	return a.ask(ctx, http.MethodPost, a.status.PayURL, http.StatusSeeOther, nil, nil)
-}
-
-// ask sends a request, and reads the new status if the answer is one.
-func (a *applicant) ask(ctx context.Context, method, address string, want int, body []byte, header http.Header) error {
-	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	desk, err := a.ask(ctx, http.MethodGet, a.crowd.pages+a.status.PayURL, http.StatusSeeOther, nil, nil)
 	if err != nil {
 		return err
+	}
+	_, err = a.ask(ctx, http.MethodPost, desk, http.StatusSeeOther, nil, nil)
+	return err
+}
+
+// ask sends a request, and reads the new status if the answer is one. It returns where the answer leads.
+func (a *applicant) ask(ctx context.Context, method, address string, want int, body []byte, header http.Header) (location string, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return "", err
 	}
 	maps.Copy(req.Header, header)
 	resp, err := a.crowd.client.Do(req)
 	if err != nil {
 		a.crowd.retries.Add(1)
-		return err
+		return "", err
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
 		a.crowd.retries.Add(1)
-		return err
+		return "", err
 	}
 	switch {
 	case resp.StatusCode != want && resp.StatusCode < 500 && resp.StatusCode != http.StatusConflict && resp.StatusCode != http.StatusTooManyRequests:
-		return fmt.Errorf("%w: %s %s: %s: %s", errFinal, method, address, resp.Status, text)
+		return "", fmt.Errorf("%w: %s %s: %s: %s", errFinal, method, address, resp.Status, text)
 	case resp.StatusCode != want:
 		a.crowd.retries.Add(1)
-		return fmt.Errorf("%s %s: %s", method, address, resp.Status)
+		return "", fmt.Errorf("%s %s: %s", method, address, resp.Status)
 	case strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json"):
-		return json.Unmarshal(text, &a.status)
+		err = json.Unmarshal(text, &a.status)
 	}
-	return nil
+	return resp.Header.Get("Location"), err
 }

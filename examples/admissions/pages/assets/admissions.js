@@ -60,7 +60,7 @@ async function follow(page) {
   while (!final(page.dataset.status)) {
     await new Promise((wake) => setTimeout(wake, 500));
     try {
-      const answer = await fetch(page.dataset.statusUrl);
+      const answer = await fetch(page.dataset.statusUrl, { headers: { Accept: "application/json" } });
       if (answer.ok) showStatus(page, await answer.json());
     } catch { /* no connection: the next look may have one */ }
   }
@@ -77,7 +77,7 @@ function showStatus(page, a) {
     item.classList.toggle("done", step.done);
     item.querySelector(".sr").textContent = step.done ? ", done" : "";
   }
-  document.getElementById("pay").hidden = a.status !== "payment_due";
+  document.getElementById("pay").hidden = a.status !== "awaiting_payment";
   const outcome = document.getElementById("outcome");
   if (a.status === "completed") outcome.textContent = "All done. A confirmation is in your mailbox.";
   if (a.status === "declined") outcome.textContent = `Your application was declined. ${a.declinedFor}`;

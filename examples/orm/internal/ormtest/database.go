@@ -10,6 +10,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/examples/orm"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -26,10 +27,11 @@ type Database struct {
 	Outbox  postrider.Outbox[*sql.Tx]
 	Dialect string
 	Pool    *pgxpool.Pool // the same database with pgx; nil if it is not PostgreSQL
+	Pgx     *postgres.DB  // Postrider's part of it; nil if Pool is
 
-	store   postrider.Store
-	feed    postrider.Feed
-	demands []postrider.Demand
+	store   feeds.Store
+	feed    feeds.Feed
+	demands []feeds.Demand
 }
 
 const orders = "CREATE TABLE orders (id varchar(36) PRIMARY KEY, item varchar(100) NOT NULL)"
@@ -44,23 +46,25 @@ func Each(t *testing.T, f func(t *testing.T, db *Database)) {
 // EachPostgres runs f once for every version of PostgreSQL there is.
 func EachPostgres(t *testing.T, f func(t *testing.T, db *Database)) {
 	t.Helper()
-	pgtest.Each(t, func(t *testing.T, server string) { f(t, openPostgres(t, server)) })
+	pgtest.Newest(t, func(t *testing.T, server string) { f(t, openPostgres(t, server)) })
 }
 
 func openPostgres(t *testing.T, server string) *Database {
 	t.Helper()
 	pool := must(pgxpool.New(t.Context(), pgtest.Database(t, server)))
 	t.Cleanup(pool.Close)
-	db := stdlib.OpenDBFromPool(pool)
-	t.Cleanup(func() { _ = db.Close() })
-	must(must(postgres.NewMigrator(pool, postgres.Config{}, postgres.Layout{Shards: 4})).Up(t.Context()))
-	must(db.ExecContext(t.Context(), orders))
+	sqlDB := stdlib.OpenDBFromPool(pool)
+	t.Cleanup(func() { _ = sqlDB.Close() })
+	db := must(postgres.Open(pool, postgres.Config{}))
+	must(must(db.Migrator(postgres.Layout{Shards: 4})).Up(t.Context()))
+	must(sqlDB.ExecContext(t.Context(), orders))
 	return &Database{
-		DB:      db,
-		Outbox:  must(orm.Outbox(Postgres)),
+		DB:      sqlDB,
+		Outbox:  must(orm.Outbox(Postgres, sqlDB)),
 		Dialect: Postgres,
 		Pool:    pool,
-		store:   must(postgres.New(pool, postgres.Config{})),
+		Pgx:     db,
+		store:   db.Feeds(),
 	}
 }
 

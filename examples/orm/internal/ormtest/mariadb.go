@@ -27,9 +27,9 @@ func MariaDB(t *testing.T, configure func(*mysql.Config), f func(t *testing.T, d
 		must(db.ExecContext(t.Context(), orders))
 		f(t, &Database{
 			DB:      db,
-			Outbox:  must(orm.Outbox(MySQL)),
+			Outbox:  must(orm.Outbox(MySQL, db)),
 			Dialect: MySQL,
-			store:   must(classic.New(server.DB, classic.Config{Dialect: classic.MySQL})),
+			store:   must(classic.Open(server.DB, classic.Config{})).Feeds(),
 		})
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 )
 
 // end is the type of messages that come last: when they are there, so is everything that was committed before.
@@ -57,12 +58,12 @@ func (d *Database) join(ctx context.Context, t *testing.T) {
 	if d.feed != nil {
 		return
 	}
-	d.feed = must(d.store.Open(ctx, "test", postrider.Member{Name: "test", Lease: 10 * time.Minute}))
+	d.feed = must(d.store.Open(ctx, "test", feeds.Member{Name: "test", Lease: 10 * time.Minute}))
 	share := must(d.feed.Balance(ctx))
 	if len(share.Shards) == 0 || len(share.Shards) != share.Quota {
 		t.Fatalf("holds %v, of %d", share.Shards, share.Quota)
 	}
 	for _, shard := range share.Shards {
-		d.demands = append(d.demands, postrider.Demand{Shard: shard, Limit: 1000})
+		d.demands = append(d.demands, feeds.Demand{Shard: shard, Limit: 1000})
 	}
 }

@@ -50,6 +50,15 @@ CREATE TABLE IF NOT EXISTS {outbox} (
   CONSTRAINT {prefix}outbox_payload CHECK (octet_length(payload) <= 16777216)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
+-- What makes the IDs of rows without a UUID differ from those of other databases. Whoever enrols a feed locks it.
+CREATE TABLE IF NOT EXISTS {identity} (
+  one tinyint  NOT NULL,
+  id  char(36) NOT NULL,
+  PRIMARY KEY (one)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+INSERT IGNORE INTO {identity} (one, id) VALUES (1, left(sha2(concat(uuid(), rand(), now(6)), 256), 32));
+
+-- Of a table with several feeds, each has a filter: no row is meant by two.
 CREATE TABLE IF NOT EXISTS {feeds} (
   feed       varbinary(255) NOT NULL,
   table_name varchar(255)   NOT NULL,
@@ -58,8 +67,8 @@ CREATE TABLE IF NOT EXISTS {feeds} (
   created_at datetime(6)    NOT NULL,
   settled_at datetime(6),
   destination varchar(1024),
-  PRIMARY KEY (feed),
-  UNIQUE KEY {prefix}feeds_table (table_name)
+  filter      mediumtext,
+  PRIMARY KEY (feed)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS {members} (

@@ -77,14 +77,23 @@ END
 $$;
 CREATE TRIGGER limits BEFORE INSERT ON {outbox} FOR EACH ROW EXECUTE FUNCTION {limits}();
 
+-- What makes the IDs of rows without a UUID differ from those of other databases. Whoever enrols a feed locks it.
+CREATE TABLE {identity} (
+  one smallint NOT NULL PRIMARY KEY CHECK (one = 1),
+  id  text     NOT NULL
+);
+INSERT INTO {identity} (one, id) VALUES (1, replace(gen_random_uuid()::text, '-', ''));
+
+-- Of a table with several feeds, each has a filter: no row is meant by two.
 CREATE TABLE {feeds} (
   feed       text        NOT NULL PRIMARY KEY,
-  table_name text        NOT NULL UNIQUE,
+  table_name text        NOT NULL,
   shards     integer     NOT NULL,
   paused     smallint    NOT NULL DEFAULT 0,
   created_at timestamptz NOT NULL,
   settled_at timestamptz,
-  destination text
+  destination text,
+  filter      text
 );
 
 CREATE TABLE {members} (

@@ -66,7 +66,7 @@ BEGIN
 END
 $$;
 
--- How many messages each feed and each consumer have set aside, by status, and how many keys these block: each up to a limit.
+-- How many messages each feed and each consumer have deferred, by status, and how many keys these block: each up to a limit.
 CREATE OR REPLACE FUNCTION @schema@.gauge_aside(
   most integer, OUT feed text, OUT scheduled bigint, OUT retry bigint, OUT held bigint, OUT waiting bigint, OUT dead bigint, OUT parked bigint,
   OUT blocking bigint, OUT blocked bigint)

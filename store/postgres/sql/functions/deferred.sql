@@ -1,4 +1,5 @@
--- What relays do with messages that are set aside.
+-- What relays do with messages that are deferred. They have no right to write the tables: what changes them runs with the owner's rights, and wants
+-- the caller to hold the shard.
 
 -- Forgets the exclusion of messages that their feeds have passed.
 CREATE OR REPLACE FUNCTION @schema@.forget_excluded() RETURNS void
@@ -10,7 +11,7 @@ AS $$
     WHERE m.seq = x.seq AND c.feed = x.feed AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last))
 $$;
 
--- Every change of what is set aside of a shard waits for its turn: whether a key is blocked must not change between a look
+-- Every change of what is deferred of a shard waits for its turn: whether a key is blocked must not change between a look
 -- and a write. Healthy traffic does not come by here.
 CREATE OR REPLACE FUNCTION @schema@.lock_deferred(feed_name text, shards smallint[]) RETURNS void
   LANGUAGE plpgsql
@@ -28,7 +29,8 @@ CREATE OR REPLACE FUNCTION @schema@.check_holder(feed_name text, member_id uuid,
   SET jit = off
 AS $$
 BEGIN
-  IF EXISTS (SELECT FROM unnest(shards) s
+  IF feed_name LIKE 'inbox/%'  -- what consumers have deferred is theirs, whoever claims to hold a shard of it
+     OR EXISTS (SELECT FROM unnest(shards) s
              WHERE NOT coalesce((SELECT c.member = member_id AND NOT c.released FROM @schema@.checkpoints c
                                  WHERE c.feed = feed_name AND c.shard = s ORDER BY c.n DESC LIMIT 1), false)) THEN
     RAISE EXCEPTION 'another relay has taken the shard' USING ERRCODE = 'PR004';
@@ -36,14 +38,15 @@ BEGIN
 END
 $$;
 
--- Sets messages of the log aside. The elements of the arrays belong together; those of held are the slices or shards that
+-- Defers messages of the log. The elements of the arrays belong together; those of held are the slices or shards that
 -- the messages were read from. No write here waits for the disk: a record of
 -- progress that counts on it is written later, and so is lost with it. Of those that are bare, nothing is kept that the table could
 -- have refused.
 CREATE OR REPLACE FUNCTION @schema@.defer(
   feed_name text, member_id uuid, held smallint[], shards smallint[], seqs bigint[], statuses text[], block boolean[],
   tried integer[], delays double precision[], causes text[], names text[], bares boolean[]) RETURNS void
-  LANGUAGE plpgsql
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
   SET enable_bitmapscan = off
   SET enable_hashjoin = off
@@ -297,7 +300,8 @@ $$;
 CREATE OR REPLACE FUNCTION @schema@.conclude(
   feed_name text, member_id uuid, shards smallint[], seqs bigint[], delivered boolean[], statuses text[],
   tried integer[], delays double precision[], causes text[], names text[], overtaken boolean[]) RETURNS SETOF text
-  LANGUAGE plpgsql
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
@@ -309,7 +313,8 @@ END
 $$;
 
 CREATE OR REPLACE FUNCTION @schema@.suspect(feed_name text, member_id uuid, of_shard smallint, of_seq bigint) RETURNS integer
-  LANGUAGE plpgsql
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   times integer;
@@ -327,7 +332,8 @@ $$;
 -- Adds failures to what is known of names; with none, the problem is over. A thousand names of a feed are kept: those that are
 -- over go first, then those that were not seen for longest. One at a time: two could wait for each other's rows.
 CREATE OR REPLACE FUNCTION @schema@.report(feed_name text, names text[], failed bigint[], causes text[]) RETURNS void
-  LANGUAGE plpgsql
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
@@ -347,3 +353,8 @@ BEGIN
   WHERE p.feed = feed_name AND p.name_digest = o.name_digest;
 END
 $$;
+
+REVOKE ALL ON FUNCTION
+  @schema@.defer(text, uuid, smallint[], smallint[], bigint[], text[], boolean[], integer[], double precision[], text[], text[], boolean[]),
+  @schema@.conclude(text, uuid, smallint[], bigint[], boolean[], text[], integer[], double precision[], text[], text[], boolean[]),
+  @schema@.suspect(text, uuid, smallint, bigint), @schema@.report(text, text[], bigint[], text[]) FROM PUBLIC;

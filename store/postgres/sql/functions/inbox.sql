@@ -1,4 +1,4 @@
--- What consumers call: to claim what they receive, to set it aside, and to forget it.
+-- What consumers call: to claim what they receive, to deferred it, and to forget it.
 
 -- For how long consumers remember, at least.
 CREATE OR REPLACE FUNCTION @schema@.inbox_window() RETURNS interval
@@ -72,7 +72,7 @@ $$;
 -- callers cannot wait for each other, gets a letter:
 --   f  fresh: it is the caller's
 --   r  repeated: somebody has taken care of it
---   w  it has to wait: an earlier message of its key is set aside. It is not claimed.
+--   w  it has to wait: an earlier message of its key is deferred. It is not claimed.
 --   l  late: the consumer has forgotten messages of its time, so that nobody knows. It is not claimed, unless accept_late is set.
 --   a  ahead: its ID is from the future. It is not claimed, unless accept_late is set.
 -- Whoever meets a claim of a transaction that is still open waits for its end.
@@ -118,7 +118,7 @@ BEGIN
       END IF;
       oldest := least(oldest, period);
     ELSIF letter <> 'f' AND EXISTS (SELECT FROM @schema@.deferred d WHERE d.id = ids[i] AND d.feed = feed_name) THEN
-      letter := 'r'; -- set aside longer ago than the window
+      letter := 'r'; -- deferred longer ago than the window
     ELSIF letter = 'f' OR letter IN ('l', 'a') AND accept_late THEN
       INSERT INTO @schema@.inbox_strays (consumer, id, ahead) VALUES (consumer_number, ids[i], letter = 'a') ON CONFLICT DO NOTHING;
       GET DIAGNOSTICS rows = ROW_COUNT;
@@ -142,7 +142,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.claim(integer, text, uuid[], text[], boolean) FROM PUBLIC;
 
--- Claims a message and sets it aside, in one. All that a consumer sets aside lies in shard 0 of a feed of its own, which no
+-- Claims a message and defers it, in one. All that a consumer defers lies in shard 0 of a feed of its own, which no
 -- relay serves. If somebody else has taken care of the message, nothing happens. Returns false if it was to wait and there is
 -- nothing any more that it would wait for.
 CREATE OR REPLACE FUNCTION @schema@.set_aside(
@@ -295,7 +295,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.conclude_aside(text, bigint, bigint, boolean, text, integer, double precision, text) FROM PUBLIC;
 
--- Forgets up to 10,000 strays that were received before the window, and returns how many. What is set aside is not forgotten.
+-- Forgets up to 10,000 strays that were received before the window, and returns how many. What is deferred is not forgotten.
 CREATE OR REPLACE FUNCTION @schema@.sweep_strays() RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -385,7 +385,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.sweep_inbox() FROM PUBLIC;
 
--- The ID by which consumers recognise a message that its sender, the source, calls id: the same as wire.Identity in Go. A UUID of
+-- The ID by which consumers recognise a message that its sender, the source, calls id: the same as codec.Identity in Go. A UUID of
 -- no source, or of Postrider itself, stands for itself.
 CREATE OR REPLACE FUNCTION @schema@.message_identity(source text, id text) RETURNS uuid
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE

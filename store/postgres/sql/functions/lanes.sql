@@ -103,7 +103,7 @@ BEGIN
 END
 $$;
 
--- How many shards to count with when a message is set aside that no relay holds. What has begun to move is not moved once more.
+-- How many shards to count with when a message is deferred that no relay holds. What has begun to move is not moved once more.
 CREATE OR REPLACE FUNCTION @schema@.aside_shards(feed_name text) RETURNS smallint
   LANGUAGE plpgsql
 AS $$
@@ -118,7 +118,7 @@ $$;
 -- Takes the next step of a change of shards, if it can be taken now. A key must not be sent by two relays, so nothing moves before all
 -- cursors were released, or their holders have been silent for too long. They have to stand at the same place, because a message
 -- of a new shard may be of any old one: if they do not, relays take them again and read up to the last one's place.
--- Then what is set aside is moved, in steps, and the new shards begin at that place.
+-- Then what is deferred is moved, in steps, and the new shards begin at that place.
 CREATE OR REPLACE FUNCTION @schema@.advance_move(feed_name text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -127,7 +127,7 @@ CREATE OR REPLACE FUNCTION @schema@.advance_move(feed_name text) RETURNS boolean
   SET jit = off
 AS $$
 DECLARE
-  most CONSTANT integer := 5000;  -- messages set aside that a step moves
+  most CONSTANT integer := 5000;  -- messages deferred that a step moves
   move   @schema@.moves;
   was    smallint;
   lapsed record;

@@ -11,6 +11,14 @@ AS $$
     VALUES (who, why, action, feed, count, target, before, after)
 $$;
 
+-- Records that somebody is shown what a message carries.
+CREATE OR REPLACE FUNCTION @schema@.reveal(who text, why text, feed text, id uuid) RETURNS void
+  LANGUAGE sql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT @schema@.record(who, why, 'reveal', feed, 1, jsonb_build_object('id', id))
+$$;
+
 -- What the record keeps of a message.
 CREATE OR REPLACE FUNCTION @schema@.describe(d @schema@.deferred) RETURNS jsonb
   LANGUAGE plpgsql STABLE
@@ -30,7 +38,7 @@ BEGIN
 END
 $$;
 
--- Does something to messages that are set aside, each named by its feed and number, and returns to how many. What is no
+-- Does something to messages that are deferred, each named by its feed and number, and returns to how many. What is no
 -- longer in a state that allows it is left alone. What "|| ''" is appended to is kept from the planner, which would begin with all
 -- rows of a status. The caller records it.
 CREATE OR REPLACE FUNCTION @schema@.act(act text, feeds text[], seqs bigint[], for_job bigint DEFAULT NULL) RETURNS bigint
@@ -472,7 +480,7 @@ BEGIN
 END
 $$;
 
--- Sets messages of the log aside once more, to be sent again, and returns how many: what is set aside already is not, unless it lacks
+-- Defers messages of the log once more, to be sent again, and returns how many: what is deferred already is not, unless it lacks
 -- its content.
 CREATE OR REPLACE FUNCTION @schema@.resend(feed_name text, seqs bigint[], for_job bigint) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
@@ -578,7 +586,8 @@ BEGIN
 END
 $$;
 REVOKE ALL ON FUNCTION
-  @schema@.record(text, text, text, text, bigint, jsonb, jsonb, jsonb), @schema@.act(text, text[], bigint[], bigint),
+  @schema@.record(text, text, text, text, bigint, jsonb, jsonb, jsonb), @schema@.reveal(text, text, text, uuid),
+  @schema@.act(text, text[], bigint[], bigint),
   @schema@.act_for(text, text, text, jsonb, text[], bigint[]), @schema@.pass_over(text, smallint, bigint),
   @schema@.exclude(text, text, text, text, bigint),
   @schema@.edit(text, text, text, uuid, text, text, text, text, jsonb, bytea), @schema@.add_feed(text, text, text, boolean, bigint, bigint),

@@ -131,15 +131,42 @@ CREATE OR REPLACE FUNCTION @schema@.check_identity() RETURNS void
 AS $$
 BEGIN
   IF NOT @schema@.at_home() THEN
-    RAISE EXCEPTION 'the ledger was written in another database (a restored dump, a clone?)'
+    RAISE EXCEPTION 'the ledger in database "%" was written in another database (a restored dump, a clone?)', current_database()
       USING ERRCODE = 'PR001', HINT = 'postrider rebase';
   END IF;
 END
 $$;
 
+-- Holds the home that a relay is told against that of the ledger. The first relay that has one gives it to the ledger. From then on all need
+-- it: the relays of a copy have another, or none.
+CREATE OR REPLACE FUNCTION @schema@.check_home(relay_home text) RETURNS void
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  its text := (SELECT i.home FROM @schema@.identity i);
+BEGIN
+  IF its IS NULL AND relay_home IS NOT NULL THEN
+    UPDATE @schema@.identity SET home = relay_home WHERE home IS NULL;
+    IF FOUND THEN
+      UPDATE @schema@.identity SET row_xid = xmin;  -- as in move_in
+      RETURN;
+    END IF;
+    its := (SELECT i.home FROM @schema@.identity i);  -- another relay was first
+  END IF;
+  IF its IS DISTINCT FROM relay_home THEN
+    RAISE EXCEPTION 'the home of the ledger in database "%" is %, and % (a copy of the server?)', current_database(), quote_literal(its),
+      coalesce('this relay''s is ' || quote_literal(relay_home), 'this relay has none: say home in its configuration')
+      USING ERRCODE = 'PR001', HINT = 'postrider rebase';
+  END IF;
+END
+$$;
+REVOKE ALL ON FUNCTION @schema@.check_home(text) FROM PUBLIC;
+
 -- Announces a member, takes free shards up to its fair share and returns what it holds, with one row of shard null when
 -- that is nothing. Losing any of these writes in a crash costs a take-over, so none of them waits for the disk.
-CREATE OR REPLACE FUNCTION @schema@.balance(feed_name text, member_id uuid, member_name text, lease interval)
+CREATE OR REPLACE FUNCTION @schema@.balance(
+  feed_name text, member_id uuid, member_name text, lease interval, relay_home text DEFAULT NULL)
   RETURNS TABLE (
     shard smallint, n bigint, s1 text, lo bigint, starts bigint[], s2 text, lo2 bigint, starts2 bigint[], last bigint, hi bigint,
     quota integer, members integer, generation text, crashes smallint, deferred boolean, paused boolean,
@@ -166,6 +193,7 @@ BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM @schema@.check_isolation();
   PERFORM @schema@.check_identity();
+  PERFORM @schema@.check_home(relay_home);
   IF EXISTS (SELECT FROM @schema@.moves v WHERE v.feed = feed_name) THEN
     PERFORM @schema@.advance_move(feed_name);
   END IF;

@@ -241,7 +241,8 @@ $$;
 -- Makes this database the home of the ledger: keeps what the old ledger had not settled, forgets the rest, and starts
 -- every cursor anew. The transaction IDs of the old database mean nothing here, so the kept messages get made-up ones,
 -- below every real one: one for each set of feeds that still wait. Each new cursor lists those that its feed waits for
--- as in flight. The messages get new numbers too, in the old order: the sequence may not have come along.
+-- as in flight. The messages get new numbers too, in the old order: the sequence may not have come along. What it returns is what destinations
+-- will get: no canaries.
 --
 -- After pg_upgrade, and in a copy of the database within its cluster, everything has come along as it was, page by page, and means the
 -- same: the cursors go on, and nobody waits.
@@ -259,6 +260,11 @@ DECLARE
   snapshot pg_snapshot;
 BEGIN
   PERFORM @schema@.check_isolation();
+  -- Where tables were copied one by one, what numbers their rows has stayed behind.
+  PERFORM setval(pg_get_serial_sequence('@schema@.audit', 'n'), max(a.n)) FROM @schema@.audit a
+    HAVING max(a.n) > coalesce(pg_sequence_last_value(pg_get_serial_sequence('@schema@.audit', 'n')::regclass), 0);
+  PERFORM setval(pg_get_serial_sequence('@schema@.jobs', 'id'), max(j.id)) FROM @schema@.jobs j
+    HAVING max(j.id) > coalesce(pg_sequence_last_value(pg_get_serial_sequence('@schema@.jobs', 'id')::regclass), 0);
   latest := pg_snapshot_xmax(pg_current_snapshot());
   IF (SELECT i.row_xid = i.xmin FROM @schema@.identity i) AND NOT EXISTS (
        SELECT FROM @schema@.cursors u JOIN @schema@.checkpoints c USING (feed, shard, n)
@@ -276,7 +282,7 @@ BEGIN
       SELECT f.name, (
         SELECT count(*) FROM @schema@.messages m
         JOIN lanes c ON c.base = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, c.shards) AND @schema@.covers(c.tenant, c.others, m.tenant_id)
-        WHERE c.feed = f.name AND m.seq > (SELECT min(l.passed) FROM lanes l WHERE l.feed = f.name)
+        WHERE c.feed = f.name AND m.seq > (SELECT min(l.passed) FROM lanes l WHERE l.feed = f.name) AND m.type <> 'postrider.canary'
           AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
           AND NOT EXISTS (SELECT FROM @schema@.excluded x WHERE x.feed = f.name AND x.seq = m.seq))
       FROM @schema@.feeds f ORDER BY 1;
@@ -313,7 +319,8 @@ BEGIN
              OR NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
              OR EXISTS (SELECT FROM @schema@.deferred d WHERE d.bare AND d.feed = c.feed AND d.seq = m.seq))
         AND NOT EXISTS (SELECT FROM @schema@.excluded x WHERE x.feed = c.feed AND x.seq = m.seq)) w(feeds)
-    WHERE feeds <> '{}' OR NOT EXISTS (SELECT FROM postrider_cursors);  -- no feed: all is for the first one
+    WHERE m.type <> 'postrider.canary'  -- they prove nothing here, and no destination gets them
+      AND (feeds <> '{}' OR NOT EXISTS (SELECT FROM postrider_cursors));  -- no feed: all is for the first one
   CREATE TEMPORARY TABLE postrider_sets ON COMMIT DROP AS
     SELECT feeds, (10 + row_number() OVER (ORDER BY feeds))::text::xid8 AS made_up, count(*) AS messages
     FROM postrider_kept GROUP BY feeds;
@@ -325,7 +332,7 @@ BEGIN
   -- What operators have decided about is left out above. A dead letter without content is sent once more: its content would be lost.
   DELETE FROM @schema@.excluded;
   DELETE FROM @schema@.deferred d USING postrider_kept k WHERE d.bare AND d.feed = ANY (k.feeds) AND d.seq = k.seq;
-  -- What is set aside keeps its old numbers.
+  -- What is deferred keeps its old numbers.
   SELECT max(d.seq) INTO highest FROM @schema@.deferred d;
   IF highest >= nextval('@schema@.message_seq') THEN
     PERFORM setval('@schema@.message_seq', highest);
@@ -346,7 +353,7 @@ BEGIN
   -- Nobody else has written: up to the highest number, all is visible in these snapshots or listed in them.
   snapshot := pg_current_snapshot();
   INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, starts, s1)
-    SELECT c.feed, c.shard, c.n + 1, true, clock_timestamp(), highest, array_fill(lowest, ARRAY[cardinality(i.xids)]),
+    SELECT c.feed, c.shard, c.n + 1, true, clock_timestamp(), highest, array_fill(lowest, ARRAY[coalesce(cardinality(i.xids), 0)]),
            (least(i.xids[1], pg_snapshot_xmin(snapshot))::text || ':' || pg_snapshot_xmax(snapshot)::text || ':'
             || coalesce(array_to_string(i.xids, ','), ''))::pg_snapshot
     FROM postrider_cursors c

@@ -6,7 +6,7 @@ DROP TABLE @schema@.patrol_again, @schema@.patrols, @schema@.saga_signals, @sche
   @schema@.feeds, @schema@.messages;
 DROP FUNCTION @schema@.inbox_seconds(), @schema@.count_canary(), @schema@.keep_audit(), @schema@.name_digest(text), @schema@.dedup_window(),
   @schema@.settled(xid8, bigint, pg_snapshot, pg_snapshot, bigint), @schema@.covers(text, text[], text), @schema@.low(bigint, bigint[]),
-  @schema@.move_in(), @schema@.wrong_headers(jsonb), @schema@.new_id(), @schema@.set_ring(integer, integer), @schema@.slot_at(timestamptz),
+  @schema@.move_in(), @schema@.mark_copy(), @schema@.wrong_headers(jsonb), @schema@.new_id(), @schema@.set_ring(integer, integer), @schema@.slot_at(timestamptz),
   @schema@.slot_count(), @schema@.slot_period(), @schema@.shard_of(text, text, text, uuid, integer), @schema@.order_key(text, text, text),
   @schema@.shard_of(text, integer);
 DROP SEQUENCE @schema@.canary_count, @schema@.message_seq;

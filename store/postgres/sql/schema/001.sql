@@ -175,12 +175,14 @@ CREATE INDEX members_feed_until ON @schema@.members (feed, until);
 ALTER TABLE @schema@.members REPLICA IDENTITY FULL;  -- a member has several rows, and nothing needs a key of them
 
 -- Which database the transaction IDs of messages and checkpoints belong to. row_xid is the xmin of this row: where they
--- differ the row was not carried over with its pages, as by a clone or pg_upgrade, but written again.
+-- differ the row was not carried over with its pages, as by a clone or pg_upgrade, but written again. home is what the operator calls the
+-- place, and what relays here are told: a copy of the server's files is the same database in all that can be asked.
 CREATE TABLE @schema@.identity (
   one               boolean     PRIMARY KEY DEFAULT true CHECK (one),
   system_identifier bigint      NOT NULL,
   database_oid      oid         NOT NULL,
   row_xid           xid,
+  home              text,
   since             timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
@@ -197,6 +199,21 @@ $$;
 REVOKE ALL ON FUNCTION @schema@.move_in() FROM PUBLIC;
 
 SELECT @schema@.move_in();
+
+-- Logical replication brings positions of another database here, where the schema may have been laid out before, with an identity of its own
+-- that stays: relays would skip what is left, or send what the original sends. The trigger fires for what replication writes, and never for relays.
+CREATE FUNCTION @schema@.mark_copy() RETURNS trigger
+  LANGUAGE plpgsql
+  SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  UPDATE @schema@.identity SET system_identifier = 0 WHERE system_identifier <> 0;
+  RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER mark_copy AFTER INSERT ON @schema@.checkpoints FOR EACH ROW EXECUTE FUNCTION @schema@.mark_copy();
+ALTER TABLE @schema@.checkpoints ENABLE REPLICA TRIGGER mark_copy;
 
 -- Unlogged, so that crash recovery and promotion empty it: a reader that finds another row here than before knows that
 -- sequence numbers and transaction IDs it has seen may be handed out again, even if a pooler hid the crash from it.

@@ -48,6 +48,15 @@ test("a declined payment ends the application", async ({ page }) => {
   await picture(page, "declined-light");
 });
 
+test("the back button shows the page, and not the JSON that its script reads at the same address", async ({ page }) => {
+  await fill(page, "law");
+  await send(page);
+  await reached(page, 75);
+  await page.goto("");
+  await page.goBack();
+  await reached(page, 75);
+});
+
 test("a form with mistakes says all of them, and keeps what was written", async ({ page, wrong }) => {
   await page.goto("");
   await page.getByLabel("E-mail").fill("nobody");
@@ -64,7 +73,7 @@ test("a form whose answer was lost is sent again, and counts once", async ({ pag
   let lost = 0;
   await page.route("**/applications", async (route) => {
     const answer = await route.fetch();
-    ids.push((await answer.json()).id);
+    ids.push((await answer.json()).applicationId);
     await (lost++ < 2 ? route.abort("connectionreset") : route.fulfill({ response: answer }));
   });
   await fill(page, "computing");
@@ -77,6 +86,6 @@ test("a form whose answer was lost is sent again, and counts once", async ({ pag
 test("a page without scripts of others, and a secret address", async ({ page, request }) => {
   const answer = await request.get("");
   expect(answer.headers()["content-security-policy"]).toContain("default-src 'none'");
-  expect((await request.get("applications/00000000-0000-4000-8000-000000000000")).status()).toBe(404);
+  expect((await request.get("applications/00000000-0000-4000-8000-000000000000/status")).status()).toBe(404);
   await page.goto(scene.pages);
 });

@@ -20,6 +20,7 @@ func reportCommand(_ context.Context, args []string) error {
 		return fmt.Errorf("%w: want -o FILE.md, and folders of runs to be added", errUsage)
 	}
 	kept := filepath.Join(filepath.Dir(*file), "runs")
+	whole := make(map[string]report.Run)
 	for _, dir := range dirs {
 		run, err := report.Load(dir)
 		if err != nil {
@@ -28,10 +29,16 @@ func reportCommand(_ context.Context, args []string) error {
 		if err := report.Keep(kept, run); err != nil {
 			return err
 		}
+		whole[run.ID] = run
 	}
 	runs, err := report.Kept(kept)
 	if err != nil {
 		return err
+	}
+	for i := range runs {
+		if run, ok := whole[runs[i].ID]; ok {
+			runs[i].Timeline, runs[i].Samples = run.Timeline, run.Samples
+		}
 	}
 	if err := report.Write(*file, runs...); err != nil {
 		return err

@@ -84,6 +84,8 @@ func (s *stage) play(ctx context.Context, kinds []fault.Kind) (err error) {
 	s.collectors = collector.Start(collecting, s.plan, s.writer.Receipt, s.log)
 	s.operator = &operator.Operator{Postrider: s.world.Postrider, Log: s.log}
 	s.watch = &watch{stage: s, dsn: s.world.AdminDSN()}
+	start := record.Event{At: time.Now(), Kind: "start", Phase: record.Begin, Touches: []string{record.Relay}}
+	s.note(start)
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -93,6 +95,9 @@ func (s *stage) play(ctx context.Context, kinds []fault.Kind) (err error) {
 	if err := s.warmUp(ctx); err != nil {
 		return err
 	}
+	start.Seconds, start.At, start.Phase = time.Since(start.At).Seconds(), time.Now(), record.Heal
+	s.note(start)
+	s.watch.recovery(start)
 	s.hurt(ctx, kinds)
 	s.run.Healed = time.Now()
 	s.log.Info("all faults are healed; waiting until everything has arrived")
@@ -163,12 +168,9 @@ func (s *stage) prepare(ctx context.Context) error {
 		return err
 	}
 	s.world.OnPoison(func(ctx context.Context, destination string, n int) error {
-		db, err := pgx.Connect(ctx, s.world.AdminDSN())
-		if err != nil {
-			return err
-		}
-		defer db.Close(ctx)
-		return producer.Poison(ctx, db, s.plan, destination, n)
+		return s.withPool(ctx, func(ctx context.Context, pool *pgxpool.Pool) error {
+			return producer.Poison(ctx, pool, s.plan, destination, n)
+		})
 	})
 	s.world.OnOversize(func(ctx context.Context, destination string) (bool, error) {
 		db, err := pgx.Connect(ctx, s.world.AdminDSN())
@@ -245,7 +247,8 @@ func (s *stage) spawn(into *[]*world.Process, role world.Role, name, command str
 	return err
 }
 
-// warmUp waits until messages have come to every destination.
+// warmUp waits until messages have come to every destination, and none of them late: everything starts at once on one machine, where a
+// request may not be answered in time.
 func (s *stage) warmUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -256,12 +259,13 @@ func (s *stage) warmUp(ctx context.Context) error {
 				missing = append(missing, destination)
 			}
 		}
-		if len(missing) == 0 {
+		if len(missing) == 0 && s.watch.upToDate(ctx) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("no message has come to %s: see the logs in %s", strings.Join(missing, ", "), filepath.Join(s.options.dir, "world"))
+			return fmt.Errorf("messages have not come to all destinations in time, and not at all to [%s]: see the logs in %s",
+				strings.Join(missing, ", "), filepath.Join(s.options.dir, "world"))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

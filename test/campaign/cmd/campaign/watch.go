@@ -148,13 +148,7 @@ func (w *watch) lookForRecovery(ctx context.Context) {
 	if len(healing) == 0 {
 		return
 	}
-	const limit = 20_000
-	var b record.Backlog
-	err := w.ask(ctx, func(ctx context.Context, db *pgx.Conn) (err error) {
-		b, err = backlog(ctx, db, limit)
-		return err
-	})
-	if err != nil || b.Messages >= limit || b.Messages > 0 && b.OldestSeconds >= fresh.Seconds() {
+	if !w.upToDate(ctx) {
 		return
 	}
 	now := time.Now()
@@ -167,6 +161,17 @@ func (w *watch) lookForRecovery(ctx context.Context) {
 		w.stage.note(e)
 		w.stage.log.Info("recovered", "n", e.Fault, "kind", e.Kind, "after", seconds(time.Duration(e.Seconds*float64(time.Second))))
 	}
+}
+
+// upToDate reports whether no message has waited for long.
+func (w *watch) upToDate(ctx context.Context) bool {
+	const limit = 20_000
+	var b record.Backlog
+	err := w.ask(ctx, func(ctx context.Context, db *pgx.Conn) (err error) {
+		b, err = backlog(ctx, db, limit)
+		return err
+	})
+	return err == nil && b.Messages < limit && (b.Messages == 0 || b.OldestSeconds < fresh.Seconds())
 }
 
 // collected reports whether collectors have seen as much as has had its effect. One that has lost its broker comes late.

@@ -45,7 +45,7 @@ func Share(number int, destinations []string) []string {
 
 // Run consumes from destinations until ctx ends. The process is the name by which brokers know it again.
 func Run(ctx context.Context, plan work.Plan, process string, destinations []string, log *slog.Logger) error {
-	pool, err := open(ctx, plan)
+	pool, db, err := open(ctx, plan)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func Run(ctx context.Context, plan work.Plan, process string, destinations []str
 	errs := make([]error, len(destinations))
 	var all sync.WaitGroup
 	for i, destination := range destinations {
-		in, err := newInbox(pool, destination, log)
+		in, err := newInbox(db, destination, log)
 		if err != nil {
 			return err
 		}
@@ -75,14 +75,19 @@ func Run(ctx context.Context, plan work.Plan, process string, destinations []str
 	return errors.Join(errs...)
 }
 
-func open(ctx context.Context, plan work.Plan) (*pgxpool.Pool, error) {
+func open(ctx context.Context, plan work.Plan) (*pgxpool.Pool, *postgres.DB, error) {
 	config, err := pgxpool.ParseConfig(plan.Consumers)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	config.MaxConns = 16
 	config.ConnConfig.ConnectTimeout = 5 * time.Second
-	return pgxpool.NewWithConfig(ctx, config)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, nil, err
+	}
+	db, err := postgres.Open(pool, postgres.Config{})
+	return pool, db, err
 }
 
 func subscribe(plan work.Plan, process, destination string, log *slog.Logger) (postrider.Consumer, error) {
@@ -103,12 +108,8 @@ func subscribe(plan work.Plan, process, destination string, log *slog.Logger) (p
 	return driver.Subscribe(&broker.Settings{URL: plan.Brokers[destination], Values: values, Logger: log})
 }
 
-func newInbox(pool *pgxpool.Pool, destination string, log *slog.Logger) (*inbox.Inbox[pgx.Tx], error) {
-	store, err := postgres.NewInbox(pool, postgres.Config{})
-	if err != nil {
-		return nil, err
-	}
-	in, err := inbox.New(store, Name(destination), inbox.Config{Logger: log, Batch: inFlight, Redelivery: redelivery})
+func newInbox(db *postgres.DB, destination string, log *slog.Logger) (*inbox.Inbox[pgx.Tx], error) {
+	in, err := inbox.New(db.Inbox(), Name(destination), inbox.Config{Logger: log, Batch: inFlight, Redelivery: redelivery})
 	if err != nil {
 		return nil, err
 	}

@@ -28,12 +28,12 @@ import (
 // It can be told to answer otherwise: POST /control?answer=500&share=30 lets 30 % of the keys have a bad time, until the next such request; with
 // a share of 0 it is one key, that of the next message. Answers are ok, 404, 500, hang, redirect and slow.
 func Receive(ctx context.Context, plan work.Plan, log *slog.Logger) error {
-	pool, err := open(ctx, plan)
+	pool, db, err := open(ctx, plan)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	in, err := newInbox(pool, world.HTTP, log)
+	in, err := newInbox(db, world.HTTP, log)
 	if err != nil {
 		return err
 	}

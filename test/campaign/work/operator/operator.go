@@ -1,4 +1,4 @@
-// Package operator is somebody who looks after messages that were set aside, with the product's own commands: poison is discarded, also where
+// Package operator is somebody who looks after messages that were deferred, with the product's own commands: poison is discarded, also where
 // it is held because its name is missing; everything else that is dead is sent again. What else is held goes by itself.
 package operator
 
@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/test/campaign/work"
 )
 
@@ -64,8 +64,8 @@ type letter struct {
 }
 
 func (l letter) poison() bool { return l.Type == work.TypePoison }
-func (l letter) held() bool   { return l.poison() && l.Status == string(postrider.StatusHeld) }
-func (l letter) lost() bool   { return !l.poison() && l.Status == string(postrider.StatusDead) }
+func (l letter) held() bool   { return l.poison() && l.Status == string(feeds.StatusHeld) }
+func (l letter) lost() bool   { return !l.poison() && l.Status == string(feeds.StatusDead) }
 
 // Look deals with what is dead now, and with poison that is held.
 func (o *Operator) Look(ctx context.Context) error {
@@ -73,28 +73,28 @@ func (o *Operator) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var letters []letter
-	if err := json.Unmarshal([]byte(text), &letters); err != nil {
+	var deadLetters []letter
+	if err := json.Unmarshal([]byte(text), &deadLetters); err != nil {
 		return fmt.Errorf("dead ls: %w", err)
 	}
-	for _, l := range letters {
+	for _, l := range deadLetters {
 		if l.lost() {
 			o.Log.Debug("a dead letter", "id", l.ID, "feed", l.Feed, "key", l.Key, "err", l.Error)
 		}
 	}
 	// What the relay may be sending has to be parked before it can be discarded.
 	key, id := func(l letter) string { return l.Key }, func(l letter) string { return l.ID }
-	for feed, keys := range group(letters, letter.held, key) {
+	for feed, keys := range group(deadLetters, letter.held, key) {
 		if err := o.act(ctx, "keys park", feed, keys, "poison", &o.parked); err != nil {
 			return err
 		}
 	}
-	for feed, ids := range group(letters, letter.poison, id) {
+	for feed, ids := range group(deadLetters, letter.poison, id) {
 		if err := o.act(ctx, "dead discard", feed, ids, "poison", &o.discarded); err != nil {
 			return err
 		}
 	}
-	for feed, ids := range group(letters, letter.lost, id) {
+	for feed, ids := range group(deadLetters, letter.lost, id) {
 		if err := o.act(ctx, "dead replay", feed, ids, "was refused in an outage", &o.replayed); err != nil {
 			return err
 		}
@@ -106,9 +106,9 @@ func (o *Operator) Look(ctx context.Context) error {
 type whose struct{ flag, name string }
 
 // group returns what is to be named of some letters, by whose they are.
-func group(letters []letter, which func(letter) bool, name func(letter) string) map[whose][]string {
+func group(deadLetters []letter, which func(letter) bool, name func(letter) string) map[whose][]string {
 	ids := map[whose][]string{}
-	for _, l := range letters {
+	for _, l := range deadLetters {
 		if !which(l) {
 			continue
 		}

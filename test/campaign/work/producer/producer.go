@@ -42,12 +42,6 @@ type Producer struct {
 // New opens a producer. It does not wait for the database.
 func New(ctx context.Context, plan work.Plan, log *slog.Logger) (*Producer, error) {
 	p := &Producer{plan: plan, log: log, pace: pace{rate: plan.Rate}}
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
-	locked, otherErr := postgres.NewOutbox(postgres.OutboxConfig{LockKeys: true})
-	p.outbox, p.locked = outbox, locked
-	if err := errors.Join(err, otherErr); err != nil {
-		return nil, err
-	}
 	for _, address := range []string{plan.Producers, plan.Pooled} {
 		if address == "" {
 			continue
@@ -65,6 +59,12 @@ func New(ctx context.Context, plan work.Plan, log *slog.Logger) (*Producer, erro
 		}
 		p.pools = append(p.pools, pool)
 	}
+	db, err := postgres.Open(p.pools[0], postgres.Config{}) // an outbox writes by any transaction
+	locking, otherErr := postgres.Open(p.pools[0], postgres.Config{LockKeys: true})
+	if err := errors.Join(err, otherErr); err != nil {
+		return nil, err
+	}
+	p.outbox, p.locked = db.Outbox(), locking.Outbox()
 	return p, nil
 }
 
@@ -215,18 +215,18 @@ func (p *Producer) destination() string {
 }
 
 // Poison commits messages to a destination that it has to refuse, each of another key.
-func Poison(ctx context.Context, db *pgx.Conn, plan work.Plan, destination string, n int) error {
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
+func Poison(ctx context.Context, pool *pgxpool.Pool, plan work.Plan, destination string, n int) error {
+	db, err := postgres.Open(pool, postgres.Config{})
 	if err != nil {
 		return err
 	}
-	p := &Producer{plan: plan, outbox: outbox}
+	p := &Producer{plan: plan, outbox: db.Outbox()}
 	chosen := map[string]want{}
 	for len(chosen) < min(n, plan.Keys) {
 		key := work.Key(destination, rand.IntN(plan.Keys))
 		chosen[key] = want{destination, key, 1}
 	}
-	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		facts, err := p.number(ctx, tx, sorted(chosen), work.NewPoison)
 		if err == nil {
 			err = record(ctx, tx, facts)
@@ -242,7 +242,7 @@ func Poison(ctx context.Context, db *pgx.Conn, plan work.Plan, destination strin
 }
 
 // Oversize commits a message whose key is longer than the limit, in SQL, where only the database can refuse it. Its destination has to refuse
-// it too: a relay that gets it has to set it aside.
+// it too: a relay that gets it has to deferred it.
 func Oversize(ctx context.Context, db *pgx.Conn, destination string) (taken bool, err error) {
 	const length = 3 * postrider.MaxText // more than an index takes, and not to be compressed into it
 	var key []byte

@@ -13,9 +13,14 @@ test("figures move and the tail shows what is enqueued now", async ({ page }) =>
 
   await open(page, "messages?tail=1&db=shop");
   await expect(page.getByText("Live", { exact: true }).last()).toBeVisible();
-  const id = await control("send/DH-tail");
-  await expect(page.getByRole("row").filter({ hasText: "order/DH-tail" })).toBeVisible();
-  await page.getByRole("row").filter({ hasText: "order/DH-tail" }).first().click();
+  await control("send/DH-tail");
+  const row = page.getByRole("row").filter({ hasText: "order/DH-tail" });
+  await expect(row).toBeVisible();
+  await expect(row.getByText("published")).toBeVisible(); // the row says what has become of it
+  await open(page, "messages/tail?db=shop"); // which may begin behind that row, where many others were enqueued
+  await expect(page.getByText("Live", { exact: true }).last()).toBeVisible();
+  const id = await control("send/DH-again");
+  await page.getByRole("row").filter({ hasText: "order/DH-again" }).first().click();
   await expect(page).toHaveURL(new RegExp(`messages/${id}`));
 });
 

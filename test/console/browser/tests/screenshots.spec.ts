@@ -1,4 +1,4 @@
-// Pictures of every page for docs/console, only when UPDATE_SCREENSHOTS=1.
+// Pictures of every page for docs/console, only when UPDATE_SCREENSHOTS=1. Git keeps those that a page of the docs shows.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "@playwright/test";

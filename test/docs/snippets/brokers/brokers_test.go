@@ -14,7 +14,7 @@ func TestConsumers(t *testing.T) {
 	end()
 	handle := func(context.Context, postrider.Message) error { return nil }
 	for name, consume := range map[string]func(context.Context, postrider.Handler) error{
-		"asynq": Asynq, "kafka": Kafka, "nats": NATS, "pulsar": Pulsar, "redis": Redis,
+		"asynq": Asynq, "kafka": Kafka, "nats": NATS, "pubsub": PubSub, "pulsar": Pulsar, "redis": Redis, "sqs": SQS,
 		"rabbitmq": func(ctx context.Context, handle postrider.Handler) error {
 			return RabbitMQ(ctx, "amqp://localhost/", handle)
 		},

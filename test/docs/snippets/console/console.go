@@ -12,10 +12,10 @@ import (
 )
 
 // Mount adds the console to a program's own pages.
-func Mount(ctx context.Context, mux *http.ServeMux, desk *postgres.Desk, trusted []netip.Prefix) error {
+func Mount(ctx context.Context, mux *http.ServeMux, admin *postgres.Admin, trusted []netip.Prefix) error {
 	//docs:begin mount
 	c, err := console.New(console.Config{
-		Databases: []console.Database{{Name: "shop", Letters: desk, Feeds: desk, Records: desk, Log: desk, Gauges: desk, Problems: desk, Replays: desk}},
+		Databases: []console.Database{{Name: "shop", DeadLetters: admin, Feeds: admin, Records: admin, Log: admin, Gauges: admin, Problems: admin, Replays: admin}},
 		Prefix:    "/postrider",
 		Access:    auth.Config{Proxy: &auth.Proxy{From: trusted, UserHeader: "X-Forwarded-User"}},
 	})

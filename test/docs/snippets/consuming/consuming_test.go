@@ -10,7 +10,6 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/inbox"
-	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/test/docs/scratch"
 )
 
@@ -18,16 +17,8 @@ const charges = "CREATE TABLE charges (order_id text, customer text, cents int)"
 
 // TestDirect charges for an order that a relay hands to the inbox.
 func TestDirect(t *testing.T) {
-	pool := scratch.Pool(t, charges)
-	store, err := postgres.New(pool, postgres.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	received, err := postgres.NewInbox(pool, postgres.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	billing, err := patient(received)
+	pool, db := scratch.Open(t, charges)
+	billing, err := patient(db)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +28,7 @@ func TestDirect(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- direct(ctx, store, billing) }()
+	go func() { ended <- direct(ctx, db, billing) }()
 	scratch.Await(t, pool, "SELECT count(*) FROM charges WHERE order_id = '42'", 1)
 	stop()
 	if err := <-ended; err != nil {
@@ -47,12 +38,8 @@ func TestDirect(t *testing.T) {
 
 // TestByType handles messages of two types, one of them in batches.
 func TestByType(t *testing.T) {
-	pool := scratch.Pool(t, charges, "CREATE TABLE views (order_id text)")
-	store, err := postgres.NewInbox(pool, postgres.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	billing, err := byType(store, slog.New(slog.DiscardHandler))
+	pool, db := scratch.Open(t, charges, "CREATE TABLE views (order_id text)")
+	billing, err := byType(db, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,11 +55,8 @@ func TestByType(t *testing.T) {
 
 // TestClaim holds that a message which comes twice is charged once.
 func TestClaim(t *testing.T) {
-	pool := scratch.Pool(t, charges)
-	store, err := postgres.NewInbox(pool, postgres.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool, db := scratch.Open(t, charges)
+	store := db.Inbox()
 	m := postrider.Message{ID: postrider.NewID()}
 	for range 2 {
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {

@@ -33,11 +33,11 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := postgres.NewInbox(pool, postgres.Config{})
+	db, err := postgres.Open(pool, postgres.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	billing, err := inbox.New(store, "billing", inbox.Config{})
+	billing, err := inbox.New(db.Inbox(), "billing", inbox.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/kafka"
+	"github.com/postrider/postrider/broker/middleware"
 	"github.com/postrider/postrider/inbox"
-	"github.com/postrider/postrider/middleware"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
@@ -25,9 +25,9 @@ func fromKafka() (postrider.Consumer, error) {
 }
 
 // patient says how often a handler is tried.
-func patient(store *postgres.Inbox[pgx.Tx]) (*inbox.Inbox[pgx.Tx], error) {
+func patient(db *postgres.DB) (*inbox.Inbox[pgx.Tx], error) {
 	//docs:begin retry
-	billing, err := inbox.New(store, "billing", inbox.Config{
+	billing, err := inbox.New(db.Inbox(), "billing", inbox.Config{
 		Retry: retry.Policy{First: time.Second, Most: time.Minute, Attempts: 20, MaxAge: 24 * time.Hour},
 		// or: retry.Policy{Pauses: []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second}}
 	})
@@ -36,9 +36,9 @@ func patient(store *postgres.Inbox[pgx.Tx]) (*inbox.Inbox[pgx.Tx], error) {
 }
 
 // byType says how each type of message is treated.
-func byType(store *postgres.Inbox[pgx.Tx], log *slog.Logger) (*inbox.Inbox[pgx.Tx], error) {
+func byType(db *postgres.DB, log *slog.Logger) (*inbox.Inbox[pgx.Tx], error) {
 	//docs:begin bytype
-	billing, err := inbox.New(store, "billing", inbox.Config{
+	billing, err := inbox.New(db.Inbox(), "billing", inbox.Config{
 		Middleware: []postrider.Middleware{middleware.Log(log)}, // around every handler
 	})
 	inbox.On(billing, "order.placed", charge,
@@ -63,19 +63,19 @@ func count(ctx context.Context, tx pgx.Tx, views []OrderViewed) error {
 }
 
 // direct hands messages from the relay to the inbox.
-func direct(ctx context.Context, store postrider.Store, billing *inbox.Inbox[pgx.Tx]) error {
+func direct(ctx context.Context, db *postgres.DB, billing *inbox.Inbox[pgx.Tx]) error {
 	//docs:begin direct
-	carrier, err := relay.New(store, billing.Publisher(16), relay.Config{Feed: "billing"})
+	carrier, err := relay.New(db.Feeds(), billing.Publisher(16), relay.Config{Feed: "billing"})
 	if err != nil {
 		return err
 	}
-	go billing.Run(ctx) // tries again what was set aside
+	go billing.Run(ctx) // tries again what was deferred
 	return carrier.Run(ctx)
 	//docs:end
 }
 
 // claim is a handler in a loop of the application's own.
-func claim(ctx context.Context, tx pgx.Tx, store *postgres.Inbox[pgx.Tx], m postrider.Message, o OrderPlaced) error {
+func claim(ctx context.Context, tx pgx.Tx, store inbox.Store[pgx.Tx], m postrider.Message, o OrderPlaced) error {
 	//docs:begin claim
 	fresh, err := store.Claim(ctx, tx, "billing", m.ID)
 	if err != nil || !fresh {

@@ -13,21 +13,21 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/intake"
-	"github.com/postrider/postrider/wire"
 )
 
 // Consumer hands files to a handler, and removes them when they were handled.
 type Consumer struct {
 	cfg   Config
-	codec *wire.Codec
+	coder *codec.Codec
 }
 
 // NewConsumer returns a consumer of Config.Name.
 func NewConsumer(cfg Config) (*Consumer, error) {
 	broker.SetDefaults(&cfg)
-	codec, err := wire.NewCodec(cfg.Format, cfg.Source, wire.Dialect{})
-	return &Consumer{cfg, codec}, err
+	coder, err := codec.NewCodec(cfg.Format, cfg.Source, codec.Dialect{})
+	return &Consumer{cfg, coder}, err
 }
 
 // Close does nothing.
@@ -70,7 +70,7 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 //docs:end
 
 func (c *Consumer) read(path string) (postrider.Message, error) {
-	var packet wire.Packet
+	var packet codec.Packet
 	text, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(text, &packet)
@@ -78,7 +78,7 @@ func (c *Consumer) read(path string) (postrider.Message, error) {
 	if err != nil {
 		return postrider.Message{}, err
 	}
-	m, err := c.codec.Decode(&packet)
+	m, err := c.coder.Decode(&packet)
 	if err != nil {
 		slog.Error("spool: handed over as it is", "path", path, "err", err)
 	}

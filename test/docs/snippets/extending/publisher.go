@@ -17,17 +17,17 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
-	"github.com/postrider/postrider/wire"
+	"github.com/postrider/postrider/broker/codec"
 )
 
 // Config is what a publisher or a consumer needs to know. The tags say how a field is called in a configuration file.
 type Config struct {
-	URL      string      // spool:/var/spool/shop
-	Format   wire.Format `option:"format"`
-	Source   string      `option:"source"`
-	Name     string      `option:"name"`
-	InFlight int         `option:"in_flight"`
-	Mode     int         `option:"mode" default:"384" doc:"Permissions of the files, as a decimal number."`
+	URL      string       // spool:/var/spool/shop
+	Format   codec.Format `option:"format"`
+	Source   string       `option:"source"`
+	Name     string       `option:"name"`
+	InFlight int          `option:"in_flight"`
+	Mode     int          `option:"mode" default:"384" doc:"Permissions of the files, as a decimal number."`
 }
 
 // folder returns where the messages of a name are.
@@ -38,7 +38,7 @@ func (c Config) folder(name string) string {
 // Publisher writes messages as files.
 type Publisher struct {
 	cfg   Config
-	codec *wire.Codec
+	coder *codec.Codec
 
 	mu   sync.Mutex
 	last int64 // number of the newest file
@@ -47,11 +47,11 @@ type Publisher struct {
 // NewPublisher returns a publisher. Folders that are missing are found out when messages are sent to them.
 func NewPublisher(cfg Config) (*Publisher, error) {
 	broker.SetDefaults(&cfg)
-	codec, err := wire.NewCodec(cfg.Format, cfg.Source, wire.Dialect{})
+	coder, err := codec.NewCodec(cfg.Format, cfg.Source, codec.Dialect{})
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
-	return &Publisher{cfg: cfg, codec: codec}, nil
+	return &Publisher{cfg: cfg, coder: coder}, nil
 }
 
 //docs:begin publish
@@ -65,14 +65,14 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 func (p *Publisher) KeepsOrder() bool { return true }
 
 // NameOf tells which messages share a folder, and so its failures.
-func (p *Publisher) NameOf(m *postrider.Message) string { return p.codec.Name(m) }
+func (p *Publisher) NameOf(m *postrider.Message) string { return p.coder.Name(m) }
 
 // Close does nothing: there is nothing to give up.
 func (p *Publisher) Close() error { return nil }
 
 func (p *Publisher) send(_ context.Context, m *postrider.Message) error {
-	var packet wire.Packet
-	p.codec.Encode(m, &packet)
+	var packet codec.Packet
+	p.coder.Encode(m, &packet)
 	text, err := json.Marshal(packet)
 	if err != nil {
 		return postrider.Permanent(err)

@@ -29,19 +29,13 @@ func userOf(r *http.Request) string {
 // Serve adds the endpoint to mux.
 func Serve(mux *http.ServeMux, pool *pgxpool.Pool, outbox postrider.Outbox[pgx.Tx]) error {
 	//docs:begin handle
-	store, err := postgres.NewIdempotency(pool, postgres.Config{})
+	db, err := postgres.Open(pool, postgres.Config{})
 	//docs:skip
 	if err != nil {
 		return err
 	}
 	//docs:resume
-	transactor, err := postgres.NewTransactor(pool, postgres.TransactorConfig{})
-	//docs:skip
-	if err != nil {
-		return err
-	}
-	//docs:resume
-	keys, err := idempotency.New(store, idempotency.Config{
+	keys, err := idempotency.New(db.IdempotencyKeys(), idempotency.Config{
 		Required: true,
 		Scope: func(r *http.Request) (idempotency.Scope, error) {
 			return idempotency.Scope{Principal: userOf(r)}, nil // what your authentication has found out
@@ -69,7 +63,7 @@ func Serve(mux *http.ServeMux, pool *pgxpool.Pool, outbox postrider.Outbox[pgx.T
 		return idempotency.JSON(http.StatusCreated, order)
 	}
 
-	mux.Handle("POST /orders", keys.Handle(transactor, placeOrder))
+	mux.Handle("POST /orders", keys.Handle(db.Transactor(), placeOrder))
 	//docs:end
 	mux.Handle("POST /carts", keys.Middleware(ownTransaction(pool, keys)))
 	return nil

@@ -6,19 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/test/docs/scratch"
 )
 
 // TestRequests sends each request twice, as a client does that has lost the answer.
 func TestRequests(t *testing.T) {
-	pool := scratch.Pool(t, "CREATE TABLE orders (id bigserial PRIMARY KEY, item text NOT NULL)")
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool, db := scratch.Open(t, "CREATE TABLE orders (id bigserial PRIMARY KEY, item text NOT NULL)")
 	mux := http.NewServeMux()
-	if err := Serve(mux, pool, outbox); err != nil {
+	if err := Serve(mux, pool, db.Outbox()); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/orders", "/carts"} {

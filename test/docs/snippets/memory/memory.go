@@ -17,7 +17,7 @@ import (
 // InMemory wires an outbox that lives in the process.
 func InMemory(ctx context.Context, publisher postrider.Publisher) (postrider.Outbox[pgx.Tx], error) {
 	//docs:begin memory
-	store := memory.New(memory.Config{})
+	store := memory.Open(memory.Config{})
 	outbox := memory.Outbox[pgx.Tx](store) // the line to swap
 	dispatcher, err := relay.New(store, publisher, relay.Config{PollMax: 200 * time.Millisecond, BatchSize: 50})
 	//docs:skip
@@ -33,17 +33,15 @@ func InMemory(ctx context.Context, publisher postrider.Publisher) (postrider.Out
 // InDatabase wires the database's outbox in its place.
 func InDatabase(ctx context.Context, pool *pgxpool.Pool, publisher postrider.Publisher) (postrider.Outbox[pgx.Tx], error) {
 	//docs:begin database
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
+	db, err := postgres.Open(pool, postgres.Config{})
 	//docs:skip
 	if err != nil {
 		return nil, err
 	}
 	//docs:resume
-	store, err := postgres.New(pool, postgres.Config{})
+	outbox := db.Outbox()
+	store := db.Feeds()
 	//docs:end
-	if err != nil {
-		return nil, err
-	}
 	dispatcher, err := relay.New(store, publisher, relay.Config{})
 	if err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/redis"
@@ -27,31 +26,29 @@ type Watched struct {
 }
 
 // Observe lets a registry see all that there is to see.
-func Observe(ctx context.Context, pool *pgxpool.Pool, store postrider.Store, publisher postrider.Publisher, receipts inbox.Store[pgx.Tx],
-	consumer *redis.Consumer, patrol *reconcile.Patrol[pgx.Tx],
+func Observe(ctx context.Context, db *postgres.DB, publisher postrider.Publisher, consumer *redis.Consumer,
+	patrol *reconcile.Patrol[pgx.Tx],
 ) (w Watched, err error) {
 	//docs:begin observe
 	metrics, err1 := prometheus.New(prometheus.Config{}) // telemetry/prometheus; a registry of its own unless one is given
 
-	plain, err2 := postgres.NewOutbox(postgres.OutboxConfig{})
-	outbox := postrider.ObserveOutbox(plain, metrics) // producers enqueue through this one
+	outbox := postrider.ObserveOutbox(db.Outbox(), metrics) // db is from postgres.Open; producers enqueue through this one
 
 	watched := postrider.ObservePublisher("orders", publisher, metrics)
-	carrier, err3 := relay.New(store, watched, relay.Config{Feed: "orders"})
+	carrier, err2 := relay.New(db.Feeds(), watched, relay.Config{Feed: "orders"})
 	metrics.AddRelay("main", "orders", carrier.Stats) // each Add returns a function that removes it
 
-	billing, err4 := inbox.New(receipts, "billing", inbox.Config{Observer: metrics})
+	billing, err3 := inbox.New(db.Inbox(), "billing", inbox.Config{Observer: metrics})
 	metrics.AddInbox("billing", billing.Stats)
 
 	search := postrider.Use(consumer, postrider.Observe("search", metrics)) // a consumer without an inbox
 	metrics.AddConsumer("search", consumer.Stats)
 
 	metrics.AddPatrol(patrol.Stats)
-	desk, err5 := postgres.NewDesk(pool, postgres.Config{})
-	metrics.AddDatabase("main", desk)
+	metrics.AddDatabase("main", db.Admin())
 
 	go metrics.Run(ctx)
 	http.Handle("/metrics", metrics.Handler())
 	//docs:end
-	return Watched{outbox, carrier, billing, search}, errors.Join(err1, err2, err3, err4, err5)
+	return Watched{outbox, carrier, billing, search}, errors.Join(err1, err2, err3)
 }

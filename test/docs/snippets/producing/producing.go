@@ -20,15 +20,21 @@ type Shop struct {
 }
 
 // New makes the outboxes. They need no connection of their own.
-func New() (*Shop, error) {
+func New(pool *pgxpool.Pool, sqlPool *sql.DB) (*Shop, error) {
 	//docs:begin outbox
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{}) // once, for the whole program
-	//docs:end
+	db, err := postgres.Open(pool, postgres.Config{}) // once, for the whole program
+	//docs:skip
 	if err != nil {
 		return nil, err
 	}
-	sqlOutbox, err := postgres.NewSQLOutbox(postgres.OutboxConfig{LockKeys: true})
-	return &Shop{outbox, sqlOutbox}, err
+	//docs:resume
+	outbox := db.Outbox()
+	//docs:end
+	sqlDB, err := postgres.OpenSQL(sqlPool, postgres.Config{LockKeys: true})
+	if err != nil {
+		return nil, err
+	}
+	return &Shop{outbox, sqlDB.Outbox()}, nil
 }
 
 // Place writes an order and its message with pgx.

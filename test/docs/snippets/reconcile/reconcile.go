@@ -19,25 +19,13 @@ import (
 // Enrollments finds enrollments that were not mailed about.
 func Enrollments(pool *pgxpool.Pool) (*reconcile.Patrol[pgx.Tx], error) {
 	//docs:begin find
-	outbox, err := postgres.NewOutbox(postgres.OutboxConfig{})
+	db, err := postgres.Open(pool, postgres.Config{})
 	//docs:skip
 	if err != nil {
 		return nil, err
 	}
 	//docs:resume
-	tx, err := postgres.NewTransactor(pool, postgres.TransactorConfig{})
-	//docs:skip
-	if err != nil {
-		return nil, err
-	}
-	//docs:resume
-	store, err := postgres.NewPatrols(pool, postgres.Config{})
-	//docs:skip
-	if err != nil {
-		return nil, err
-	}
-	//docs:resume
-	patrol, err := reconcile.New(store, tx, outbox, reconcile.Config{}, reconcile.Job[pgx.Tx]{
+	patrol, err := reconcile.New(db.Reconciliations(), db.Transactor(), db.Outbox(), reconcile.Config{}, reconcile.Job[pgx.Tx]{
 		Name:     "enrollments",
 		Schedule: reconcile.Every(5 * time.Minute), // or reconcile.Cron("*/5 8-18 * * mon-fri", berlin)
 		Window:   24 * time.Hour,                   // look at the rows of the last day …
@@ -72,20 +60,10 @@ func Run(ctx context.Context, patrol *reconcile.Patrol[pgx.Tx]) {
 func isOrder(m postrider.Message) bool { return strings.HasPrefix(m.Type, "order.") }
 
 // Ready returns the jobs that come with the package.
-func Ready(pool, billingPool *pgxpool.Pool, cfg, billingCfg postgres.Config, publisher reconcile.Holder) ([]reconcile.Job[pgx.Tx], error) {
+func Ready(db, billingDB *postgres.DB, publisher reconcile.Holder) []reconcile.Job[pgx.Tx] {
 	//docs:begin received
-	log, err := postgres.NewPatrolLog(pool, cfg, "orders", "patrol")
-	//docs:skip
-	if err != nil {
-		return nil, err
-	}
-	//docs:resume
-	inbox, err := postgres.NewReceipts(billingPool, billingCfg)
-	//docs:skip
-	if err != nil {
-		return nil, err
-	}
-	//docs:resume
+	log := db.SentLog("orders", "patrol")
+	inbox := billingDB.Receipts() // of the consumer's database
 	received := reconcile.Job[pgx.Tx]{Name: "received", Check: reconcile.Unreceived(log, inbox, "billing", isOrder)}
 	//docs:end
 
@@ -98,5 +76,5 @@ func Ready(pool, billingPool *pgxpool.Pool, cfg, billingCfg postgres.Config, pub
 		Again: reconcile.Again{Max: 3, After: time.Hour},
 		//docs:end
 	}
-	return []reconcile.Job[pgx.Tx]{received, held, again}, nil
+	return []reconcile.Job[pgx.Tx]{received, held, again}
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider/broker/kafka"
-	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/test/docs/scratch"
 )
 
@@ -31,12 +30,8 @@ func TestReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer events.Close()
-	pool := scratch.Pool(t)
-	jobs, err := Ready(pool, pool, postgres.Config{}, postgres.Config{}, events)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, job := range jobs {
+	_, db := scratch.Open(t)
+	for _, job := range Ready(db, db, events) {
 		if err := job.Validate(); err != nil {
 			t.Error(err)
 		}

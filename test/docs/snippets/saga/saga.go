@@ -32,13 +32,13 @@ var outbox postrider.Outbox[pgx.Tx]
 // Book defines the saga.
 func Book(pool *pgxpool.Pool) (*saga.Saga[pgx.Tx, Trip], error) {
 	//docs:begin saga
-	store, err := postgres.NewSagas(pool, postgres.Config{}) // or NewSQLSagas(db, …) for database/sql
+	db, err := postgres.Open(pool, postgres.Config{}) // or OpenSQL for database/sql
 	//docs:skip
 	if err != nil {
 		return nil, err
 	}
 	//docs:resume
-	booking, err := saga.New(store, "book-trip",
+	booking, err := saga.New(db.Sagas(), "book-trip",
 		saga.Step("hotel", reserveHotel, cancelHotel),
 		saga.Parallel(
 			saga.Step("flight", reserveFlight, cancelFlight).Timeout(10*time.Second),

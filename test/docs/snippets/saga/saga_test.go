@@ -7,21 +7,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/saga"
-	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/test/docs/scratch"
 )
 
 // TestBooking books a trip as the page does: ordered, reserved, approved and paid.
 func TestBooking(t *testing.T) {
-	pool := scratch.Pool(t, "CREATE TABLE orders (id text, city text)", "CREATE TABLE done (trip text, what text)",
+	pool, db := scratch.Open(t, "CREATE TABLE orders (id text, city text)", "CREATE TABLE done (trip text, what text)",
 		"CREATE TABLE reservations (id bigserial, city text)")
-	transactor, err := postgres.NewTransactor(pool, postgres.TransactorConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if outbox, err = postgres.NewOutbox(postgres.OutboxConfig{}); err != nil {
-		t.Fatal(err)
-	}
+	transactor := db.Transactor()
+	outbox = db.Outbox()
 	booking, err := Book(pool)
 	if err != nil {
 		t.Fatal(err)
@@ -53,11 +47,8 @@ func TestBooking(t *testing.T) {
 
 // TestWait holds that the step of the page is one.
 func TestWait(t *testing.T) {
-	store, err := postgres.NewSagas(scratch.Pool(t), postgres.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := saga.New(store, "approve", Wait()); err != nil {
+	_, db := scratch.Open(t)
+	if _, err := saga.New(db.Sagas(), "approve", Wait()); err != nil {
 		t.Error(err)
 	}
 }

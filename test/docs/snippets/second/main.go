@@ -51,11 +51,11 @@ func run(ctx context.Context) error {
 	if _, err := pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS charges (order_id text, total int)"); err != nil {
 		return err
 	}
-	store, err := postgres.NewInbox(pool, postgres.Config{})
+	db, err := postgres.Open(pool, postgres.Config{})
 	if err != nil {
 		return err
 	}
-	billing, err := inbox.New(store, "billing", inbox.Config{})
+	billing, err := inbox.New(db.Inbox(), "billing", inbox.Config{})
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 //docs:begin enqueued
 
 func TestPlaceOrder(t *testing.T) {
-	store := memory.New(memory.Config{}) // github.com/postrider/postrider/store/memory
+	store := memory.Open(memory.Config{}) // github.com/postrider/postrider/store/memory
 	outbox := postridertest.Record[*memory.Tx](store)
 
 	err := store.Do(t.Context(), func(ctx context.Context, tx *memory.Tx) error {
@@ -85,11 +85,11 @@ func TestPlaceOrderOnPostgres(t *testing.T) {
 	pool := scratch.Pool(t)
 	//docs:resume
 	ctx := t.Context()
-	inner, err := postgres.NewOutbox(postgres.OutboxConfig{})
+	db, err := postgres.Open(pool, postgres.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	outbox := postridertest.Record[pgx.Tx](inner)
+	outbox := postridertest.Record[pgx.Tx](db.Outbox())
 
 	tx, err := pool.Begin(ctx) // each test in a transaction that is rolled back
 	if err != nil {
@@ -109,15 +109,12 @@ func TestInject(t *testing.T) {
 	broker := memorybroker.New()
 	var natsPublisher postrider.Publisher = broker
 	natsConsumer := broker.Consumer("order.placed", "billing", 1)
-	pgInbox, err := postgres.NewInbox(scratch.Pool(t), postgres.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, db := scratch.Open(t)
 	//docs:begin inject
 	faults := postridertest.Inject(t, postridertest.Faults{LoseAnswer: postridertest.Sometimes(0.1), LoseAck: postridertest.Every(3)})
-	pub := faults.Publisher(natsPublisher)                                     // for relay.New
-	consumer := faults.Consumer(natsConsumer)                                  // for Run of an inbox
-	receipts := postridertest.InboxStore(faults, inbox.Store[pgx.Tx](pgInbox)) // for inbox.New
+	pub := faults.Publisher(natsPublisher)                   // for relay.New
+	consumer := faults.Consumer(natsConsumer)                // for Run of an inbox
+	receipts := postridertest.InboxStore(faults, db.Inbox()) // for inbox.New
 
 	// What Crash kills: relay.New gets process.Store(store), and Run the context of process.Context(ctx).
 	process := faults.Process()

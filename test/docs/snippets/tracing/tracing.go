@@ -29,7 +29,7 @@ func Trace(ctx context.Context, pool *pgxpool.Pool, outbox postrider.Outbox[pgx.
 	//docs:end
 
 	//docs:begin producer
-	traced := postrider.ObserveOutbox(outbox, observer) // outbox is from postgres.NewOutbox
+	traced := postrider.ObserveOutbox(outbox, observer) // outbox is db.Outbox()
 
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "INSERT INTO orders (id) VALUES ($1)", order.ID); err != nil {

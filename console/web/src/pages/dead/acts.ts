@@ -1,4 +1,4 @@
-// What can be done to a message that is set aside, and by whom.
+// What can be done to a message that is deferred, and by whom.
 import { send } from "../../api/client";
 import type { Done, Filter, Role, Status } from "../../api/types";
 import type { IconName } from "../../ui";

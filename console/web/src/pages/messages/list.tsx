@@ -51,6 +51,14 @@ export function MessagesTable({ rows, fresh }: { rows: LogRow[]; fresh?: Set<str
 /** How many rows of the tail are kept. */
 const kept = 200;
 
+/** Puts rows that came on top of the others; one that came again says what has become of it, and stays where it is. */
+function merged(came: LogRow[], old: LogRow[]): LogRow[] {
+  const latest = new Map(came.map((r) => [r.seq, r]));
+  const known = new Set(old.map((r) => r.seq));
+  const fresh = [...latest.values()].filter((r) => !known.has(r.seq)).sort((a, b) => b.seq - a.seq);
+  return [...fresh, ...old.map((r) => latest.get(r.seq) ?? r)].slice(0, kept);
+}
+
 /** The log as it grows, newest on top. While paused what comes is kept aside; while nobody looks nothing is asked. */
 export function Tail({ query }: { query: Query }) {
   const [rows, setRows] = useState<LogRow[]>([]);
@@ -73,9 +81,9 @@ export function Tail({ query }: { query: Query }) {
     let waiting: LogRow[] = [];
     const timer = setInterval(() => {
       if (waiting.length === 0) return;
-      const batch = waiting.reverse();
+      const came = waiting;
       waiting = [];
-      (stopped.current ? setHeld : setRows)((old) => [...batch, ...old].slice(0, kept));
+      (stopped.current ? setHeld : setRows)((old) => merged(came, old));
     }, 250);
     const stop = follow({
       url: () => apiURL("messages/tail", query),
@@ -95,7 +103,7 @@ export function Tail({ query }: { query: Query }) {
   }, [key, hidden]);
 
   const resume = () => {
-    setRows((old) => [...held, ...old].slice(0, kept));
+    setRows((old) => merged(held, old));
     setHeld([]);
     setPaused(false);
   };

@@ -20,6 +20,7 @@ import {
   Stat,
   Text,
 } from "../../ui";
+import { useCommand } from "../system";
 import { Charts } from "./charts";
 import { ConsumersTable, FeedsTable } from "./tables";
 
@@ -102,6 +103,7 @@ function Totals({ o }: { o: Overview }) {
 export function OverviewPage() {
   const asked = useResource<Overview>("overview", {}, overview.value !== null);
   const o = overview.value ?? asked.data;
+  const command = useCommand();
   return (
     <Page title={t("nav.overview")}>
       {asked.error && !o && <Problem error={asked.error} retry={asked.reload} />}
@@ -115,7 +117,7 @@ export function OverviewPage() {
             <div class="card">
               <Empty icon="feeds" title={t("overview.nofeeds")}>
                 <p>{t("overview.nofeeds.help")}</p>
-                <Command text="postrider relay --to ADDRESS" />
+                <Command text={command("relay --to ADDRESS", [])} />
               </Empty>
             </div>
           ) : (

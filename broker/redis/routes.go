@@ -1,0 +1,55 @@
+package redis
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// routes knows which server takes the entries of a stream: the only one, the one that sentinels name, or a node of a cluster.
+type routes struct {
+	client  redis.UniversalClient
+	cluster *redis.ClusterClient // nil unless it is one
+
+	mu     sync.Mutex
+	breaks map[string]*atomic.Int64 // of connections, by the server's address
+}
+
+func newRoutes(options *redis.UniversalOptions) *routes {
+	r := &routes{client: redis.NewUniversalClient(options), breaks: make(map[string]*atomic.Int64)}
+	r.cluster, _ = r.client.(*redis.ClusterClient)
+	return r
+}
+
+// to returns how to reach the server for a stream.
+func (r *routes) to(ctx context.Context, stream string) (*redis.Options, error) {
+	if r.cluster == nil {
+		return r.client.(*redis.Client).Options(), nil
+	}
+	node, err := r.cluster.MasterForKey(ctx, stream)
+	if err != nil {
+		return nil, err
+	}
+	return node.Options(), nil
+}
+
+// line returns a new connection to a server.
+func (r *routes) line(options *redis.Options) *line {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	breaks := r.breaks[options.Addr]
+	if breaks == nil {
+		breaks = new(atomic.Int64)
+		r.breaks[options.Addr] = breaks
+	}
+	return &line{options: options, breaks: breaks}
+}
+
+// changed is called when a server has refused entries that may have moved to another one, or could not be reached.
+func (r *routes) changed(ctx context.Context) {
+	if r.cluster != nil {
+		r.cluster.ReloadState(ctx)
+	}
+}

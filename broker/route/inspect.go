@@ -1,0 +1,76 @@
+package route
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/postrider/postrider"
+)
+
+// Inspect implements [postrider.Inspector]: it asks each destination that can answer about the names that are known from
+// its rules, and about the given ones; of those that [Router.NameOf] returns, about its own. What was found out is returned also when some destination did not answer.
+func (r *Router) Inspect(ctx context.Context, names []string) (postrider.Inspection, error) {
+	w := r.ways.Load()
+	found := make([]postrider.Inspection, len(w.destinations))
+	errs := make([]error, len(w.destinations))
+	var asked sync.WaitGroup
+	for i, d := range w.destinations {
+		inspector, ok := d.pub.(postrider.Inspector)
+		if !ok {
+			continue
+		}
+		known := append(w.table.Names(d.name), w.namesAt(d.name, names)...)
+		slices.Sort(known)
+		known = slices.Compact(known)
+		asked.Go(func() {
+			var err error
+			if found[i], err = inspector.Inspect(ctx, known); err != nil {
+				errs[i] = fmt.Errorf("route: destination %q: %w", d.name, err)
+			}
+		})
+	}
+	asked.Wait()
+	if len(found) == 1 {
+		return found[0], errors.Join(errs...)
+	}
+	return w.merge(found), errors.Join(errs...)
+}
+
+// namesAt returns the names that may be at a destination: without a destination of their own, or at this one.
+func (w *ways) namesAt(here string, names []string) (list []string) {
+	for _, name := range names {
+		at, rest, _ := strings.Cut(name, "/")
+		isOne := func(d destination) bool { return d.name == at }
+		switch {
+		case at == here && rest != "":
+			list = append(list, rest)
+		case at != here && !slices.ContainsFunc(w.destinations, isOne):
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// merge puts the names of the destinations before what each has said.
+func (w *ways) merge(found []postrider.Inspection) postrider.Inspection {
+	var all postrider.Inspection
+	var sentences []string
+	for i, one := range found {
+		prefix := w.destinations[i].name + ": "
+		if one.Confirmed != "" {
+			sentences = append(sentences, prefix+one.Confirmed)
+		}
+		for _, s := range one.Settings {
+			all.Settings = append(all.Settings, postrider.Setting{Name: prefix + s.Name, Value: s.Value})
+		}
+		for _, one := range one.Warnings {
+			all.Warnings = append(all.Warnings, postrider.Warning{Danger: prefix + one.Danger, Remedy: one.Remedy})
+		}
+	}
+	all.Confirmed = strings.Join(sentences, " ")
+	return all
+}

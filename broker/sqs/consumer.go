@@ -1,0 +1,168 @@
+package sqs
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/codec"
+	"github.com/postrider/postrider/broker/intake"
+	"github.com/postrider/postrider/broker/sqs/service"
+	"github.com/postrider/postrider/retry"
+)
+
+const (
+	requestTimeout = 10 * time.Second       // of a request, beside what it waits for on purpose
+	endGrace       = time.Second            // for a request that is under way at the end, beside that
+	emptyPause     = 100 * time.Millisecond // after a request that has not waited and has found nothing
+)
+
+var _ postrider.Consumer = (*Consumer)(nil)
+
+// Consumer receives the messages of a queue.
+type Consumer struct {
+	intake.Counters
+
+	cfg    Config
+	aws    aws.Config
+	coder  *codec.Codec
+	dead   intake.DeadLetters
+	queues *service.Queues
+}
+
+// NewConsumer returns a consumer. It does not connect; errors are about the configuration.
+func NewConsumer(cfg Config) (*Consumer, error) {
+	coder, err := cfg.prepare(true)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := cfg.load()
+	if err != nil {
+		return nil, err
+	}
+	dead, err := intake.OpenDeadLetters(cfg.DeadLetter, cfg.Name, cfg, NewPublisher)
+	if err != nil {
+		return nil, prefix(err)
+	}
+	return &Consumer{cfg: cfg, aws: loaded, coder: coder, dead: dead, queues: service.NewQueues(loaded, cfg.Endpoint, cfg.Account)}, nil
+}
+
+// Close closes the connections.
+func (c *Consumer) Close() error {
+	closeIdle(&c.aws)
+	return c.dead.Close()
+}
+
+// Consume hands messages to handle until ctx ends. Whatever keeps it from receiving is logged and tried again.
+func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error {
+	in := intake.Open(ctx, handle, intake.Config{
+		Limit: c.cfg.InFlight, Waiting: c.cfg.MaxWaiting, Retry: retry.Policy{Attempts: c.cfg.Attempts}, DeadLetters: c.dead,
+		Counters: &c.Counters, Logger: c.cfg.Logger,
+	})
+	r := &receiver{Consumer: c, in: in, attempt: rand.Text(), held: newHeld(c.queues.Client, c.cfg.VisibilityTimeout)}
+	keep, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		r.held.keep(keep)
+	}()
+	intake.Persist(ctx, c.cfg.Logger, "sqs queue "+c.cfg.Name, r.receive)
+	in.Wait()
+	end()
+	<-kept
+	r.held.leave(context.WithoutCancel(ctx))
+	return nil
+}
+
+// receiver is one call of Consume.
+type receiver struct {
+	*Consumer
+	in      *intake.Intake
+	held    *held
+	attempt string // names a request to a FIFO queue: one that is repeated gets what was lost with the first answer
+}
+
+// receive takes messages over until a request fails or ctx ends. It takes no more than can be handled: other consumers may have room.
+func (r *receiver) receive(ctx context.Context, working func()) error {
+	address, err := r.queues.Locate(ctx, r.cfg.Name)
+	if err != nil {
+		if service.IsMissing(err) {
+			r.cfg.Logger.Error("sqs: there is no such queue", "queue", r.cfg.Name, "create", r.queues.Missing(r.cfg.Name))
+		}
+		return err
+	}
+	r.held.use(address)
+	for ctx.Err() == nil {
+		free := r.in.Free()
+		if free == 0 {
+			break
+		}
+		began := time.Now()
+		msgs, err := r.poll(ctx, address, min(free, service.MostEntries))
+		if err != nil {
+			return err
+		}
+		working()
+		for i := range msgs {
+			if r.held.take(&msgs[i]) {
+				id := *msgs[i].MessageId
+				// What is not accepted, because ctx has ended, is given back in the end.
+				//nolint:contextcheck // the intake has a context of its own
+				_ = r.in.Accept(intake.Delivery{Message: r.decode(&msgs[i]), Done: func() { r.held.done(id) }})
+			}
+		}
+		if len(msgs) == 0 && time.Since(began) < emptyPause {
+			select {
+			case <-time.After(emptyPause):
+			case <-ctx.Done():
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// poll asks for messages. It is not cancelled when ctx ends: what it would have brought would stay invisible, and block its groups, until
+// its time is over. It waits as long as PollWait says.
+func (r *receiver) poll(ctx context.Context, address string, most int) ([]types.Message, error) {
+	request, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.PollWait+requestTimeout)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(r.cfg.PollWait+endGrace, cancel) })()
+	in := &sqs.ReceiveMessageInput{
+		QueueUrl: &address, MaxNumberOfMessages: int32(most),
+		WaitTimeSeconds: int32(r.cfg.PollWait / time.Second), VisibilityTimeout: seconds(r.cfg.VisibilityTimeout),
+		MessageAttributeNames:       []string{"All"},
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+	}
+	if service.IsFIFO(r.cfg.Name) {
+		in.ReceiveRequestAttemptId = &r.attempt
+	}
+	out, err := r.queues.Client.ReceiveMessage(request, in)
+	if err != nil {
+		return nil, err
+	}
+	r.attempt = rand.Text()
+	return out.Messages, nil
+}
+
+// seconds rounds up: SQS knows no parts of them, and 0 means at once.
+func seconds(d time.Duration) int32 { return int32((d + time.Second - 1) / time.Second) }
+
+// decode reads a message. One that claims to be a CloudEvent and is none is handed over as it is, with its attributes as headers.
+func (c *Consumer) decode(m *types.Message) postrider.Message {
+	packet, err := service.Received(c.cfg.Name, m)
+	message, wrong := c.coder.Decode(&packet)
+	if err == nil {
+		err = wrong
+	}
+	if err != nil {
+		c.cfg.Logger.Error("sqs: message cannot be decoded, handing it over as it is", "queue", c.cfg.Name,
+			"message", aws.ToString(m.MessageId), "err", err)
+	}
+	return message
+}

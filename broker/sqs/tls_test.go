@@ -1,0 +1,42 @@
+package sqs
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"testing"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+)
+
+var (
+	fronts   = make(map[string]*httptest.Server)
+	frontsMu sync.Mutex
+)
+
+// front returns a server that speaks TLS, and keeps connections, before a local one that does not. Amazon does both; and only with TLS a client
+// knows of a connection that breaks at once that it has sent nothing.
+func front(endpoint string) *httptest.Server {
+	frontsMu.Lock()
+	defer frontsMu.Unlock()
+	if fronts[endpoint] == nil {
+		target, err := url.Parse(endpoint)
+		if err != nil {
+			panic(err)
+		}
+		fronts[endpoint] = httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(target))
+	}
+	return fronts[endpoint]
+}
+
+// openSecured opens a publisher that reaches a front through an address.
+func openSecured(t testing.TB, f *httptest.Server, address string, cfg Config) *Publisher {
+	t.Helper()
+	trust := f.Client().Transport.(*http.Transport).TLSClientConfig
+	cfg.AWS = local()
+	cfg.AWS.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) { tr.TLSClientConfig = trust.Clone() })
+	cfg.Endpoint = "https://" + address
+	return open(t, cfg)
+}

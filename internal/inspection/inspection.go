@@ -1,0 +1,159 @@
+// Package inspection asks a destination what its confirmations are worth, and says so in the log: once for what is known at the start, and
+// again for each name that messages turn out to go to, which nobody may have known before.
+package inspection
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/postrider/postrider"
+)
+
+const (
+	// Timeout is the longest wait for an answer.
+	Timeout = 10 * time.Second
+	// Pause is how long to wait before a destination that did not answer is asked again. It doubles.
+	Pause    = time.Second
+	longest  = time.Minute
+	gather   = time.Second // new names come in groups
+	maxNames = 100         // that are asked about: a name for each customer would be no end of questions
+)
+
+// Watch inspects one destination. A nil one does nothing. Its methods are safe for concurrent use.
+type Watch struct {
+	inspector postrider.Inspector
+	log       *slog.Logger
+
+	mu    sync.RWMutex
+	known map[string]bool
+	fresh []string // not asked about yet
+	more  chan struct{}
+
+	said map[postrider.Warning]bool // of Run alone
+}
+
+// New returns a watch of a publisher whose names are partly known, or nil if the publisher cannot answer.
+func New(pub postrider.Publisher, log *slog.Logger, names []string) *Watch {
+	inspector, ok := pub.(postrider.Inspector)
+	if !ok {
+		return nil
+	}
+	w := &Watch{
+		inspector: inspector, log: log, known: make(map[string]bool), more: make(chan struct{}, 1), said: make(map[postrider.Warning]bool),
+	}
+	for _, name := range names {
+		w.Sent(name)
+	}
+	return w
+}
+
+// Sent takes note of a name that messages go to. It is cheap for one that is known.
+func (w *Watch) Sent(name string) {
+	if w == nil || name == "" {
+		return
+	}
+	w.mu.RLock()
+	known := w.known[name] || len(w.known) >= maxNames
+	w.mu.RUnlock()
+	if known {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.known[name] || len(w.known) >= maxNames {
+		return
+	}
+	w.known[name] = true
+	w.fresh = append(w.fresh, name)
+	select {
+	case w.more <- struct{}{}:
+	default:
+	}
+}
+
+// Called is Sent for the name of a call's first message, whose outcome is the first of errs. A name that no message can ever have is not asked
+// about.
+func (w *Watch) Called(name string, errs []error) {
+	if len(errs) == 0 || postrider.ClassOf(errs[0]) != postrider.ClassPermanent {
+		w.Sent(name)
+	}
+}
+
+// Run asks and logs until ctx ends. Answered is told of each answer, which is nil, and of each failure to get one.
+func (w *Watch) Run(ctx context.Context, answered func(error)) {
+	if w == nil {
+		return
+	}
+	for first := true; ; first = false {
+		found, ok := w.ask(ctx, answered)
+		if !ok {
+			return
+		}
+		w.report(found, first)
+		select {
+		case <-w.more:
+		case <-ctx.Done():
+			return
+		}
+		if !sleep(ctx, gather) {
+			return
+		}
+	}
+}
+
+// ask asks about the names that nobody has asked about, until the destination answers.
+func (w *Watch) ask(ctx context.Context, answered func(error)) (postrider.Inspection, bool) {
+	w.mu.Lock()
+	names := w.fresh
+	w.fresh = nil
+	select {
+	case <-w.more:
+	default:
+	}
+	w.mu.Unlock()
+	for pause := Pause; ; pause = min(2*pause, longest) {
+		call, cancel := context.WithTimeout(ctx, Timeout)
+		found, err := w.inspector.Inspect(call, names)
+		cancel()
+		answered(err)
+		if err == nil {
+			return found, true
+		}
+		w.log.Debug("relay: the destination does not say what confirmed means; asking again", "in", pause, "err", err)
+		if !sleep(ctx, pause) {
+			return found, false
+		}
+	}
+}
+
+// report logs what was not said before.
+func (w *Watch) report(found postrider.Inspection, first bool) {
+	var settings []string
+	for _, s := range found.Settings { // several names may lead to the same thing
+		if text := s.Name + "=" + s.Value; !slices.Contains(settings, text) {
+			settings = append(settings, text)
+		}
+	}
+	if first {
+		w.log.Info("relay: confirmed means", "meaning", found.Confirmed, "settings", strings.Join(settings, ", "))
+	}
+	for _, warning := range found.Warnings {
+		if !w.said[warning] {
+			w.said[warning] = true
+			w.log.Warn("relay: the destination needs attention", "danger", warning.Danger, "remedy", warning.Remedy)
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,67 @@
+package memory_test
+
+import (
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/memory"
+)
+
+// TestWhatWasDeliveredIsFreed holds that a backlog leaves nothing behind in memory when it has been delivered.
+func TestWhatWasDeliveredIsFreed(t *testing.T) {
+	s := memory.Open(memory.Config{})
+	before := heap()
+	for i := range 100_000 {
+		write(t, s, postrider.Event("x", "a", strconv.Itoa(i), nil))
+	}
+	f := open(t, s, "default")
+	var want []feeds.Demand
+	for _, shard := range balance(t, f).Shards {
+		want = append(want, feeds.Demand{Shard: shard, Limit: 5000})
+	}
+	for {
+		batches, err := f.Read(t.Context(), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(batches) == 0 {
+			break
+		}
+		var marks []feeds.Mark
+		for i := range batches {
+			marks = append(marks, feeds.Mark{Shard: batches[i].Shard, Batch: &batches[i], Done: len(batches[i].Messages)})
+		}
+		settle(t, f, marks...)
+	}
+	full := heap()
+	if err := s.Maintain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := heap(); after-before > (full-before)/20 {
+		t.Errorf("%d KB before, %d KB with 100,000 messages, %d KB when they were delivered", before>>10, full>>10, after>>10)
+	}
+	runtime.KeepAlive(s)
+}
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestMaxMessages holds that the store refuses what it has no room for, as an outage and not as a mistake of the message.
+func TestMaxMessages(t *testing.T) {
+	s := memory.Open(memory.Config{MaxMessages: 3})
+	write(t, s, postrider.Event("x", "a", "1", nil), postrider.Event("x", "a", "2", nil))
+	tx := s.Begin()
+	if err := s.Enqueue(t.Context(), tx, postrider.Event("x", "a", "3", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Enqueue(t.Context(), tx, postrider.Event("x", "a", "4", nil)); postrider.ClassOf(err) != postrider.ClassUnavailable {
+		t.Errorf("got %v, want one that passes", err)
+	}
+}

@@ -1,0 +1,180 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/inbox"
+)
+
+// countAside is how far messages of a status are counted.
+const countAside = 10_000
+
+// Gauges implements [admin.Gauges]. All of it is as of one snapshot.
+func (d *Admin) Gauges(ctx context.Context) (*admin.Standing, error) {
+	s := &admin.Standing{Feeds: []admin.FeedStanding{}, Consumers: []admin.ConsumerStanding{}}
+	err := d.look(ctx, func(tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, d.cfg.in(`SELECT clock_timestamp(), NOT @schema@.at_home() OR EXISTS (SELECT FROM @schema@.identity i WHERE i.home <> nullif($1, '')),
+			  CASE WHEN m.is_called THEN m.last_value ELSE 0 END - CASE WHEN c.is_called THEN c.last_value ELSE 0 END
+			FROM @schema@.message_seq m, @schema@.canary_count c`), pgx.QueryExecModeExec, d.cfg.Home).Scan(&s.At, &s.Foreign, &s.Enqueued)
+		if err != nil {
+			return err
+		}
+		s.At = s.At.UTC()
+		aside, err := d.gaugeAside(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if err := d.gaugeFeeds(ctx, tx, s, aside); err != nil {
+			return err
+		}
+		return d.gaugeConsumers(ctx, tx, s, aside)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("postgres: gauges: %w", explain(err))
+	}
+	return s, nil
+}
+
+// gaugeFeeds adds the feeds, with their members and lanes.
+func (d *Admin) gaugeFeeds(ctx context.Context, tx pgx.Tx, s *admin.Standing, aside map[string]admin.AsideCount) error {
+	rows, err := tx.Query(ctx, d.cfg.in("SELECT f.name, f.paused, @schema@.canary_of(f.name) FROM @schema@.feeds f ORDER BY f.name"),
+		pgx.QueryExecModeExec)
+	if err != nil {
+		return err
+	}
+	places := make(map[string]int)
+	var name string
+	var paused bool
+	var canary *time.Time
+	if _, err := pgx.ForEachRow(rows, []any{&name, &paused, &canary}, func() error {
+		places[name] = len(s.Feeds)
+		s.Feeds = append(s.Feeds, admin.FeedStanding{
+			Name: name, Paused: paused, Canary: value(canary).UTC(), Aside: aside[name], Pending: admin.Estimate{Exact: true},
+			Members: []admin.Member{}, Lanes: []admin.Lane{},
+		})
+		return nil
+	}); err != nil {
+		return err
+	}
+	members, err := d.gaugeMembers(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if i, ok := places[m.feed]; ok {
+			s.Feeds[i].Members = append(s.Feeds[i].Members, m.Member)
+		}
+	}
+	rows, err = tx.Query(ctx, d.cfg.in(`SELECT feed, shard, base, coalesce(tenant, ''), coalesce(member::text, ''), until, at, settled, place,
+		crashes, pending, exact, oldest FROM @schema@.gauge_lanes() ORDER BY feed, shard`), pgx.QueryExecModeExec)
+	if err != nil {
+		return err
+	}
+	var l admin.Lane
+	var feed, member string
+	var settled, oldest *time.Time
+	_, err = pgx.ForEachRow(rows, []any{&feed, &l.Shard, &l.Base, &l.Tenant, &member, &l.Until, &l.At, &settled, &l.Last,
+		&l.Crashes, &l.Pending.N, &l.Pending.Exact, &oldest}, func() error {
+		if i, ok := places[feed]; ok {
+			addLane(&s.Feeds[i], l, member, value(settled).UTC(), value(oldest).UTC())
+		}
+		return nil
+	})
+	return err
+}
+
+func addLane(f *admin.FeedStanding, l admin.Lane, member string, settled, oldest time.Time) {
+	l.At, l.Until, l.Oldest, l.Holder = l.At.UTC(), l.Until.UTC(), oldest, ""
+	if member == "" {
+		l.Until = time.Time{}
+	}
+	for i := range f.Members {
+		if m := &f.Members[i]; m.ID == member {
+			l.Holder = m.Name
+			m.Shards = append(m.Shards, l.Shard)
+		}
+	}
+	f.Lanes = append(f.Lanes, l)
+	f.Pending.N += l.Pending.N
+	f.Pending.Exact = f.Pending.Exact && l.Pending.Exact
+	if !oldest.IsZero() && (f.Oldest.IsZero() || oldest.Before(f.Oldest)) {
+		f.Oldest = oldest
+	}
+	if settled.After(f.Settled) {
+		f.Settled = settled
+	}
+}
+
+type memberOf struct {
+	admin.Member
+	feed string
+}
+
+// gaugeMembers returns the relays that are alive, by feed and name.
+func (d *Admin) gaugeMembers(ctx context.Context, tx pgx.Tx) ([]memberOf, error) {
+	rows, err := tx.Query(ctx, d.cfg.in(`SELECT m.feed, m.member::text, m.name, s.at, m.heard, m.until
+		FROM (SELECT m.feed, m.member, max(m.name) AS name, max(m.at) AS heard, max(m.until) AS until
+		      FROM @schema@.feeds f JOIN @schema@.members m ON m.feed = f.name
+		      WHERE m.until > clock_timestamp() GROUP BY m.feed, m.member HAVING NOT bool_or(m.gone)) m
+		CROSS JOIN LATERAL (SELECT s.at FROM @schema@.members s WHERE s.feed = m.feed AND s.member = m.member ORDER BY s.at LIMIT 1) s
+		ORDER BY m.feed, m.name, m.member`), pgx.QueryExecModeExec)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (memberOf, error) {
+		m := memberOf{Member: admin.Member{Shards: []int{}}}
+		err := row.Scan(&m.feed, &m.ID, &m.Name, &m.Since, &m.Heard, &m.Until)
+		m.Since, m.Heard, m.Until = m.Since.UTC(), m.Heard.UTC(), m.Until.UTC()
+		return m, err
+	})
+}
+
+// gaugeConsumers adds the consumers. The newest IDs are those that were recorded last, or nearly.
+func (d *Admin) gaugeConsumers(ctx context.Context, tx pgx.Tx, s *admin.Standing, aside map[string]admin.AsideCount) error {
+	rows, err := tx.Query(ctx, d.cfg.in(`SELECT c.name, c.created_at,
+		  (SELECT max(i.at) FROM (SELECT i.at FROM @schema@.inbox i WHERE i.consumer = c.n ORDER BY i.id DESC LIMIT 10) i),
+		  h.at, h.process
+		FROM @schema@.consumers c LEFT JOIN @schema@.consumer_heard h ON h.consumer = c.n ORDER BY c.name`), pgx.QueryExecModeExec)
+	if err != nil {
+		return err
+	}
+	var c admin.ConsumerStanding
+	var last, heard *time.Time
+	var process *string
+	_, err = pgx.ForEachRow(rows, []any{&c.Name, &c.Created, &last, &heard, &process}, func() error {
+		c.Created, c.Last, c.Aside = c.Created.UTC(), value(last).UTC(), aside[inbox.Feed(c.Name)]
+		c.Heard, c.Process = value(heard).UTC(), value(process)
+		s.Consumers = append(s.Consumers, c)
+		return nil
+	})
+	return err
+}
+
+// gaugeAside returns what is deferred, by feed.
+func (d *Admin) gaugeAside(ctx context.Context, tx pgx.Tx) (map[string]admin.AsideCount, error) {
+	rows, err := tx.Query(ctx, d.cfg.in(`SELECT feed, scheduled, retry, held, waiting, dead, parked, blocking, blocked
+		FROM @schema@.gauge_aside($1)`), pgx.QueryExecModeExec, countAside+1)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]admin.AsideCount)
+	var feed string
+	var c admin.AsideCount
+	var blocking int
+	_, err = pgx.ForEachRow(rows, []any{&feed, &c.Scheduled, &c.Retry, &c.Held, &c.Waiting, &c.Dead, &c.Parked, &blocking, &c.Blocked}, func() error {
+		c.Exact = blocking <= countAside
+		for _, n := range []*int{&c.Scheduled, &c.Retry, &c.Held, &c.Waiting, &c.Dead, &c.Parked, &c.Blocked} {
+			c.Exact = c.Exact && *n <= countAside
+			*n = min(*n, countAside)
+		}
+		all[strings.Clone(feed)] = c
+		return nil
+	})
+	return all, err
+}

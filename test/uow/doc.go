@@ -1,3 +1,0 @@
-// Package uow tests the unit of work and its transactors where it hurts: answers to COMMIT that never come, and stores that are
-// swapped under an application.
-package uow
