@@ -44,8 +44,8 @@ fuzz: ## Every fuzz target for FUZZTIME each, default 1m; needs postgres15, post
 
 reference: ## Write docs/reference anew from the code; needs postgres15 and postgres18
 	@set -e; env="$$(dev/services env)"; eval "$$env"; \
-	(cd cmd/postrider && go test -run 'Reference$$' -update .); \
-	for m in console store/postgres; do (cd $$m && go test -run '^TestReference$$' -update .); done
+	(cd cmd/postrider/internal/cli && go test -run 'Reference$$' -update .); \
+	for m in admin/console store/postgres; do (cd $$m && go test -run '^TestReference$$' -update .); done
 
 fmt: ## Format all Go files
 	@find . \( -name .services -o -name node_modules \) -prune -o -name '*.go' -print0 | xargs -0r gofmt -w
@@ -60,7 +60,7 @@ scale: ## Measure the constants of docs/scale.md anew, a quarter of an hour on a
 	@set -e; env="$$(dev/services env)"; eval "$$env"; export DATABASE_URL=$$POSTRIDER_TEST_POSTGRES18_SCALE; \
 	bin/postrider bench scale $(BROKERS:%=--broker %) --json >bin/constants.json; \
 	mv bin/constants.json cmd/postrider/internal/scale/measured.json; \
-	cd cmd/postrider && go test -count=1 -run TestScalePage -update .
+	cd cmd/postrider/internal/cli && go test -count=1 -run TestScalePage -update .
 
 soak: ## Run an hour at 70 % load and judge whether anything grows; FOR=10m, BROKER=rabbitmq for others
 	@dev/services up postgres18@scale $(BROKER)
@@ -68,7 +68,7 @@ soak: ## Run an hour at 70 % load and judge whether anything grows; FOR=10m, BRO
 	@set -e; env="$$(dev/services env)"; eval "$$env"; export DATABASE_URL=$$POSTRIDER_TEST_POSTGRES18_SCALE; \
 	bin/postrider bench soak --for $(FOR) --load 70% --broker $(BROKER) --svg bin/soak.svg --json >bin/soak.json; \
 	mv bin/soak.json bin/soak.svg docs/scale/; \
-	cd cmd/postrider && go test -count=1 -run TestScalePage -update .
+	cd cmd/postrider/internal/cli && go test -count=1 -run TestScalePage -update .
 
 docs: ## Build the documentation site into dist/docs
 	@dev/services install hugo
@@ -98,10 +98,10 @@ simulation: ## Play 100,000 plans of what can go wrong with relays in simulated 
 	@POSTRIDER_SEEDS=$(or $(SEEDS),100000) go -C test test -count=1 -timeout 6h -v ./simulation
 
 planted: ## Plant known bugs, one at a time, and want a short fault campaign to catch each; BUGS="F01 F09" for some
-	@go run ./test/planted/cmd/planted hunt -o docs/reliability/planted.md $(BUGS)
+	@go run ./test/proof/planted/cmd/planted hunt -o docs/reliability/planted.md $(BUGS)
 
 mutants: ## Plant small mistakes in the PostgreSQL store, one at a time, and want a named test to fail with each; MUTANTS="M01 M07" for some
-	@set -e; env="$$(dev/services env)"; eval "$$env"; go run ./test/planted/cmd/planted mutants $(MUTANTS)
+	@set -e; env="$$(dev/services env)"; eval "$$env"; go run ./test/proof/planted/cmd/planted mutants $(MUTANTS)
 
 orm: ## Generate the code of ent and sqlc in examples/orm again; builds sqlc first, which takes minutes once
 	@cd examples/orm/ent && GOWORK=off go generate ./...
@@ -114,7 +114,7 @@ SEED ?= 0
 POSTGRES ?= 15
 campaign: ## Run the fault campaign, 10 minutes of it; MINUTES, SEED and POSTGRES=18 for another one
 	@go build -o bin/postrider ./cmd/postrider
-	@go build -o bin/campaign ./test/campaign/cmd/campaign
+	@go build -o bin/campaign ./test/proof/campaign/cmd/campaign
 	@bin/campaign skewed $(CURDIR)/bin/postrider-skewed
 	@bin/campaign run --minutes $(MINUTES) --seed $(SEED) --postgres $(POSTGRES) --skewed $(CURDIR)/bin/postrider-skewed
 
@@ -123,16 +123,16 @@ REPEAT ?= 3
 SECONDS ?= 4
 HOLD ?= 60
 peers: ## Measure Postrider beside Debezium, Watermill, River and others, an hour; REPEAT, SECONDS and HOLD
-	@test/peers/run --repeat $(REPEAT) --phase $(SECONDS)s --hold $(HOLD)s
+	@test/proof/peers/run --repeat $(REPEAT) --phase $(SECONDS)s --hold $(HOLD)s
 
 peers-held: ## The same with a transaction that is open for ten minutes, an hour and a half
-	@OUT=docs/comparison/held.jsonl test/peers/run --works held --repeat 1 --hold 10m
+	@OUT=docs/comparison/held.jsonl test/proof/peers/run --works held --repeat 1 --hold 10m
 
 peers-stock: ## The same with all settings of the peers as they are by default, five minutes
-	@OUT=docs/comparison/stock.jsonl test/peers/run --works steady --brokers kafka --stock --repeat $(REPEAT) --phase $(SECONDS)s
+	@OUT=docs/comparison/stock.jsonl test/proof/peers/run --works steady --brokers kafka --stock --repeat $(REPEAT) --phase $(SECONDS)s
 
 peers-table: ## Write tables and plots of the comparison anew from its results
-	@go run ./test/peers table --page docs/comparison.md --plots docs/comparison docs/comparison/*.jsonl
+	@go run ./test/proof/peers table --page docs/comparison.md --plots docs/comparison docs/comparison/*.jsonl
 
 services: ## Start the servers the tests need
 	@dev/services up postgres15 postgres18 pgbouncer postgres15@crash postgres18@crash postgres15@e2e postgres18@e2e

@@ -16,43 +16,6 @@ type Publisher interface {
 	Close() error
 }
 
-// OrderKeeper is implemented by a [Publisher] that keeps order when a message in the middle of a call fails: it accepts
-// no later message of the same key in that call. With any other publisher the relay keeps at most one message of a key
-// in flight.
-type OrderKeeper interface {
-	KeepsOrder() bool
-}
-
-// Namer is implemented by a [Publisher] that sends to several queues, topics, subjects or endpoints. An outage of one of
-// them then delays only its own messages. With any other publisher all messages share one name.
-type Namer interface {
-	// NameOf returns the name that Publish sends m to.
-	NameOf(m *Message) string
-}
-
-// Inspector is implemented by a [Publisher] that can report how durable the confirmations of its destination are.
-type Inspector interface {
-	// Inspect asks the destination how it is set up for the given names, as in [Message.Topic]. It sends no message and
-	// changes nothing. A name that does not exist is a [Warning]; an error means that the destination did not answer.
-	Inspect(ctx context.Context, names []string) (Inspection, error)
-}
-
-// Inspection describes what a confirmation of the destination means.
-type Inspection struct {
-	// Confirmed says in one sentence what the destination did with a confirmed message.
-	Confirmed string
-	// Settings are those of the destination that this depends on, such as "min.insync.replicas (orders)".
-	Settings []Setting
-	// Warnings are settings under which a confirmed message can be lost.
-	Warnings []Warning
-}
-
-// Setting is one setting of a destination, in the destination's own words.
-type Setting struct{ Name, Value string }
-
-// Warning is a danger and the sentence that says how to remove it.
-type Warning struct{ Danger, Remedy string }
-
 // Handler handles a received message. The consumer acknowledges the message if Handler returns nil.
 type Handler func(ctx context.Context, m Message) error
 

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 )
 
 var (
-	_ postrider.Publisher   = postrider.PublisherFunc(nil)
-	_ postrider.OrderKeeper = postrider.PublisherFunc(nil)
+	_ postrider.Publisher = postrider.PublisherFunc(nil)
+	_ broker.OrderKeeper  = postrider.PublisherFunc(nil)
 )
 
 func TestPublisherFunc(t *testing.T) {

@@ -12,9 +12,6 @@ var (
 	// ErrUnsupported means that the store cannot do what was asked, such as accepting that many messages at once.
 	ErrUnsupported = errors.New("postrider: not supported by this store")
 
-	// ErrSchema means that the store's tables are missing or have a version that this program cannot use.
-	ErrSchema = errors.New("postrider: store schema is missing or has the wrong version")
-
 	// ErrNotTried is what a [Publisher] returns, marked as [Unavailable], for a message that it did not send because an earlier
 	// message of the same key failed.
 	ErrNotTried = errors.New("postrider: not sent, because an earlier message failed")
@@ -52,7 +49,7 @@ const (
 	ScopeUnknown Scope = iota
 	// ScopeMessage means only this message, such as one that is too large.
 	ScopeMessage
-	// ScopeName means all messages that go to the same queue, topic, subject or endpoint; see [Namer].
+	// ScopeName means all messages that go to the same queue, topic, subject or endpoint; see broker.Namer.
 	ScopeName
 	// ScopeDestination means every message to the destination.
 	ScopeDestination
@@ -106,18 +103,8 @@ type delayed struct {
 
 func (e *delayed) Unwrap() error { return e.error }
 
-// RetryAfter makes [DelayOf] find the delay.
+// RetryAfter makes retry.DelayOf find the delay.
 func (e *delayed) RetryAfter() time.Duration { return e.after }
-
-// DelayOf returns the retry delay of err or of an error that it wraps: that of [RetryAfter], or of any error with a method
-// RetryAfter() time.Duration, such as one for an HTTP response. 0 means none.
-func DelayOf(err error) time.Duration {
-	var d interface{ RetryAfter() time.Duration }
-	if errors.As(err, &d) {
-		return d.RetryAfter()
-	}
-	return 0
-}
 
 func classify(err error, class Class, scope Scope) error {
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
 )
 
 func TestClassOf(t *testing.T) {
@@ -58,13 +59,13 @@ func TestInvalidError(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	cause := errors.New("cause")
 	err := fmt.Errorf("charge: %w", postrider.RetryAfter(cause, time.Minute))
-	if postrider.ClassOf(err) != postrider.ClassUnavailable || postrider.DelayOf(err) != time.Minute || !errors.Is(err, cause) || err.Error() != "charge: cause" {
-		t.Errorf("%v: %v, %v", err, postrider.ClassOf(err), postrider.DelayOf(err))
+	if postrider.ClassOf(err) != postrider.ClassUnavailable || retry.DelayOf(err) != time.Minute || !errors.Is(err, cause) || err.Error() != "charge: cause" {
+		t.Errorf("%v: %v, %v", err, postrider.ClassOf(err), retry.DelayOf(err))
 	}
-	if err := postrider.NameUnavailable(err); postrider.ScopeOf(err) != postrider.ScopeName || postrider.DelayOf(err) != time.Minute {
-		t.Errorf("marked again: %v, %v", postrider.ScopeOf(err), postrider.DelayOf(err))
+	if err := postrider.NameUnavailable(err); postrider.ScopeOf(err) != postrider.ScopeName || retry.DelayOf(err) != time.Minute {
+		t.Errorf("marked again: %v, %v", postrider.ScopeOf(err), retry.DelayOf(err))
 	}
-	if postrider.RetryAfter(nil, time.Minute) != nil || postrider.DelayOf(cause) != 0 || postrider.DelayOf(nil) != 0 {
+	if postrider.RetryAfter(nil, time.Minute) != nil || retry.DelayOf(cause) != 0 || retry.DelayOf(nil) != 0 {
 		t.Error("a delay that nobody has asked for")
 	}
 }

@@ -14,17 +14,24 @@ import (
 // Option sets fields of a message during construction, before defaults are derived from them.
 type Option func(*Message)
 
+// Aggregate names the business object that an event is about, such as the order 42. All events of an aggregate have one
+// ordering key. The zero value stands for no aggregate.
+type Aggregate struct {
+	Type string // such as "order"
+	ID   string
+}
+
 // Event returns a message about one aggregate with all defaults except the dedup key.
 //
 // A []byte payload is used as is, with content type application/octet-stream. A [json.RawMessage] is used as is, as
 // application/json, and must be valid JSON. Any other payload is encoded as JSON. If the payload cannot be encoded,
 // [Message.Validate], and therefore Enqueue, returns the error.
-func Event(eventType, aggregateType, aggregateID string, payload any, opts ...Option) Message {
+func Event(eventType string, about Aggregate, payload any, opts ...Option) Message {
 	m := Message{
 		ID:            NewID(),
 		Type:          eventType,
-		AggregateType: aggregateType,
-		AggregateID:   aggregateID,
+		AggregateType: about.Type,
+		AggregateID:   about.ID,
 		SchemaVersion: 1,
 		OccurredAt:    time.Now(),
 	}
@@ -39,8 +46,8 @@ func Event(eventType, aggregateType, aggregateID string, payload any, opts ...Op
 // UniqueEvent is like [Event] and sets the dedup key, unless an option does, to
 // "type:aggregateType:aggregateID:schemaVersion", followed by ":tenantID" if there is a tenant. Use it for facts that happen
 // once per aggregate. Colons and percent signs in the parts are percent-encoded. A key that is too long is hashed.
-func UniqueEvent(eventType, aggregateType, aggregateID string, payload any, opts ...Option) Message {
-	m := Event(eventType, aggregateType, aggregateID, payload, opts...)
+func UniqueEvent(eventType string, about Aggregate, payload any, opts ...Option) Message {
+	m := Event(eventType, about, payload, opts...)
 	if m.DedupKey == "" {
 		m.DedupKey = uniqueKey(&m)
 	}

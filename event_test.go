@@ -13,7 +13,7 @@ import (
 
 func TestEventDefaults(t *testing.T) {
 	before := time.Now()
-	m := postrider.Event("order.placed", "order", "42", map[string]int{"items": 3})
+	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, map[string]int{"items": 3})
 	if m.ID.IsZero() || m.Type != "order.placed" || m.AggregateType != "order" || m.AggregateID != "42" {
 		t.Errorf("got %+v", m)
 	}
@@ -26,7 +26,7 @@ func TestEventDefaults(t *testing.T) {
 	if err := m.Validate(); err != nil {
 		t.Error(err)
 	}
-	if again := postrider.Event("order.placed", "order", "42", nil); again.ID == m.ID {
+	if again := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil); again.ID == m.ID {
 		t.Error("two events have one ID")
 	}
 }
@@ -42,7 +42,7 @@ func TestEventPayload(t *testing.T) {
 		"string": {"text", `"text"`, "application/json"},
 		"nil":    {nil, "null", "application/json"},
 	} {
-		m := postrider.Event("t", "", "", c.payload)
+		m := postrider.Event("t", postrider.Aggregate{}, c.payload)
 		if string(m.Payload) != c.want || m.ContentType != c.content {
 			t.Errorf("%s: got %q as %s, want %q as %s", name, m.Payload, m.ContentType, c.want, c.content)
 		}
@@ -53,8 +53,8 @@ func TestEventCopies(t *testing.T) {
 	payload, raw := []byte("abc"), json.RawMessage(`"abc"`)
 	headers := map[string]string{"h": "v"}
 	withHeaders := func(m *postrider.Message) { m.Headers = headers }
-	a := postrider.Event("t", "", "", payload, withHeaders)
-	b := postrider.UniqueEvent("t", "", "", raw, withHeaders)
+	a := postrider.Event("t", postrider.Aggregate{}, payload, withHeaders)
+	b := postrider.UniqueEvent("t", postrider.Aggregate{}, raw, withHeaders)
 	payload[0], raw[1], headers["h"] = 'X', 'X', "spoilt"
 	a.Headers["only"] = "a"
 	if string(a.Payload) != "abc" || a.Headers["h"] != "v" || string(b.Payload) != `"abc"` || b.Headers["h"] != "v" {
@@ -67,8 +67,8 @@ func TestEventCopies(t *testing.T) {
 
 func TestEventReportsPayloadThatCannotBeEncoded(t *testing.T) {
 	for name, m := range map[string]postrider.Message{
-		"Event":       postrider.Event("t", "", "", func() {}),
-		"UniqueEvent": postrider.UniqueEvent("t", "", "", make(chan int)),
+		"Event":       postrider.Event("t", postrider.Aggregate{}, func() {}),
+		"UniqueEvent": postrider.UniqueEvent("t", postrider.Aggregate{}, make(chan int)),
 	} {
 		var invalid *postrider.InvalidError
 		if err := m.Validate(); !errors.As(err, &invalid) || invalid.Field != "Payload" {
@@ -80,9 +80,9 @@ func TestEventReportsPayloadThatCannotBeEncoded(t *testing.T) {
 func TestUniqueEventKey(t *testing.T) {
 	version := func(v int) postrider.Option { return func(m *postrider.Message) { m.SchemaVersion = v } }
 	for want, m := range map[string]postrider.Message{
-		"order.placed:order:42:1": postrider.UniqueEvent("order.placed", "order", "42", nil),
-		"order.placed:order:42:3": postrider.UniqueEvent("order.placed", "order", "42", nil, version(3)),
-		"enrollment:42": postrider.UniqueEvent("enrolled", "student", "7", nil, func(m *postrider.Message) {
+		"order.placed:order:42:1": postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil),
+		"order.placed:order:42:3": postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil, version(3)),
+		"enrollment:42": postrider.UniqueEvent("enrolled", postrider.Aggregate{Type: "student", ID: "7"}, nil, func(m *postrider.Message) {
 			m.DedupKey = "enrollment:42"
 		}),
 	} {
@@ -103,7 +103,7 @@ func TestUniqueEventKeysDiffer(t *testing.T) {
 		for _, kind := range parts {
 			for _, id := range parts {
 				for _, tenant := range parts {
-					m := postrider.UniqueEvent(eventType, kind, id, nil, func(m *postrider.Message) { m.TenantID = tenant })
+					m := postrider.UniqueEvent(eventType, postrider.Aggregate{Type: kind, ID: id}, nil, func(m *postrider.Message) { m.TenantID = tenant })
 					what := fmt.Sprintf("%.9q %.9q %.9q %.9q", eventType, kind, id, tenant)
 					if other, ok := seen[m.DedupKey]; ok {
 						t.Fatalf("%s and %s have the key %q", what, other, m.DedupKey)
@@ -120,37 +120,10 @@ func TestUniqueEventKeysDiffer(t *testing.T) {
 
 func TestEventRefusesRawMessageThatIsNotJSON(t *testing.T) {
 	for _, payload := range []string{"", "{", "{}{}", "plain text", "\xff"} {
-		m := postrider.Event("t", "", "", json.RawMessage(payload))
+		m := postrider.Event("t", postrider.Aggregate{}, json.RawMessage(payload))
 		var invalid *postrider.InvalidError
 		if err := m.Validate(); !errors.As(err, &invalid) || invalid.Field != "Payload" || payload != "" && strings.Contains(err.Error(), payload) {
 			t.Errorf("%q: got %v, want an InvalidError about Payload that does not show it", payload, err)
-		}
-	}
-}
-
-func TestValidateAll(t *testing.T) {
-	event := func(kind, id string) postrider.Message { return postrider.Event("t", kind, id, nil) }
-	twice := event("order", "1")
-	keyed := event("order", "")
-	keyed.Key = "k"
-	for name, c := range map[string]struct {
-		msgs []postrider.Message
-		want string
-	}{
-		"none":                    {nil, ""},
-		"two":                     {[]postrider.Message{event("order", "1"), event("order", "1")}, ""},
-		"no aggregate":            {[]postrider.Message{event("", "")}, ""},
-		"an aggregate of no type": {[]postrider.Message{event("", "1")}, ""},
-		"a key of its own":        {[]postrider.Message{keyed}, ""},
-		"IDs that the store sets": {[]postrider.Message{{Type: "t"}, {Type: "t"}}, ""},
-		"no aggregate ID":         {[]postrider.Message{event("order", "1"), event("order", "")}, "AggregateID"},
-		"one ID twice":            {[]postrider.Message{twice, event("order", "2"), twice}, "ID"},
-		"one that is invalid":     {[]postrider.Message{event("order", "1"), {}}, "Type"},
-	} {
-		err := postrider.ValidateAll(c.msgs)
-		var invalid *postrider.InvalidError
-		if errors.As(err, &invalid); (err == nil) != (c.want == "") || err != nil && (invalid == nil || invalid.Field != c.want) {
-			t.Errorf("%s: got %v, want an error about %q", name, err, c.want)
 		}
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/memory"
 )
 
 // Event fills every default and leaves the dedup key empty: the same thing may happen to the order again.
 func ExampleEvent() {
-	m := postrider.Event("order.shipped", "order", "42", map[string]string{"carrier": "pony"},
+	m := postrider.Event("order.shipped", postrider.Aggregate{Type: "order", ID: "42"}, map[string]string{"carrier": "pony"},
 		func(m *postrider.Message) {
 			m.TenantID = "acme"
 			m.Headers = map[string]string{"source": "warehouse"}
@@ -28,7 +28,7 @@ func ExampleEvent() {
 
 // UniqueEvent names the fact by type, aggregate, schema version and tenant: an order is placed once.
 func ExampleUniqueEvent() {
-	m := postrider.UniqueEvent("order.placed", "order", "42", nil)
+	m := postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil)
 	fmt.Println(m.DedupKey)
 	// Output: order.placed:order:42:1
 }
@@ -37,7 +37,7 @@ func ExampleUniqueEvent() {
 // for enrolments without their event, arrives at the same key.
 func ExampleUniqueEvent_naturalKey() {
 	enrollmentID := 42
-	m := postrider.UniqueEvent("student.enrolled", "student", "7", nil, func(m *postrider.Message) {
+	m := postrider.UniqueEvent("student.enrolled", postrider.Aggregate{Type: "student", ID: "7"}, nil, func(m *postrider.Message) {
 		m.DedupKey = fmt.Sprintf("enrollment:%d", enrollmentID)
 	})
 	fmt.Println(m.DedupKey)
@@ -47,7 +47,7 @@ func ExampleUniqueEvent_naturalKey() {
 // A version key is for things that happen to an aggregate many times: once for each version of its row.
 func ExampleUniqueEvent_versionKey() {
 	rowVersion := 9
-	m := postrider.UniqueEvent("profile.changed", "user", "7", nil, func(m *postrider.Message) {
+	m := postrider.UniqueEvent("profile.changed", postrider.Aggregate{Type: "user", ID: "7"}, nil, func(m *postrider.Message) {
 		m.DedupKey = fmt.Sprintf("%s:%s:v%d", m.Type, m.AggregateID, rowVersion)
 	})
 	fmt.Println(m.DedupKey)
@@ -57,7 +57,7 @@ func ExampleUniqueEvent_versionKey() {
 // A time-window key is for things that should happen once in a while: here, one reminder a day.
 func ExampleUniqueEvent_timeWindowKey() {
 	now := time.Date(2026, time.March, 1, 17, 45, 0, 0, time.UTC)
-	m := postrider.UniqueEvent("payment.reminder", "invoice", "7", nil, func(m *postrider.Message) {
+	m := postrider.UniqueEvent("payment.reminder", postrider.Aggregate{Type: "invoice", ID: "7"}, nil, func(m *postrider.Message) {
 		m.DedupKey = fmt.Sprintf("%s:%s:%s", m.Type, m.AggregateID, now.UTC().Format(time.DateOnly))
 	})
 	fmt.Println(m.DedupKey)
@@ -71,7 +71,7 @@ type orders struct {
 
 func (o *orders) place(ctx context.Context, tx *sql.Tx, id string) error {
 	// … INSERT INTO orders, by tx …
-	return o.outbox.Enqueue(ctx, tx, postrider.UniqueEvent("order.placed", "order", id, nil))
+	return o.outbox.Enqueue(ctx, tx, postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: id}, nil))
 }
 
 // An application that holds its outbox as the interface is wired with a database's outbox in production and, without
@@ -131,7 +131,7 @@ func (c census) Enqueue(ctx context.Context, msgs []postrider.Message) (context.
 	}
 }
 
-// Packages telemetry/prometheus and telemetry/otel have observers that are ready to use.
+// Packages adapter/telemetry/prometheus and adapter/telemetry/otel have observers that are ready to use.
 func ExampleObserveOutbox() {
 	count := census{postrider.Observers(), make(map[string]int)}
 	store := memory.Open(memory.Config{})

@@ -143,33 +143,6 @@ func (m *Message) Validate() error {
 	return m.validHeaders()
 }
 
-// ValidateAll returns an [*InvalidError] for the first reason that the messages cannot be enqueued together: an error of
-// [Message.Validate], an aggregate type without an ID, or a duplicate ID. Outboxes call it.
-func ValidateAll(msgs []Message) error {
-	for i := range msgs {
-		m := &msgs[i]
-		if err := m.Validate(); err != nil {
-			return err
-		}
-		if m.AggregateType != "" && m.AggregateID == "" && m.Key == "" {
-			return &InvalidError{"AggregateID", "is empty: all messages of the aggregate type would have one ordering key"}
-		}
-	}
-	if len(msgs) < 2 {
-		return nil
-	}
-	seen := make(map[ID]bool, len(msgs))
-	for i := range msgs {
-		if id := msgs[i].ID; !id.IsZero() {
-			if seen[id] {
-				return &InvalidError{"ID", id.String() + " is used twice: consumers would take one of the messages for a repetition"}
-			}
-			seen[id] = true
-		}
-	}
-	return nil
-}
-
 func (m *Message) validHeaders() error {
 	size := 0
 	for name, value := range m.Headers {

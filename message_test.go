@@ -112,7 +112,7 @@ func checkValid(t *testing.T, name string, m postrider.Message, field string, ok
 }
 
 func TestLogOfMessage(t *testing.T) {
-	m := postrider.Event("order.placed", "order", "17", "planted-payload")
+	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "17"}, "planted-payload")
 	m.DedupKey, m.CorrelationID = "once", "c-1"
 	m.Headers = map[string]string{"authorization": "planted-header"}
 	var line strings.Builder

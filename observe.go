@@ -105,45 +105,6 @@ func (b *observedOutbox[Tx]) begin(ctx context.Context, msgs []Message) (context
 	return ctx, msgs, told
 }
 
-// ObservePublisher returns a publisher that reports every call to o under the name of the feed.
-func ObservePublisher(feed string, to Publisher, o Observer) Publisher {
-	p := &observedPublisher{to, feed, o}
-	if i, ok := to.(Inspector); ok {
-		return struct {
-			*observedPublisher
-			Inspector
-		}{p, i}
-	}
-	return p
-}
-
-type observedPublisher struct {
-	Publisher
-	feed string
-	o    Observer
-}
-
-func (p *observedPublisher) Publish(ctx context.Context, msgs []Message) []error {
-	ctx, told := p.o.Publish(ctx, p.feed, msgs)
-	errs := p.Publisher.Publish(ctx, msgs)
-	told(errs)
-	return errs
-}
-
-// KeepsOrder returns the value of the observed publisher.
-func (p *observedPublisher) KeepsOrder() bool {
-	k, ok := p.Publisher.(OrderKeeper)
-	return ok && k.KeepsOrder()
-}
-
-// NameOf returns the value of the observed publisher.
-func (p *observedPublisher) NameOf(m *Message) string {
-	if n, ok := p.Publisher.(Namer); ok {
-		return n.NameOf(m)
-	}
-	return ""
-}
-
 var errPanicked = errors.New("postrider: the handler panicked")
 
 // Observe returns middleware that reports every message to o under the name of the consumer. An inbox takes an Observer in

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/memory"
+	"github.com/postrider/postrider/broker/middleware"
 	store "github.com/postrider/postrider/store/memory"
 )
 
@@ -54,7 +56,7 @@ func TestObserveOutbox(t *testing.T) {
 	var lines []string
 	s := store.Open(store.Config{})
 	outbox := postrider.ObserveOutbox(s, postrider.Observers(diary{"a", &lines}, diary{"b", &lines}))
-	mine := postrider.UniqueEvent("order.placed", "order", "1", map[string]int{"n": 1})
+	mine := postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: "1"}, map[string]int{"n": 1})
 	mine.Headers = map[string]string{"own": "x"}
 	offer := func() (repeats []int) {
 		t.Helper()
@@ -86,19 +88,19 @@ func TestObservePublisher(t *testing.T) {
 		known, _ = ctx.Value(stamp{"a"}).(bool)
 		return refused
 	})
-	pub := postrider.ObservePublisher("default", inner, diary{"a", &lines})
-	errs := pub.Publish(t.Context(), []postrider.Message{postrider.Event("order.placed", "order", "1", nil)})
+	pub := broker.ObservePublisher("default", inner, diary{"a", &lines})
+	errs := pub.Publish(t.Context(), []postrider.Message{postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "1"}, nil)})
 	if len(errs) != 1 || !errors.Is(errs[0], refused) || !known {
 		t.Errorf("errors %v, context known %v", errs, known)
 	}
 	expectLines(t, &lines, "a publish default 1", "a published [refused]")
-	if keeper, ok := pub.(postrider.OrderKeeper); !ok || !keeper.KeepsOrder() {
+	if keeper, ok := pub.(broker.OrderKeeper); !ok || !keeper.KeepsOrder() {
 		t.Error("a publisher that keeps order does not any more")
 	}
-	if _, ok := pub.(postrider.Inspector); ok {
+	if _, ok := pub.(broker.Inspector); ok {
 		t.Error("a publisher that cannot be inspected says it can")
 	}
-	if _, ok := postrider.ObservePublisher("default", inspected{inner}, diary{"a", &lines}).(postrider.Inspector); !ok {
+	if _, ok := broker.ObservePublisher("default", inspected{inner}, diary{"a", &lines}).(broker.Inspector); !ok {
 		t.Error("a publisher that can be inspected cannot any more")
 	}
 }
@@ -113,10 +115,10 @@ func TestObservedPublisherHasNames(t *testing.T) {
 		{named, "orders"}, {nameless, ""}, {inspected{nameless}, ""},
 		{struct {
 			inspected
-			postrider.Namer
+			broker.Namer
 		}{inspected{named}, named}, "orders"},
 	} {
-		namer, ok := postrider.ObservePublisher("feed", c.pub, diary{"a", new([]string)}).(postrider.Namer)
+		namer, ok := broker.ObservePublisher("feed", c.pub, diary{"a", new([]string)}).(broker.Namer)
 		if !ok || namer.NameOf(&postrider.Message{Type: "t", Topic: "orders"}) != c.want {
 			t.Errorf("%T: the name is not %q", c.pub, c.want)
 		}
@@ -125,8 +127,8 @@ func TestObservedPublisherHasNames(t *testing.T) {
 
 type inspected struct{ postrider.Publisher }
 
-func (inspected) Inspect(context.Context, []string) (postrider.Inspection, error) {
-	return postrider.Inspection{}, nil
+func (inspected) Inspect(context.Context, []string) (broker.Inspection, error) {
+	return broker.Inspection{}, nil
 }
 
 func TestObserve(t *testing.T) {
@@ -134,10 +136,10 @@ func TestObserve(t *testing.T) {
 	broker := memory.New()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if errs := broker.Publish(ctx, []postrider.Message{postrider.Event("order.placed", "order", "1", nil)}); errs != nil {
+	if errs := broker.Publish(ctx, []postrider.Message{postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "1"}, nil)}); errs != nil {
 		t.Fatal(errs)
 	}
-	consumer := postrider.Use(broker.Consumer("", "billing", 1), postrider.Observe("billing", diary{"a", &lines}))
+	consumer := middleware.Use(broker.Consumer("", "billing", 1), postrider.Observe("billing", diary{"a", &lines}))
 	err := consumer.Consume(ctx, func(ctx context.Context, m postrider.Message) error {
 		if known, _ := ctx.Value(stamp{"a"}).(bool); !known {
 			t.Error("the handler does not get the observer's context")

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // Groups are messages that are deferred, by error.

@@ -3,7 +3,7 @@ package admin
 import (
 	"context"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // Problems are what is wrong with destinations. Its cost does not grow with anything: a store keeps a bounded number of them.

@@ -65,7 +65,7 @@ func ExampleKeys_Handle() {
 			return (&idempotency.Problem{Status: http.StatusNotFound, Title: "No such item"}).Answer(), nil
 		}
 		orders++ // INSERT INTO orders …
-		if err := outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", fmt.Sprint(orders), order)); err != nil {
+		if err := outbox.Enqueue(ctx, tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: fmt.Sprint(orders)}, order)); err != nil {
 			return idempotency.Answer{}, err
 		}
 		answer, err := idempotency.JSON(http.StatusCreated, map[string]any{"order": orders, "item": order.Item})

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/retry"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // WindowError means that a store forgets received messages before their last possible redelivery.

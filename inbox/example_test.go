@@ -12,10 +12,10 @@ import (
 	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/broker/codec"
 	broker "github.com/postrider/postrider/broker/memory"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -40,12 +40,12 @@ func Example() {
 	inbox.On(billing, "order.placed", func(ctx context.Context, tx *memory.Tx, o OrderPlaced) error {
 		fmt.Printf("charge %d cents for order %s\n", o.Cents, o.Order)
 		// Whatever is written through tx, messages included, commits together with the record of this message.
-		return store.Enqueue(ctx, tx, postrider.Event("order.charged", "order", o.Order, o))
+		return store.Enqueue(ctx, tx, postrider.Event("order.charged", postrider.Aggregate{Type: "order", ID: o.Order}, o))
 	})
 	done := make(chan error)
 	go func() { done <- billing.Run(ctx, queue.Consumer("orders", "billing", 0)) }()
 
-	m := postrider.Event("order.placed", "order", "7", OrderPlaced{"7", 1999})
+	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "7"}, OrderPlaced{"7", 1999})
 	m.Topic = "orders"
 	queue.Publish(ctx, []postrider.Message{m, m}) // a broker may deliver twice
 
@@ -79,7 +79,7 @@ func ExampleOn() {
 			fmt.Println(m.AggregateID, o.Cents)
 			return nil
 		}, versions...)
-	old := postrider.Event("order.placed", "order", "7", []byte(`{"order":"7","price":1999}`))
+	old := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "7"}, []byte(`{"order":"7","price":1999}`))
 	if err := billing.Receive(context.Background(), old); err != nil {
 		panic(err)
 	}
@@ -104,7 +104,7 @@ func ExampleInbox_Handle() {
 		return postrider.Permanent(errors.New("unknown customer")) // no retry would help
 	})
 	for _, payload := range []string{"first", "second"} {
-		if err := billing.Receive(ctx, postrider.Event("order.placed", "order", "7", payload)); err != nil {
+		if err := billing.Receive(ctx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "7"}, payload)); err != nil {
 			panic(err)
 		}
 	}
@@ -136,7 +136,7 @@ func ExampleInbox_HandleBatch() {
 		return nil
 	}
 	stock.HandleBatch("*", insertAll)
-	if err := stock.Receive(context.Background(), postrider.Event("item.sold", "item", "3", 1)); err != nil {
+	if err := stock.Receive(context.Background(), postrider.Event("item.sold", postrider.Aggregate{Type: "item", ID: "3"}, 1)); err != nil {
 		panic(err)
 	}
 	// Output: item.sold 1
@@ -165,7 +165,7 @@ func ExampleInbox_Publisher() {
 	go func() { done <- mails.Run(ctx) }() // for retries
 
 	err = store.Do(ctx, func(ctx context.Context, tx *memory.Tx) error {
-		return store.Enqueue(ctx, tx, postrider.Event("user.registered", "user", "7", "Ada"))
+		return store.Enqueue(ctx, tx, postrider.Event("user.registered", postrider.Aggregate{Type: "user", ID: "7"}, "Ada"))
 	})
 	fmt.Println(err, <-done, <-done)
 	// Output:
@@ -210,7 +210,7 @@ func ExampleStore_handle() {
 	window, err := store.Open(ctx, "billing")
 	fmt.Println(window, err)
 
-	m := postrider.Event("order.placed", "order", "7", 1)
+	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "7"}, 1)
 	var work inbox.Work[*memory.Tx] = func(context.Context, *memory.Tx, []int) error { return errors.New("no") }
 	_, err = store.Handle(ctx, "billing", []postrider.Message{m}, false, work)
 	var failed *inbox.FailedError
@@ -218,7 +218,7 @@ func ExampleStore_handle() {
 
 	back := inbox.Deferral{Status: feeds.StatusRetry, Blocking: true, Attempts: 1, Cause: failed.Error()}
 	fmt.Println(store.Defer(ctx, "billing", m, back))
-	for _, next := range []postrider.Message{m, postrider.Event("order.paid", "order", "7", 2), postrider.Event("order.paid", "order", "8", 3)} {
+	for _, next := range []postrider.Message{m, postrider.Event("order.paid", postrider.Aggregate{Type: "order", ID: "7"}, 2), postrider.Event("order.paid", postrider.Aggregate{Type: "order", ID: "8"}, 3)} {
 		verdicts, err := store.Handle(ctx, "billing", []postrider.Message{next}, false, func(context.Context, *memory.Tx, []int) error { return nil })
 		fmt.Println(verdicts, err)
 	}
@@ -257,7 +257,7 @@ func ExampleWindowError() {
 	}
 	var audit inbox.Handler[*memory.Tx] = func(context.Context, *memory.Tx, postrider.Message) error { return inbox.ErrNoHandler }
 	billing.Handle("*", audit)
-	fmt.Println(billing.Receive(context.Background(), postrider.Event("a", "", "", 1)), billing.Stats().Dead, inbox.Late, inbox.Handled)
+	fmt.Println(billing.Receive(context.Background(), postrider.Event("a", postrider.Aggregate{}, 1)), billing.Stats().Dead, inbox.Late, inbox.Handled)
 	// Output:
 	// billing 1h0m0s 2h0m0s
 	// <nil> 1 late handled

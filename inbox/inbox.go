@@ -9,8 +9,8 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/middleware"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/slot"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // Handler does what a message asks for, through tx: what it does there is committed together with the record of the message.
@@ -161,7 +161,7 @@ func (in *Inbox[Tx]) dispatch(ctx context.Context, tx Tx, r *route[Tx], m postri
 // guard wraps a handler: its panic is an error, its time is bounded, and middleware is around it.
 func (in *Inbox[Tx]) guard(r *route[Tx], handle postrider.Handler) postrider.Handler {
 	return func(ctx context.Context, m postrider.Message) error {
-		err := postrider.Wrap(handle, r.around...)(context.WithValue(ctx, messageKey{}, m), m)
+		err := middleware.Wrap(handle, r.around...)(context.WithValue(ctx, messageKey{}, m), m)
 		var p *middleware.PanicError
 		if errors.As(err, &p) {
 			in.cfg.Logger.Error("inbox: handler panicked", "consumer", in.name, "", m, "panic", p.Value, "stack", p.Stack)

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // retry starts those who try again what was deferred. The first one asks the store now and then; the others are woken when

@@ -12,9 +12,9 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/retry"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // TestRetries holds that a failing message is tried again after 2, 4 and 8 seconds, and is a dead letter then; and that those

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 
 // Run receives from consumers and tries again what was deferred, until ctx ends. Then it returns nil, when the handlers under
 // way have returned. Outages never end it; it returns an error only when it can never work: handlers that are missing or
-// registered twice, a subscription that is refused for good, a [*WindowError], or [postrider.ErrSchema]. Without consumers it only sees to what was deferred, for an inbox that receives through
+// registered twice, a subscription that is refused for good, a [*WindowError], or [feeds.ErrSchema]. Without consumers it only sees to what was deferred, for an inbox that receives through
 // [Inbox.Receive] or [Inbox.Publisher]. It may be called again.
 func (in *Inbox[Tx]) Run(ctx context.Context, consumers ...postrider.Consumer) error {
 	if err := in.usable(); err != nil {
@@ -52,7 +53,7 @@ func (in *Inbox[Tx]) openAtLast(ctx context.Context) error {
 	for {
 		err := in.open(ctx)
 		var window *WindowError
-		if err == nil || errors.As(err, &window) || errors.Is(err, postrider.ErrSchema) {
+		if err == nil || errors.As(err, &window) || errors.Is(err, feeds.ErrSchema) {
 			return err
 		}
 		if ctx.Err() != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -170,7 +171,7 @@ func TestCannotRun(t *testing.T) {
 	h = newHouse(t, inbox.Config{})
 	h.Handle("t", h.record)
 	h.flaky.Store = unmigrated{h.flaky.Store}
-	if err := h.Run(t.Context()); !errors.Is(err, postrider.ErrSchema) {
+	if err := h.Run(t.Context()); !errors.Is(err, feeds.ErrSchema) {
 		t.Errorf("got %v, want ErrSchema", err)
 	}
 
@@ -184,7 +185,7 @@ func TestCannotRun(t *testing.T) {
 
 type unmigrated struct{ inbox.Store[tx] }
 
-func (unmigrated) Open(context.Context, string) (time.Duration, error) { return 0, postrider.ErrSchema }
+func (unmigrated) Open(context.Context, string) (time.Duration, error) { return 0, feeds.ErrSchema }
 
 type refused struct{}
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // Store is the consumer's side of a store. Tx is the transaction type of the consumer's database. Implementations are safe

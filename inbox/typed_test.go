@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 type order struct {

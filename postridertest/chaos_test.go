@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	broker "github.com/postrider/postrider/broker/memory"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/broker"
+	brokermemory "github.com/postrider/postrider/broker/memory"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/postridertest"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -174,8 +175,8 @@ func TestFaultyPublisherHasNames(t *testing.T) {
 	m := event("a", "1")
 	m.Topic = "orders"
 	nameless := postrider.PublisherFunc(func(context.Context, postrider.Message) error { return nil })
-	for want, pub := range map[string]postrider.Publisher{"orders": broker.New(), "": nameless} {
-		namer, ok := in.Publisher(pub).(postrider.Namer)
+	for want, pub := range map[string]postrider.Publisher{"orders": brokermemory.New(), "": nameless} {
+		namer, ok := in.Publisher(pub).(broker.Namer)
 		if !ok || namer.NameOf(&m) != want {
 			t.Errorf("%T: the name is not %q", pub, want)
 		}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 const (

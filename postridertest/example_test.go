@@ -35,7 +35,7 @@ var (
 // PlaceOrder is the code under test. With a database, Tx is pgx.Tx or *sql.Tx.
 func PlaceOrder[Tx any](ctx context.Context, tx Tx, outbox postrider.Outbox[Tx], id string, total int) error {
 	// … INSERT INTO orders …
-	return outbox.Enqueue(ctx, tx, postrider.UniqueEvent("order.placed", "order", id, map[string]any{"id": id, "total": total}))
+	return outbox.Enqueue(ctx, tx, postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: id}, map[string]any{"id": id, "total": total}))
 }
 
 // A test of what one transaction has enqueued. The outbox can be that of a real database just as well.
@@ -81,9 +81,9 @@ func ExampleRecorder_RolledBack() {
 	outbox := postridertest.Record[*memory.Tx](store)
 
 	tx := store.Begin()
-	left, err := outbox.Offer(ctx, tx, postrider.UniqueEvent("a", "order", "1", nil), postrider.UniqueEvent("a", "order", "1", nil))
+	left, err := outbox.Offer(ctx, tx, postrider.UniqueEvent("a", postrider.Aggregate{Type: "order", ID: "1"}, nil), postrider.UniqueEvent("a", postrider.Aggregate{Type: "order", ID: "1"}, nil))
 	fmt.Println(left, err)
-	fmt.Println(outbox.Enqueue(ctx, tx, postrider.Event("b", "order", "1", nil)))
+	fmt.Println(outbox.Enqueue(ctx, tx, postrider.Event("b", postrider.Aggregate{Type: "order", ID: "1"}, nil)))
 	found := outbox.InOrder(t, postridertest.Match{Type: "a"}, postridertest.Match{Type: "b"})
 	fmt.Println(len(found), len(outbox.All()))
 
@@ -181,7 +181,7 @@ func ExampleWorld_Advance() {
 	report.Require(t, postridertest.Handled, order)
 
 	// Somebody sends it again, and something that nobody knows.
-	w.Publish(w.Broker.Messages()[0], postrider.Event("order.lost", "order", "1", nil))
+	w.Publish(w.Broker.Messages()[0], postrider.Event("order.lost", postrider.Aggregate{Type: "order", ID: "1"}, nil))
 	report = w.Deliver()
 	report.Require(t, postridertest.Repeated, order)
 	report.Require(t, postridertest.Dead, postridertest.Match{Type: "order.lost"})
@@ -237,7 +237,7 @@ func ExampleInject() {
 		fmt.Println(process.Dead())
 		process.Kill() // also by hand
 	}
-	errs := pub.Publish(ctx, []postrider.Message{postrider.Event("too.late", "order", "42", nil)})
+	errs := pub.Publish(ctx, []postrider.Message{postrider.Event("too.late", postrider.Aggregate{Type: "order", ID: "42"}, nil)})
 	fmt.Println(errors.Is(errs[0], postridertest.ErrInjected))
 
 	in, err := inbox.New(postridertest.InboxStore[*memory.Tx](faults, store.Inbox()), "billing", inbox.Config{Logger: quiet})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/memory"
 	"github.com/postrider/postrider/postridertest"
 )
@@ -35,7 +36,7 @@ func numbered(keys ...string) []postrider.Message {
 	var msgs []postrider.Message
 	for _, key := range keys {
 		count[key]++
-		m := postrider.Event("happened", "", "", []byte(strconv.Itoa(count[key])))
+		m := postrider.Event("happened", postrider.Aggregate{}, []byte(strconv.Itoa(count[key])))
 		m.Key = key
 		msgs = append(msgs, m)
 	}
@@ -202,7 +203,7 @@ func TestWrappersPassOn(t *testing.T) {
 	}
 	for _, keeps := range []bool{true, false} {
 		p := in.Publisher(closer{keeps})
-		if p.(postrider.OrderKeeper).KeepsOrder() != keeps || fmt.Sprint(p.Close()) != "closed" {
+		if p.(broker.OrderKeeper).KeepsOrder() != keeps || fmt.Sprint(p.Close()) != "closed" {
 			t.Error(keeps, p.Close())
 		}
 	}

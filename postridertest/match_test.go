@@ -11,7 +11,7 @@ import (
 
 func TestMatch(t *testing.T) {
 	type match = postridertest.Match
-	m := postrider.UniqueEvent("order.placed", "order", "42", map[string]any{
+	m := postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, map[string]any{
 		"total": 30, "id": json.Number("634866135153775564"), "lines": []any{map[string]any{"sku": "a", "n": 1}, "x"}, "note": nil,
 	})
 	m.Topic, m.TenantID, m.CorrelationID, m.CausationID = "orders", "acme", "c1", "c0"

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // asking is the relay's side of the broker: it notes what was not confirmed.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // errDead is also a reset, so that a relay gives up at once, instead of trying to release what it holds.

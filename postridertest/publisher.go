@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 )
 
 // Publisher returns a publisher with faults, for a relay to use in place of pub. It keeps order, and has names, if pub does.
@@ -19,7 +20,7 @@ type faultyPublisher struct {
 }
 
 func (p *faultyPublisher) KeepsOrder() bool {
-	k, ok := p.pub.(postrider.OrderKeeper)
+	k, ok := p.pub.(broker.OrderKeeper)
 	return ok && k.KeepsOrder()
 }
 
@@ -27,7 +28,7 @@ func (p *faultyPublisher) NameOf(m *postrider.Message) string { return nameOf(p.
 
 // nameOf returns the name that pub has for m; empty if it has none.
 func nameOf(pub postrider.Publisher, m *postrider.Message) string {
-	if n, ok := pub.(postrider.Namer); ok {
+	if n, ok := pub.(broker.Namer); ok {
 		return n.NameOf(m)
 	}
 	return ""

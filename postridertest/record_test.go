@@ -13,7 +13,7 @@ import (
 type match = postridertest.Match
 
 func event(kind, id string) postrider.Message {
-	return postrider.Event(kind, "order", id, map[string]string{"id": id})
+	return postrider.Event(kind, postrider.Aggregate{Type: "order", ID: id}, map[string]string{"id": id})
 }
 
 func recorder() (*memory.DB, *postridertest.Recorder[*memory.Tx]) {
@@ -91,8 +91,8 @@ func TestRecordOfIncomparableTransactions(t *testing.T) {
 func TestRecordPassesOnWhatTheOutboxSays(t *testing.T) {
 	store, rec := recorder()
 	tx := store.Begin()
-	once := postrider.UniqueEvent("placed", "order", "1", nil)
-	again := postrider.UniqueEvent("placed", "order", "1", nil)
+	once := postrider.UniqueEvent("placed", postrider.Aggregate{Type: "order", ID: "1"}, nil)
+	again := postrider.UniqueEvent("placed", postrider.Aggregate{Type: "order", ID: "1"}, nil)
 	repeats, err := rec.Offer(t.Context(), tx, once, again)
 	if err != nil || len(repeats) != 1 || repeats[0] != 1 {
 		t.Fatal(repeats, err)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // Report is what has happened in a [World] since it was made. Its lists are in the order of time.

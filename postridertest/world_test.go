@@ -44,7 +44,7 @@ func TestDeliver(t *testing.T) {
 		w := postridertest.New(t, postridertest.Config{})
 		billing := w.Inbox("billing", inbox.Config{})
 		inbox.On(billing, "order.placed", func(ctx context.Context, tx *memory.Tx, order struct{ ID string }) error {
-			return w.Outbox.Enqueue(ctx, tx, postrider.Event("order.billed", "order", order.ID, nil))
+			return w.Outbox.Enqueue(ctx, tx, postrider.Event("order.billed", postrider.Aggregate{Type: "order", ID: order.ID}, nil))
 		})
 		billing.Handle("order.billed", func(context.Context, *memory.Tx, postrider.Message) error { return nil })
 		var shipped []string

@@ -25,7 +25,7 @@ func missingMails(table []enrollment) reconcile.Find[*memory.Tx] {
 		var found []postrider.Message
 		for _, e := range table {
 			if !e.mailed && !e.at.Before(since) && e.at.Before(until) && len(found) < limit {
-				m := postrider.Event("enrollment.confirmed", "enrollment", e.id, map[string]string{"id": e.id})
+				m := postrider.Event("enrollment.confirmed", postrider.Aggregate{Type: "enrollment", ID: e.id}, map[string]string{"id": e.id})
 				m.DedupKey = "enrollment:" + e.id // as when the row was written
 				found = append(found, m)
 			}
@@ -144,8 +144,8 @@ func ExampleUnreceived() {
 	db := memory.Open(memory.Config{})
 	store := db.Reconciliations()
 	log := sentLog{
-		{Message: postrider.Event("order.paid", "order", "2", nil), Place: 12},
-		{Message: postrider.Event("order.placed", "order", "1", nil), Place: 11},
+		{Message: postrider.Event("order.paid", postrider.Aggregate{Type: "order", ID: "2"}, nil), Place: 12},
+		{Message: postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "1"}, nil), Place: 11},
 	}
 	placed := func(m postrider.Message) bool { return m.Type == "order.placed" } // what billing subscribes to
 	patrol, err := reconcile.New(store, db, nil, reconcile.Config{Logger: slog.New(slog.DiscardHandler)},

@@ -45,7 +45,7 @@ func (w *world) find(_ context.Context, _ *memory.Tx, since, until time.Time, li
 }
 
 func row(id string) postrider.Message {
-	return postrider.UniqueEvent("row.added", "row", id, id)
+	return postrider.UniqueEvent("row.added", postrider.Aggregate{Type: "row", ID: id}, id)
 }
 
 func (w *world) lack(n int, at time.Time, apart time.Duration) {
@@ -260,7 +260,7 @@ func TestFailures(t *testing.T) {
 		broken.Store(true)
 		p := w.patrol(t, reconcile.Config{}, reconcile.Job[*memory.Tx]{Name: "rows", Find: func(ctx context.Context, tx *memory.Tx, since, until time.Time, limit int) ([]postrider.Message, error) {
 			if broken.Load() {
-				return []postrider.Message{postrider.Event("row.added", "row", "1", 1)}, nil
+				return []postrider.Message{postrider.Event("row.added", postrider.Aggregate{Type: "row", ID: "1"}, 1)}, nil
 			}
 			return w.find(ctx, tx, since, until, limit)
 		}})

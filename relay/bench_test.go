@@ -9,8 +9,8 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/discard"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -30,7 +30,7 @@ func BenchmarkRelay(b *testing.B) {
 			payload := make([]byte, 256)
 			msgs := make([]postrider.Message, 0, 1000)
 			for i := range b.N {
-				msgs = append(msgs, postrider.Event("happened", "thing", strconv.Itoa(i%1000), payload))
+				msgs = append(msgs, postrider.Event("happened", postrider.Aggregate{Type: "thing", ID: strconv.Itoa(i % 1000)}, payload))
 				if len(msgs) == cap(msgs) || i == b.N-1 {
 					if err := outbox.Enqueue(b.Context(), nil, msgs...); err != nil {
 						b.Fatal(err)

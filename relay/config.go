@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/process"
 	"github.com/postrider/postrider/retry"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // The order policies of a feed.
@@ -41,7 +41,7 @@ type Config struct {
 	Force bool
 
 	// NoInspection skips the check of what confirmations are worth, which a relay runs if the publisher is a
-	// [postrider.Inspector]. Set it in a process whose relays share a publisher and that runs the check itself. Defaults to false.
+	// [broker.Inspector]. Set it in a process whose relays share a publisher and that runs the check itself. Defaults to false.
 	NoInspection bool
 
 	// Lease is how long a relay owns a shard without renewing it: after a crash, others take over within this time. No Publish

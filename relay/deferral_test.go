@@ -14,9 +14,9 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // commitAs is commit of one message for each key, changed by the test.
@@ -25,7 +25,7 @@ func (w *world) commitAs(change func(m *postrider.Message), keys ...string) {
 	defer w.mu.Unlock()
 	tx := w.store.Begin()
 	for _, key := range keys {
-		m := postrider.Event("happened", "", "", []byte(strconv.Itoa(w.committed[key])))
+		m := postrider.Event("happened", postrider.Aggregate{}, []byte(strconv.Itoa(w.committed[key])))
 		m.Key = key
 		change(&m)
 		if err := w.store.Enqueue(w.t.Context(), tx, m); err != nil {

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // epoch is the time in which the store vouches for what it hands out: all of Run, unless a reset cuts it.

@@ -28,7 +28,7 @@ func Example() {
 	go func() { done <- carrier.Run(ctx) }()
 
 	tx := store.Begin()
-	err = store.Enqueue(ctx, tx, postrider.Event("user.registered", "user", "7", map[string]string{"name": "Ada"}))
+	err = store.Enqueue(ctx, tx, postrider.Event("user.registered", postrider.Aggregate{Type: "user", ID: "7"}, map[string]string{"name": "Ada"}))
 	if err != nil {
 		log.Fatal(err)
 	}

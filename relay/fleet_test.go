@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 const lease = 10 * time.Second
@@ -305,7 +305,7 @@ func TestStart(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 2)
 		w.commitMany(100, 10)
-		trouble := fmt.Errorf("version 0: %w", postrider.ErrSchema)
+		trouble := fmt.Errorf("version 0: %w", feeds.ErrSchema)
 		f := &faults{Store: w.store}
 		f.set(func(op string) error { return trouble })
 		r := start(t, f, &sink{w: w}, relay.Config{})

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -60,7 +60,7 @@ func (w *world) commit(keys ...string) {
 	defer w.mu.Unlock()
 	tx := w.store.Begin()
 	for _, key := range keys {
-		m := postrider.Event("happened", "", "", []byte(strconv.Itoa(w.committed[key])))
+		m := postrider.Event("happened", postrider.Aggregate{}, []byte(strconv.Itoa(w.committed[key])))
 		m.Key = key
 		if err := w.store.Enqueue(w.t.Context(), tx, m); err != nil {
 			w.t.Error(err)

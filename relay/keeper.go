@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay/internal/shard"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // keep holds the relay's fair share of shards until ctx ends. Calls of the feed are not cut when it does: a Balance

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay/internal/shard"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // lane carries the messages of one shard for as long as the relay holds it. One goroutine owns the shard's state machine, tells

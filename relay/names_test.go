@@ -14,9 +14,10 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // named is a sink with names: the topics of messages.
@@ -568,9 +569,9 @@ func TestReportOverRestart(t *testing.T) {
 // inspected is a sink that says which names it lacks.
 type inspected struct{ named }
 
-func (inspected) Inspect(_ context.Context, names []string) (found postrider.Inspection, err error) {
+func (inspected) Inspect(_ context.Context, names []string) (found broker.Inspection, err error) {
 	for _, name := range names {
-		found.Warnings = append(found.Warnings, postrider.Warning{Danger: "there is no " + name, Remedy: "create " + name})
+		found.Warnings = append(found.Warnings, broker.Warning{Danger: "there is no " + name, Remedy: "create " + name})
 	}
 	return found, nil
 }

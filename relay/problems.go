@@ -3,7 +3,7 @@ package relay
 import (
 	"sync"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // problems gathers what the lanes say is wrong with the destination.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // reader fetches messages for all lanes in one call, as fast as they come and no faster than the lanes have room.

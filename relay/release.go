@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // releaseAll gives up everything at the end of Run. It tries again where a retry can help.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // script is a store of one feed whose every answer is written by the test. What it leaves out succeeds with nothing.

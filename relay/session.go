@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/internal/inspection"
 	"github.com/postrider/postrider/relay/internal/shard"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // callTimeout bounds every call of the store for which nothing else sets a bound: a connection that has silently died must not
@@ -37,7 +38,7 @@ func newShared(cfg Config, pub postrider.Publisher) *shared {
 	s := &shared{
 		cfg: cfg, pub: pub, log: cfg.Logger.With("feed", cfg.Feed), wake: make(chan struct{}, 1), probing: make(chan struct{}, 1),
 	}
-	if namer, ok := pub.(postrider.Namer); ok {
+	if namer, ok := pub.(broker.Namer); ok {
 		s.nameOf = namer.NameOf
 	}
 	if !cfg.NoInspection {
@@ -81,7 +82,7 @@ func (s *shared) machine(number int, slice, splits bool) shard.Config {
 		BatchSize: cfg.BatchSize, CallBytes: cfg.Memory / 8, ReadAhead: cfg.ReadAhead, Lease: cfg.Lease, Timeout: cfg.PublishTimeout,
 		Retry: shard.Retry{Outage: cfg.Outage, Message: cfg.Retry, Random: rand.Float64},
 	}
-	if keeper, ok := s.pub.(postrider.OrderKeeper); ok {
+	if keeper, ok := s.pub.(broker.OrderKeeper); ok {
 		c.KeepsOrder = keeper.KeepsOrder()
 	}
 	c.NameOf = s.nameOf
@@ -90,7 +91,7 @@ func (s *shared) machine(number int, slice, splits bool) shard.Config {
 
 // setPaused keeps the text of an error that only an operator can do something about.
 func (s *shared) setPaused(err error) {
-	if errors.Is(err, feeds.ErrForeign) || errors.Is(err, postrider.ErrSchema) {
+	if errors.Is(err, feeds.ErrForeign) || errors.Is(err, feeds.ErrSchema) {
 		text := err.Error()
 		s.count.paused.Store(&text)
 	} else if err == nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // settle records progress and renews leases until ctx ends.

@@ -181,6 +181,16 @@ func (p Policy) Decide(f Failure, random float64) Decision {
 		d.Pause = 0
 		return d
 	}
-	d.Pause = max(d.Pause, min(postrider.DelayOf(f.Err), longestDelay))
+	d.Pause = max(d.Pause, min(DelayOf(f.Err), longestDelay))
 	return d
+}
+
+// DelayOf returns the retry delay of err or of an error that it wraps: that of [postrider.RetryAfter], or of any error with a
+// method RetryAfter() time.Duration, such as one for an HTTP response. 0 means none.
+func DelayOf(err error) time.Duration {
+	var d interface{ RetryAfter() time.Duration }
+	if errors.As(err, &d) {
+		return d.RetryAfter()
+	}
+	return 0
 }

@@ -36,7 +36,7 @@ func Example() {
 		saga.Step("hotel", func(ctx context.Context, tx Tx, trip *Trip) error {
 			trip.Price += 100
 			fmt.Println("reserve hotel, idempotency key", saga.Key(ctx))
-			return log.Enqueue(ctx, tx, postrider.Event("hotel.reserved", "trip", trip.City, trip))
+			return log.Enqueue(ctx, tx, postrider.Event("hotel.reserved", postrider.Aggregate{Type: "trip", ID: trip.City}, trip))
 		}, say("cancel hotel in")),
 		saga.Step("payment", func(context.Context, Tx, *Trip) error {
 			return postrider.Permanent(errors.New("card refused")) // no use in trying again

@@ -64,7 +64,7 @@ func newAvroOf(t testing.TB, cfg schema.AvroConfig) *schema.Avro {
 
 func TestAvroWithoutRegistry(t *testing.T) {
 	v1 := newAvro(t, nil, orderV1)
-	m := postrider.Event("order.placed", "order", "42", nil)
+	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil)
 	m.SchemaID = "kept"
 	if err := v1.Encode(t.Context(), &m, &Order{"42", 700}); err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ func BenchmarkDecode(b *testing.B) {
 	alone, known := newAvroOf(b, schema.AvroConfig{Types: types}), newAvroOf(b, schema.AvroConfig{Types: types, Registry: registry})
 	framed := postrider.Message{Payload: []byte("\x00\x00\x00\x00\x07\x00")} // as if registered
 
-	asJSON := postrider.Event("order.placed", "order", "42", order)
+	asJSON := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, order)
 	var plain, single, registered postrider.Message
 	for _, err := range []error{
 		schema.Protobuf{}.Encode(b.Context(), &plain, message), alone.Encode(b.Context(), &single, order), known.Encode(b.Context(), &registered, order),

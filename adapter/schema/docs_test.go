@@ -67,7 +67,7 @@ func (s *service) refund(_ context.Context, _ *memory.Tx, o *shop.OrderCancelled
 
 func orderPlaced(ctx context.Context, avro *schema.Avro, order Order) (postrider.Message, error) {
 	//docs:begin avro
-	m := postrider.Event("order.placed", "order", order.ID, nil)
+	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: order.ID}, nil)
 	err := avro.Encode(ctx, &m, order) // before the transaction begins: the first one asks the registry
 	//docs:end
 	return m, err
@@ -75,7 +75,7 @@ func orderPlaced(ctx context.Context, avro *schema.Avro, order Order) (postrider
 
 func orderCancelled(ctx context.Context, id string) (postrider.Message, error) {
 	//docs:begin protobuf
-	m := postrider.Event("order.cancelled", "order", id, nil)
+	m := postrider.Event("order.cancelled", postrider.Aggregate{Type: "order", ID: id}, nil)
 	err := schema.Protobuf{}.Encode(ctx, &m, &shop.OrderCancelled{Id: id, Reason: "no pony"})
 	//docs:end
 	return m, err

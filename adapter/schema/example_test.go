@@ -27,7 +27,7 @@ func Example() {
 		return nil
 	})
 
-	m := postrider.Event("order.placed", "order", "42", nil)
+	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil)
 	order := &shop.OrderPlaced{Id: "42", Total: &shop.Money{Currency: "EUR", Cents: 1999}}
 	if err := (schema.Protobuf{}).Encode(ctx, &m, order); err != nil {
 		panic(err)
@@ -68,7 +68,7 @@ func ExampleNewAvro() {
 		panic(err)
 	}
 
-	m := postrider.Event("order.placed", "order", "42", nil)
+	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil)
 	if err := producer.Encode(ctx, &m, OrderBefore{"42", 1999}); err != nil {
 		panic(err)
 	}

@@ -8,4 +8,6 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
-replace github.com/postrider/postrider => ../..
+require github.com/klauspost/compress v1.20.3 // indirect
+
+replace github.com/postrider/postrider => ../../

@@ -10,9 +10,9 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/adapter/schema"
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/retry"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -49,7 +49,7 @@ func TestInbox(t *testing.T) {
 	}
 	send := func(id string, change func(m *postrider.Message)) {
 		t.Helper()
-		m := postrider.Event("order.placed", "order", id, nil)
+		m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: id}, nil)
 		if err := producer.Encode(t.Context(), &m, Order{id, 700}); err != nil {
 			t.Fatal(err)
 		}

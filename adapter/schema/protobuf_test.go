@@ -20,7 +20,7 @@ func placed() *shop.OrderPlaced {
 }
 
 func TestProtobuf(t *testing.T) {
-	m := postrider.Event("order.placed", "order", "42", nil)
+	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil)
 	m.SchemaID = "kept"
 	if err := (schema.Protobuf{}).Encode(t.Context(), &m, placed()); err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestProtobuf(t *testing.T) {
 
 // TestEmptyProtobuf: a message with all fields at their defaults has no bytes, which is a payload all the same.
 func TestEmptyProtobuf(t *testing.T) {
-	m := postrider.Event("order.placed", "order", "42", nil)
+	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil)
 	if err := (schema.Protobuf{}).Encode(t.Context(), &m, new(shop.OrderPlaced)); err != nil || m.Payload == nil || len(m.Payload) != 0 {
 		t.Fatalf("got %#v, %v", m.Payload, err)
 	}

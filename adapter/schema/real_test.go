@@ -101,7 +101,7 @@ func TestRealAvro(t *testing.T) {
 	t.Parallel()
 	g, cfg := newGate(t)
 	writer := newAvro(t, newRegistry(t, cfg), orderV1)
-	m := postrider.Event("order.placed", "order", "42", nil)
+	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil)
 
 	g.down.Store(true)
 	before := m
@@ -295,7 +295,7 @@ func TestRealProtobuf(t *testing.T) {
 	codec := schema.Protobuf{Registry: newRegistry(t, cfg)}
 	encode := func(value proto.Message) postrider.Message {
 		t.Helper()
-		m := postrider.Event("order", "order", "42", nil)
+		m := postrider.Event("order", postrider.Aggregate{Type: "order", ID: "42"}, nil)
 		if err := codec.Encode(t.Context(), &m, value); err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/adapter/schema"
+	"github.com/postrider/postrider/retry"
 )
 
 const secret = "correct-horse-battery"
@@ -127,7 +128,7 @@ func TestRetryAfter(t *testing.T) {
 	}))
 	defer server.Close()
 	err := read(t.Context(), t, schema.RegistryConfig{URL: server.URL})
-	if got := postrider.DelayOf(err); got != 30*time.Second || postrider.ClassOf(err) != postrider.ClassUnavailable {
+	if got := retry.DelayOf(err); got != 30*time.Second || postrider.ClassOf(err) != postrider.ClassUnavailable {
 		t.Errorf("got %v, to be tried after %s", err, got)
 	}
 }

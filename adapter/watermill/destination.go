@@ -15,10 +15,10 @@ import (
 )
 
 var (
-	_ postrider.Publisher   = (*Destination)(nil)
-	_ postrider.OrderKeeper = (*Destination)(nil)
-	_ postrider.Inspector   = (*Destination)(nil)
-	_ postrider.Namer       = (*Destination)(nil)
+	_ postrider.Publisher = (*Destination)(nil)
+	_ broker.OrderKeeper  = (*Destination)(nil)
+	_ broker.Inspector    = (*Destination)(nil)
+	_ broker.Namer        = (*Destination)(nil)
 )
 
 // Destination sends messages through a Watermill publisher, one a call: the single error that Watermill has for several
@@ -77,11 +77,11 @@ func (d *Destination) KeepsOrder() bool { return true }
 // NameOf returns the topic. With Config.Convert that takes a conversion.
 func (d *Destination) NameOf(m *postrider.Message) string { return d.name(m) }
 
-// Inspect implements [postrider.Inspector]. A Watermill publisher cannot be asked what its confirmation is worth.
-func (d *Destination) Inspect(context.Context, []string) (postrider.Inspection, error) {
-	return postrider.Inspection{
+// Inspect implements [broker.Inspector]. A Watermill publisher cannot be asked what its confirmation is worth.
+func (d *Destination) Inspect(context.Context, []string) (broker.Inspection, error) {
+	return broker.Inspection{
 		Confirmed: "The Watermill publisher has returned nil. What the broker has done by then is up to how that publisher is set up.",
-		Settings:  []postrider.Setting{{Name: "publisher", Value: fmt.Sprintf("%T", d.pub)}},
+		Settings:  []broker.Setting{{Name: "publisher", Value: fmt.Sprintf("%T", d.pub)}},
 	}, nil
 }
 

@@ -60,7 +60,7 @@ func destination(t *testing.T, pub message.Publisher, cfg watermill.Config) *wat
 }
 
 func letter(key, text string) postrider.Message {
-	return postrider.Event("order.placed", "order", key, []byte(text))
+	return postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: key}, []byte(text))
 }
 
 // TestOneFailure holds that a failure says something of its own message only, and that none of its key is sent behind it.

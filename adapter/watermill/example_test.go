@@ -44,7 +44,7 @@ func ExampleNewDestination() {
 	go func() { stopped <- r.Run(ctx) }()
 
 	err = store.Do(ctx, func(ctx context.Context, tx *memory.Tx) error {
-		return store.Enqueue(ctx, tx, postrider.Event("order.placed", "order", "42", map[string]int{"items": 3}))
+		return store.Enqueue(ctx, tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, map[string]int{"items": 3}))
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -83,7 +83,7 @@ func ExampleCodec_Decode() {
 		fmt.Println(err)
 		return
 	}
-	sent := postrider.Event("order.placed", "order", "42", nil)
+	sent := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil)
 	topic, arrived := codec.Encode(&sent)
 	//docs:begin decode
 	m, err := codec.Decode(topic, arrived)

@@ -14,4 +14,4 @@ require (
 	github.com/pkg/errors v0.9.1 // indirect
 )
 
-replace github.com/postrider/postrider => ../..
+replace github.com/postrider/postrider => ../../

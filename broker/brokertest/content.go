@@ -96,7 +96,7 @@ func testAwkwardHeaders(t *testing.T, h Harness) {
 
 func testFields(t *testing.T, h Harness) {
 	name := h.Create(t)
-	full := postrider.Event("order.placed", "order", "4711", map[string]int{"n": 1}, func(m *postrider.Message) {
+	full := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "4711"}, map[string]int{"n": 1}, func(m *postrider.Message) {
 		m.Topic = name
 		m.TenantID = "tenant ä"
 		m.SchemaVersion = 3

@@ -12,7 +12,7 @@ import (
 
 // message makes a message for a name.
 func message(name, key string, n int) postrider.Message {
-	m := postrider.Event("parcel.moved", "parcel", key, []byte(strconv.Itoa(n)))
+	m := postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: key}, []byte(strconv.Itoa(n)))
 	m.Topic = name
 	return m
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 )
 
 func (h Harness) many(n int) int {
@@ -83,7 +84,7 @@ func testOrderAcrossTypes(t *testing.T, h Harness) {
 // time, unless the publisher keeps order.
 func publishInOrder(t *testing.T, p postrider.Publisher, keys int, msgs []postrider.Message) {
 	t.Helper()
-	if keeper, ok := p.(postrider.OrderKeeper); ok && keeper.KeepsOrder() {
+	if keeper, ok := p.(broker.OrderKeeper); ok && keeper.KeepsOrder() {
 		keys = 500
 	}
 	for part := range slices.Chunk(msgs, keys) {
@@ -118,7 +119,7 @@ func testManyPublishesAtOnce(t *testing.T, h Harness) {
 func testNothingBehindAFailure(t *testing.T, h Harness) {
 	name := h.Create(t)
 	p := h.direct(t)
-	if keeper, ok := p.(postrider.OrderKeeper); !ok || !keeper.KeepsOrder() {
+	if keeper, ok := p.(broker.OrderKeeper); !ok || !keeper.KeepsOrder() {
 		t.Skip("n/a: does not keep order")
 	}
 	msgs := messages(name, 3, 9)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 )
 
 // failure is what a publisher must report of a message: its class and its scope.
@@ -114,7 +115,7 @@ func failSome(
 // expectNames holds that an outage of a name can be told from the health of another.
 func expectNames(t *testing.T, p postrider.Publisher, bad, good *postrider.Message, scope postrider.Scope) {
 	t.Helper()
-	namer, ok := p.(postrider.Namer)
+	namer, ok := p.(broker.Namer)
 	if scope == postrider.ScopeName && (!ok || namer.NameOf(bad) == namer.NameOf(good)) {
 		t.Error("the publisher has no name of its own for what accepts nothing")
 	}
@@ -123,7 +124,7 @@ func expectNames(t *testing.T, p postrider.Publisher, bad, good *postrider.Messa
 // testNames holds that a name is where a message goes, and nothing else of the message.
 func testNames(t *testing.T, h Harness) {
 	p := h.direct(t)
-	namer, ok := p.(postrider.Namer)
+	namer, ok := p.(broker.Namer)
 	if !ok {
 		t.Skip("n/a: everything goes to one name")
 	}

@@ -342,7 +342,7 @@ func TestDecodeFailureKeepsThePacket(t *testing.T) {
 // An envelope has in its body what consumers need that look at nothing else.
 func TestEnvelope(t *testing.T) {
 	c := coder(t, codec.Envelope, codec.Dialect{})
-	m := postrider.Event("order.placed", "order", "42", map[string]int{"total": 7})
+	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, map[string]int{"total": 7})
 	m.OccurredAt = time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
 	var p codec.Packet
 	c.Encode(&m, &p)

@@ -7,11 +7,12 @@ import (
 	"sync/atomic"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 )
 
 var (
-	_ postrider.Publisher   = (*Publisher)(nil)
-	_ postrider.OrderKeeper = (*Publisher)(nil)
+	_ postrider.Publisher = (*Publisher)(nil)
+	_ broker.OrderKeeper  = (*Publisher)(nil)
 )
 
 // Publisher counts the messages that it is given. It is safe for concurrent use.

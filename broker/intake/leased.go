@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/postrider/postrider/broker/lease"
+	"github.com/postrider/postrider/broker/internal/lease"
 )
 
 // dropPatience is how long a handler may go on after the lease is lost before the log is told.

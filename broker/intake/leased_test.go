@@ -13,7 +13,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/intake"
-	"github.com/postrider/postrider/broker/lease"
+	"github.com/postrider/postrider/broker/internal/lease"
 	"github.com/postrider/postrider/retry"
 )
 

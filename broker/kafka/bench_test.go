@@ -55,7 +55,7 @@ func benchmarkPublisher(b *testing.B, keys int, values map[string]string) {
 	batches := make([][]postrider.Message, callers)
 	for c := range batches {
 		for n := range batch {
-			m := postrider.Event("parcel.moved", "parcel", strconv.Itoa((c*batch+n)%keys), make([]byte, 256))
+			m := postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: strconv.Itoa((c*batch + n) % keys)}, make([]byte, 256))
 			m.Topic = name
 			batches[c] = append(batches[c], m)
 		}

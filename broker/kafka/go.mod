@@ -14,4 +14,4 @@ require (
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0 // indirect
 )
 
-replace github.com/postrider/postrider => ../..
+replace github.com/postrider/postrider => ../../

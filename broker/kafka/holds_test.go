@@ -32,7 +32,7 @@ func TestHolds(t *testing.T) {
 			start := time.Now()
 			msgs := make([]postrider.Message, 2500)
 			for i := range msgs {
-				msgs[i] = postrider.Event("t", "a", string(rune('a'+i%20)), i)
+				msgs[i] = postrider.Event("t", postrider.Aggregate{Type: "a", ID: string(rune('a' + i%20))}, i)
 				msgs[i].Topic = topic
 				if i%2 == 0 {
 					msgs[i].WireID = "outbox-" + msgs[i].ID.String()
@@ -77,7 +77,7 @@ func TestHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer opened.Close()
-	m := postrider.Event("t", "a", "1", 1)
+	m := postrider.Event("t", postrider.Aggregate{Type: "a", ID: "1"}, 1)
 	m.Topic = "no-such-topic-" + m.ID.String()
 	if _, err := opened.(*Publisher).Holds(t.Context(), time.Now(), []postrider.Message{m}); err == nil {
 		t.Error("no topic: no error")

@@ -8,12 +8,12 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 )
 
-// Inspect implements [postrider.Inspector].
-func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Inspection, error) {
-	found := postrider.Inspection{Confirmed: "All in-sync replicas of the partition have the message (acks=all); " +
+// Inspect implements [broker.Inspector].
+func (p *Publisher) Inspect(ctx context.Context, names []string) (broker.Inspection, error) {
+	found := broker.Inspection{Confirmed: "All in-sync replicas of the partition have the message (acks=all); " +
 		"each forces it to disk when its log.flush settings or its operating system say."}
 	admin, err := newAdmin(p.cfg)
 	if err != nil {
@@ -36,15 +36,15 @@ func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Insp
 }
 
 func (p *Publisher) inspect(
-	found *postrider.Inspection, name string, topic kadm.TopicDetail, configs []kadm.Config, err error,
+	found *broker.Inspection, name string, topic kadm.TopicDetail, configs []kadm.Config, err error,
 ) {
 	set := func(setting, value string) {
-		found.Settings = append(found.Settings, postrider.Setting{Name: fmt.Sprintf("%s (%s)", setting, name), Value: value})
+		found.Settings = append(found.Settings, broker.Setting{Name: fmt.Sprintf("%s (%s)", setting, name), Value: value})
 	}
 	warn := func(is bool, danger, remedy string) {
 		if is {
 			danger = fmt.Sprintf("Topic %s: %s", name, danger)
-			found.Warnings = append(found.Warnings, postrider.Warning{Danger: danger, Remedy: remedy})
+			found.Warnings = append(found.Warnings, broker.Warning{Danger: danger, Remedy: remedy})
 		}
 	}
 	if err != nil {

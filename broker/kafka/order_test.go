@@ -20,7 +20,7 @@ import (
 )
 
 func parcel(topic, key string, n int) postrider.Message {
-	m := postrider.Event("parcel.moved", "parcel", key, []byte(strconv.Itoa(n)))
+	m := postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: key}, []byte(strconv.Itoa(n)))
 	m.Topic = topic
 	return m
 }

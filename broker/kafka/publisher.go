@@ -9,13 +9,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/codec"
 )
 
 var (
-	_ postrider.OrderKeeper = (*Publisher)(nil)
-	_ postrider.Inspector   = (*Publisher)(nil)
-	_ postrider.Namer       = (*Publisher)(nil)
+	_ broker.OrderKeeper = (*Publisher)(nil)
+	_ broker.Inspector   = (*Publisher)(nil)
+	_ broker.Namer       = (*Publisher)(nil)
 )
 
 // Publisher is a [postrider.Publisher] for Kafka. It is safe for concurrent use: each Publish has a producer of its own

@@ -14,12 +14,13 @@ import (
 	"sync"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 )
 
 var (
-	_ postrider.Publisher   = (*Broker)(nil)
-	_ postrider.OrderKeeper = (*Broker)(nil)
-	_ postrider.Namer       = (*Broker)(nil)
+	_ postrider.Publisher = (*Broker)(nil)
+	_ broker.OrderKeeper  = (*Broker)(nil)
+	_ broker.Namer        = (*Broker)(nil)
 )
 
 // Broker is a [postrider.Publisher] that keeps the messages in the order in which it accepted them. It is safe for

@@ -13,7 +13,7 @@ import (
 )
 
 func letter(key, text string) postrider.Message {
-	return postrider.Event("letter", "alphabet", key, []byte(text))
+	return postrider.Event("letter", postrider.Aggregate{Type: "alphabet", ID: key}, []byte(text))
 }
 
 func texts(msgs []postrider.Message) []string {

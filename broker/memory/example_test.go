@@ -22,8 +22,8 @@ func Example() {
 
 	// In a real test, a relay does this.
 	errs := broker.Publish(ctx, []postrider.Message{
-		postrider.Event("order.placed", "order", "42", map[string]int{"items": 3}),
-		postrider.Event("invoice.sent", "invoice", "7", nil),
+		postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, map[string]int{"items": 3}),
+		postrider.Event("invoice.sent", postrider.Aggregate{Type: "invoice", ID: "7"}, nil),
 	})
 	fmt.Println("refused:", errs[1], "-", postrider.ClassOf(errs[1]))
 

@@ -17,7 +17,7 @@ import (
 var message = postrider.Message{ID: postrider.NewID(), Type: "order.placed", Payload: []byte("secret")}
 
 func TestRecover(t *testing.T) {
-	handle := postrider.Wrap(func(context.Context, postrider.Message) error { panic("broken") }, middleware.Recover())
+	handle := middleware.Wrap(func(context.Context, postrider.Message) error { panic("broken") }, middleware.Recover())
 	var p *middleware.PanicError
 	if err := handle(t.Context(), message); !errors.As(err, &p) || p.Value != "broken" || !strings.Contains(p.Stack, "TestRecover") {
 		t.Errorf("got %v", err)
@@ -26,7 +26,7 @@ func TestRecover(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		handle := postrider.Wrap(func(ctx context.Context, _ postrider.Message) error {
+		handle := middleware.Wrap(func(ctx context.Context, _ postrider.Message) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}, middleware.Timeout(time.Minute))
@@ -45,7 +45,7 @@ func TestLog(t *testing.T) {
 	var b bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	outcome := errors.New("no such customer")
-	handle := postrider.Wrap(func(context.Context, postrider.Message) error { return outcome }, middleware.Log(log))
+	handle := middleware.Wrap(func(context.Context, postrider.Message) error { return outcome }, middleware.Log(log))
 	if err := handle(t.Context(), message); !errors.Is(err, outcome) {
 		t.Error(err)
 	}
@@ -74,7 +74,7 @@ func TestOrder(t *testing.T) {
 			}
 		}
 	}
-	consumer := postrider.Use(once{}, say("a"), say("b"))
+	consumer := middleware.Use(once{}, say("a"), say("b"))
 	err := consumer.Consume(t.Context(), func(context.Context, postrider.Message) error {
 		lines = append(lines, "handler")
 		return nil

@@ -88,7 +88,7 @@ func (l *load) publish(ctx context.Context, t *testing.T, p *nats.Publisher, nam
 		var msgs []postrider.Message
 		for n := range perKey {
 			for key := range 10 {
-				m := postrider.Event("parcel.moved", "parcel", fmt.Sprintf("%d-%d", lane, key), []byte(strconv.Itoa(next+n)))
+				m := postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: fmt.Sprintf("%d-%d", lane, key)}, []byte(strconv.Itoa(next+n)))
 				m.Topic = name
 				msgs = append(msgs, m)
 			}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/postrider/postrider/broker/lease"
+	"github.com/postrider/postrider/broker/internal/lease"
 )
 
 var _ lease.Store = (*leases)(nil)

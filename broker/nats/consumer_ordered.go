@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider/broker/intake"
-	"github.com/postrider/postrider/broker/lease"
+	"github.com/postrider/postrider/broker/internal/lease"
 )
 
 // consumeOrdered is Consume for a group of which one process receives at a time. It calls stop, which ends the intake, when no attempt

@@ -15,4 +15,4 @@ require (
 	golang.org/x/sys v0.48.0 // indirect
 )
 
-replace github.com/postrider/postrider => ../..
+replace github.com/postrider/postrider => ../../

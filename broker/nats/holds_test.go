@@ -29,7 +29,7 @@ func TestHolds(t *testing.T) {
 			start := time.Now()
 			msgs := make([]postrider.Message, 2500)
 			for i := range msgs {
-				msgs[i] = postrider.Event("t", "a", "1", i)
+				msgs[i] = postrider.Event("t", postrider.Aggregate{Type: "a", ID: "1"}, i)
 				msgs[i].Topic = subject
 				if i%2 == 0 {
 					msgs[i].WireID = "outbox-" + msgs[i].ID.String()
@@ -84,7 +84,7 @@ func TestHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	removeAfter(t, server, work+".x")
-	m := postrider.Event("t", "a", "1", 1)
+	m := postrider.Event("t", postrider.Aggregate{Type: "a", ID: "1"}, 1)
 	m.Topic = work + ".x"
 	if _, err := pub.Holds(t.Context(), time.Now(), []postrider.Message{m}); !errors.Is(err, postrider.ErrUnsupported) {
 		t.Errorf("a work queue: %v", err)

@@ -11,16 +11,16 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 )
 
-// Inspect implements [postrider.Inspector].
-func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Inspection, error) {
+// Inspect implements [broker.Inspector].
+func (p *Publisher) Inspect(ctx context.Context, names []string) (broker.Inspection, error) {
 	sync := p.syncInterval(ctx)
-	r := postrider.Inspection{
+	r := broker.Inspection{
 		Confirmed: "The stream has acknowledged the message: a majority of its replicas has handed it to the operating " +
 			"system; sync_interval says when it is on disk.",
-		Settings: []postrider.Setting{{Name: "sync_interval", Value: sync}},
+		Settings: []broker.Setting{{Name: "sync_interval", Value: sync}},
 	}
 	s, err := p.sessions.Get(ctx)
 	if err != nil {
@@ -29,7 +29,7 @@ func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Insp
 	for _, name := range names {
 		stream, err := s.js.StreamNameBySubject(ctx, name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			r.Warnings = append(r.Warnings, postrider.Warning{
+			r.Warnings = append(r.Warnings, broker.Warning{
 				Danger: fmt.Sprintf("No stream has the subject %s: messages to it are refused.", name),
 				Remedy: fmt.Sprintf("Create one: nats stream add --subjects %s --storage file --replicas 3", name)})
 			continue
@@ -46,8 +46,8 @@ func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Insp
 	return r, nil
 }
 
-func inspectStream(r *postrider.Inspection, c *jetstream.StreamConfig, sync string, atomic bool) {
-	r.Settings = append(r.Settings, postrider.Setting{Name: "stream " + c.Name, Value: fmt.Sprintf(
+func inspectStream(r *broker.Inspection, c *jetstream.StreamConfig, sync string, atomic bool) {
+	r.Settings = append(r.Settings, broker.Setting{Name: "stream " + c.Name, Value: fmt.Sprintf(
 		"storage %v, replicas %d, discard %v, max_msgs %d, max_bytes %d, max_age %v, duplicate_window %v",
 		c.Storage, c.Replicas, c.Discard, c.MaxMsgs, c.MaxBytes, c.MaxAge, c.Duplicates)})
 	edit := "nats stream edit " + c.Name
@@ -74,7 +74,7 @@ func inspectStream(r *postrider.Inspection, c *jetstream.StreamConfig, sync stri
 			"Set allow_atomic: true in the stream's configuration, or leave out the option atomic."},
 	} {
 		if w.applies {
-			r.Warnings = append(r.Warnings, postrider.Warning{Danger: "Stream " + c.Name + " " + w.danger + ".", Remedy: w.remedy})
+			r.Warnings = append(r.Warnings, broker.Warning{Danger: "Stream " + c.Name + " " + w.danger + ".", Remedy: w.remedy})
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func event(name, key string, n int) postrider.Message {
-	m := postrider.Event("parcel.moved", "parcel", key, []byte(fmt.Sprint(n)))
+	m := postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: key}, []byte(fmt.Sprint(n)))
 	m.Topic = name
 	return m
 }

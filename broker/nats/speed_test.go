@@ -44,7 +44,7 @@ func BenchmarkPublish(b *testing.B) {
 					for left := b.N / c.lanes; left > 0; left -= len(msgs) {
 						msgs = msgs[:min(left, len(msgs))]
 						for i := range msgs {
-							msgs[i] = postrider.Event("parcel.moved", "parcel", fmt.Sprint(lane), payload)
+							msgs[i] = postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: fmt.Sprint(lane)}, payload)
 							msgs[i].Topic = name
 						}
 						if errs := p.Publish(b.Context(), msgs); errs != nil {

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 )
 
 const (
@@ -25,14 +25,14 @@ const (
 )
 
 // Inspect asks for the topics and their subscriptions. That takes roles/pubsub.viewer; without it, it says what it does not know.
-func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Inspection, error) {
+func (p *Publisher) Inspect(ctx context.Context, names []string) (broker.Inspection, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTime)
 	defer cancel()
 	conn, err := p.keeper.Get(ctx)
 	if err != nil {
-		return postrider.Inspection{}, err
+		return broker.Inspection{}, err
 	}
-	in := inspection{postrider.Inspection{Confirmed: confirmed}, conn, !p.cfg.Unordered}
+	in := inspection{broker.Inspection{Confirmed: confirmed}, conn, !p.cfg.Unordered}
 	if host := os.Getenv(emulatorHost); host != "" {
 		in.warn(emulatorHost+" is set: messages go to the emulator at "+host+", which keeps them in memory", "Unset it in production.")
 	}
@@ -50,24 +50,24 @@ func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Insp
 		case codes.PermissionDenied:
 			in.warn("it is not known which subscriptions topic "+name+" has", "Give the relay roles/pubsub.viewer, and look again.")
 		default:
-			return postrider.Inspection{}, prefix(err)
+			return broker.Inspection{}, prefix(err)
 		}
 	}
 	return in.Inspection, nil
 }
 
 type inspection struct {
-	postrider.Inspection
+	broker.Inspection
 	conn    connection
 	ordered bool
 }
 
 func (in *inspection) warn(danger, remedy string) {
-	in.Warnings = append(in.Warnings, postrider.Warning{Danger: danger, Remedy: remedy})
+	in.Warnings = append(in.Warnings, broker.Warning{Danger: danger, Remedy: remedy})
 }
 
 func (in *inspection) set(name string, value any) {
-	in.Settings = append(in.Settings, postrider.Setting{Name: name, Value: fmt.Sprint(value)})
+	in.Settings = append(in.Settings, broker.Setting{Name: name, Value: fmt.Sprint(value)})
 }
 
 func (in *inspection) topic(ctx context.Context, name, path string) error {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/codec"
 )
 
@@ -31,9 +32,9 @@ const (
 )
 
 var (
-	_ postrider.OrderKeeper = (*Publisher)(nil)
-	_ postrider.Inspector   = (*Publisher)(nil)
-	_ postrider.Namer       = (*Publisher)(nil)
+	_ broker.OrderKeeper = (*Publisher)(nil)
+	_ broker.Inspector   = (*Publisher)(nil)
+	_ broker.Namer       = (*Publisher)(nil)
 )
 
 // Publisher sends messages to Pub/Sub, each to the topic with its name.

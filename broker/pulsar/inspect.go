@@ -8,17 +8,17 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 )
 
 const confirmed = "The broker has written the message to the bookies' journals, as many of them as the ack quorum says. " +
 	"Whether a journal is on disk by then, only the bookies' setting journalSyncData says."
 
 // Inspect asks the admin interface what confirmations are worth. Without AdminURL it can only say what it does not know.
-func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Inspection, error) {
-	in := postrider.Inspection{Confirmed: confirmed}
+func (p *Publisher) Inspect(ctx context.Context, names []string) (broker.Inspection, error) {
+	in := broker.Inspection{Confirmed: confirmed}
 	warn := func(danger, remedy string) {
-		in.Warnings = append(in.Warnings, postrider.Warning{Danger: danger, Remedy: remedy})
+		in.Warnings = append(in.Warnings, broker.Warning{Danger: danger, Remedy: remedy})
 	}
 	if p.cfg.AdminURL == "" {
 		warn("it is not known whether messages are kept and on how many bookies",
@@ -37,12 +37,12 @@ func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Insp
 			"subscriptions": &subscriptions, "persistence?applied=true": &facts, "retention?applied=true": &facts,
 		} {
 			if err := p.ask(ctx, topic, path, fact); err != nil {
-				return postrider.Inspection{}, fmt.Errorf("pulsar: the admin interface: %w", err)
+				return broker.Inspection{}, fmt.Errorf("pulsar: the admin interface: %w", err)
 			}
 		}
 		in.Settings = append(in.Settings,
-			postrider.Setting{Name: "subscriptions (" + name + ")", Value: fmt.Sprint(len(subscriptions))},
-			postrider.Setting{Name: "persistence and retention (" + name + ")", Value: fmt.Sprint(facts)})
+			broker.Setting{Name: "subscriptions (" + name + ")", Value: fmt.Sprint(len(subscriptions))},
+			broker.Setting{Name: "persistence and retention (" + name + ")", Value: fmt.Sprint(facts)})
 		if facts["bookkeeperAckQuorum"] == 1 {
 			warn(fmt.Sprintf("topic %s confirms what one bookie has: its disk is the only copy", name),
 				"Ask for two at least: pulsar-admin namespaces set-persistence -e 3 -w 3 -a 2 -r 0.")

@@ -9,6 +9,7 @@ import (
 	apache "github.com/apache/pulsar-client-go/pulsar"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/session"
 )
@@ -21,9 +22,9 @@ const (
 )
 
 var (
-	_ postrider.OrderKeeper = (*Publisher)(nil)
-	_ postrider.Inspector   = (*Publisher)(nil)
-	_ postrider.Namer       = (*Publisher)(nil)
+	_ broker.OrderKeeper = (*Publisher)(nil)
+	_ broker.Inspector   = (*Publisher)(nil)
+	_ broker.Namer       = (*Publisher)(nil)
 )
 
 // Publisher sends messages to Pulsar, each to the topic with its name.

@@ -76,7 +76,7 @@ func open(t *testing.T, change func(*Config)) *Publisher {
 }
 
 func message(topic, key, text string) postrider.Message {
-	m := postrider.Event("parcel.moved", "parcel", key, []byte(text))
+	m := postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: key}, []byte(text))
 	m.Topic = topic
 	return m
 }

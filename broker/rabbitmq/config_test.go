@@ -57,7 +57,7 @@ func TestDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if !p.(postrider.OrderKeeper).KeepsOrder() {
+	if !p.(broker.OrderKeeper).KeepsOrder() {
 		t.Error("pipeline was not heard")
 	}
 	if errs := p.Publish(t.Context(), []postrider.Message{event(name, "a")}); errs != nil {

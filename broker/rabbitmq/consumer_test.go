@@ -29,7 +29,7 @@ func TestSingleActiveConsumer(t *testing.T) {
 	const all, stuck = 100, 30
 	p := publisher(t, nil)
 	for n := range all {
-		m := postrider.Event("parcel.moved", "parcel", "k", []byte(strconv.Itoa(n)))
+		m := postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: "k"}, []byte(strconv.Itoa(n)))
 		m.Topic = name
 		if errs := p.Publish(t.Context(), []postrider.Message{m}); errs != nil {
 			t.Fatal(errs)

@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/rabbitmq"
 )
 
 // dangers returns the warnings as text, for a message.
-func dangers(i postrider.Inspection) string {
+func dangers(i broker.Inspection) string {
 	var text []string
 	for _, w := range i.Warnings {
 		text = append(text, w.Danger+" -> "+w.Remedy)
@@ -29,7 +30,7 @@ func TestInspect(t *testing.T) {
 	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0].Danger, "test-missing takes no messages") {
 		t.Errorf("got warnings %q", dangers(got))
 	}
-	unknown := slices.ContainsFunc(got.Settings, func(s postrider.Setting) bool { return strings.HasPrefix(s.Value, "unknown: ") })
+	unknown := slices.ContainsFunc(got.Settings, func(s broker.Setting) bool { return strings.HasPrefix(s.Value, "unknown: ") })
 	if !unknown || !strings.HasPrefix(got.Settings[0].Value, "RabbitMQ ") || got.Confirmed == "" {
 		t.Errorf("got %+v", got)
 	}

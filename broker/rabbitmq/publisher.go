@@ -8,14 +8,15 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/session"
 )
 
 var (
-	_ postrider.OrderKeeper = (*Publisher)(nil)
-	_ postrider.Inspector   = (*Publisher)(nil)
-	_ postrider.Namer       = (*Publisher)(nil)
+	_ broker.OrderKeeper = (*Publisher)(nil)
+	_ broker.Inspector   = (*Publisher)(nil)
+	_ broker.Namer       = (*Publisher)(nil)
 )
 
 // Publisher sends messages to RabbitMQ. It connects when it is first used, and again after each outage.
@@ -69,9 +70,9 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 	return c.result(err)
 }
 
-// Inspect implements [postrider.Inspector]. AMQP tells only whether exchange and queues exist.
-func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Inspection, error) {
-	found := postrider.Inspection{
+// Inspect implements [broker.Inspector]. AMQP tells only whether exchange and queues exist.
+func (p *Publisher) Inspect(ctx context.Context, names []string) (broker.Inspection, error) {
+	found := broker.Inspection{
 		Confirmed: "Every queue that the message was routed to has it: a classic queue on the disk of its node, " +
 			"a quorum queue on the disks of most of its nodes, a stream with most of its replicas; an unroutable message is refused.",
 	}
@@ -80,7 +81,7 @@ func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Insp
 		return found, err
 	}
 	defer l.guard(ctx)()
-	found.Settings = []postrider.Setting{
+	found.Settings = []broker.Setting{
 		{Name: "server", Value: fmt.Sprint(l.Properties["product"], " ", l.Properties["version"])},
 		{Name: "durability, type and limits of queues", Value: "unknown: AMQP does not tell; see rabbitmqctl list_queues " +
 			"name type durable auto_delete arguments effective_policy_definition"},
@@ -99,7 +100,7 @@ func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Insp
 		if err == nil {
 			err = check(name)
 		} else {
-			found.Warnings = append(found.Warnings, postrider.Warning{Danger: err.Error(), Remedy: "Route the messages to a shorter name."})
+			found.Warnings = append(found.Warnings, broker.Warning{Danger: err.Error(), Remedy: "Route the messages to a shorter name."})
 			continue
 		}
 		if err != nil && exception(err) == nil {
@@ -107,7 +108,7 @@ func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Insp
 		}
 		if err != nil {
 			danger := name + " takes no messages: " + err.Error()
-			found.Warnings = append(found.Warnings, postrider.Warning{Danger: danger, Remedy: fmt.Sprintf(remedy, name)})
+			found.Warnings = append(found.Warnings, broker.Warning{Danger: danger, Remedy: fmt.Sprintf(remedy, name)})
 		}
 	}
 	return found, nil

@@ -78,7 +78,7 @@ func TestReturnsAreSeenBeforeConfirms(t *testing.T) {
 }
 
 func event(name, key string) postrider.Message {
-	m := postrider.Event("parcel.moved", "parcel", key, []byte("{}"))
+	m := postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: key}, []byte("{}"))
 	m.Topic = name
 	return m
 }

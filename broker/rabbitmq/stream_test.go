@@ -22,7 +22,7 @@ func TestStream(t *testing.T) {
 	send := func() {
 		msgs := make([]postrider.Message, n)
 		for i := range msgs {
-			msgs[i] = postrider.Event("parcel.moved", "parcel", "1", fmt.Appendf(nil, "%d", i))
+			msgs[i] = postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: "1"}, fmt.Appendf(nil, "%d", i))
 			msgs[i].Topic = name
 		}
 		for sent := 0; sent < n; sent += 100 {

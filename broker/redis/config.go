@@ -16,7 +16,7 @@ import (
 
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/codec"
-	"github.com/postrider/postrider/broker/redis/server"
+	"github.com/postrider/postrider/broker/redis/internal/server"
 )
 
 // Config is what a [Publisher] or a [Consumer] needs to know.

@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/intake"
-	"github.com/postrider/postrider/broker/redis/server"
+	"github.com/postrider/postrider/broker/redis/internal/server"
 	"github.com/postrider/postrider/retry"
 )
 

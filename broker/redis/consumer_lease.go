@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/postrider/postrider/broker/lease"
+	"github.com/postrider/postrider/broker/internal/lease"
 )
 
 var _ lease.Store = (*leases)(nil)

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/postrider/postrider/broker/intake"
-	"github.com/postrider/postrider/broker/lease"
-	"github.com/postrider/postrider/broker/redis/server"
+	"github.com/postrider/postrider/broker/internal/lease"
+	"github.com/postrider/postrider/broker/redis/internal/server"
 )
 
 // consumeOrdered is Consume for a group of which one process receives at a time. It calls end, which ends the intake, when no attempt

@@ -3,7 +3,7 @@ package redis
 import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
-	"github.com/postrider/postrider/broker/redis/server"
+	"github.com/postrider/postrider/broker/redis/internal/server"
 )
 
 func init() {

@@ -6,15 +6,16 @@ import (
 	"slices"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/codec"
-	"github.com/postrider/postrider/broker/redis/server"
+	"github.com/postrider/postrider/broker/redis/internal/server"
 )
 
 var (
-	_ postrider.Publisher   = (*Publisher)(nil)
-	_ postrider.OrderKeeper = (*Publisher)(nil)
-	_ postrider.Inspector   = (*Publisher)(nil)
-	_ postrider.Namer       = (*Publisher)(nil)
+	_ postrider.Publisher = (*Publisher)(nil)
+	_ broker.OrderKeeper  = (*Publisher)(nil)
+	_ broker.Inspector    = (*Publisher)(nil)
+	_ broker.Namer        = (*Publisher)(nil)
 )
 
 // Publisher adds messages to streams.
@@ -69,14 +70,14 @@ func (p *Publisher) Close() error {
 	return nil
 }
 
-// Inspect implements [postrider.Inspector].
-func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Inspection, error) {
+// Inspect implements [broker.Inspector].
+func (p *Publisher) Inspect(ctx context.Context, names []string) (broker.Inspection, error) {
 	client := p.routes.client
 	in, err := server.Inspect(ctx, client, p.cfg.WaitReplicas)
 	for _, name := range names {
 		kind, _ := client.Type(ctx, name).Result() // which the user may not be allowed to ask
 		if kind != "" && kind != "none" && kind != "stream" {
-			in.Warnings = append(in.Warnings, postrider.Warning{
+			in.Warnings = append(in.Warnings, broker.Warning{
 				Danger: fmt.Sprintf("The key %s holds a %s, not a stream: every message for it is refused.", name, kind),
 				Remedy: "Rename the key or route the messages elsewhere.",
 			})

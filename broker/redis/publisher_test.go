@@ -32,7 +32,7 @@ func open(t *testing.T, cfg redis.Config) *redis.Publisher {
 }
 
 func event(stream, key, payload string) postrider.Message {
-	m := postrider.Event("order.placed", "order", key, []byte(payload))
+	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: key}, []byte(payload))
 	m.Topic = stream
 	return m
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/codec"
-	"github.com/postrider/postrider/broker/redis/server"
+	"github.com/postrider/postrider/broker/redis/internal/server"
 )
 
 // A wave is what goes in one transaction. It is bounded because Redis does nothing else meanwhile, is slower with much

@@ -8,18 +8,18 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 )
 
-// Inspect implements [postrider.Inspector]: it asks each destination that can answer about the names that are known from
+// Inspect implements [broker.Inspector]: it asks each destination that can answer about the names that are known from
 // its rules, and about the given ones; of those that [Router.NameOf] returns, about its own. What was found out is returned also when some destination did not answer.
-func (r *Router) Inspect(ctx context.Context, names []string) (postrider.Inspection, error) {
+func (r *Router) Inspect(ctx context.Context, names []string) (broker.Inspection, error) {
 	w := r.ways.Load()
-	found := make([]postrider.Inspection, len(w.destinations))
+	found := make([]broker.Inspection, len(w.destinations))
 	errs := make([]error, len(w.destinations))
 	var asked sync.WaitGroup
 	for i, d := range w.destinations {
-		inspector, ok := d.pub.(postrider.Inspector)
+		inspector, ok := d.pub.(broker.Inspector)
 		if !ok {
 			continue
 		}
@@ -56,8 +56,8 @@ func (w *ways) namesAt(here string, names []string) (list []string) {
 }
 
 // merge puts the names of the destinations before what each has said.
-func (w *ways) merge(found []postrider.Inspection) postrider.Inspection {
-	var all postrider.Inspection
+func (w *ways) merge(found []broker.Inspection) broker.Inspection {
+	var all broker.Inspection
 	var sentences []string
 	for i, one := range found {
 		prefix := w.destinations[i].name + ": "
@@ -65,10 +65,10 @@ func (w *ways) merge(found []postrider.Inspection) postrider.Inspection {
 			sentences = append(sentences, prefix+one.Confirmed)
 		}
 		for _, s := range one.Settings {
-			all.Settings = append(all.Settings, postrider.Setting{Name: prefix + s.Name, Value: s.Value})
+			all.Settings = append(all.Settings, broker.Setting{Name: prefix + s.Name, Value: s.Value})
 		}
 		for _, one := range one.Warnings {
-			all.Warnings = append(all.Warnings, postrider.Warning{Danger: prefix + one.Danger, Remedy: one.Remedy})
+			all.Warnings = append(all.Warnings, broker.Warning{Danger: prefix + one.Danger, Remedy: one.Remedy})
 		}
 	}
 	all.Confirmed = strings.Join(sentences, " ")

@@ -8,13 +8,14 @@ import (
 	"sync/atomic"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 )
 
 var (
-	_ postrider.Publisher   = (*Router)(nil)
-	_ postrider.OrderKeeper = (*Router)(nil)
-	_ postrider.Inspector   = (*Router)(nil)
-	_ postrider.Namer       = (*Router)(nil)
+	_ postrider.Publisher = (*Router)(nil)
+	_ broker.OrderKeeper  = (*Router)(nil)
+	_ broker.Inspector    = (*Router)(nil)
+	_ broker.Namer        = (*Router)(nil)
 )
 
 // Config tunes a [Router]. The zero value works.
@@ -78,7 +79,7 @@ func (r *Router) NameOf(m *postrider.Message) string {
 		return ""
 	}
 	to := &w.destinations[w.byRule[d.Rule]]
-	namer, ok := to.pub.(postrider.Namer)
+	namer, ok := to.pub.(broker.Namer)
 	if !ok {
 		return to.name
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/discard"
 	"github.com/postrider/postrider/broker/memory"
 )
@@ -46,7 +47,7 @@ type spy struct {
 
 type inspected struct {
 	names []string
-	found postrider.Inspection
+	found broker.Inspection
 	err   error
 }
 
@@ -63,7 +64,7 @@ func (s *spy) Close() error {
 	return errors.New("close")
 }
 
-func (s *spy) Inspect(_ context.Context, names []string) (postrider.Inspection, error) {
+func (s *spy) Inspect(_ context.Context, names []string) (broker.Inspection, error) {
 	s.names = names
 	return s.found, s.err
 }
@@ -321,8 +322,8 @@ func TestCloseOnce(t *testing.T) {
 }
 
 func TestInspect(t *testing.T) {
-	a := &spy{inspected: inspected{found: postrider.Inspection{Confirmed: "On disk.", Settings: []postrider.Setting{{Name: "s", Value: "1"}},
-		Warnings: []postrider.Warning{{Danger: "d", Remedy: "r"}}}}}
+	a := &spy{inspected: inspected{found: broker.Inspection{Confirmed: "On disk.", Settings: []broker.Setting{{Name: "s", Value: "1"}},
+		Warnings: []broker.Warning{{Danger: "d", Remedy: "r"}}}}}
 	b := &spy{inspected: inspected{err: errors.New("down")}}
 	rules := []Rule{
 		{Match: Match{Types: []string{"x"}}, Destination: "a", Name: "queue"},
@@ -331,8 +332,8 @@ func TestInspect(t *testing.T) {
 	}
 	r := newRouter(t, rules, map[string]postrider.Publisher{"a": a, "b": b, "c": discard.New()}, Config{})
 	found, err := r.Inspect(t.Context(), []string{"given"})
-	want := postrider.Inspection{Confirmed: "a: On disk.", Settings: []postrider.Setting{{Name: "a: s", Value: "1"}},
-		Warnings: []postrider.Warning{{Danger: "a: d", Remedy: "r"}}}
+	want := broker.Inspection{Confirmed: "a: On disk.", Settings: []broker.Setting{{Name: "a: s", Value: "1"}},
+		Warnings: []broker.Warning{{Danger: "a: d", Remedy: "r"}}}
 	if !reflect.DeepEqual(found, want) || err == nil || !strings.Contains(err.Error(), `"b": down`) {
 		t.Errorf("%+v, %v", found, err)
 	}

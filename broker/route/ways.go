@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 )
 
 // ways is a table together with the destinations that it leads to. A Publish uses one from its beginning to its end.
@@ -65,7 +66,7 @@ func (w *ways) keepOrder() bool {
 }
 
 func (d *destination) keepsOrder() bool {
-	keeper, ok := d.pub.(postrider.OrderKeeper)
+	keeper, ok := d.pub.(broker.OrderKeeper)
 	return ok && keeper.KeepsOrder()
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/intake"
-	"github.com/postrider/postrider/broker/sqs/service"
+	"github.com/postrider/postrider/broker/sqs/internal/service"
 	"github.com/postrider/postrider/retry"
 )
 

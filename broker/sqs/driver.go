@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/codec"
-	"github.com/postrider/postrider/broker/sqs/service"
+	"github.com/postrider/postrider/broker/sqs/internal/service"
 )
 
 func init() {

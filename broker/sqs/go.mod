@@ -25,4 +25,4 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/ssooidc v1.44.1 // indirect
 )
 
-replace github.com/postrider/postrider => ../..
+replace github.com/postrider/postrider => ../../

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/postrider/postrider/broker/sqs/service"
+	"github.com/postrider/postrider/broker/sqs/internal/service"
 )
 
 // held is what a consumer has received and not deleted. It keeps these messages invisible to other consumers.

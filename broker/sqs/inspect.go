@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/sqs/service"
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/sqs/internal/service"
 )
 
 // Inspect asks for the attributes of queues or topics.
-func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Inspection, error) {
-	in := postrider.Inspection{}
+func (p *Publisher) Inspect(ctx context.Context, names []string) (broker.Inspection, error) {
+	in := broker.Inspection{}
 	longest, _ := p.service.Limits()
 	for _, name := range names {
 		if err := service.CheckName(name, longest); err != nil {
@@ -21,7 +21,7 @@ func (p *Publisher) Inspect(ctx context.Context, names []string) (postrider.Insp
 		case service.IsMissing(err):
 			service.Warn(&in, fmt.Sprintf("there is no %s: its messages wait", name), "Create it: "+p.service.Missing(name)+".")
 		case err != nil:
-			return postrider.Inspection{}, prefix(err)
+			return broker.Inspection{}, prefix(err)
 		}
 		if !service.IsFIFO(name) {
 			service.Warn(&in, fmt.Sprintf("%s is a standard one: consumers get messages in no order, and some of them twice", name),

@@ -9,16 +9,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/codec"
-	"github.com/postrider/postrider/broker/sqs/service"
+	"github.com/postrider/postrider/broker/sqs/internal/service"
 )
 
 const parallel = 8 // requests of a call that are under way
 
 var (
-	_ postrider.OrderKeeper = (*Publisher)(nil)
-	_ postrider.Inspector   = (*Publisher)(nil)
-	_ postrider.Namer       = (*Publisher)(nil)
+	_ broker.OrderKeeper = (*Publisher)(nil)
+	_ broker.Inspector   = (*Publisher)(nil)
+	_ broker.Namer       = (*Publisher)(nil)
 )
 
 // Publisher sends messages to Amazon SQS or Amazon SNS, each to the queue or topic with its name.

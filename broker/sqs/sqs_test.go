@@ -13,11 +13,11 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/sqs/service"
+	"github.com/postrider/postrider/broker/sqs/internal/service"
 )
 
 func event(name, key string, payload []byte) postrider.Message {
-	m := postrider.Event("order.placed", "order", key, payload)
+	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: key}, payload)
 	m.Topic = name
 	return m
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/brokertest"
-	"github.com/postrider/postrider/broker/sqs/service"
+	"github.com/postrider/postrider/broker/sqs/internal/service"
 	"github.com/postrider/postrider/internal/need"
 )
 

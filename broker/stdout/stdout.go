@@ -14,11 +14,12 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 )
 
 var (
-	_ postrider.Publisher   = (*Publisher)(nil)
-	_ postrider.OrderKeeper = (*Publisher)(nil)
+	_ postrider.Publisher = (*Publisher)(nil)
+	_ broker.OrderKeeper  = (*Publisher)(nil)
 )
 
 // Publisher writes messages to an [io.Writer]. It is safe for concurrent use.

@@ -16,7 +16,7 @@ import (
 )
 
 func event(payload any, opts ...postrider.Option) postrider.Message {
-	return postrider.Event("order.placed", "order", "7", payload, opts...)
+	return postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "7"}, payload, opts...)
 }
 
 func TestPayload(t *testing.T) {

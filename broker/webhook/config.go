@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/codec"
 )
@@ -94,15 +93,15 @@ func (c *Config) parseURL() (*url.URL, error) {
 	return u, nil
 }
 
-// Inspect implements [postrider.Inspector]. An endpoint cannot be asked anything without sending it something: this
+// Inspect implements [broker.Inspector]. An endpoint cannot be asked anything without sending it something: this
 // says only what the configuration tells.
-func (p *Publisher) Inspect(context.Context, []string) (postrider.Inspection, error) {
-	result := postrider.Inspection{
+func (p *Publisher) Inspect(context.Context, []string) (broker.Inspection, error) {
+	result := broker.Inspection{
 		Confirmed: "The endpoint has answered the message's request with a 2xx status. What it has done is up to it.",
-		Settings:  []postrider.Setting{{Name: "endpoint", Value: p.url.Scheme + "://" + p.url.Host}},
+		Settings:  []broker.Setting{{Name: "endpoint", Value: p.url.Scheme + "://" + p.url.Host}},
 	}
 	warn := func(danger, remedy string) {
-		result.Warnings = append(result.Warnings, postrider.Warning{Danger: danger, Remedy: remedy})
+		result.Warnings = append(result.Warnings, broker.Warning{Danger: danger, Remedy: remedy})
 	}
 	host := p.url.Hostname()
 	if addr, _ := netip.ParseAddr(host); p.url.Scheme == "http" && host != "localhost" && !addr.IsLoopback() {

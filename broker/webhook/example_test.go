@@ -40,7 +40,7 @@ func Example() {
 		return
 	}
 	defer publisher.Close()
-	m := postrider.Event("order.placed", "order", "42", map[string]int{"items": 3})
+	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, map[string]int{"items": 3})
 	m.Topic = "orders"
 	if errs := publisher.Publish(context.Background(), []postrider.Message{m}); errs == nil {
 		fmt.Println("confirmed")

@@ -36,7 +36,7 @@ func replaceFile(t *testing.T, file, text string) {
 var changes atomic.Int64
 
 func order() []postrider.Message {
-	return []postrider.Message{postrider.Event("order.placed", "order", "42", []byte("{}"))}
+	return []postrider.Message{postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, []byte("{}"))}
 }
 
 // TestHeadersFile holds that headers of a file go with every request, and that a new one counts at once.

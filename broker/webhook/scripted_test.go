@@ -98,7 +98,7 @@ func one(ctx context.Context, p *Publisher, m postrider.Message) error {
 }
 
 func letter() postrider.Message {
-	return postrider.Event("letter.sent", "letter", "1", map[string]int{"n": 1})
+	return postrider.Event("letter.sent", postrider.Aggregate{Type: "letter", ID: "1"}, map[string]int{"n": 1})
 }
 
 func TestBehaviours(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/brokertest"
 	"github.com/postrider/postrider/broker/memory"
 	"github.com/postrider/postrider/broker/webhook"
@@ -22,9 +23,9 @@ import (
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 var (
-	_ postrider.OrderKeeper = (*webhook.Publisher)(nil)
-	_ postrider.Inspector   = (*webhook.Publisher)(nil)
-	_ postrider.Namer       = (*webhook.Publisher)(nil)
+	_ broker.OrderKeeper = (*webhook.Publisher)(nil)
+	_ broker.Inspector   = (*webhook.Publisher)(nil)
+	_ broker.Namer       = (*webhook.Publisher)(nil)
 )
 
 // endpoint is a server that stores what it receives before it confirms, as a good endpoint does.

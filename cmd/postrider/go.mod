@@ -6,7 +6,8 @@ require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/postrider/postrider v0.0.0
-	github.com/postrider/postrider/broker/asynq v0.0.0
+	github.com/postrider/postrider/adapter/telemetry v0.0.0
+	github.com/postrider/postrider/admin/console v0.0.0
 	github.com/postrider/postrider/broker/kafka v0.0.0
 	github.com/postrider/postrider/broker/nats v0.0.0
 	github.com/postrider/postrider/broker/pubsub v0.0.0
@@ -14,17 +15,16 @@ require (
 	github.com/postrider/postrider/broker/rabbitmq v0.0.0
 	github.com/postrider/postrider/broker/redis v0.0.0
 	github.com/postrider/postrider/broker/sqs v0.0.0
-	github.com/postrider/postrider/config v0.0.0
-	github.com/postrider/postrider/console v0.0.0
+	github.com/postrider/postrider/store/classic v0.0.0
 	github.com/postrider/postrider/store/postgres v0.0.0
-	github.com/postrider/postrider/telemetry/otel v0.0.0
-	github.com/postrider/postrider/telemetry/prometheus v0.0.0
 	github.com/rogpeppe/go-internal v1.16.0
+	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
 	go.opentelemetry.io/contrib/exporters/autoexport v0.72.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.47.0
 	go.opentelemetry.io/otel/sdk v1.47.0
+	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/term v0.47.0
 )
 
@@ -83,6 +83,9 @@ require (
 	github.com/hamba/avro/v2 v2.29.0 // indirect
 	github.com/hibiken/asynq v0.26.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
@@ -132,14 +135,15 @@ require (
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.opentelemetry.io/proto/otlp v1.11.1 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
-	go.yaml.in/yaml/v3 v3.0.6 // indirect
-	golang.org/x/crypto v0.57.0 // indirect
+	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/mod v0.41.0 // indirect
-	golang.org/x/net v0.59.0 // indirect
+	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
-	golang.org/x/tools v0.50.0 // indirect
+	golang.org/x/tools v0.51.0 // indirect
 	google.golang.org/api v0.288.0 // indirect
 	google.golang.org/genproto v0.0.0-20260715232425-e75dac1f907d // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20261019180522-ce908d29299b // indirect
@@ -157,19 +161,10 @@ require (
 	sigs.k8s.io/yaml v1.4.0 // indirect
 )
 
-require (
-	github.com/jackc/pgpassfile v1.0.0 // indirect
-	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
-	github.com/jackc/puddle/v2 v2.2.3 // indirect
-	github.com/postrider/postrider/store/classic v0.0.0
-	github.com/spf13/cobra v1.10.2
-	golang.org/x/sync v0.23.0 // indirect
-	golang.org/x/text v0.42.0 // indirect
-)
-
 replace (
-	github.com/postrider/postrider => ../..
-	github.com/postrider/postrider/broker/asynq => ../../broker/asynq
+	github.com/postrider/postrider => ../../
+	github.com/postrider/postrider/adapter/telemetry => ../../adapter/telemetry
+	github.com/postrider/postrider/admin/console => ../../admin/console
 	github.com/postrider/postrider/broker/kafka => ../../broker/kafka
 	github.com/postrider/postrider/broker/nats => ../../broker/nats
 	github.com/postrider/postrider/broker/pubsub => ../../broker/pubsub
@@ -177,11 +172,6 @@ replace (
 	github.com/postrider/postrider/broker/rabbitmq => ../../broker/rabbitmq
 	github.com/postrider/postrider/broker/redis => ../../broker/redis
 	github.com/postrider/postrider/broker/sqs => ../../broker/sqs
-	github.com/postrider/postrider/config => ../../config
-	github.com/postrider/postrider/console => ../../console
+	github.com/postrider/postrider/store/classic => ../../store/classic
 	github.com/postrider/postrider/store/postgres => ../../store/postgres
-	github.com/postrider/postrider/telemetry/otel => ../../telemetry/otel
-	github.com/postrider/postrider/telemetry/prometheus => ../../telemetry/prometheus
 )
-
-replace github.com/postrider/postrider/store/classic => ../../store/classic

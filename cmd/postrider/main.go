@@ -5,42 +5,12 @@
 package main
 
 import (
-	"context"
-	"math"
 	"os"
-	"os/signal"
-	"runtime/debug"
-	"syscall"
 
-	"github.com/postrider/postrider/internal/cgroup"
+	"github.com/postrider/postrider/cmd/postrider/internal/cli"
 )
 
-func main() { os.Exit(run()) }
+// version and commit are set by the linker in releases.
+var version, commit string
 
-// run lets the first signal end the command cleanly and the second one at once.
-func run() int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	s := standardStreams()
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-signals
-		if s.watches {
-			s.notef("stopping; once more to stop at once")
-		}
-		cancel()
-		<-signals
-		os.Exit(exitInterrupted)
-	}()
-	limitMemory()
-	return execute(ctx, s, os.Args[1:])
-}
-
-// limitMemory has garbage collected before the process meets the limit of its control group, unless GOMEMLIMIT says when. A quarter
-// is left for the pages of the program and what the system keeps for its connections.
-func limitMemory() {
-	if limit := cgroup.MemoryLimit(); os.Getenv("GOMEMLIMIT") == "" && limit < math.MaxInt64 {
-		debug.SetMemoryLimit(limit / 4 * 3)
-	}
-}
+func main() { os.Exit(cli.Main(version, commit)) }

@@ -8,21 +8,21 @@ import (
 // reads lists what tests look at besides the packages that they import: folders and files of the repository, and programs that they
 // build. An entry that ends with a slash is a folder.
 var reads = map[string][]string{
-	root + "/test/docs":       {""}, // snippets of every file
-	root + "/test/site":       {"docs/", "README.md", "CHANGELOG.md"},
-	root + "/test/start":      {"docs/", "README.md"},
-	root + "/test/deploy":     {"deploy/", "dev/dist", "dev/tools/"},
-	root + "/test/alerts":     {"deploy/"},
-	root + "/test/console":    {"console/"},
-	root + "/test/built":      {"cmd/postrider/", "examples/admissions/", "test/campaign/"},
-	root + "/cmd/postrider":   {"docs/", "deploy/", "README.md"},
-	root + "/store/postgres":  {"docs/"},
-	root + "/console":         {"docs/"},
-	root + "/test/model":      {"docs/"},
-	root + "/test/planted":    {"relay/", "store/", "inbox/", "broker/"},
-	root + "/test/peers/page": {"docs/"},
-	root + "/test/points":     {"store/", "broker/"},
-	root + "/examples":        {"examples/"},
+	root + "/test/docs":                  {""}, // snippets of every file
+	root + "/test/site":                  {"docs/", "README.md", "CHANGELOG.md"},
+	root + "/test/start":                 {"docs/", "README.md"},
+	root + "/test/deploy":                {"deploy/", "dev/dist", "dev/tools/"},
+	root + "/test/alerts":                {"deploy/"},
+	root + "/test/console":               {"admin/console/"},
+	root + "/test/built":                 {"cmd/postrider/", "examples/admissions/", "test/proof/campaign/"},
+	root + "/cmd/postrider/internal/cli": {"docs/", "deploy/", "README.md"},
+	root + "/store/postgres":             {"docs/"},
+	root + "/admin/console":              {"docs/"},
+	root + "/test/proof/model":           {"docs/"},
+	root + "/test/proof/planted":         {"relay/", "store/", "inbox/", "broker/"},
+	root + "/test/proof/peers/page":      {"docs/"},
+	root + "/test/proof/points":          {"store/", "broker/"},
+	root + "/examples":                   {"examples/"},
 }
 
 // everything is looked at by every check: a change there affects all tests.

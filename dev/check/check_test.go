@@ -142,7 +142,8 @@ func TestAffected(t *testing.T) {
 		{ImportPath: root + "/relay", Dir: "relay", Imports: []string{root}},
 		{ImportPath: root + "/store/postgres", Dir: "store/postgres", Imports: []string{root}, XTestImports: []string{root + "/store/storetest"}},
 		{ImportPath: root + "/store/storetest", Dir: "store/storetest", Imports: []string{root}},
-		{ImportPath: root + "/cmd/postrider", Dir: "cmd/postrider", Imports: []string{root + "/relay"}},
+		{ImportPath: root + "/cmd/postrider", Dir: "cmd/postrider", Imports: []string{root + "/cmd/postrider/internal/cli"}},
+		{ImportPath: root + "/cmd/postrider/internal/cli", Dir: "cmd/postrider/internal/cli", Imports: []string{root + "/relay"}},
 		{ImportPath: root + "/test/built", Dir: "test/built"},
 		{ImportPath: root + "/test/console", Dir: "test/console", XTestImports: []string{root + "/test/built"}},
 		{ImportPath: root + "/test/docs", Dir: "test/docs"},
@@ -150,12 +151,12 @@ func TestAffected(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"saga/saga.go":                         "saga test/docs",
-		"relay/lane.go":                        "cmd/postrider relay test/built test/console test/docs",
+		"relay/lane.go":                        "cmd/postrider cmd/postrider/internal/cli relay test/built test/console test/docs",
 		"store/storetest/admin.go":             "store/postgres store/storetest test/docs",
 		"store/postgres/sql/schema/001.sql":    "store/postgres test/docs",
-		"message.go":                           ". cmd/postrider relay store/postgres store/storetest test/built test/console test/docs",
-		"docs/concepts/order.md":               "cmd/postrider store/postgres test/built test/console test/docs",
-		"dev/lib/nats.sh":                      ". cmd/postrider relay saga store/postgres store/storetest test/built test/console test/docs",
+		"message.go":                           ". cmd/postrider cmd/postrider/internal/cli relay store/postgres store/storetest test/built test/console test/docs",
+		"docs/concepts/order.md":               "cmd/postrider cmd/postrider/internal/cli store/postgres test/built test/console test/docs",
+		"dev/lib/nats.sh":                      ". cmd/postrider cmd/postrider/internal/cli relay saga store/postgres store/storetest test/built test/console test/docs",
 		"test/console/browser/specs/a.spec.ts": "test/console test/docs",
 	} {
 		var got []string

@@ -40,7 +40,7 @@ func (r *run) choose(tier, since string, before report) (core, others []string, 
 }
 
 // quickModules need one PostgreSQL and no broker.
-var quickModules = []string{"dev/check", "config", "store/postgres", "telemetry/otel"}
+var quickModules = []string{"store/postgres", "adapter/telemetry"}
 
 // changed lists the files that differ from a commit, also those that are not committed.
 func (r *run) changed(since string) ([]string, error) {

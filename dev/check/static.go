@@ -58,7 +58,7 @@ func (r *run) lint(tier string) error {
 
 // consolePages builds what the console serves, which must be what was committed.
 func (r *run) consolePages() error {
-	const web = "console/web"
+	const web = "admin/console/web"
 	before, err := fingerprint(filepath.Join(r.dir, web, "dist"))
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Not a kind: Debezium Server, which reads our log in test/cdc and stands beside us in test/peers. "dev/services install debezium"
+# Not a kind: Debezium Server, which reads our log in test/cdc and stands beside us in test/proof/peers. "dev/services install debezium"
 # fetches it. It needs Java 21 or newer.
 
 DEBEZIUM_VERSION=3.6.0.Final

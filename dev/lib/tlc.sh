@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Not a kind: TLC, the model checker of TLA+, which the tests in test/model run. "dev/services install tlc" fetches it.
+# Not a kind: TLC, the model checker of TLA+, which the tests in test/proof/model run. "dev/services install tlc" fetches it.
 
 TLC_VERSION=1.1.0 # of the jar; the model checker in it says 2.18
 

@@ -44,8 +44,8 @@ func (s *service) apply(ctx context.Context, tx pgx.Tx, r *http.Request) (idempo
 		}
 	}
 	err = s.outbox.Enqueue(ctx, tx,
-		postrider.Event(documentUploaded, "application", id, about{ApplicationID: id, FileIDs: files}),
-		postrider.Event(applicationSubmitted, "application", id, about{ApplicationID: id}))
+		postrider.Event(documentUploaded, postrider.Aggregate{Type: "application", ID: id}, about{ApplicationID: id, FileIDs: files}),
+		postrider.Event(applicationSubmitted, postrider.Aggregate{Type: "application", ID: id}, about{ApplicationID: id}))
 	if err != nil {
 		return idempotency.Answer{}, err
 	}

@@ -124,5 +124,5 @@ func (a *admission) complete(ctx context.Context, tx pgx.Tx, data *admissionData
 		return err
 	}
 	return a.outbox.Enqueue(ctx, tx,
-		postrider.UniqueEvent(paymentCompleted, "application", data.Application, about{ApplicationID: data.Application}))
+		postrider.UniqueEvent(paymentCompleted, postrider.Aggregate{Type: "application", ID: data.Application}, about{ApplicationID: data.Application}))
 }

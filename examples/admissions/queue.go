@@ -8,9 +8,9 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
-	_ "github.com/postrider/postrider/broker/asynq"    // asynq://
-	_ "github.com/postrider/postrider/broker/nats"     // nats://
-	_ "github.com/postrider/postrider/broker/rabbitmq" // amqp://
+	_ "github.com/postrider/postrider/broker/nats"        // nats://
+	_ "github.com/postrider/postrider/broker/rabbitmq"    // amqp://
+	_ "github.com/postrider/postrider/broker/redis/asynq" // asynq://
 )
 
 // The jobs, as postrider.yaml names them. Each has an inbox of the same name.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/broker/webhook/signature"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // TestWork is what the workers do.

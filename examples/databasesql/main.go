@@ -59,7 +59,7 @@ func placeOrder(ctx context.Context, sqlDB *sql.DB, outbox postrider.Outbox[*sql
 		return err
 	}
 	payload := map[string]any{"id": id, "item": item}
-	if err := outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", fmt.Sprint(id), payload)); err != nil {
+	if err := outbox.Enqueue(ctx, tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: fmt.Sprint(id)}, payload)); err != nil {
 		return err
 	}
 	return tx.Commit()

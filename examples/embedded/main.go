@@ -50,7 +50,7 @@ func main() {
 			if err != nil {
 				return err
 			}
-			return outbox.Enqueue(ctx, tx, postrider.Event("rider.rode", "rider", "ann", map[string]int{"ride": ride}))
+			return outbox.Enqueue(ctx, tx, postrider.Event("rider.rode", postrider.Aggregate{Type: "rider", ID: "ann"}, map[string]int{"ride": ride}))
 		}))
 		r.Wake()
 	}

@@ -39,7 +39,7 @@ func main() {
 			return err
 		}
 		payload := map[string]any{"id": id, "item": "saddle"}
-		return outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", fmt.Sprint(id), payload))
+		return outbox.Enqueue(ctx, tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: fmt.Sprint(id)}, payload))
 	}))
 
 	// Carry: usually in another process, such as "postrider relay".

@@ -9,9 +9,9 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/need"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // plain is the dumb model: what a consumer with a list and a lot of time would do.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // retry holds that a message is tried again when its pause is over, that a failed attempt leaves nothing but its count, and that

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 
 // Watch inspects one destination. A nil one does nothing. Its methods are safe for concurrent use.
 type Watch struct {
-	inspector postrider.Inspector
+	inspector broker.Inspector
 	log       *slog.Logger
 
 	mu    sync.RWMutex
@@ -33,17 +34,17 @@ type Watch struct {
 	fresh []string // not asked about yet
 	more  chan struct{}
 
-	said map[postrider.Warning]bool // of Run alone
+	said map[broker.Warning]bool // of Run alone
 }
 
 // New returns a watch of a publisher whose names are partly known, or nil if the publisher cannot answer.
 func New(pub postrider.Publisher, log *slog.Logger, names []string) *Watch {
-	inspector, ok := pub.(postrider.Inspector)
+	inspector, ok := pub.(broker.Inspector)
 	if !ok {
 		return nil
 	}
 	w := &Watch{
-		inspector: inspector, log: log, known: make(map[string]bool), more: make(chan struct{}, 1), said: make(map[postrider.Warning]bool),
+		inspector: inspector, log: log, known: make(map[string]bool), more: make(chan struct{}, 1), said: make(map[broker.Warning]bool),
 	}
 	for _, name := range names {
 		w.Sent(name)
@@ -106,7 +107,7 @@ func (w *Watch) Run(ctx context.Context, answered func(error)) {
 }
 
 // ask asks about the names that nobody has asked about, until the destination answers.
-func (w *Watch) ask(ctx context.Context, answered func(error)) (postrider.Inspection, bool) {
+func (w *Watch) ask(ctx context.Context, answered func(error)) (broker.Inspection, bool) {
 	w.mu.Lock()
 	names := w.fresh
 	w.fresh = nil
@@ -131,7 +132,7 @@ func (w *Watch) ask(ctx context.Context, answered func(error)) (postrider.Inspec
 }
 
 // report logs what was not said before.
-func (w *Watch) report(found postrider.Inspection, first bool) {
+func (w *Watch) report(found broker.Inspection, first bool) {
 	var settings []string
 	for _, s := range found.Settings { // several names may lead to the same thing
 		if text := s.Name + "=" + s.Value; !slices.Contains(settings, text) {

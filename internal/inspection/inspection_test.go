@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/discard"
 	"github.com/postrider/postrider/internal/inspection"
 )
@@ -22,21 +23,21 @@ type candid struct {
 	asked int
 }
 
-func (c *candid) Inspect(ctx context.Context, names []string) (postrider.Inspection, error) {
+func (c *candid) Inspect(ctx context.Context, names []string) (broker.Inspection, error) {
 	if c.asked++; c.asked == 1 {
 		<-ctx.Done() // it hangs
-		return postrider.Inspection{}, ctx.Err()
+		return broker.Inspection{}, ctx.Err()
 	}
 	if c.asked == 2 {
-		return postrider.Inspection{}, errors.New("down")
+		return broker.Inspection{}, errors.New("down")
 	}
-	found := postrider.Inspection{
+	found := broker.Inspection{
 		Confirmed: "On the disks of two servers.",
-		Settings:  []postrider.Setting{{Name: "replicas", Value: "2"}},
-		Warnings:  []postrider.Warning{{Danger: "it may burn", Remedy: "buy a hose"}},
+		Settings:  []broker.Setting{{Name: "replicas", Value: "2"}},
+		Warnings:  []broker.Warning{{Danger: "it may burn", Remedy: "buy a hose"}},
 	}
 	for _, name := range names {
-		found.Warnings = append(found.Warnings, postrider.Warning{Danger: "there is no " + name, Remedy: "create " + name})
+		found.Warnings = append(found.Warnings, broker.Warning{Danger: "there is no " + name, Remedy: "create " + name})
 	}
 	return found, nil
 }

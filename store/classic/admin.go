@@ -9,10 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/broker/route"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // Admin is the operator's side of the engine: of the feeds that its table serves, and of the consumers that have an inbox in the same
@@ -157,7 +156,7 @@ func (d *Admin) failed(what string, err error) error {
 	case err == nil:
 		return nil
 	case isMissingTable(err):
-		return fmt.Errorf("classic: %s: %w: %w", what, postrider.ErrSchema, err)
+		return fmt.Errorf("classic: %s: %w: %w", what, feeds.ErrSchema, err)
 	}
 	return fmt.Errorf("classic: %s: %w", what, err)
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // actPage is how many messages an act changes in one transaction: relays wait for it. Each has a record of its own.

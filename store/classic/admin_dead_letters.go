@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // List implements [admin.DeadLetters].

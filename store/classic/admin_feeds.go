@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // countPending is where counting of what is not delivered ends.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // countAside is how far messages of a status, and those that wait in a shard, are counted.

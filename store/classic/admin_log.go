@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // Messages implements [admin.Log]. Where a table is ordered by time, messages of the same moment are not torn apart, and a page can be

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // TestAdminInPages goes through more messages than are looked at a time, most of which lie in few shards.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // TestReadsLookAtFewRows counts the rows that a read looks at in tables as teams have them, with the indexes that are proposed: among many

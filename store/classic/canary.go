@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // canaryKey is the dedup key by which members agree who sends the next ones.
@@ -34,7 +34,7 @@ func (s *feedStore) Canary(ctx context.Context, within time.Duration) error {
 		}
 		var msgs []postrider.Message
 		for _, key := range keys {
-			m := postrider.Event(feeds.CanaryType, "", "", []byte{})
+			m := postrider.Event(feeds.CanaryType, postrider.Aggregate{}, []byte{})
 			m.Key = key
 			msgs = append(msgs, m)
 		}

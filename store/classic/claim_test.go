@@ -3,9 +3,9 @@ package classic_test
 import (
 	"testing"
 
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // claimed is a table whose rows say who is at work on them.

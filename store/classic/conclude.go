@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // Conclude implements [feeds.Deferrer].

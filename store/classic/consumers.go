@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/retry"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // shortly is how soon a transaction is begun anew that the server has given up for the sake of others.
@@ -34,7 +34,7 @@ func isNoSavepoint(err error) bool {
 // explained adds to an error of the server what can be done about it.
 func explained(err error) error {
 	if isMissingTable(err) {
-		return fmt.Errorf("%w: run: postrider migrate up: %w", err, postrider.ErrSchema)
+		return fmt.Errorf("%w: run: postrider migrate up: %w", err, feeds.ErrSchema)
 	}
 	return err
 }

@@ -37,7 +37,7 @@ func ExampleDB_Inbox() {
 			if err != nil {
 				return err
 			}
-			return outbox.Enqueue(ctx, tx, postrider.Event("order.charged", "order", c.Order, c))
+			return outbox.Enqueue(ctx, tx, postrider.Event("order.charged", postrider.Aggregate{Type: "order", ID: c.Order}, c))
 		})
 		return billing.Run(ctx, orders) // until ctx ends
 	}

@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/idempotency"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/saga"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // DB is Postrider's part of a MySQL or MariaDB database. It is safe for concurrent use, and so is everything that it returns.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // bakery is an outbox as services write it themselves: with words in capitals, a claim, and columns of their own size.

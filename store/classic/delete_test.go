@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // TestDeleteWaitsForNobody has a table whose rows are deleted once they are delivered, and a producer that takes its time: the

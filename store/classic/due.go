@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 const (

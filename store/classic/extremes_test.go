@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // TestFarTimes has messages that are to be delivered in times that a server may not be able to count.

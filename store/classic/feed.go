@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 var errClosed = errors.New("classic: feed is closed")

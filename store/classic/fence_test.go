@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // TestNobodyTakesAShardThatIsBeingSettled holds a settlement up after it has looked at its lease, until the lease has run out. If

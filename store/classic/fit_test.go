@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // TestUnfitTables refuses tables whose rows could not be told apart, or could not be marked, before a message is sent.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // handedOut finds a message of a batch among those that were read and not settled yet.

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // TestRowsChangedByHand has an operator change rows in the table itself. A dead message that is set back to its pending word is sent

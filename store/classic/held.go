@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // maxNames is how many names of a shard one statement finds; MySQL does not go a thousand steps.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // inboxDeadLetters is the operator's side of an [DB.Inbox]: what consumers have deferred. It is safe for concurrent use.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/retrying"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // handleAttempts is how often a transaction is begun that the server gives up for the sake of others.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/retrying"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // Retry implements [inbox.Store]. An attempt that the server gives up for the sake of others does not count.

@@ -3,7 +3,7 @@ package classic
 import (
 	"time"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // lane is a shard that the member holds, from when it was taken until it is lost or given up. Messages have positions in it, in

@@ -3,7 +3,7 @@ package classic
 import (
 	"testing"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // TestSettledDuringARead: a read that has seen a row wait must leave it out, though the row is settled before the read ends.

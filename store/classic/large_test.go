@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // TestLargeMessages reads far more than fits into memory at once: each read is bounded, also the first, which knows nothing of sizes yet,

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 var errRemoved = errors.New("the feed was removed")

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 //go:embed migration
@@ -189,7 +189,7 @@ func version(ctx context.Context, db *sql.DB, cfg Config) (int, error) {
 	return n, nil
 }
 
-// checkVersion returns [postrider.ErrSchema] unless the tables are laid out for this program.
+// checkVersion returns [feeds.ErrSchema] unless the tables are laid out for this program.
 func checkVersion(ctx context.Context, db *sql.DB, cfg Config) error {
 	at, err := version(ctx, db, cfg)
 	if err != nil {
@@ -197,7 +197,7 @@ func checkVersion(ctx context.Context, db *sql.DB, cfg Config) error {
 	}
 	if want := SchemaVersion(cfg.Dialect); at < want {
 		command := strings.TrimSpace("postrider migrate up " + cfg.CommandFlags)
-		return fmt.Errorf("%w: the tables %s* have version %d, need %d; run: %s", postrider.ErrSchema, cfg.Prefix, at, want, command)
+		return fmt.Errorf("%w: the tables %s* have version %d, need %d; run: %s", feeds.ErrSchema, cfg.Prefix, at, want, command)
 	}
 	return nil
 }

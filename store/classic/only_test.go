@@ -12,9 +12,9 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/broker/route"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // tenanted is a table of several tenants.
@@ -92,7 +92,7 @@ func TestFilterLeavesRowsAlone(t *testing.T) {
 					state = "SELECT concat(id, CASE status WHEN 'published' THEN 'sent' ELSE status END) FROM postrider_outbox ORDER BY id"
 					tx := begin(t, s, classic.Config{Dialect: s.Dialect})
 					for i, tenant := range tenants {
-						m := postrider.Event("x", "order", "1", []byte(fmt.Sprint(i+1)))
+						m := postrider.Event("x", postrider.Aggregate{Type: "order", ID: "1"}, []byte(fmt.Sprint(i+1)))
 						m.TenantID = tenant
 						p.must(tx.Enqueue(t.Context(), m))
 					}

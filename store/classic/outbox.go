@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/enqueue"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // outbox writes messages into the table that [Migrator] creates, in a database/sql transaction. It is safe for concurrent use and
@@ -27,7 +29,7 @@ func (o *outbox) Enqueue(ctx context.Context, tx *sql.Tx, msgs ...postrider.Mess
 
 // Offer implements [postrider.Outbox].
 func (o *outbox) Offer(ctx context.Context, tx *sql.Tx, msgs ...postrider.Message) (repeats []int, err error) {
-	if err := postrider.ValidateAll(msgs); err != nil {
+	if err := enqueue.Validate(msgs); err != nil {
 		return nil, err
 	}
 	if tx == nil {
@@ -58,7 +60,7 @@ func (o *outbox) Offer(ctx context.Context, tx *sql.Tx, msgs ...postrider.Messag
 
 func (o *outbox) explain(err error) error {
 	if isMissingTable(err) {
-		return fmt.Errorf("%w: %w", postrider.ErrSchema, err)
+		return fmt.Errorf("%w: %w", feeds.ErrSchema, err)
 	}
 	return err
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // place is the table of our own, on some server.
@@ -66,7 +66,7 @@ func (p *place) write(key string, n int) {
 	p.Helper()
 	tx := begin(p, p.Server, p.cfg)
 	for i := range n {
-		p.must(tx.Enqueue(p.Context(), postrider.Event("test.happened", "test", key, i)))
+		p.must(tx.Enqueue(p.Context(), postrider.Event("test.happened", postrider.Aggregate{Type: "test", ID: key}, i)))
 	}
 	p.must(tx.Commit())
 }

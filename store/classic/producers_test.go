@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // TestProducersAndRelaysDoNotWait has a producer's transaction stand open, in the server's own isolation, while a relay reads and
@@ -20,7 +20,7 @@ func TestProducersAndRelaysDoNotWait(t *testing.T) {
 		p.write("k", 30)
 		feed, shards := p.joined(time.Minute)
 		slow := begin(p, p.Server, p.cfg)
-		p.must(slow.Enqueue(t.Context(), postrider.Event("test.happened", "test", "k", "slow")))
+		p.must(slow.Enqueue(t.Context(), postrider.Event("test.happened", postrider.Aggregate{Type: "test", ID: "k"}, "slow")))
 		batches := p.read(feed, shards)
 		if len(batches) != 1 || len(batches[0].Messages) != 30 {
 			p.Fatalf("a relay got %s", payloads(batches))
@@ -37,7 +37,7 @@ func TestProducersAndRelaysDoNotWait(t *testing.T) {
 			t.Helper()
 			for range 20 {
 				tx := begin(p, p.Server, p.cfg)
-				if err := tx.Enqueue(ctx, postrider.Event("test.happened", "test", "k", while)); err != nil {
+				if err := tx.Enqueue(ctx, postrider.Event("test.happened", postrider.Aggregate{Type: "test", ID: "k"}, while)); err != nil {
 					p.Fatalf("Enqueue during %s: %v", while, err)
 				}
 				p.must(tx.Commit())
@@ -146,7 +146,7 @@ func (p *place) now() string {
 func TestDedupWindow(t *testing.T) {
 	t.Parallel()
 	places(t, classic.Config{DedupWindow: time.Hour}, func(p *place) {
-		m := postrider.Event("test.happened", "test", "k", 1)
+		m := postrider.Event("test.happened", postrider.Aggregate{Type: "test", ID: "k"}, 1)
 		m.DedupKey = "once"
 		offer := func(want int) {
 			t.Helper()
@@ -181,7 +181,7 @@ func TestDedupKeysDoNotMeet(t *testing.T) {
 		for _, key := range []string{"b", "c", "a"} {
 			var some []postrider.Message
 			for i := range 5 {
-				m := postrider.Event("test.happened", "test", key, i)
+				m := postrider.Event("test.happened", postrider.Aggregate{Type: "test", ID: key}, i)
 				m.DedupKey = key + strconv.Itoa(i)
 				some = append(some, m)
 			}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // settleChunk is how many messages one transaction settles at most. A backlog is settled in many: one that took longer than the

@@ -12,10 +12,10 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/transactor"
 	"github.com/postrider/postrider/store/transactor/transactortest"
 )
@@ -209,7 +209,7 @@ func TestTransactorNoticesAnEarlyEnd(t *testing.T) {
 func TestTransactorWithoutTables(t *testing.T) {
 	t.Parallel()
 	s := classictest.MariaDB(t) // without any tables
-	if err := newTransactor(t, s.DB, transactor.Config{}).Do(t.Context(), func(context.Context, *sql.Tx) error { return nil }); !errors.Is(err, postrider.ErrSchema) {
+	if err := newTransactor(t, s.DB, transactor.Config{}).Do(t.Context(), func(context.Context, *sql.Tx) error { return nil }); !errors.Is(err, feeds.ErrSchema) {
 		t.Errorf("got %v, want ErrSchema", err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // aside is what a feed has deferred, by seq.

@@ -2,7 +2,7 @@ package memory
 
 import (
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // Outbox writes messages in transactions of the store.

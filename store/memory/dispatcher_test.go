@@ -82,7 +82,7 @@ func (o *office) start(cfg relay.Config) (stop func()) {
 
 func (o *office) enqueue(what string, opts ...postrider.Option) {
 	o.t.Helper()
-	if err := o.outbox.Enqueue(o.t.Context(), nil, postrider.Event(what, "thing", what, nil, opts...)); err != nil {
+	if err := o.outbox.Enqueue(o.t.Context(), nil, postrider.Event(what, postrider.Aggregate{Type: "thing", ID: what}, nil, opts...)); err != nil {
 		o.t.Fatal(err)
 	}
 }

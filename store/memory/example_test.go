@@ -39,7 +39,7 @@ func ExampleOutbox() {
 
 	for id, outcome := range []error{nil, errors.New("out of stock"), nil} {
 		err := db.Do(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			if err := outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", fmt.Sprint(id), nil)); err != nil {
+			if err := outbox.Enqueue(ctx, tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: fmt.Sprint(id)}, nil)); err != nil {
 				return err
 			}
 			return outcome
@@ -63,7 +63,7 @@ func ExampleOutbox() {
 func ExampleDB_Do() {
 	ctx := context.Background()
 	store := memory.Open(memory.Config{Shards: 4, DedupWindow: time.Hour})
-	fact := postrider.UniqueEvent("order.placed", "order", "42", nil)
+	fact := postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil)
 
 	tx := store.Begin()
 	fmt.Println(store.Enqueue(ctx, tx, fact), tx.Commit())

@@ -18,7 +18,7 @@ func TestExcludeIsBounded(t *testing.T) {
 	tx := s.Begin()
 	ids := make([]postrider.ID, admin.MaxExcluded+1)
 	for i := range ids {
-		m := postrider.Event("happened", "thing", "1", nil)
+		m := postrider.Event("happened", postrider.Aggregate{Type: "thing", ID: "1"}, nil)
 		ids[i] = m.ID
 		if err := s.Enqueue(t.Context(), tx, m); err != nil {
 			t.Fatal(err)

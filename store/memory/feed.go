@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 var errClosed = errors.New("memory: feed is closed")

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 var _ inbox.Store[*Tx] = (*Inbox)(nil)

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/inbox/inboxtest"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -29,7 +29,7 @@ func inboxSubject(window time.Duration) inboxtest.Subject[*memory.Tx] {
 		DeadLetters: s,
 		Gauges:      s,
 		Mark: func(ctx context.Context, tx *memory.Tx, text string) error {
-			return s.Enqueue(ctx, tx, postrider.Event("mark", "", "", []byte(text)))
+			return s.Enqueue(ctx, tx, postrider.Event("mark", postrider.Aggregate{}, []byte(text)))
 		},
 		Marks: func(ctx context.Context) (all []string) {
 			feed, err := s.Open(ctx, postrider.NewID().String(), feeds.Member{Lease: time.Hour, Create: true})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -61,7 +61,7 @@ func read(t *testing.T, f feeds.Feed, limit int) (payloads []string, last *feeds
 func deadLetters(s string) []postrider.Message {
 	var msgs []postrider.Message
 	for _, r := range s {
-		msgs = append(msgs, postrider.Event("letter", "alphabet", "latin", []byte(string(r))))
+		msgs = append(msgs, postrider.Event("letter", postrider.Aggregate{Type: "alphabet", ID: "latin"}, []byte(string(r))))
 	}
 	return msgs
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/memory"
 )
 
@@ -15,7 +15,7 @@ func TestWhatWasDeliveredIsFreed(t *testing.T) {
 	s := memory.Open(memory.Config{})
 	before := heap()
 	for i := range 100_000 {
-		write(t, s, postrider.Event("x", "a", strconv.Itoa(i), nil))
+		write(t, s, postrider.Event("x", postrider.Aggregate{Type: "a", ID: strconv.Itoa(i)}, nil))
 	}
 	f := open(t, s, "default")
 	var want []feeds.Demand
@@ -56,12 +56,12 @@ func heap() int64 {
 // TestMaxMessages holds that the store refuses what it has no room for, as an outage and not as a mistake of the message.
 func TestMaxMessages(t *testing.T) {
 	s := memory.Open(memory.Config{MaxMessages: 3})
-	write(t, s, postrider.Event("x", "a", "1", nil), postrider.Event("x", "a", "2", nil))
+	write(t, s, postrider.Event("x", postrider.Aggregate{Type: "a", ID: "1"}, nil), postrider.Event("x", postrider.Aggregate{Type: "a", ID: "2"}, nil))
 	tx := s.Begin()
-	if err := s.Enqueue(t.Context(), tx, postrider.Event("x", "a", "3", nil)); err != nil {
+	if err := s.Enqueue(t.Context(), tx, postrider.Event("x", postrider.Aggregate{Type: "a", ID: "3"}, nil)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Enqueue(t.Context(), tx, postrider.Event("x", "a", "4", nil)); postrider.ClassOf(err) != postrider.ClassUnavailable {
+	if err := s.Enqueue(t.Context(), tx, postrider.Event("x", postrider.Aggregate{Type: "a", ID: "4"}, nil)); postrider.ClassOf(err) != postrider.ClassUnavailable {
 		t.Errorf("got %v, want one that passes", err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/idempotency"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 var (

@@ -38,7 +38,7 @@ func TestRollbackFreesDedupKeys(t *testing.T) {
 	ctx := t.Context()
 	s := memory.Open(memory.Config{})
 	outbox, db := memory.Outbox[*sql.Tx](s), other{memory.Open(memory.Config{})}
-	fact := postrider.UniqueEvent("order.placed", "order", "42", nil)
+	fact := postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil)
 	for i, refused := range []error{errors.New("refused"), nil, nil} {
 		err := db.Do(ctx, func(ctx context.Context, tx *sql.Tx) error {
 			repeats, err := outbox.Offer(ctx, tx, fact)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/enqueue"
 )
 
 var _ postrider.Outbox[*Tx] = (*DB)(nil)
@@ -144,7 +145,7 @@ func (o outbox[T]) Offer(ctx context.Context, tx T, msgs ...postrider.Message) (
 
 // accept returns the store's own copies of the messages, or the reason why one of them cannot be accepted.
 func accept(msgs []postrider.Message) ([]entry, error) {
-	if err := postrider.ValidateAll(msgs); err != nil {
+	if err := enqueue.Validate(msgs); err != nil {
 		return nil, err
 	}
 	entries := make([]entry, 0, len(msgs))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // searchAhead is how many numbers behind the cursors of a feed are searched for a message before others: what stops a feed is there.

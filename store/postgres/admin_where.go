@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // where is the condition of a query and its arguments.

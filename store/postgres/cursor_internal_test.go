@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // TestCursor plays a server with transactions that take their ID early, draw numbers, and commit late or not at all, and readers

@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/idempotency"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/reconcile"
 	"github.com/postrider/postrider/saga"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // DB is Postrider's part of a PostgreSQL database, for programs that use pgx. It is safe for concurrent use, and so is

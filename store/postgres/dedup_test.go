@@ -16,7 +16,7 @@ func TestDedupOverlap(t *testing.T) {
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, still)
 		for _, committed := range []bool{true, false} {
-			m := postrider.UniqueEvent("order.placed", "order", map[bool]string{true: "1", false: "2"}[committed], nil)
+			m := postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: map[bool]string{true: "1", false: "2"}[committed]}, nil)
 			first, err := h.pool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)

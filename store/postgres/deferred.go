@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 var errForeignBatch = errors.New("postgres: the batch was not read from this store, or belongs to a shard that is not held any more")

@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/headers"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // deferredColumns are those of table deferred, d, in the order of deferredRow.targets; briefColumns are without the payload.

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // The SQLSTATEs that the functions of the schema raise.
@@ -36,7 +36,7 @@ func explain(err error) error {
 	case stateStandby, "25006": // read_only_sql_transaction
 		return postrider.Unavailable(err)
 	case "42P01", "42883", "3F000": // undefined table, function, schema
-		return fmt.Errorf("%w: %w", postrider.ErrSchema, err)
+		return fmt.Errorf("%w: %w", feeds.ErrSchema, err)
 	}
 	return err
 }

@@ -45,7 +45,7 @@ func ExampleDB_IdempotencyKeys() {
 			if err != nil {
 				return idempotency.Answer{}, err
 			}
-			err = outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", fmt.Sprint(order.ID), order))
+			err = outbox.Enqueue(ctx, tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: fmt.Sprint(order.ID)}, order))
 			if err != nil {
 				return idempotency.Answer{}, err
 			}

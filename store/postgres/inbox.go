@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // inboxStore keeps what consumers have received, in the database that their handlers write to. Tx is pgx.Tx or *sql.Tx. It is safe for
@@ -45,7 +45,7 @@ func (s *inboxStore[Tx]) Open(ctx context.Context, consumer string) (time.Durati
 	var number int64
 	var seconds float64
 	err := s.db.row(ctx, s.cfg.in("SELECT number, seconds FROM @schema@.open_inbox($1)"), []any{consumer}, &number, &seconds)
-	if err = explain(err); errors.Is(err, postrider.ErrSchema) {
+	if err = explain(err); errors.Is(err, feeds.ErrSchema) {
 		err = fmt.Errorf("%w; run: postrider migrate up %s", err, s.cfg.CommandFlags)
 	}
 	if err != nil {

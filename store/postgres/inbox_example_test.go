@@ -36,7 +36,7 @@ func ExampleDB_Inbox() {
 			if err != nil {
 				return err
 			}
-			return outbox.Enqueue(ctx, tx, postrider.Event("order.charged", "order", o.Order, o))
+			return outbox.Enqueue(ctx, tx, postrider.Event("order.charged", postrider.Aggregate{Type: "order", ID: o.Order}, o))
 		})
 		return billing.Run(ctx, orders) // until ctx ends
 	}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/codec"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/retry"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )

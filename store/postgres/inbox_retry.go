@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // Retry implements [inbox.Store].

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/need"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/store/storetest"
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // A schema is two things. Tables have versions: each step of sql/schema is applied once, in order. Functions are code: every Up replaces all
@@ -121,7 +121,7 @@ func (m *Migrator) Down(ctx context.Context, to int) ([]Migration, error) {
 			return err
 		}
 		if n := len(state.Migrations); n > len(needs) {
-			return fmt.Errorf("%w: the database has version %d, this program knows %d: use a newer program", postrider.ErrSchema, n, len(needs))
+			return fmt.Errorf("%w: the database has version %d, this program knows %d: use a newer program", feeds.ErrSchema, n, len(needs))
 		}
 		for i := len(state.Migrations) - 1; i >= to; i-- {
 			step := state.Migrations[i]
@@ -249,7 +249,7 @@ func checkVersion(ctx context.Context, pool *pgxpool.Pool, cfg Config) error {
 	err := explain(pool.QueryRow(ctx, cfg.in("SELECT coalesce(max(version), 0), coalesce(max(needs), 0) FROM @schema@.migrations"),
 		pgx.QueryExecModeExec).Scan(&version, &needed))
 	switch {
-	case errors.Is(err, postrider.ErrSchema):
+	case errors.Is(err, feeds.ErrSchema):
 		version = 0
 	case err != nil:
 		return err
@@ -257,10 +257,10 @@ func checkVersion(ctx context.Context, pool *pgxpool.Pool, cfg Config) error {
 	switch {
 	case version < oldestSchema:
 		return fmt.Errorf("%w: schema %q has version %d, need %d; run: postrider migrate up %s",
-			postrider.ErrSchema, cfg.Schema, version, oldestSchema, cfg.CommandFlags)
+			feeds.ErrSchema, cfg.Schema, version, oldestSchema, cfg.CommandFlags)
 	case needed > len(needs):
 		return fmt.Errorf("%w: schema %q has version %d, which needs a program that knows version %d; this one knows %d: use a newer program",
-			postrider.ErrSchema, cfg.Schema, version, needed, len(needs))
+			feeds.ErrSchema, cfg.Schema, version, needed, len(needs))
 	}
 	return nil
 }

@@ -10,8 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -39,7 +38,7 @@ func TestMigrateUpAndDown(t *testing.T) {
 			t.Fatalf("%d objects left, %v", left, err)
 		}
 		_, err = db.Feeds().Open(ctx, "f", feeds.Member{Lease: time.Second})
-		if !errors.Is(err, postrider.ErrSchema) || !strings.Contains(err.Error(), "postrider migrate up") {
+		if !errors.Is(err, feeds.ErrSchema) || !strings.Contains(err.Error(), "postrider migrate up") {
 			t.Fatalf("Open without tables: %v", err)
 		}
 		if redone, err := migrator.Up(ctx); err != nil || len(redone) != postgres.SchemaVersion() {
@@ -326,13 +325,13 @@ func TestVersionsBesideEachOther(t *testing.T) {
 		if state, err := migrator.State(ctx); err != nil || !state.Current() || state.Version() != next || state.Needs != known {
 			t.Errorf("state is %+v, %v", state, err)
 		}
-		if _, err := migrator.Down(ctx, 0); !errors.Is(err, postrider.ErrSchema) || !strings.Contains(err.Error(), "newer program") {
+		if _, err := migrator.Down(ctx, 0); !errors.Is(err, feeds.ErrSchema) || !strings.Contains(err.Error(), "newer program") {
 			t.Errorf("Down of what it does not know: %v", err)
 		}
 		if _, err := pool.Exec(ctx, "UPDATE "+cfg.Schema+".migrations SET needs = version"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.Open(ctx, "f", feeds.Member{Lease: time.Second}); !errors.Is(err, postrider.ErrSchema) || !strings.Contains(err.Error(), "newer program") {
+		if _, err := store.Open(ctx, "f", feeds.Member{Lease: time.Second}); !errors.Is(err, feeds.ErrSchema) || !strings.Contains(err.Error(), "newer program") {
 			t.Errorf("with tables that it does not know: %v", err)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/enqueue"
 )
 
 // columns are those that producers write, besides the payload. Types are named, because in some modes drivers send every text as one.
@@ -136,7 +137,7 @@ func (e *enqueuer) writing(msgs []postrider.Message) (all []sending, err error) 
 	if len(msgs) == 0 {
 		return nil, nil
 	}
-	if err := postrider.ValidateAll(msgs); err != nil {
+	if err := enqueue.Validate(msgs); err != nil {
 		return nil, err
 	}
 	if e.lockKeys {

@@ -277,7 +277,7 @@ func testQueue(t *testing.T, dsn string) {
 	locking := must(postgres.Open(h.pool, cfg))(t).Outbox()
 	var wire wire
 	pool := h.wired(dsn, &wire)
-	unique := postrider.UniqueEvent("order.placed", "order", "1", nil)
+	unique := postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: "1"}, nil)
 	send := func(outbox *postgres.Outbox, msgs ...postrider.Message) error {
 		var batch pgx.Batch
 		batch.Queue("BEGIN")

@@ -10,8 +10,8 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/reconcile"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // sentLog is a log as one feed has delivered it, for patrols.

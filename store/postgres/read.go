@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // smallPayload is what a payload may always have to come with its row, whatever the budget.

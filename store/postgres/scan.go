@@ -3,7 +3,7 @@ package postgres
 import (
 	"strconv"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // mostLooked bounds how many numbers of the log one scan looks at.

@@ -3,7 +3,7 @@ package postgres_test
 import (
 	"testing"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 

@@ -37,7 +37,7 @@ func BenchmarkTransactor(b *testing.B) {
 						if _, err := tx.Exec(ctx, insert, "42"); err != nil {
 							return err
 						}
-						return outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", "42", nil))
+						return outbox.Enqueue(ctx, tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil))
 					}); err != nil {
 						b.Error(err)
 					}

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/transactor"
-	"github.com/postrider/postrider/unitofwork"
+	"github.com/postrider/postrider/store/unitofwork"
 )
 
 // The wiring of an application that uses pgx. Its code holds the transactor as the interface.

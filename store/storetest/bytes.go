@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 func sized(key string, sizes ...int) []postrider.Message {
 	var msgs []postrider.Message
 	for _, n := range sizes {
-		msgs = append(msgs, postrider.Event("storetest.large", "storetest", key, bytes.Repeat([]byte{byte(len(msgs))}, n)))
+		msgs = append(msgs, postrider.Event("storetest.large", postrider.Aggregate{Type: "storetest", ID: key}, bytes.Repeat([]byte{byte(len(msgs))}, n)))
 	}
 	return msgs
 }

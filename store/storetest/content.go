@@ -87,7 +87,7 @@ func testLargePayload(t *testing.T, h Harness) {
 	payload := make([]byte, 1<<20)
 	rng := rand.NewChaCha8([32]byte{})
 	_, _ = rng.Read(payload) // never fails
-	want := postrider.Event("storetest.large", "storetest", "large", payload)
+	want := postrider.Event("storetest.large", postrider.Aggregate{Type: "storetest", ID: "large"}, payload)
 	write(t, h, want)
 	got := flatten(joinAlone(t, h, "feed", longLease).next(1, 10))[0]
 	if diff := difference(got, want); diff != "" {
@@ -116,7 +116,7 @@ func testZeroIDIsFilled(t *testing.T, h Harness) {
 
 // testCopies checks that the store shares no memory with the producer, nor with what it has handed out.
 func testCopies(t *testing.T, h Harness) {
-	want := postrider.Event("storetest.happened", "storetest", "k", []byte("abc"))
+	want := postrider.Event("storetest.happened", postrider.Aggregate{Type: "storetest", ID: "k"}, []byte("abc"))
 	want.Headers = map[string]string{"h": "v"}
 	given := want
 	given.Payload = bytes.Clone(want.Payload)
@@ -154,8 +154,8 @@ func testInvalidIsRefusedWhole(t *testing.T, h Harness) {
 	}
 	twice := one("k")
 	for field, wrong := range map[string][]postrider.Message{
-		"Payload":     {one("k"), postrider.Event("t", "order", "1", json.RawMessage("{"))},
-		"AggregateID": {one("k"), postrider.Event("t", "order", "", nil)},
+		"Payload":     {one("k"), postrider.Event("t", postrider.Aggregate{Type: "order", ID: "1"}, json.RawMessage("{"))},
+		"AggregateID": {one("k"), postrider.Event("t", postrider.Aggregate{Type: "order"}, nil)},
 		"ID":          {twice, one("k"), twice},
 	} {
 		if err := tx.Enqueue(t.Context(), wrong...); !errors.As(err, &invalid) || invalid.Field != field {

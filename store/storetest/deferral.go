@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 var deferralTests = []test{
@@ -53,7 +53,7 @@ var deferralTests = []test{
 
 // testDeferredFields checks that all of a message comes back, with what is known about it.
 func testDeferredFields(t *testing.T, h Harness) {
-	want := postrider.Event("storetest.happened", "storetest", "k", []byte("\x00\xff payload"))
+	want := postrider.Event("storetest.happened", postrider.Aggregate{Type: "storetest", ID: "k"}, []byte("\x00\xff payload"))
 	want.Headers = map[string]string{"h": "v"}
 	want.Topic, want.RoutingKey, want.TenantID, want.DedupKey, want.SchemaID = "topic", "routing", "tenant", "dedup", "schema"
 	want.CorrelationID, want.CausationID, want.Priority = "correlation", "causation", 3

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // testDueOrder: priority goes first, then what is due for longest, then the order of the log. Nothing here blocks.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // testFence lets a member come back after others have taken its shards.

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // series makes n messages of one key.
 func series(key string, n int) []postrider.Message {
 	msgs := make([]postrider.Message, n)
 	for i := range msgs {
-		msgs[i] = postrider.Event("storetest.happened", "storetest", key, i)
+		msgs[i] = postrider.Event("storetest.happened", postrider.Aggregate{Type: "storetest", ID: key}, i)
 	}
 	return msgs
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // model is the dumbest store: it knows every message and what happened to it, and judges what the real one does.

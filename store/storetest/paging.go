@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 func testLargeTransactionInPages(t *testing.T, h Harness) {

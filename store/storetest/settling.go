@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // testSettlePartOfBatch confirms the messages of one batch one by one; each time, the next member starts at the first

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 func testRollbackIsInvisible(t *testing.T, h Harness) {

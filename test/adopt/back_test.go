@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/tolog"
-	"github.com/postrider/postrider/test/history"
+	"github.com/postrider/postrider/test/proof/history"
 )
 
 // TestBack takes an application back from the log to its table under load, as the page about the move says: every key keeps its order.

@@ -93,7 +93,7 @@ func TestOneFact(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer tx.Rollback()
-		e := postrider.Event("order.changed", "order", "42", []byte("{}"))
+		e := postrider.Event("order.changed", postrider.Aggregate{Type: "order", ID: "42"}, []byte("{}"))
 		e.DedupKey = key
 		if repeats, err = m.outbox.Offer(t.Context(), tx, e); err != nil {
 			t.Fatal(err)

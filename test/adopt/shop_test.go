@@ -16,13 +16,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
-	"github.com/postrider/postrider/test/history"
+	"github.com/postrider/postrider/test/proof/history"
 )
 
 // shop is an application with an outbox table of its own, in a database that has the log as well.

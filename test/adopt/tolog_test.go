@@ -19,7 +19,7 @@ import (
 	"github.com/postrider/postrider/store/classic/classictest"
 	"github.com/postrider/postrider/store/classic/tolog"
 	"github.com/postrider/postrider/store/postgres/pgtest"
-	"github.com/postrider/postrider/test/history"
+	"github.com/postrider/postrider/test/proof/history"
 )
 
 // TestToLog moves an application to the log under load. Eight processes write on 500 keys, to the old table at first; while the table

@@ -15,7 +15,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/test/history"
+	"github.com/postrider/postrider/test/proof/history"
 )
 
 // writers are the processes of the application. Each begins with the old table, and can be switched to the log.
@@ -101,7 +101,7 @@ func (w *writers) tell(ctx context.Context, tx pgx.Tx, key string, old bool) (hi
 		fact.ID = classic.DerivedID(w.identity, "outbox_events", fmt.Sprint(id))
 		return fact, err
 	}
-	m := postrider.Event("order.changed", "order", key, payload)
+	m := postrider.Event("order.changed", postrider.Aggregate{Type: "order", ID: key}, payload)
 	fact.ID = m.ID
 	return fact, w.db.Outbox().Enqueue(ctx, tx, m)
 }

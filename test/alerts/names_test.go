@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/telemetry/prometheus"
+	"github.com/postrider/postrider/adapter/telemetry/prometheus"
 )
 
 var (

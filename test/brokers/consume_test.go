@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -211,6 +212,6 @@ func (r *repeater) close() {
 }
 
 func (r *repeater) KeepsOrder() bool {
-	k, ok := r.Publisher.(postrider.OrderKeeper)
+	k, ok := r.Publisher.(broker.OrderKeeper)
 	return ok && k.KeepsOrder()
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/brokertest/flaky"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -76,12 +77,12 @@ func (w *weather) Publish(ctx context.Context, msgs []postrider.Message) []error
 }
 
 func (w *weather) KeepsOrder() bool {
-	keeper, ok := w.Publisher.(postrider.OrderKeeper)
+	keeper, ok := w.Publisher.(broker.OrderKeeper)
 	return ok && keeper.KeepsOrder()
 }
 
 func (w *weather) NameOf(m *postrider.Message) string {
-	if namer, ok := w.Publisher.(postrider.Namer); ok {
+	if namer, ok := w.Publisher.(broker.Namer); ok {
 		return namer.NameOf(m)
 	}
 	return ""

@@ -185,7 +185,7 @@ func (f *fleet) produce(ctx context.Context) {
 	for n := 0; ctx.Err() == nil; n++ {
 		msgs := make([]postrider.Message, orderedKeys)
 		for key := range msgs {
-			msgs[key] = postrider.Event("parcel.moved", "parcel", strconv.Itoa(key), fmt.Appendf(nil, "%d/%d", key, n))
+			msgs[key] = postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: strconv.Itoa(key)}, fmt.Appendf(nil, "%d/%d", key, n))
 			msgs[key].Topic = f.topic
 		}
 		for _, err := range f.pub.Publish(context.WithoutCancel(ctx), msgs) {

@@ -173,7 +173,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(driver, func(t *testing.T) {
 			b := find(driver)
 			s := newScene(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), b.create(t), 50)
-			lost := postrider.Event("parcel.lost", "parcel", "lost", []byte("-1"))
+			lost := postrider.Event("parcel.lost", postrider.Aggregate{Type: "parcel", ID: "lost"}, []byte("-1"))
 			lost.Topic = missing
 			s.add(lost)
 			r, stop := s.carry(b.publisher(t, s.name))

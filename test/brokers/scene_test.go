@@ -49,7 +49,7 @@ func (s *scene) enqueue(n int) {
 	for end := s.top + n; s.top < end; {
 		var msgs []postrider.Message
 		for ; len(msgs) < 500 && s.top < end; s.top++ {
-			m := postrider.Event("parcel.moved", "parcel", strconv.Itoa(s.top%s.keys), fmt.Appendf(nil, "%d", s.top))
+			m := postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: strconv.Itoa(s.top % s.keys)}, fmt.Appendf(nil, "%d", s.top))
 			m.Topic = s.name
 			msgs = append(msgs, m)
 		}

@@ -18,12 +18,12 @@ import (
 	"github.com/postrider/postrider/broker/brokertest/flaky"
 	"github.com/postrider/postrider/internal/need"
 
-	_ "github.com/postrider/postrider/broker/asynq"
 	_ "github.com/postrider/postrider/broker/kafka"
 	_ "github.com/postrider/postrider/broker/nats"
 	_ "github.com/postrider/postrider/broker/pulsar"
 	_ "github.com/postrider/postrider/broker/rabbitmq"
 	_ "github.com/postrider/postrider/broker/redis"
+	_ "github.com/postrider/postrider/broker/redis/asynq"
 	_ "github.com/postrider/postrider/broker/sqs"
 )
 

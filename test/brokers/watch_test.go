@@ -32,7 +32,7 @@ func (s *scene) produce(length time.Duration) float64 {
 		run.Go(func() {
 			for turn := 0; ctx.Err() == nil; turn++ { // each writer has keys of its own
 				key := (w + turn*writers) % (s.keys / writers * writers)
-				m := postrider.Event("parcel.moved", "parcel", strconv.Itoa(key), fmt.Appendf(nil, "%d", next[key]))
+				m := postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: strconv.Itoa(key)}, fmt.Appendf(nil, "%d", next[key]))
 				m.Topic = s.name
 				err := pgx.BeginFunc(context.WithoutCancel(ctx), s.pool, func(tx pgx.Tx) error {
 					return s.db.Outbox().Enqueue(context.WithoutCancel(ctx), tx, m)

@@ -17,10 +17,10 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/discard"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/postgres"
-	"github.com/postrider/postrider/test/history"
+	"github.com/postrider/postrider/test/proof/history"
 )
 
 // publish is the publication of the documentation.
@@ -168,7 +168,7 @@ func TestPublication(t *testing.T) {
 			large := make([]byte, 1<<20)
 			_, _ = rand.Read(large)
 			sent := []postrider.Message{
-				postrider.Event("order.placed", "order", "42", large), postrider.Event("order.placed", "order", "43", nil)}
+				postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, large), postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "43"}, nil)}
 			if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { return s.db.Outbox().Enqueue(t.Context(), tx, sent...) }); err != nil {
 				t.Fatal(err)
 			}

@@ -136,12 +136,12 @@ func write(t *testing.T, db interface {
 		if i%10 == 0 {
 			payload = append(payload, 0, 0xff, 0xfe) // no text
 		}
-		m := postrider.Event("OrderPlaced", kind, fmt.Sprint(n%20), payload)
+		m := postrider.Event("OrderPlaced", postrider.Aggregate{Type: kind, ID: fmt.Sprint(n % 20)}, payload)
 		m.TenantID, m.Headers = "acme", map[string]string{"traceparent": fmt.Sprint(n)}
 		if i%7 == 0 {
 			tx, err := db.Begin(t.Context())
 			if err == nil {
-				err = outbox.Enqueue(t.Context(), tx, postrider.Event("OrderPlaced", kind, m.AggregateID, []byte("rolled back")))
+				err = outbox.Enqueue(t.Context(), tx, postrider.Event("OrderPlaced", postrider.Aggregate{Type: kind, ID: m.AggregateID}, []byte("rolled back")))
 			}
 			if err == nil {
 				err = tx.Rollback(t.Context())

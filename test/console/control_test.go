@@ -42,7 +42,7 @@ func (s *shop) control(t *testing.T, second *process) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /heal/{what}", func(_ http.ResponseWriter, r *http.Request) { s.healed.heal(r.PathValue("what")) })
 	mux.HandleFunc("POST /send/{id}", func(w http.ResponseWriter, r *http.Request) {
-		m := postrider.Event("order.placed", "order", r.PathValue("id"), map[string]any{"order": r.PathValue("id")})
+		m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: r.PathValue("id")}, map[string]any{"order": r.PathValue("id")})
 		if err := s.send(s.db, m); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

@@ -103,9 +103,9 @@ func newSecretive(t *testing.T) *secretive {
 		m.Headers = map[string]string{"Authorization": "Bearer canary-authorization", "x-api-key": "canary-api-key", "x-plain": "seen"}
 	}
 	payload := map[string]any{"order": "DH-1", "card": map[string]any{"number": "canary-card-number"}, "user": map[string]any{"Password": "canary-password"}}
-	dead := postrider.Event("unrouted", "order", "DH-1", payload, with)
+	dead := postrider.Event("unrouted", postrider.Aggregate{Type: "order", ID: "DH-1"}, payload, with)
 	d.id = dead.ID.String()
-	s.mustSend(postrider.Event("order.placed", "order", "DH-2", payload, with), dead)
+	s.mustSend(postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "DH-2"}, payload, with), dead)
 	d.daemon = start(t, "relay", "--config", path)
 	answers(t, "http://"+d.console+"/api/v1/me", http.StatusUnauthorized)
 	return d

@@ -44,7 +44,7 @@ func (s *shop) seed() {
 		all = append(all, order(10_000+n)...)
 	}
 	for n := range 15 {
-		m := postrider.Event("order.reminder", "order", fmt.Sprintf("DH-%05d", 10_000+n), map[string]any{"remind": "payment"})
+		m := postrider.Event("order.reminder", postrider.Aggregate{Type: "order", ID: fmt.Sprintf("DH-%05d", 10_000+n)}, map[string]any{"remind": "payment"})
 		m.TenantID, m.DeliverAfter = "hanoi", time.Now().Add(time.Duration(n+1)*time.Hour)
 		all = append(all, m)
 	}
@@ -62,7 +62,7 @@ func (s *shop) seedRefused() {
 	var all []postrider.Message
 	shipment := func(kind, id, carrier, address string) postrider.Message {
 		c := customers[len(all)%len(customers)]
-		m := postrider.Event(kind, "shipment", id, map[string]any{"carrier": carrier, "address": address, "recipient": c.name})
+		m := postrider.Event(kind, postrider.Aggregate{Type: "shipment", ID: id}, map[string]any{"carrier": carrier, "address": address, "recipient": c.name})
 		m.TenantID, m.CorrelationID = c.tenant, "checkout-"+id
 		m.Headers = map[string]string{"authorization": "Bearer " + headerSecret, "x-region": "ap-southeast-1", "x-request-id": "checkout-" + id}
 		all = append(all, m)
@@ -89,10 +89,10 @@ func (s *shop) seedRefused() {
 func (s *shop) seedBlocked() {
 	var all []postrider.Message
 	add := func(kind, id string, behind int, payload any) postrider.Message {
-		head := postrider.Event(kind, "account", id, payload)
+		head := postrider.Event(kind, postrider.Aggregate{Type: "account", ID: id}, payload)
 		all = append(all, head)
 		for n := range behind {
-			all = append(all, postrider.Event("order.noted", "account", id, map[string]any{"n": n}))
+			all = append(all, postrider.Event("order.noted", postrider.Aggregate{Type: "account", ID: id}, map[string]any{"n": n}))
 		}
 		return head
 	}
@@ -113,24 +113,24 @@ func (s *shop) seedBlocked() {
 // seedOdd are messages made of odd texts, and one with large numbers.
 func (s *shop) seedOdd() {
 	for n, text := range oddTexts {
-		m := postrider.Event(text, "odd", fmt.Sprint(n), json.RawMessage(literally(map[string]any{"odd": text, text: n})))
+		m := postrider.Event(text, postrider.Aggregate{Type: "odd", ID: fmt.Sprint(n)}, json.RawMessage(literally(map[string]any{"odd": text, text: n})))
 		m.Key, m.TenantID, m.CorrelationID, m.SchemaID = text, text, text, text
 		m.Headers = map[string]string{"x-odd": text, "x-odd-" + fmt.Sprint(n): text}
 		if err := s.send(s.db, m); err != nil {
 			s.t.Fatalf("%q: %v", text, err)
 		}
 		s.scene.Odd = append(s.scene.Odd, odd{text, m.ID.String()})
-		refused := postrider.Event("payment.refused", "order", fmt.Sprint("odd-", n), map[string]any{"reason": text})
+		refused := postrider.Event("payment.refused", postrider.Aggregate{Type: "order", ID: fmt.Sprint("odd-", n)}, map[string]any{"reason": text})
 		s.mustSend(refused)
 	}
 	var numbers []string
 	for name, value := range bigNumbers {
 		numbers = append(numbers, fmt.Sprintf("%q:%s", name, value))
 	}
-	big := postrider.Event("order.settled", "order", "DH-big", json.RawMessage("{"+strings.Join(numbers, ",")+"}"))
+	big := postrider.Event("order.settled", postrider.Aggregate{Type: "order", ID: "DH-big"}, json.RawMessage("{"+strings.Join(numbers, ",")+"}"))
 	s.mustSend(big)
 	// The same as a dead letter, where it can be edited.
-	dead := postrider.Event("shipment.label", "shipment", "GHN-big",
+	dead := postrider.Event("shipment.label", postrider.Aggregate{Type: "shipment", ID: "GHN-big"},
 		json.RawMessage(`{"carrier":"GHN","address":"",`+strings.Join(numbers, ",")+"}"))
 	s.mustSend(dead)
 	s.scene.IDs["big"], s.scene.IDs["bigdead"], s.scene.Big = big.ID.String(), dead.ID.String(), bigNumbers
@@ -149,7 +149,7 @@ func literally(v any) []byte {
 func (s *shop) seedLedger() {
 	var all []postrider.Message
 	for n := range 40 {
-		all = append(all, postrider.Event("ledger.opened", "account", fmt.Sprint("acc-", n), map[string]any{"n": n}))
+		all = append(all, postrider.Event("ledger.opened", postrider.Aggregate{Type: "account", ID: fmt.Sprint("acc-", n)}, map[string]any{"n": n}))
 	}
 	if err := s.send(s.billing, all...); err != nil {
 		s.t.Fatal(err)

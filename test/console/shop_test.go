@@ -85,14 +85,14 @@ func order(n int) []postrider.Message {
 		m.Headers = map[string]string{"x-request-id": correlation, "authorization": "Bearer " + headerSecret, "x-region": "ap-southeast-1"}
 	}
 	return []postrider.Message{
-		postrider.Event("order.placed", "order", id, map[string]any{
+		postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: id}, map[string]any{
 			"order": id, "customer": map[string]any{"id": c.id, "name": c.name, "city": c.city}, "total": total, "currency": "VND",
 			"items": []map[string]any{{"sku": "AO-DAI-M", "qty": 1 + rand.N(3)}, {"sku": "茶-龙井-100", "qty": 2}},
 		}, with),
-		postrider.Event("payment.captured", "order", id, map[string]any{
+		postrider.Event("payment.captured", postrider.Aggregate{Type: "order", ID: id}, map[string]any{
 			"order": id, "amount": total, "card": map[string]any{"brand": "visa", "number": cardSecret}, "customer": c.name,
 		}, with),
-		postrider.Event("shipment.booked", "shipment", "VN"+id, map[string]any{
+		postrider.Event("shipment.booked", postrider.Aggregate{Type: "shipment", ID: "VN" + id}, map[string]any{
 			"order": id, "carrier": "GHN", "address": "12 Hàng Bông, " + c.city, "recipient": c.name,
 		}, with),
 	}
@@ -117,7 +117,7 @@ func (s *shop) produce(ctx context.Context) {
 				s.t.Errorf("placing an order: %v", err)
 				return
 			}
-			_ = s.send(s.billing, postrider.Event("ledger.posted", "account", fmt.Sprint("acc-", n%20), map[string]any{"amount": n}))
+			_ = s.send(s.billing, postrider.Event("ledger.posted", postrider.Aggregate{Type: "account", ID: fmt.Sprint("acc-", n%20)}, map[string]any{"amount": n}))
 		}
 	}
 }

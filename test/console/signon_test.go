@@ -49,7 +49,7 @@ func TestSignOn(t *testing.T) {
 	playwright.Install(t, "browser")
 	s := &shop{t: t, db: newDatabase(t, "signon")}
 	s.nats, s.stream = newStream(t)
-	dead := postrider.Event("unrouted", "order", "DH-1", map[string]any{"recipient": "Trần Quốc Đạt"})
+	dead := postrider.Event("unrouted", postrider.Aggregate{Type: "order", ID: "DH-1"}, map[string]any{"recipient": "Trần Quốc Đạt"})
 	s.mustSend(dead)
 
 	console, health := port.For(t), port.For(t)

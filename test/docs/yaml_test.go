@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,18 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/postrider/postrider/config"
-
-	_ "github.com/postrider/postrider/broker/asynq" // the brokers that a configuration may name
-	_ "github.com/postrider/postrider/broker/kafka"
-	_ "github.com/postrider/postrider/broker/nats"
-	_ "github.com/postrider/postrider/broker/pubsub"
-	_ "github.com/postrider/postrider/broker/pulsar"
-	_ "github.com/postrider/postrider/broker/rabbitmq"
-	_ "github.com/postrider/postrider/broker/redis"
-	_ "github.com/postrider/postrider/broker/sqs"
-	_ "github.com/postrider/postrider/broker/stdout"
-	_ "github.com/postrider/postrider/broker/webhook"
+	"github.com/postrider/postrider/test/built"
 )
 
 // ours are the keys of a configuration file.
@@ -88,7 +78,10 @@ func embedded(t *testing.T, content map[string]any) error {
 	return nil
 }
 
-var secretFile = regexp.MustCompile(`\$\{file:[^}]*\}`)
+var (
+	secretFile = regexp.MustCompile(`\$\{file:[^}]*\}`)
+	variables  = regexp.MustCompile(`\$\{([A-Za-z_0-9]+)[^}]*\}`)
+)
 
 // configuration judges a file of "postrider relay --config". Pages may leave out sections; what the others refer to is then
 // added. A file that is whole must not lead to warnings either.
@@ -109,12 +102,21 @@ func configuration(t *testing.T, content map[string]any) error {
 		return err
 	}
 	text = secretFile.ReplaceAllLiteral(text, []byte("${file:"+secret+"}"))
-	file, err := config.Parse("block", text, variable)
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, text)
+	file := filepath.Join(t.TempDir(), "postrider.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return err
 	}
-	if warnings := file.Warnings(); whole && len(warnings) > 0 {
-		return fmt.Errorf("warnings: %w", warnings)
+	cmd := exec.CommandContext(t.Context(), built.Program(t, "cmd/postrider"), "config", "validate", file)
+	cmd.Env = os.Environ()
+	for _, name := range variables.FindAllSubmatch(text, -1) {
+		cmd.Env = append(cmd.Env, string(name[1])+"="+variable(string(name[1])))
+	}
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s\n%s", err, said, text)
+	}
+	if whole && strings.Contains(string(said), "warning: ") {
+		return fmt.Errorf("a whole file has warnings: %s", said)
 	}
 	return nil
 }
@@ -159,15 +161,15 @@ func mentioned(node any, sections map[string]string, names map[string][]string) 
 	}
 }
 
-// variable gives variables of the environment that values fit to.
-func variable(name string) (string, bool) {
+// variable is a value for a variable of the environment, of the kind that its name says.
+func variable(name string) string {
 	if !strings.HasSuffix(name, "URL") {
-		return strings.Repeat("x", 32), true
+		return strings.Repeat("x", 32)
 	}
 	for part, scheme := range map[string]string{"DATABASE": "postgres", "POSTGRES": "postgres", "RABBIT": "amqp", "KAFKA": "kafka", "REDIS": "redis"} {
 		if strings.Contains(name, part) {
-			return scheme + "://localhost/", true
+			return scheme + "://localhost/"
 		}
 	}
-	return "nats://localhost", true
+	return "nats://localhost"
 }

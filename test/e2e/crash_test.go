@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/test/fleet"
-	"github.com/postrider/postrider/test/history"
+	"github.com/postrider/postrider/test/proof/history"
 )
 
 // TestServerCrash kills all processes of a server under load, again and again. What was committed is not lost, and the

@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/test/fleet"
-	"github.com/postrider/postrider/test/history"
+	"github.com/postrider/postrider/test/proof/history"
 )
 
 // TestHistory lets everything happen at once: every way of writing, with pauses at the worst places, and relays that are

@@ -22,7 +22,7 @@ import (
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
-	"github.com/postrider/postrider/test/history"
+	"github.com/postrider/postrider/test/proof/history"
 )
 
 // newDatabase creates an empty database beside the one of the address, for the length of the test.

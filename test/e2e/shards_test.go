@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/test/fleet"
-	"github.com/postrider/postrider/test/history"
+	"github.com/postrider/postrider/test/proof/history"
 )
 
 // TestShardsChange changes the number of shards, and the ring, under full load, again and again, while relays are killed and paused: nothing

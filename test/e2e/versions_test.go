@@ -20,8 +20,8 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 	"github.com/postrider/postrider/test/built"
-	"github.com/postrider/postrider/test/history"
-	"github.com/postrider/postrider/test/planted"
+	"github.com/postrider/postrider/test/proof/history"
+	"github.com/postrider/postrider/test/proof/planted"
 )
 
 // TestVersions holds that programs and tables one version apart work together, in both directions and under load: relays of two programs are

@@ -28,7 +28,7 @@ func pick[T any](small, large T) T {
 
 // numbered returns a message that says which of its key it is.
 func numbered(topic, key string, n int) postrider.Message {
-	m := postrider.Event("parcel.moved", "parcel", key, fmt.Appendf(nil, "%s %d", key, n))
+	m := postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: key}, fmt.Appendf(nil, "%s %d", key, n))
 	m.Topic = topic
 	return m
 }

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/need"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/test/built"
 	"github.com/postrider/postrider/test/said"

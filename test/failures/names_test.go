@@ -32,9 +32,9 @@ import (
 	_ "github.com/postrider/postrider/broker/pulsar"
 	_ "github.com/postrider/postrider/broker/rabbitmq"
 	_ "github.com/postrider/postrider/broker/redis"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/postgres"
 )
 

@@ -19,11 +19,11 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // likewise
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/postgres"
-	"github.com/postrider/postrider/test/history"
+	"github.com/postrider/postrider/test/proof/history"
 )
 
 const variable = "POSTRIDER_TEST_RELAY_PROCESS"

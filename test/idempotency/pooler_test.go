@@ -40,7 +40,7 @@ func TestOrders(t *testing.T) {
 			t.Fatal(err)
 		}
 		place := func(ctx context.Context, tx *sql.Tx, r *http.Request) (idempotency.Answer, error) {
-			m := postrider.Event("order.placed", "order", r.Header.Get("Idempotency-Key"), nil)
+			m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: r.Header.Get("Idempotency-Key")}, nil)
 			m.ID = postrider.NewID()
 			if err := outbox.Enqueue(ctx, tx, m); err != nil {
 				return idempotency.Answer{}, err

@@ -49,7 +49,7 @@ func TestHeld(t *testing.T) {
 
 	var msgs []postrider.Message
 	for i := range 20 {
-		m := postrider.Event("t", "a", fmt.Sprint(i), i)
+		m := postrider.Event("t", postrider.Aggregate{Type: "a", ID: fmt.Sprint(i)}, i)
 		m.Topic = name
 		msgs = append(msgs, m)
 	}

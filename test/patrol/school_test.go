@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/reconcile"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/memory"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
@@ -146,7 +146,7 @@ func (s *school) enroll(ctx context.Context, course, student string) (answer str
 }
 
 func confirmation(id int64) postrider.Message {
-	m := postrider.Event("enrollment.confirmed", "enrollment", strconv.FormatInt(id, 10), map[string]int64{"id": id})
+	m := postrider.Event("enrollment.confirmed", postrider.Aggregate{Type: "enrollment", ID: strconv.FormatInt(id, 10)}, map[string]int64{"id": id})
 	m.DedupKey = fmt.Sprintf("enrollment:%d", id)
 	return m
 }

@@ -102,7 +102,7 @@ func (w *world) pays(name string) (action, compensation func(ctx context.Context
 		if undo {
 			what = "undone"
 		}
-		return w.db.Outbox().Enqueue(ctx, tx, postrider.Event(name+"."+what, "trip", id, amount))
+		return w.db.Outbox().Enqueue(ctx, tx, postrider.Event(name+"."+what, postrider.Aggregate{Type: "trip", ID: id}, amount))
 	}
 	return func(ctx context.Context, tx pgx.Tx, data *trip) error {
 			if err := move(ctx, tx, prices[name], false); err != nil {

@@ -16,12 +16,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/adapter/telemetry/otel"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
-	"github.com/postrider/postrider/telemetry/otel"
 )
 
 // service is one process as the backend sees it.
@@ -95,7 +96,7 @@ func (s *scene) write(ctx context.Context, by *service, tx pgx.Tx, table, id str
 }
 
 func (s *scene) message(kind, id, topic string) postrider.Message {
-	m := postrider.Event(kind, "order", id, []byte(secretPayload))
+	m := postrider.Event(kind, postrider.Aggregate{Type: "order", ID: id}, []byte(secretPayload))
 	m.Topic, m.CorrelationID = topic, "checkout"
 	m.Headers = map[string]string{"authorization": secretHeader}
 	return m
@@ -139,7 +140,7 @@ func (s *scene) mail(ctx context.Context, tx pgx.Tx, m postrider.Message) error 
 
 // run places an order, and returns the spans of everything that followed from it. An order that was placed before makes sure that
 // everybody is at work, so that times mean something.
-func (s *scene) run(broker server) []span {
+func (s *scene) run(on server) []span {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
@@ -154,14 +155,14 @@ func (s *scene) run(broker server) []span {
 			s.t.Fatal(err)
 		}
 		in.Handle(c.kind, c.handle)
-		consumer := broker.consumer(s.t, c.topic, c.name)
+		consumer := on.consumer(s.t, c.topic, c.name)
 		run.Go(func() {
 			if err := in.Run(ctx, consumer); err != nil {
 				s.t.Errorf("%s: %v", c.name, err)
 			}
 		})
 	}
-	publisher := postrider.ObservePublisher("default", broker.publisher(s.t), s.carrier.observer)
+	publisher := broker.ObservePublisher("default", on.publisher(s.t), s.carrier.observer)
 	r, err := relay.New(s.db.Feeds(), publisher, relay.Config{Logger: logger(s.t)})
 	if err != nil {
 		s.t.Fatal(err)

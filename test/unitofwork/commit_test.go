@@ -18,7 +18,7 @@ import (
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
-	"github.com/postrider/postrider/unitofwork"
+	"github.com/postrider/postrider/store/unitofwork"
 )
 
 const workers = 8
@@ -156,7 +156,7 @@ func TestBlindRepetitionDoubles(t *testing.T) {
 	once := func(id string) error {
 		return pgx.BeginFunc(t.Context(), s.proxied, func(tx pgx.Tx) error {
 			return errors.Join(insertPgx(t.Context(), tx, s.in("INSERT INTO @.orders VALUES ($1)"), id),
-				outbox.Enqueue(t.Context(), tx, postrider.Event("order.placed", "order", id, nil)))
+				outbox.Enqueue(t.Context(), tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: id}, nil)))
 		})
 	}
 	run(100, func(id string) (err error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
-	"github.com/postrider/postrider/unitofwork"
+	"github.com/postrider/postrider/store/unitofwork"
 )
 
 // placed is how one order through a proxy has ended.

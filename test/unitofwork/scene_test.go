@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
-	"github.com/postrider/postrider/unitofwork"
+	"github.com/postrider/postrider/store/unitofwork"
 )
 
 // scene is a schema with one table of the application, and a pool that reaches it through a proxy.
@@ -111,7 +111,9 @@ type order struct {
 	id string
 }
 
-func (o *order) place() { o.Record(postrider.Event("order.placed", "order", o.id, nil)) }
+func (o *order) place() {
+	o.Record(postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: o.id}, nil))
+}
 
 // insert writes the row of an order in a transaction, by any driver.
 type insert[Tx any] func(ctx context.Context, tx Tx, sql, id string) error

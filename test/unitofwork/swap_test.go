@@ -13,11 +13,11 @@ import (
 
 	"github.com/postrider/postrider"
 	broker "github.com/postrider/postrider/broker/memory"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/memory"
 	"github.com/postrider/postrider/store/postgres/pgtest"
-	"github.com/postrider/postrider/unitofwork"
+	"github.com/postrider/postrider/store/unitofwork"
 )
 
 // shop is an application. It knows the type of its transactions, and neither a store nor a relay.
@@ -38,7 +38,7 @@ func (s *shop) buy(ctx context.Context, id string, amount int) error {
 		if err := unitofwork.Track(ctx, o); err != nil {
 			return err
 		}
-		if err := s.outbox.Enqueue(ctx, tx, postrider.UniqueEvent("stock.reserved", "order", id, amount)); err != nil {
+		if err := s.outbox.Enqueue(ctx, tx, postrider.UniqueEvent("stock.reserved", postrider.Aggregate{Type: "order", ID: id}, amount)); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, s.insert, id); err != nil {
@@ -95,7 +95,7 @@ func trade(t *testing.T, s *scene, app *shop, store feeds.Store) {
 	}
 	want = append(want, "11")
 	if err := app.db.Do(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		repeats, err := app.outbox.Offer(ctx, tx, postrider.UniqueEvent("stock.reserved", "order", "11", nil))
+		repeats, err := app.outbox.Offer(ctx, tx, postrider.UniqueEvent("stock.reserved", postrider.Aggregate{Type: "order", ID: "11"}, nil))
 		if len(repeats) != 1 {
 			t.Errorf("a fact that was accepted was accepted again")
 		}

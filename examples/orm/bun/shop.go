@@ -36,7 +36,7 @@ func (s *Shop) place(ctx context.Context, tx bun.Tx, item string) error {
 	if _, err := tx.NewInsert().Model(&order).Exec(ctx); err != nil {
 		return err
 	}
-	return s.Outbox.Enqueue(ctx, tx.Tx, postrider.Event("order.placed", "order", order.ID, order))
+	return s.Outbox.Enqueue(ctx, tx.Tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: order.ID}, order))
 }
 
 //docs:end

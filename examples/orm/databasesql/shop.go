@@ -35,7 +35,7 @@ func (s *Shop) Place(ctx context.Context, item string) error {
 	if _, err := tx.ExecContext(ctx, s.Insert, order.ID, order.Item); err != nil {
 		return err
 	}
-	if err := s.Outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", order.ID, order)); err != nil {
+	if err := s.Outbox.Enqueue(ctx, tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: order.ID}, order)); err != nil {
 		return err
 	}
 	return tx.Commit()

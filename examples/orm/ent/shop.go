@@ -43,7 +43,7 @@ func (s *Shop) Place(ctx context.Context, item string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Outbox.Enqueue(ctx, sqlTx, postrider.Event("order.placed", "order", order.ID, order)); err != nil {
+	if err := s.Outbox.Enqueue(ctx, sqlTx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: order.ID}, order)); err != nil {
 		return err
 	}
 	return tx.Commit()

@@ -26,7 +26,7 @@ func (o *announced) AfterCreate(tx *gorm.DB) error {
 	if err != nil {
 		return err
 	}
-	return o.outbox.Enqueue(tx.Statement.Context, sqlTx, postrider.Event("order.placed", "order", o.ID, o.Order))
+	return o.outbox.Enqueue(tx.Statement.Context, sqlTx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: o.ID}, o.Order))
 }
 
 // A hook runs in the transaction of its statement, which is also there if nobody has begun one.

@@ -41,7 +41,7 @@ func (s *Shop) place(ctx context.Context, tx *gorm.DB, item string) error {
 	if err != nil {
 		return err
 	}
-	return s.Outbox.Enqueue(ctx, sqlTx, postrider.Event("order.placed", "order", order.ID, order))
+	return s.Outbox.Enqueue(ctx, sqlTx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: order.ID}, order))
 }
 
 //docs:end

@@ -26,7 +26,7 @@ func (s *PgxShop) Place(ctx context.Context, item string) error {
 		if err := s.Queries.WithTx(tx).InsertOrder(ctx, order); err != nil {
 			return err
 		}
-		return s.Outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", order.ID, order))
+		return s.Outbox.Enqueue(ctx, tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: order.ID}, order))
 	})
 }
 

@@ -30,7 +30,7 @@ func (s *Shop) Place(ctx context.Context, item string) error {
 	if err := s.Queries.WithTx(tx).InsertOrder(ctx, order); err != nil {
 		return err
 	}
-	if err := s.Outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", order.ID, order)); err != nil {
+	if err := s.Outbox.Enqueue(ctx, tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: order.ID}, order)); err != nil {
 		return err
 	}
 	return tx.Commit()

@@ -36,7 +36,7 @@ func (s *Shop) Place(ctx context.Context, item string) error {
 	if _, err := tx.NamedExecContext(ctx, "INSERT INTO orders (id, item) VALUES (:id, :item)", order); err != nil {
 		return err
 	}
-	if err := s.Outbox.Enqueue(ctx, tx.Tx, postrider.Event("order.placed", "order", order.ID, order)); err != nil {
+	if err := s.Outbox.Enqueue(ctx, tx.Tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: order.ID}, order)); err != nil {
 		return err
 	}
 	return tx.Commit()

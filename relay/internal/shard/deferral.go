@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // want takes a message out of the window's order, to be deferred.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // deferrals is what leaves the window for the store's deferred messages, and what is known of the keys that have some there:

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // TestReplayIsARepetition sends deferred messages, one of which a replay has brought: a broker that drops duplicates can tell

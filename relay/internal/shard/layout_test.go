@@ -12,7 +12,7 @@ func TestPure(t *testing.T) {
 	p := layout.Load(t)
 	p.Uses([]string{
 		"cmp", "errors", "fmt", "hash/maphash", "math", "math/bits", "slices", "sort", "strings", "time", "github.com/postrider/postrider",
-		"github.com/postrider/postrider/feeds", "github.com/postrider/postrider/retry", // are as pure
+		"github.com/postrider/postrider/store/feeds", "github.com/postrider/postrider/retry", // are as pure
 	}, "time.Now", "time.Since", "time.Until", "time.After", "time.AfterFunc", "time.NewTimer", "time.Sleep", "time.Tick", "time.NewTicker",
 		"feeds.Store", "feeds.Feed", "postrider.Publisher")
 	p.Structs(19)

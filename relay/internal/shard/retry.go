@@ -3,9 +3,8 @@ package shard
 import (
 	"time"
 
-	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/retry"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // Retry says how failures are repeated.
@@ -41,7 +40,7 @@ func (r *Retry) waiting(deferred time.Duration, err error) time.Duration {
 const longestRetryAfter = 5 * time.Minute
 
 // RetryAfter returns the delay that the destination has requested, such as in the header Retry-After.
-func RetryAfter(err error) time.Duration { return min(postrider.DelayOf(err), longestRetryAfter) }
+func RetryAfter(err error) time.Duration { return min(retry.DelayOf(err), longestRetryAfter) }
 
 // earlier returns the earlier one of two times, of which the zero time is never.
 func earlier(a, b time.Time) time.Time {

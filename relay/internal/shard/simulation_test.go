@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/retry"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // TestSimulation drives machines through random histories, each a plan made from a seed: names and the destination go down,

@@ -4,14 +4,14 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // Config is what a [Machine] goes by. Every field is needed but NameOf and the flags.
 type Config struct {
 	Shard      int
-	KeepsOrder bool                            // the publisher does: see postrider.OrderKeeper
-	NameOf     func(*postrider.Message) string // see postrider.Namer
+	KeepsOrder bool                            // the publisher does: see broker.OrderKeeper
+	NameOf     func(*postrider.Message) string // see broker.Namer
 	Strict     bool                            // later messages of a key wait for one that fails
 	Slice      bool                            // it is a part of another shard, which has the deferred messages of both
 	Splits     bool                            // a tenant can be read apart

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // deadlyStarts is how often a message may be begun in vain, by relays that died over it, before nobody tries again.

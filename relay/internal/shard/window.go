@@ -6,7 +6,7 @@ import (
 	"sort"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // window is what was read and cannot be settled yet: the messages from the first unconfirmed one on. They are named by their

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // BenchmarkWindow measures what choosing and confirming costs for each message, 4000 of which are in the window.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // model is the dumb window: a list of all messages there ever were, which is searched from the first unconfirmed

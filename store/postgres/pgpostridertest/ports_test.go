@@ -14,10 +14,10 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/memory"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/postridertest"
 	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
@@ -48,7 +48,7 @@ func TestRecord(t *testing.T) {
 		t.Run("a transaction for each test", func(t *testing.T) {
 			outbox := postridertest.Record[pgx.Tx](db.Outbox())
 			tx := must(pool.Begin(t.Context()))
-			if err := outbox.Enqueue(t.Context(), tx, postrider.Event("order.placed", "order", "1", nil)); err != nil {
+			if err := outbox.Enqueue(t.Context(), tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "1"}, nil)); err != nil {
 				t.Fatal(err)
 			}
 			outbox.In(tx).Exactly(t, match{Type: "order.placed"})
@@ -67,11 +67,11 @@ func testRecord[Tx any](t *testing.T, transactor postrider.Transactor[Tx], own p
 	for _, end := range []error{nil, errors.New("no")} {
 		err := transactor.Do(t.Context(), func(ctx context.Context, tx Tx) error {
 			for range 2 { // the second one is a repetition, if the transaction before has not said so already
-				if err := outbox.Enqueue(ctx, tx, postrider.UniqueEvent("order.placed", "order", key, nil)); err != nil {
+				if err := outbox.Enqueue(ctx, tx, postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: key}, nil)); err != nil {
 					return err
 				}
 			}
-			if err := outbox.Enqueue(ctx, tx, postrider.Event("order.paid", "order", key, nil)); err != nil {
+			if err := outbox.Enqueue(ctx, tx, postrider.Event("order.paid", postrider.Aggregate{Type: "order", ID: key}, nil)); err != nil {
 				return err
 			}
 			outbox.In(tx).Enqueued(t, match{Type: "order.paid"})
@@ -96,7 +96,7 @@ func TestFaults(t *testing.T) {
 		outbox := db.Outbox()
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 			return outbox.Enqueue(t.Context(), tx,
-				postrider.Event("a", "order", "1", nil), postrider.Event("a", "order", "2", nil), postrider.Event("a", "order", "3", nil))
+				postrider.Event("a", postrider.Aggregate{Type: "order", ID: "1"}, nil), postrider.Event("a", postrider.Aggregate{Type: "order", ID: "2"}, nil), postrider.Event("a", postrider.Aggregate{Type: "order", ID: "3"}, nil))
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // Harness is one transactor under test.
@@ -61,7 +61,7 @@ func (s scene[Tx]) do(f func(ctx context.Context, tx Tx) error) error {
 // write enqueues one message and stops the test if that fails.
 func (s scene[Tx]) write(ctx context.Context, tx Tx, what string) {
 	s.t.Helper()
-	if err := s.Outbox.Enqueue(ctx, tx, postrider.Event(what, s.t.Name(), what, nil)); err != nil {
+	if err := s.Outbox.Enqueue(ctx, tx, postrider.Event(what, postrider.Aggregate{Type: s.t.Name(), ID: what}, nil)); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -257,7 +257,7 @@ func (s scene[Tx]) manyAtOnce() {
 		}
 		all.Go(func() {
 			err := s.do(func(ctx context.Context, tx Tx) error {
-				if err := s.Outbox.Enqueue(ctx, tx, postrider.Event(name, s.t.Name(), "same", nil)); err != nil || i%2 == 0 {
+				if err := s.Outbox.Enqueue(ctx, tx, postrider.Event(name, postrider.Aggregate{Type: s.t.Name(), ID: "same"}, nil)); err != nil || i%2 == 0 {
 					return err
 				}
 				return errors.New("refused")

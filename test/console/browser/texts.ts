@@ -3,7 +3,7 @@ type Text = string | { one?: string; other: string };
 
 /** Not a plain import: what those files belong to is checked with other settings than the tests. */
 async function load(name: string, part: string): Promise<Record<string, Text>> {
-  const file = await import(new URL(`../../../console/web/src/i18n/${name}.ts`, import.meta.url).href);
+  const file = await import(new URL(`../../../admin/console/web/src/i18n/${name}.ts`, import.meta.url).href);
   return file[part];
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/retry"
+	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/postgres"
 )
 

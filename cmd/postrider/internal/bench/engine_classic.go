@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
 	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // classicEngine is the row-state engine, with its tables in a schema or database of the lab's name.
@@ -164,7 +164,7 @@ func (e *classicEngine) fill(ctx context.Context, first, end int64) error {
 			payload := make([]byte, e.lab.Payload)
 			copy(payload, block[n*7919%(1<<16):])
 			binary.BigEndian.PutUint64(payload, uint64(n))
-			msgs = append(msgs, postrider.Event("order.placed", "order", strconv.FormatInt(n%int64(e.lab.Keys), 10), payload))
+			msgs = append(msgs, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: strconv.FormatInt(n%int64(e.lab.Keys), 10)}, payload))
 		}
 		tx, err := c.db.BeginTx(ctx, nil)
 		if err != nil {

@@ -119,7 +119,7 @@ func (c *clerk) message() []any {
 // event is the next one as a message.
 func (c *clerk) event() postrider.Message {
 	order := c.next()
-	return postrider.Event("order.placed", "order", order, c.payload)
+	return postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: order}, c.payload)
 }
 
 // apart makes a transaction of the business row and whatever add writes, each in a round trip of its own.

@@ -111,7 +111,7 @@ func (p *producers) produce(ctx context.Context, payload []byte) error {
 	copy(payload[numberSize:], p.noise[rand.IntN(len(p.noise)-len(payload)):])
 	order := number % keys
 
-	message := postrider.Event("order.placed", "order", strconv.FormatInt(order, 10), payload)
+	message := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: strconv.FormatInt(order, 10)}, payload)
 	if err := p.shop.commit(ctx, order, number, message); err != nil {
 		return err
 	}

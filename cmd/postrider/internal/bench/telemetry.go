@@ -15,8 +15,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/telemetry/otel"
-	"github.com/postrider/postrider/telemetry/prometheus"
+	"github.com/postrider/postrider/adapter/telemetry/otel"
+	"github.com/postrider/postrider/adapter/telemetry/prometheus"
+	"github.com/postrider/postrider/broker"
 )
 
 // TelemetryResult is what metrics and traces cost.
@@ -87,7 +88,7 @@ func (l *Lab) telemetryPhase(ctx context.Context, p *producers, how, what string
 		p.shop = &logShop{own.pool, postrider.ObserveOutbox(own.outbox, w.observer), own.insert}
 		defer func() { p.shop = bare }()
 	}
-	phase, err = l.relayedPhase(ctx, p, postrider.ObservePublisher(defaultFeed, to, w.observer), what)
+	phase, err = l.relayedPhase(ctx, p, broker.ObservePublisher(defaultFeed, to, w.observer), what)
 	err = errors.Join(err, w.end()) //nolint:contextcheck // it tidies up even when ctx has ended
 	return phase, w.received, err
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/discard"
 )
 
@@ -31,13 +32,13 @@ func (w witness) Publish(ctx context.Context, msgs []postrider.Message) []error 
 
 // KeepsOrder is what the publisher says.
 func (w witness) KeepsOrder() bool {
-	keeper, ok := w.Publisher.(postrider.OrderKeeper)
+	keeper, ok := w.Publisher.(broker.OrderKeeper)
 	return ok && keeper.KeepsOrder()
 }
 
 // NameOf is what the publisher says.
 func (w witness) NameOf(m *postrider.Message) string {
-	if n, ok := w.Publisher.(postrider.Namer); ok {
+	if n, ok := w.Publisher.(broker.Namer); ok {
 		return n.NameOf(m)
 	}
 	return ""

@@ -29,7 +29,7 @@ func (d Destination) ask(ctx context.Context) []Finding {
 			Fix: "postrider config validate --open, and correct " + place}}
 	}
 	defer pub.Close() //nolint:errcheck // nothing was sent
-	inspector, ok := pub.(postrider.Inspector)
+	inspector, ok := pub.(broker.Inspector)
 	if !ok {
 		return []Finding{{Severity: OK, Finding: "nothing to ask"}}
 	}

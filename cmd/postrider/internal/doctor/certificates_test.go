@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
 	"github.com/postrider/postrider/internal/need"
 
 	_ "github.com/postrider/postrider/broker/redis"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
 )
 
 // Severity is how much a finding matters.

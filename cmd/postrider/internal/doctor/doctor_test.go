@@ -8,7 +8,7 @@ import (
 
 	_ "github.com/postrider/postrider/broker/discard"
 	_ "github.com/postrider/postrider/broker/nats"
-	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )

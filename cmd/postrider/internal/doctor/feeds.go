@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/broker/route"
-	"github.com/postrider/postrider/config"
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
 	"github.com/postrider/postrider/inbox"
 )
 

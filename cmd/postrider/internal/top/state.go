@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // Snapshot is what one look at a store has found. All times are those of the store's clock.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/feeds"
+	"github.com/postrider/postrider/store/feeds"
 )
 
 // end is the type of messages that come last: when they are there, so is everything that was committed before.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/asynq"
+	"github.com/postrider/postrider/broker/redis/asynq"
 )
 
 // Asynq hands messages to handle until ctx ends.

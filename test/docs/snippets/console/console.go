@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"net/netip"
 
-	"github.com/postrider/postrider/console"
-	"github.com/postrider/postrider/console/auth"
+	"github.com/postrider/postrider/admin/console"
+	"github.com/postrider/postrider/admin/console/auth"
 	"github.com/postrider/postrider/store/postgres"
 )
 

@@ -66,7 +66,7 @@ func TestDriver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := postrider.Event("order.placed", "order", "42", nil)
+	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil)
 	m.Topic = "orders"
 	if errs := p.Publish(t.Context(), []postrider.Message{m}); errs != nil {
 		t.Fatal(errs)

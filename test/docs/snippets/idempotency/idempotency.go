@@ -56,7 +56,7 @@ func Serve(mux *http.ServeMux, pool *pgxpool.Pool, outbox postrider.Outbox[pgx.T
 		if err != nil {
 			return idempotency.Answer{}, err
 		}
-		err = outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", fmt.Sprint(order.ID), order))
+		err = outbox.Enqueue(ctx, tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: fmt.Sprint(order.ID)}, order))
 		if err != nil {
 			return idempotency.Answer{}, err
 		}

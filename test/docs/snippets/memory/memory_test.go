@@ -23,7 +23,7 @@ func TestSwap(t *testing.T) {
 	}
 	for _, outbox := range []postrider.Outbox[pgx.Tx]{inMemory, inDatabase} {
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-			return outbox.Enqueue(t.Context(), tx, postrider.Event("order.placed", "order", "42", nil))
+			return outbox.Enqueue(t.Context(), tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil))
 		})
 		if err != nil {
 			t.Fatal(err)

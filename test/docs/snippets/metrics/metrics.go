@@ -9,12 +9,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/adapter/telemetry/prometheus"
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/middleware"
 	"github.com/postrider/postrider/broker/redis"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/reconcile"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/postgres"
-	"github.com/postrider/postrider/telemetry/prometheus"
 )
 
 // Watched is what an application works with.
@@ -30,18 +32,18 @@ func Observe(ctx context.Context, db *postgres.DB, publisher postrider.Publisher
 	patrol *reconcile.Patrol[pgx.Tx],
 ) (w Watched, err error) {
 	//docs:begin observe
-	metrics, err1 := prometheus.New(prometheus.Config{}) // telemetry/prometheus; a registry of its own unless one is given
+	metrics, err1 := prometheus.New(prometheus.Config{}) // adapter/telemetry/prometheus; a registry of its own unless one is given
 
 	outbox := postrider.ObserveOutbox(db.Outbox(), metrics) // db is from postgres.Open; producers enqueue through this one
 
-	watched := postrider.ObservePublisher("orders", publisher, metrics)
+	watched := broker.ObservePublisher("orders", publisher, metrics)
 	carrier, err2 := relay.New(db.Feeds(), watched, relay.Config{Feed: "orders"})
 	metrics.AddRelay("main", "orders", carrier.Stats) // each Add returns a function that removes it
 
 	billing, err3 := inbox.New(db.Inbox(), "billing", inbox.Config{Observer: metrics})
 	metrics.AddInbox("billing", billing.Stats)
 
-	search := postrider.Use(consumer, postrider.Observe("search", metrics)) // a consumer without an inbox
+	search := middleware.Use(consumer, postrider.Observe("search", metrics)) // a consumer without an inbox
 	metrics.AddConsumer("search", consumer.Stats)
 
 	metrics.AddPatrol(patrol.Stats)

@@ -48,7 +48,7 @@ func (s *Shop) Place(ctx context.Context, pool *pgxpool.Pool, item string, cents
 			return err
 		}
 		payload := map[string]any{"id": id, "item": item, "cents": cents}
-		return outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", id, payload))
+		return outbox.Enqueue(ctx, tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: id}, payload))
 	})
 	//docs:end
 }
@@ -59,7 +59,7 @@ func (s *Shop) PlaceAll(ctx context.Context, tx pgx.Tx, ids []string) error {
 	//docs:begin many
 	msgs := make([]postrider.Message, len(ids))
 	for i, id := range ids {
-		msgs[i] = postrider.Event("order.placed", "order", id, map[string]string{"id": id})
+		msgs[i] = postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: id}, map[string]string{"id": id})
 	}
 	return outbox.Enqueue(ctx, tx, msgs...)
 	//docs:end
@@ -69,7 +69,7 @@ func (s *Shop) PlaceAll(ctx context.Context, tx pgx.Tx, ids []string) error {
 func (s *Shop) Pay(ctx context.Context, tx pgx.Tx, order, payment string) error {
 	outbox := s.outbox
 	//docs:begin offer
-	repeats, err := outbox.Offer(ctx, tx, postrider.UniqueEvent("order.paid", "order", order, map[string]string{"payment": payment},
+	repeats, err := outbox.Offer(ctx, tx, postrider.UniqueEvent("order.paid", postrider.Aggregate{Type: "order", ID: order}, map[string]string{"payment": payment},
 		func(m *postrider.Message) { m.DedupKey = "payment:" + payment }))
 	if err == nil && len(repeats) > 0 {
 		slog.Info("this payment was known", "payment", payment)
@@ -82,7 +82,7 @@ func (s *Shop) Pay(ctx context.Context, tx pgx.Tx, order, payment string) error 
 func (s *Shop) Ship(ctx context.Context, tx pgx.Tx, order, tenant, request string) error {
 	outbox := s.outbox
 	//docs:begin options
-	m := postrider.Event("order.shipped", "order", order, map[string]string{"carrier": "pony"}, func(m *postrider.Message) {
+	m := postrider.Event("order.shipped", postrider.Aggregate{Type: "order", ID: order}, map[string]string{"carrier": "pony"}, func(m *postrider.Message) {
 		m.TenantID = tenant
 		m.CorrelationID = request
 		m.Headers = map[string]string{"source": "warehouse"}

@@ -30,7 +30,7 @@ func Write(ctx context.Context, pool *pgxpool.Pool, outbox postrider.Outbox[pgx.
 		if err != nil {
 			return err
 		}
-		return outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", order.ID, order))
+		return outbox.Enqueue(ctx, tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: order.ID}, order))
 	})
 	//docs:end
 	return err

@@ -40,7 +40,7 @@ func Enrollments(pool *pgxpool.Pool) (*reconcile.Patrol[pgx.Tx], error) {
 			return pgx.CollectRows(rows, func(row pgx.CollectableRow) (postrider.Message, error) {
 				var id int64
 				err := row.Scan(&id)
-				m := postrider.Event("enrollment.confirmed", "enrollment", strconv.FormatInt(id, 10), id)
+				m := postrider.Event("enrollment.confirmed", postrider.Aggregate{Type: "enrollment", ID: strconv.FormatInt(id, 10)}, id)
 				m.DedupKey = fmt.Sprintf("enrollment:%d", id) // the key that was used when the row was written
 				return m, err
 			})

@@ -63,7 +63,7 @@ func reserveHotel(ctx context.Context, tx pgx.Tx, trip *Trip) error {
 	if err != nil {
 		return err
 	}
-	return outbox.Enqueue(ctx, tx, postrider.Event("hotel.reserved", "trip", trip.ID, trip))
+	return outbox.Enqueue(ctx, tx, postrider.Event("hotel.reserved", postrider.Aggregate{Type: "trip", ID: trip.ID}, trip))
 }
 
 //docs:end

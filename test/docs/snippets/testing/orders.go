@@ -15,5 +15,5 @@ type Order struct {
 
 // PlaceOrder is the use case under test.
 func PlaceOrder[Tx any](ctx context.Context, tx Tx, outbox postrider.Outbox[Tx], id string, total int) error {
-	return outbox.Enqueue(ctx, tx, postrider.UniqueEvent("order.placed", "order", id, Order{id, total}))
+	return outbox.Enqueue(ctx, tx, postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: id}, Order{id, total}))
 }

@@ -12,7 +12,7 @@ import (
 )
 
 //docs:begin observer
-import tracing "github.com/postrider/postrider/telemetry/otel"
+import tracing "github.com/postrider/postrider/adapter/telemetry/otel"
 
 //docs:end
 
@@ -35,7 +35,7 @@ func Trace(ctx context.Context, pool *pgxpool.Pool, outbox postrider.Outbox[pgx.
 		if _, err := tx.Exec(ctx, "INSERT INTO orders (id) VALUES ($1)", order.ID); err != nil {
 			return err
 		}
-		return traced.Enqueue(ctx, tx, postrider.Event("order.placed", "order", order.ID, order))
+		return traced.Enqueue(ctx, tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: order.ID}, order))
 	})
 	//docs:end
 	if err != nil {

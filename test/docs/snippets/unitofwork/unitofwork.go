@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/unitofwork"
+	"github.com/postrider/postrider/store/unitofwork"
 )
 
 // Place writes a row and a message in one transaction.
@@ -19,7 +19,7 @@ func Place(ctx context.Context, transactor postrider.Transactor[pgx.Tx], outbox 
 			return err
 		}
 		//docs:resume
-		return outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", id, payload))
+		return outbox.Enqueue(ctx, tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: id}, payload))
 	})
 	//docs:end
 	return err
@@ -34,7 +34,9 @@ type Order struct {
 }
 
 // Place is one of the things that happen.
-func (o *Order) Place() { o.Record(postrider.UniqueEvent("order.placed", "order", o.ID, nil)) }
+func (o *Order) Place() {
+	o.Record(postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: o.ID}, nil))
+}
 
 //docs:end
 

@@ -33,7 +33,7 @@ func main() {
 		if _, err := tx.Exec(ctx, "INSERT INTO orders VALUES ($1, $2)", order.ID, order.Cents); err != nil {
 			return err
 		}
-		return outbox.Enqueue(ctx, tx, postrider.Event("order.placed", "order", order.ID, order))
+		return outbox.Enqueue(ctx, tx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: order.ID}, order))
 	}))
 
 	// Relay: in order per key, until the broker has confirmed.

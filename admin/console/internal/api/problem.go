@@ -1,0 +1,165 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/admin/console/internal/live"
+	"github.com/postrider/postrider/internal/phrase"
+	"github.com/postrider/postrider/saga"
+)
+
+// What takes longer is a problem. "postrider status" has the same limits.
+const (
+	lateAfter    = time.Minute
+	stalledAfter = 12 * time.Second
+)
+
+const (
+	problem = "problem"
+	warning = "warning"
+)
+
+// params are what a text says, for those who say it in another language.
+type params = map[string]any
+
+// problems are those of no feed and no consumer alone that a look has seen.
+func (d *database) problems(l *live.Look) []Problem {
+	all := []Problem{}
+	add := func(kind, text string, p params, page, command string) {
+		all = append(all, Problem{Kind: kind, Severity: problem, Text: text, Params: p, Page: page, Command: d.command(command)})
+	}
+	if l.Err != nil {
+		add("unreachable", "the database does not answer: what is shown is old", params{"database": d.Name}, "/databases", "doctor")
+		return all
+	}
+	if l.Standing.Foreign {
+		add("foreign", "the ledger was written in another database: relays pause", params{}, "/doctor", "rebase --dry-run")
+	}
+	if len(l.Standing.Feeds) == 0 {
+		add("no_feed", "there is no feed: nothing is carried", params{}, "/feeds", "relay --to ADDRESS")
+	}
+	return all
+}
+
+// slowProblems are those that nobody asks about every few seconds. What cannot be asked is not asked again before the others.
+func (d *database) slowProblems(ctx context.Context) ([]Problem, error) {
+	asking, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	var all []Problem
+	if d.Sagas != nil {
+		counts, err := d.Sagas.Count(asking, saga.Filter{Statuses: []saga.Status{saga.Stuck}})
+		if err != nil {
+			return all, ctx.Err()
+		}
+		if n := counts[saga.Stuck]; n > 0 {
+			all = append(all, Problem{
+				Kind: "saga_stuck", Severity: problem, Text: phrase.Quantity(n, "saga is stuck", "sagas are stuck"), Params: params{"n": n},
+				Command: d.command("saga ls --status stuck"), Page: "/sagas?status=stuck",
+			})
+		}
+	}
+	if d.Patrols != nil {
+		jobs, err := d.Patrols.Jobs(asking)
+		if err != nil {
+			return all, ctx.Err()
+		}
+		for i := range jobs {
+			if j := &jobs[i]; j.Last.Error != "" {
+				all = append(all, Problem{
+					Kind: "patrol_failed", Severity: warning, Text: "the last run of patrol " + j.Job + " has failed", Params: params{"job": j.Job},
+					Command: d.command("reconcile ls"), Page: "/patrols",
+				})
+			}
+		}
+	}
+	return all, nil
+}
+
+// problemsOf says what is wrong with a feed.
+func (d *database) problemsOf(l *live.Look, f *admin.FeedStanding) []Problem {
+	all := []Problem{}
+	feed := "?feed=" + url.QueryEscape(f.Name)
+	add := func(severity, kind, text string, p params, page, command string) {
+		all = append(all, Problem{Kind: kind, Severity: severity, Feed: f.Name, Text: text, Params: p, Page: page, Command: command})
+	}
+	now := l.Standing.At
+	detail := "/feeds/" + url.PathEscape(f.Name)
+	if f.Paused {
+		add(warning, "paused", "it is paused", params{}, detail, d.commandOn("feeds resume", f.Name))
+	}
+	if len(f.Members) == 0 {
+		add(problem, "no_relay", "no relay serves it", params{}, detail, d.command("relay --to ADDRESS --feed", f.Name))
+	}
+	if wait := now.Sub(f.Canary); !f.Canary.IsZero() && !f.Paused && wait > stalledAfter {
+		add(problem, "stalled", fmt.Sprintf("it stands still, or is that far behind: no canary has come through for %s", phrase.Age(wait)),
+			params{"seconds": int(wait.Seconds())}, detail, d.command("doctor"))
+	}
+	if wait := now.Sub(f.Oldest); !f.Oldest.IsZero() && wait > lateAfter {
+		add(problem, "late", fmt.Sprintf("%s to deliver, the oldest for %s", phrase.Quantity(int(f.Pending.N), "message", "messages"), phrase.Age(wait)),
+			params{"n": f.Pending.N, "seconds": int(wait.Seconds())}, "/messages"+feed+"&status=pending",
+			d.command("messages ls --status pending --feed", f.Name))
+	}
+	if n := f.Aside.Dead; n > 0 {
+		add(problem, "dead", phrase.Quantity(n, "dead letter", "dead letters"), params{"n": n}, "/dead"+feed, d.command("dead ls --feed", f.Name))
+	}
+	if n := f.Aside.Blocked; n > 0 {
+		add(problem, "blocked", phrase.Quantity(n, "key is blocked", "keys are blocked"), params{"n": n}, "/keys"+feed,
+			d.command("keys blocked --feed", f.Name))
+	}
+	failing := 0
+	for i := range l.Relays {
+		if l.Relays[i].Feed == f.Name {
+			failing += l.Relays[i].Stats.Failing
+		}
+	}
+	if failing > 0 {
+		add(problem, "failing", phrase.Quantity(failing, "lane confirms nothing", "lanes confirm nothing")+": the destination does not accept messages",
+			params{"n": failing}, detail, d.command("doctor"))
+	}
+	return all
+}
+
+// problemsOfConsumer says what is wrong with a consumer.
+func (d *database) problemsOfConsumer(c *admin.ConsumerStanding, now time.Time) []Problem {
+	all := []Problem{}
+	who := "?consumer=" + url.QueryEscape(c.Name)
+	if silent := c.Gone(now); silent > 0 {
+		all = append(all, Problem{
+			Kind: "consumer_gone", Severity: problem, Consumer: c.Name,
+			Text:   fmt.Sprintf("no process works for it; %s was last heard of %s ago", c.Process, phrase.Age(silent)),
+			Params: params{"seconds": silent.Seconds(), "process": c.Process}, Page: "/consumers", Command: d.command("doctor"),
+		})
+	}
+	if n := c.Aside.Dead; n > 0 {
+		all = append(all, Problem{
+			Kind: "consumer_dead", Severity: problem, Consumer: c.Name, Text: phrase.Quantity(n, "dead letter", "dead letters"), Params: params{"n": n},
+			Page: "/dead" + who, Command: d.command("dead ls --consumer", c.Name),
+		})
+	}
+	if n := c.Aside.Blocked; n > 0 {
+		all = append(all, Problem{
+			Kind: "consumer_blocked", Severity: problem, Consumer: c.Name, Text: phrase.Quantity(n, "key is blocked", "keys are blocked"),
+			Params: params{"n": n}, Page: "/keys" + who, Command: d.command("keys blocked --consumer", c.Name),
+		})
+	}
+	return all
+}
+
+// urgency is the order of problems, the worst first.
+var urgency = []string{
+	"unreachable", "foreign", "no_feed", "stalled", "failing", "no_relay", "consumer_gone", "late", "blocked", "consumer_blocked", "dead", "consumer_dead",
+	"saga_stuck", "patrol_failed", "paused",
+}
+
+func worstFirst(all []Problem) {
+	slices.SortStableFunc(all, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity), // "problem" comes before "warning"
+			cmp.Compare(slices.Index(urgency, a.Kind), slices.Index(urgency, b.Kind)))
+	})
+}

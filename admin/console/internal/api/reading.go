@@ -1,0 +1,54 @@
+package api
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/admin/console/auth"
+)
+
+const (
+	readingLasts = 10 * time.Minute // a page asks again and again: for this long it is one reading
+	mostReadings = 10_000
+)
+
+// readings are who has been shown which payload lately, and is on the record with that.
+type readings struct {
+	mu sync.Mutex
+	at map[[2]string]time.Time
+}
+
+// isNew reports whether a reading has to be recorded.
+func (r *readings) isNew(who, id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Since(r.at[[2]string{who, id}]) > readingLasts
+}
+
+func (r *readings) note(who, id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.at == nil || len(r.at) >= mostReadings {
+		r.at = make(map[[2]string]time.Time) // some are recorded again
+	}
+	r.at[[2]string{who, id}] = time.Now()
+}
+
+// mayRead reports whether whoever has asked is shown the payload of a message: one who may see payloads, once that is on the record.
+func (s *Server) mayRead(ctx context.Context, d *database, feed string, id postrider.ID) bool {
+	if !s.seesPayloads(ctx) {
+		return false
+	}
+	who, _ := auth.From(ctx)
+	if d.Records == nil || !d.readings.isNew(who.Name, id.String()) {
+		return true
+	}
+	if err := d.Records.Reveal(ctx, by(ctx, "opened in the console"), feed, id); err != nil {
+		s.cfg.Logger.WarnContext(ctx, "console: a payload is not shown, because that cannot be recorded", "id", id, "database", d.Name, "err", s.scrub(err.Error()))
+		return false
+	}
+	d.readings.note(who.Name, id.String())
+	return true
+}

@@ -1,0 +1,46 @@
+package broker
+
+import (
+	"context"
+
+	"github.com/postrider/postrider"
+)
+
+// ObservePublisher returns a publisher that reports every call to o under the name of the feed.
+func ObservePublisher(feed string, to postrider.Publisher, o postrider.Observer) postrider.Publisher {
+	p := &observedPublisher{to, feed, o}
+	if i, ok := to.(Inspector); ok {
+		return struct {
+			*observedPublisher
+			Inspector
+		}{p, i}
+	}
+	return p
+}
+
+type observedPublisher struct {
+	postrider.Publisher
+	feed string
+	o    postrider.Observer
+}
+
+func (p *observedPublisher) Publish(ctx context.Context, msgs []postrider.Message) []error {
+	ctx, told := p.o.Publish(ctx, p.feed, msgs)
+	errs := p.Publisher.Publish(ctx, msgs)
+	told(errs)
+	return errs
+}
+
+// KeepsOrder returns the value of the observed publisher.
+func (p *observedPublisher) KeepsOrder() bool {
+	k, ok := p.Publisher.(OrderKeeper)
+	return ok && k.KeepsOrder()
+}
+
+// NameOf returns the value of the observed publisher.
+func (p *observedPublisher) NameOf(m *postrider.Message) string {
+	if n, ok := p.Publisher.(Namer); ok {
+		return n.NameOf(m)
+	}
+	return ""
+}

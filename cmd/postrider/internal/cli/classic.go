@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/postrider/postrider/broker/route"
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/store/classic"
+)
+
+// isClassic reports whether messages lie in a table whose rows have a status.
+func (d *database) isClassic() bool {
+	return d.engine == config.EngineClassic || d.engine == "" && d.isMySQL()
+}
+
+func (d *database) isMySQL() bool { return classic.IsMySQLURL(d.address()) }
+
+// described says in words where messages lie.
+func (d *database) described() string {
+	if !d.isClassic() {
+		return "schema " + d.schema
+	}
+	l, err := layoutOf(d.table)
+	if err != nil || l.Table == "" {
+		return "outbox of the classic engine"
+	}
+	return "table " + l.Table
+}
+
+// needsLog refuses what the classic engine does not have.
+func (d *database) needsLog() error {
+	if !d.isClassic() {
+		return nil
+	}
+	return hintedError{usagef("this needs the log, which the classic engine does not have"),
+		"what works with a table: postrider adopt, migrate, relay, enqueue, status, dead, keys, feeds, messages, audit, top, console"}
+}
+
+// fileDatabase is a database of a file.
+func fileDatabase(name string, d config.Database) *database {
+	db := &database{name: name, dsn: d.URL, schema: d.Schema, engine: d.EngineName(), table: d.Table, most: int64(d.MaxLogSize), home: d.Home}
+	if db.schema == "" && db.engine == config.EngineLog {
+		db.schema = "postrider"
+	}
+	return db
+}
+
+// check reads the address without using it.
+func (d *database) check() error {
+	if d.isMySQL() {
+		_, err := classic.ParseURL(d.dsn)
+		return err
+	}
+	_, err := pgconn.ParseConfig(d.dsn)
+	return err
+}
+
+// checkTable says what the engine has against a table, and a feed's filter of it, as the file describes them.
+func (d *database) checkTable(only route.Match) []string {
+	if !d.isClassic() {
+		return nil
+	}
+	cfg, err := d.classicStore()
+	if cfg.Only = only; err == nil {
+		err = cfg.Validate()
+	}
+	if err == nil {
+		return nil
+	}
+	return strings.Split(strings.ReplaceAll(err.Error(), "classic: ", ""), "\n")
+}
+
+// schemaName is where what is ours lies. With the classic engine that is the connection's own, unless somebody says otherwise.
+func (d *database) schemaName() string {
+	if d.isClassic() && d.flags != nil && !d.flags.Changed("schema") {
+		return "" // the default is the log's
+	}
+	return d.schema
+}
+
+// classicStore names the table to the packages that work with it.
+func (d *database) classicStore() (classic.Config, error) {
+	cfg := classic.Config{Dialect: classic.PostgreSQL, Schema: d.schemaName(), Shards: d.table.Shards, Retention: d.table.Retention,
+		CommandFlags: strings.TrimSpace(d.commandFlags())}
+	if d.isMySQL() {
+		cfg.Dialect = classic.MySQL
+	}
+	var err error
+	cfg.Layout, err = layoutOf(d.table)
+	return cfg, err
+}
+
+// layoutOf makes a layout of what a file says: that of the preset, with what the file says otherwise.
+func layoutOf(t config.Table) (classic.Layout, error) {
+	if t.Name == "" && t.Preset == "" {
+		return classic.Layout{}, nil // one of our own
+	}
+	preset, ok := classic.PresetNamed(t.Preset)
+	if !ok && t.Preset != "" {
+		return classic.Layout{}, fmt.Errorf("there is no layout %q", t.Preset)
+	}
+	l := preset.Layout
+	if t.Name != "" {
+		l.Table = t.Name
+	}
+	renamed := make(map[string]string)
+	for _, key := range slices.Sorted(maps.Keys(t.Columns)) {
+		if old := l.Column(key); old != "" {
+			renamed[old] = t.Columns[key]
+		}
+		if err := l.SetColumn(key, t.Columns[key]); err != nil {
+			return l, err
+		}
+	}
+	order := t.OrderBy
+	if len(order) == 0 {
+		for _, column := range l.OrderBy {
+			if name, ok := renamed[column]; ok {
+				column = name
+			}
+			if column != "" {
+				order = append(order, column)
+			}
+		}
+	}
+	l.OrderBy = order
+	setState(&l.State, t)
+	for target, value := range map[*string]string{
+		&l.DefaultType: t.DefaultType, &l.DefaultTopic: t.DefaultTopic, &l.DefaultContentType: t.DefaultContentType, &l.WireID: t.WireID,
+	} {
+		if value != "" {
+			*target = value
+		}
+	}
+	return l, l.Validate()
+}
+
+// setState overlays the words of a status. A word that is empty means that there is none.
+func setState(s *classic.State, t config.Table) {
+	if s.Status == "" {
+		s.Pending, s.Processing, s.Published, s.Failed, s.Dead = nil, "", "", "", ""
+	}
+	one := func(words []string) string {
+		if len(words) == 0 {
+			return ""
+		}
+		return words[0]
+	}
+	for meaning, words := range t.Status {
+		switch meaning {
+		case "pending":
+			s.Pending = words
+		case "processing":
+			s.Processing = one(words)
+		case "published":
+			s.Published = one(words)
+		case "failed":
+			s.Failed = one(words)
+		case "dead":
+			s.Dead = one(words)
+		}
+	}
+	if s.Status != "" || s.PublishedAt != "" { // the table can say it
+		s.Delete = false
+	}
+	if t.Delete {
+		s.Delete, s.Published = true, ""
+	}
+}
+
+// openTable opens connections to the database of a table, at most so many.
+func (d *database) openTable(ctx context.Context, most int) (*sql.DB, error) {
+	if d.isMySQL() {
+		db, err := classic.OpenMySQL(d.address())
+		if err != nil {
+			return nil, usageError{err}
+		}
+		db.SetMaxOpenConns(most)
+		db.SetMaxIdleConns(most)
+		return db, nil
+	}
+	cfg, err := d.pgConfig()
+	if err != nil {
+		return nil, err
+	}
+	cfg.MaxConns = int32(most) //nolint:gosec // few
+	pool, err := d.openWith(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(closingPool{stdlib.GetPoolConnector(pool), pool})
+	db.SetMaxIdleConns(0) // the pool keeps them
+	return db, nil
+}
+
+// closingPool ends a pool with the connections that came from it.
+type closingPool struct {
+	driver.Connector
+	pool *pgxpool.Pool
+}
+
+// Close implements io.Closer, which database/sql looks for.
+func (c closingPool) Close() error { //nolint:unparam // as io.Closer has it
+	c.pool.Close()
+	return nil
+}

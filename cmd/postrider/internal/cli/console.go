@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
+)
+
+// defaultConsole is where the console listens if nobody says otherwise.
+const defaultConsole = "127.0.0.1:8711"
+
+func (a *app) consoleCommand() *cobra.Command {
+	var file, listen string
+	cmd := &cobra.Command{
+		Use:   "console",
+		Short: "Serve the web console",
+		Long: "Serves the web console until stopped: for the databases of a configuration file or, with --dsn or without a file,\n" +
+			"for one database. Relays may run elsewhere; a relay can also serve the console itself, and then shows more: how\n" +
+			"long messages take, and what it is doing. Who may come in is said under console: in the file; without that only\n" +
+			"this machine can call, and everybody there may do everything.",
+		Example: "  postrider console\n" +
+			"  postrider console --config postrider.yaml --listen 127.0.0.1:9000\n" +
+			"  postrider relay --to nats://localhost --console 127.0.0.1:8711",
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			path, err := a.doctorFile(cmd, file)
+			if err != nil {
+				return err
+			}
+			c, databases := config.Console{}, []logDatabase{a.flagDatabase()}
+			if path != "" {
+				f, err := a.useConfig(path, false)
+				if err != nil {
+					return err
+				}
+				c = f.Console
+				if databases, err = fileDatabases(f); err != nil {
+					return err
+				}
+			}
+			c.Listen = cmp.Or(listen, c.Listen, defaultConsole)
+			return a.serveConsole(cmd.Context(), c, databases)
+		},
+	}
+	addConfig(cmd, &file)
+	cmd.Flags().StringVar(&listen, "listen", "", "host and port; default: console.listen of the file, or "+defaultConsole)
+	return cmd
+}
+
+// serveConsole serves a console and nothing else, until ctx ends.
+func (a *app) serveConsole(ctx context.Context, c config.Console, databases []logDatabase) error {
+	log := slog.New(slog.NewTextHandler(a.err, nil))
+	opened, err := a.openConsole(ctx, c, databases, nil, nil, log)
+	if err != nil {
+		return err
+	}
+	defer opened.close()
+	stop, err := opened.listener(c).start(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	a.say("the console is at " + consoleURL(c) + "\n")
+	opened.Run(ctx)
+	return nil
+}
+
+func (c *openConsole) listener(cfg config.Console) httpListener {
+	l := httpListener{what: "console", listen: cfg.Listen, Handler: c}
+	if cfg.CertFile != "" {
+		l.certificate = &certificate{certFile: cfg.CertFile, keyFile: cfg.KeyFile}
+	}
+	return l
+}
+
+// consoleURL is what to type into a browser.
+func consoleURL(c config.Console) string {
+	host, port, _ := net.SplitHostPort(c.Listen) // was checked
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	scheme := "http://"
+	if c.CertFile != "" {
+		scheme = "https://"
+	}
+	return scheme + net.JoinHostPort(host, port) + "/" + strings.TrimLeft(c.Prefix, "/")
+}

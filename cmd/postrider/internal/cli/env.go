@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/relay"
+)
+
+// fillFile returns the file with what the environment says, where the file says nothing.
+func fillFile(e *relay.Environment, f *config.File) (*config.File, error) {
+	filled := *f
+	filled.Feeds, filled.Patrols = maps.Clone(f.Feeds), maps.Clone(f.Patrols)
+	var used []string
+	for name, feed := range f.Feeds {
+		used = append(used, e.Fill(&feed.Relay)...)
+		filled.Feeds[name] = feed
+	}
+	for name, patrol := range f.Patrols {
+		variable := patrolVariable(name)
+		if text := os.Getenv(variable); text != "" && patrol.Cron == "" && patrol.Every == 0 {
+			patrol.Cron = text
+			filled.Patrols[name] = patrol
+			used = append(used, variable)
+		}
+	}
+	if err := filled.Validate(); err != nil {
+		slices.Sort(used)
+		return nil, usagef("the file and the environment (%s) contradict each other: %w", strings.Join(slices.Compact(used), ", "), err)
+	}
+	return &filled, nil
+}
+
+// patrolVariable is the variable that says when a patrol is due, as RECONCILE_SESSION_PAYOUT_CRON does for session-payout.
+func patrolVariable(name string) string {
+	return "RECONCILE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_CRON"
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/feeds"
+)
+
+// classicMigration is what the commands below migrate report about a database with the classic engine.
+type classicMigration struct {
+	Engine  string `json:"engine"`
+	Dialect string `json:"dialect"`
+	Schema  string `json:"schema,omitempty"`
+	Version int    `json:"version"` // after the command
+	Newest  int    `json:"newest"`
+}
+
+// withClassicMigrator lends f a migrator.
+func (a *app) withClassicMigrator(ctx context.Context, f func(*classic.Migrator, classic.Config) error) error {
+	cfg, err := a.db.classicStore()
+	if err != nil {
+		return usageError{err}
+	}
+	db, err := a.db.openTable(ctx, poolSize)
+	if err != nil {
+		return err
+	}
+	defer db.Close() //nolint:errcheck // nothing is left to say
+	table, err := classic.OpenTable(db, cfg)
+	if err != nil {
+		return usageError{err}
+	}
+	return f(table.Migrator(), cfg)
+}
+
+func (a *app) classicUp(ctx context.Context) error {
+	return a.withClassicMigrator(ctx, func(m *classic.Migrator, cfg classic.Config) error {
+		from, err := m.Up(ctx)
+		if err != nil {
+			return err
+		}
+		newest := classic.SchemaVersion(cfg.Dialect)
+		a.notef("%d migrations applied", max(newest-from, 0))
+		return a.reportClassic(cfg, max(newest, from))
+	})
+}
+
+func (a *app) classicStatus(ctx context.Context) error {
+	return a.withClassicMigrator(ctx, func(m *classic.Migrator, cfg classic.Config) error {
+		version, err := m.Version(ctx)
+		if err != nil {
+			return err
+		}
+		newest := classic.SchemaVersion(cfg.Dialect)
+		if err := a.reportClassic(cfg, version); err != nil || version >= newest {
+			return err
+		}
+		return a.db.hintMigrate(fmt.Errorf("%w: the tables have version %d of %d", feeds.ErrSchema, version, newest))
+	})
+}
+
+func (a *app) classicPrint() error {
+	cfg, err := a.db.classicStore()
+	if err != nil {
+		return usageError{err}
+	}
+	script, err := classic.Script(cfg)
+	if err != nil {
+		return usageError{err}
+	}
+	if a.asJSON {
+		return a.json(printed{cfg.Schema, 0, classic.SchemaVersion(cfg.Dialect), script})
+	}
+	_, err = fmt.Fprint(a.out, script)
+	return err
+}
+
+// classicDown takes back the tables of our own. A table that was adopted stays as it is.
+func (a *app) classicDown(ctx context.Context, to int, d danger) error {
+	return a.withClassicMigrator(ctx, func(m *classic.Migrator, cfg classic.Config) error {
+		from, err := m.Version(ctx)
+		if err != nil {
+			return err
+		}
+		plan := undoing{Schema: cfg.Schema, From: from, To: to}
+		if from <= to {
+			a.notef("the tables have version %d: nothing to undo", from)
+			return a.reportUndoing(plan)
+		}
+		if d.dryRun {
+			return a.reportUndoing(plan)
+		}
+		err = a.confirm(d, fmt.Sprintf("Take the tables of the classic engine from version %d to %d? Version 0 removes them, with all messages in the "+
+			"outbox of our own and all that was deferred.", from, to))
+		if err != nil {
+			return err
+		}
+		if err := m.Down(ctx, to); err != nil {
+			return err
+		}
+		plan.Done = true
+		return a.reportUndoing(plan)
+	})
+}
+
+func (a *app) reportClassic(cfg classic.Config, version int) error {
+	r := classicMigration{"classic", string(cfg.Dialect), cfg.Schema, version, classic.SchemaVersion(cfg.Dialect)}
+	if a.asJSON {
+		return a.json(r)
+	}
+	_, err := fmt.Fprintf(a.out, "engine classic on %s: version %d of %d\n", r.Dialect, r.Version, r.Newest)
+	return err
+}

@@ -1,0 +1,269 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/internal/phrase"
+	"github.com/postrider/postrider/reconcile"
+)
+
+func (a *app) reconcileCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "reconcile",
+		Short: "Find missing effects and send their messages again",
+		Long: "Patrols are jobs that look for business rows without their effect, for messages that a consumer has not recorded, or\n" +
+			"for messages that a broker does not hold, and send them again. \"postrider relay --config\" runs those of its file\n" +
+			"when they are due; of all processes, one runs a job at a time.",
+		Example: "  postrider reconcile ls\n" +
+			"  postrider reconcile run enrollments --dry-run",
+	})
+	cmd.AddCommand(a.reconcileListCommand(), a.reconcileRunCommand())
+	return cmd
+}
+
+// patrolState is a job in the list.
+type patrolState struct {
+	Database string `json:"database,omitempty"` // as the file calls it
+	reconcile.State
+	Configured bool `json:"configured"` // it is in the file
+}
+
+func (a *app) reconcileListCommand() *cobra.Command {
+	var file string
+	var wide bool
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List patrols, and what they have found and fixed",
+		Long: "Lists the patrols of all databases in the configuration file or, without a file, those that the database knows.\n\n" +
+			"--json prints an array of objects with: database, job, schedule, next, holder, until, runs, failed, total (found,\n" +
+			"fixed), last (started, finished, holder, found, fixed, error), configured.",
+		Example: "  postrider reconcile ls --json | jq '.[] | {job, fixed: .total.fixed}'",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			states, err := a.patrolStates(cmd.Context(), file)
+			if err != nil {
+				return err
+			}
+			if a.asJSON {
+				return a.json(states)
+			}
+			if len(states) == 0 {
+				a.notef("there are no patrols; to have some, see docs/reconcile.md")
+			}
+			return a.listPatrols(states, wide)
+		},
+	}
+	addConfig(cmd, &file)
+	addWide(cmd, &wide)
+	return cmd
+}
+
+func addConfig(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "config", "", "configuration file, which names the databases; default: $POSTRIDER_CONFIG, then ./"+defaultConfig)
+}
+
+// patrolStates asks the databases of the file, if there is one.
+func (a *app) patrolStates(ctx context.Context, file string) ([]patrolState, error) {
+	states := []patrolState{}
+	path, said := configPath(file)
+	if _, err := os.Stat(path); !said && errors.Is(err, os.ErrNotExist) {
+		pool, err := a.db.open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer pool.Close()
+		db, err := a.db.log(pool)
+		if err != nil {
+			return nil, err
+		}
+		known, err := db.Reconciliations().Jobs(ctx)
+		for _, s := range known {
+			states = append(states, patrolState{State: s})
+		}
+		return states, a.db.explain(err)
+	}
+	f, err := a.useConfig(path, false)
+	if err != nil {
+		return nil, err
+	}
+	p, err := a.openPatrols(ctx, f, slices.Sorted(maps.Keys(f.Patrols)), actor(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	defer p.close() //nolint:errcheck // nothing was sent
+	for _, database := range slices.Sorted(maps.Keys(p.byName)) {
+		known, err := p.byName[database].Jobs(ctx)
+		if err != nil {
+			return nil, (&filedDatabase{f, database}).explain(err)
+		}
+		for _, s := range known {
+			states = append(states, patrolState{database, s, p.where[s.Job] == database})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Patrols)) {
+		if !slices.ContainsFunc(states, func(s patrolState) bool { return s.Job == name && s.Configured }) {
+			schedule, _ := f.Patrols[name].Schedule() // was checked with the file
+			states = append(states, patrolState{p.where[name], reconcile.State{Job: name, Schedule: schedule.String()}, true})
+		}
+	}
+	return states, nil
+}
+
+// filedDatabase is a database of a file, for hints.
+type filedDatabase struct {
+	file *config.File
+	name string
+}
+
+func (d *filedDatabase) explain(err error) error {
+	return fileDatabase(d.name, d.file.Databases[d.name]).explain(err)
+}
+
+func (a *app) listPatrols(states []patrolState, wide bool) error {
+	now := time.Now()
+	rows := make([][]string, len(states))
+	for i, s := range states {
+		state := "idle"
+		switch {
+		case s.Holder != "":
+			state = "running"
+		case s.Last.Error != "":
+			state = "failed"
+		case s.Runs == 0:
+			state = "new"
+		}
+		next := "-"
+		if !s.Next.IsZero() {
+			next = phrase.Age(max(0, s.Next.Sub(now)))
+		}
+		rows[i] = []string{
+			a.cell(s.Job, wide), state, a.cell(s.Schedule, wide), ago(s.Last.Started, now), a.cell(cmp.Or(s.Last.Holder, "-"), wide),
+			number(s.Last.Found), number(s.Last.Fixed), number(s.Total.Found), number(s.Total.Fixed), next, a.cell(s.Last.Error, wide),
+		}
+	}
+	titles := []string{"JOB", "STATE", "SCHEDULE", "LAST RUN", "BY", "FOUND", "FIXED", "ALL FOUND", "ALL FIXED", "NEXT IN", "ERROR"}
+	return a.listing(titles, rows, "STATE", func(state string) int {
+		if state == "failed" {
+			return yellow
+		}
+		return green
+	})
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+// patrolled is what a run has done, or would do.
+type patrolled struct {
+	Job  string `json:"job"`
+	Done bool   `json:"done"`
+	reconcile.Run
+	Messages []patrolMessage `json:"messages"` // the first ones
+}
+
+type patrolMessage struct {
+	ID       postrider.ID `json:"id,omitzero"`
+	Type     string       `json:"type"`
+	Key      string       `json:"key,omitempty"`
+	DedupKey string       `json:"dedup_key,omitempty"`
+	Payload  string       `json:"payload,omitempty"`
+}
+
+// shownMessages is how many messages of a run are printed.
+const shownMessages = 100
+
+func (a *app) reconcileRunCommand() *cobra.Command {
+	var file string
+	var o reconcile.Options
+	var why change
+	cmd := &cobra.Command{
+		Use:   "run NAME",
+		Short: "Run a patrol now",
+		Long: "Runs a patrol of the configuration file now, unless another process runs it. That changes nothing about when it is due\n" +
+			"next, and is recorded. With --dry-run it only says what it would send, which may include what was sent before.\n\n" +
+			"--json prints an object with: job, done, started, finished, holder, found, fixed, messages (id, type, key, dedup_key, payload).",
+		Example: "  postrider reconcile run enrollments --dry-run\n" +
+			"  postrider reconcile run enrollments --since 72h --limit 1000 --reason 'import of Tuesday'",
+		Args: named("patrol"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.Limit < 0 || o.Since < 0 {
+				return usagef("--limit and --since: want more than 0")
+			}
+			return a.runPatrol(cmd.Context(), file, args[0], o, why)
+		},
+	}
+	addConfig(cmd, &file)
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only say what would be sent")
+	cmd.Flags().DurationVar(&o.Since, "since", 0, "how far back to look, such as 72h; default: the window of the patrol")
+	cmd.Flags().IntVar(&o.Limit, "limit", 0, "most messages to send; default: that of the patrol")
+	why.addReason(cmd)
+	return cmd
+}
+
+func (a *app) runPatrol(ctx context.Context, file, name string, o reconcile.Options, why change) error {
+	path, _ := configPath(file)
+	f, err := a.useConfig(path, false)
+	if err != nil {
+		return err
+	}
+	if _, ok := f.Patrols[name]; !ok {
+		names := slices.Sorted(maps.Keys(f.Patrols))
+		return hintedError{usagef("%s has no patrol %s", path, phrase.ShellWord(name)), "it has: " + cmp.Or(strings.Join(names, ", "), "none")}
+	}
+	p, err := a.openPatrols(ctx, f, []string{name}, actor(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer p.close() //nolint:errcheck // what was sent is in the database
+	result := patrolled{Job: name, Done: !o.DryRun, Messages: []patrolMessage{}}
+	o.Show = func(m postrider.Message) {
+		if len(result.Messages) < shownMessages {
+			result.Messages = append(result.Messages, patrolMessage{m.ID, m.Type, m.OrderKey(), m.DedupKey, string(m.Payload)})
+		}
+	}
+	database := p.where[name]
+	result.Run, err = p.byName[database].RunNow(ctx, name, o)
+	if result.Fixed > 0 {
+		db, _ := p.database(ctx, database) // is open
+		err = errors.Join(err, db.Admin().RecordPatrol(context.WithoutCancel(ctx), why.by(), name, result.Counts))
+	}
+	var notYet *reconcile.NotYetError
+	if errors.As(err, &notYet) {
+		return hintedError{err, fmt.Sprintf("wait for it, or for %s if it has died; to see it: %s", phrase.Age(notYet.Wait), a.next("reconcile ls"))}
+	}
+	if err != nil {
+		return (&filedDatabase{f, database}).explain(err)
+	}
+	return a.reportPatrol(result)
+}
+
+func (a *app) reportPatrol(r patrolled) error {
+	if a.asJSON {
+		return a.json(r)
+	}
+	words := fmt.Sprintf("found %d, sent %s", r.Found, phrase.Quantity(int(r.Fixed), "message", "messages"))
+	if !r.Done {
+		words = fmt.Sprintf("found %s; nothing was sent", phrase.Quantity(int(r.Found), "message", "messages"))
+	}
+	if _, err := fmt.Fprintf(a.out, "%s: %s\n", r.Job, words); err != nil {
+		return err
+	}
+	rows := make([][]string, len(r.Messages))
+	for i, m := range r.Messages {
+		rows[i] = []string{cell(m.Type, false), cell(cmp.Or(m.Key, "-"), false), cell(cmp.Or(m.DedupKey, "-"), false), cell(m.Payload, false)}
+	}
+	return a.listing([]string{"TYPE", "KEY", "DEDUP KEY", "PAYLOAD"}, rows, "", nil)
+}

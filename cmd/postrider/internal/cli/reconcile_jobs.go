@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker/route"
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/reconcile"
+	"github.com/postrider/postrider/store/postgres"
+)
+
+// patrolConnections is how many connections the patrols of one database use, beside those of the feeds.
+const patrolConnections = 2
+
+// patrols are the jobs of a configuration file, ready to run: those of one database belong to one patrol.
+type patrols struct {
+	app    *app
+	file   *config.File
+	log    *slog.Logger
+	pools  map[string]*pgxpool.Pool // by URL
+	open   []postrider.Publisher
+	byName map[string]*reconcile.Patrol[pgx.Tx] // by name of the database
+	where  map[string]string                    // by name of the job, its database
+}
+
+// openPatrols opens what the named jobs of a file need. It does not wait for anybody.
+func (a *app) openPatrols(ctx context.Context, f *config.File, names []string, holder string, log *slog.Logger) (*patrols, error) {
+	p := &patrols{
+		app: a, file: f, log: log, pools: make(map[string]*pgxpool.Pool),
+		byName: make(map[string]*reconcile.Patrol[pgx.Tx]), where: make(map[string]string),
+	}
+	jobs := make(map[string][]reconcile.Job[pgx.Tx])
+	var errs []error
+	for _, name := range names {
+		job, err := p.job(ctx, name, f.Patrols[name])
+		if err != nil {
+			errs = append(errs, fmt.Errorf("patrols.%s: %w", name, err))
+			continue
+		}
+		database := p.where[name]
+		jobs[database] = append(jobs[database], job)
+	}
+	for _, database := range slices.Sorted(maps.Keys(jobs)) {
+		patrol, err := p.patrol(ctx, database, holder, jobs[database])
+		p.byName[database] = patrol
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, usageError{errors.Join(err, p.close())}
+	}
+	return p, nil
+}
+
+// patrol runs the jobs of one database.
+func (p *patrols) patrol(ctx context.Context, database, holder string, jobs []reconcile.Job[pgx.Tx]) (*reconcile.Patrol[pgx.Tx], error) {
+	db, err := p.database(ctx, database)
+	if err != nil {
+		return nil, err
+	}
+	return reconcile.New(db.Reconciliations(), db.Transactor(), db.Outbox(), reconcile.Config{Holder: holder, Logger: p.log}, jobs...)
+}
+
+// database opens a database of the file. Databases with one URL share their connections.
+func (p *patrols) database(ctx context.Context, name string) (*postgres.DB, error) {
+	d := p.file.Databases[name]
+	pool, ok := p.pools[d.URL]
+	if !ok {
+		settings, err := fileDatabase(name, d).config()
+		if err != nil {
+			return nil, err
+		}
+		settings.MaxConns = patrolConnections
+		settings.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // works through any pooler
+		if pool, err = pgxpool.NewWithConfig(ctx, settings); err != nil {
+			return nil, err
+		}
+		p.pools[d.URL] = pool
+	}
+	return postgres.Open(pool, postgres.Config{Schema: d.Schema})
+}
+
+func (p *patrols) job(ctx context.Context, name string, c config.Patrol) (reconcile.Job[pgx.Tx], error) {
+	job := reconcile.Job[pgx.Tx]{
+		Name: name, Window: c.Window, Grace: c.Grace, Batch: c.Batch, Limit: c.Limit, Rate: c.Rate, Timeout: c.Timeout,
+		Again: reconcile.Again{Max: c.Again, After: c.AgainAfter},
+	}
+	var err error
+	if p.where[name], err = p.file.PatrolDatabase(c); err != nil {
+		return job, err
+	}
+	if job.Schedule, err = c.Schedule(); err != nil {
+		return job, err
+	}
+	switch {
+	case c.Query != "":
+		job.Find, err = postgres.PatrolQuery{
+			SQL: c.Query, Type: c.Type, AggregateType: c.AggregateType, Topic: c.Topic, DedupKey: c.DedupKey, Timeout: c.Timeout,
+		}.Find()
+	case c.Consumer != "":
+		job.Check, err = p.received(ctx, c)
+	default:
+		job.Check, err = p.held(ctx, c)
+	}
+	return job, err
+}
+
+// sent returns the log of the feed whose deliveries a job compares.
+func (p *patrols) sent(ctx context.Context, c config.Patrol) (*config.Plan, reconcile.Log, error) {
+	name, err := p.file.PatrolFeed(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := p.file.Feed(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	db, err := p.database(ctx, plan.DatabaseName)
+	if err != nil {
+		return nil, nil, err
+	}
+	return plan, db.SentLog(name, actor()), nil
+}
+
+func (p *patrols) received(ctx context.Context, c config.Patrol) (reconcile.Check, error) {
+	plan, log, err := p.sent(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	inbox := plan.DatabaseName
+	if c.Inbox != "" {
+		inbox = c.Inbox
+	}
+	db, err := p.database(ctx, inbox)
+	if err != nil {
+		return nil, err
+	}
+	only, err := route.NewTable([]route.Rule{{Match: c.Only, Destination: "inbox"}})
+	if err != nil {
+		return nil, err
+	}
+	return reconcile.Unreceived(log, db.Receipts(), c.Consumer, func(m postrider.Message) bool {
+		_, err := only.Resolve(&m)
+		return err == nil
+	}), nil
+}
+
+func (p *patrols) held(ctx context.Context, c config.Patrol) (reconcile.Check, error) {
+	plan, log, err := p.sent(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	pub, err := p.app.openDestination(p.file.Destinations[c.Destination], p.log)
+	if err != nil {
+		return nil, err
+	}
+	p.open = append(p.open, pub)
+	holder, ok := pub.(reconcile.Holder)
+	if !ok {
+		return nil, fmt.Errorf("destination %s cannot tell what it holds: NATS and Kafka can", c.Destination)
+	}
+	only, err := route.NewTable([]route.Rule{{Match: plan.Only, Destination: c.Destination}})
+	if err != nil {
+		return nil, err
+	}
+	return reconcile.Unheld(log, holder, func(m postrider.Message) (postrider.Message, bool) {
+		if _, err := only.Resolve(&m); err != nil {
+			return m, false
+		}
+		d, err := plan.Table.Resolve(&m)
+		if err != nil || d.Drop || d.Destination != c.Destination {
+			return m, false
+		}
+		m.Topic, m.WireID = d.Name, d.ID
+		if m.Topic == "" {
+			m.Topic = m.Type
+		}
+		return m, true
+	}), nil
+}
+
+// run runs all jobs when they are due, until ctx ends.
+func (p *patrols) run(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, patrol := range p.byName {
+		all.Go(func() {
+			_ = patrol.Run(ctx) // never fails
+			for _, s := range patrol.Stats() {
+				p.log.Info("patrol: stopped", "job", s.Job, "runs", s.Runs, "failed", s.Failed, "found", s.Found, "fixed", s.Fixed)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (p *patrols) close() error {
+	var errs []error
+	for _, pub := range p.open {
+		errs = append(errs, pub.Close())
+	}
+	for _, pool := range p.pools {
+		pool.Close()
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/internal/phrase"
+)
+
+// retryDead sends dead letters again where there are no jobs: what is done to each is the same, but nobody remembers how far it has
+// come when it is interrupted.
+func (a *app) retryDead(ctx context.Context, d operator, c change, rate int, filters []admin.Filter) error {
+	plan := replaying{Sample: []listed{}, Jobs: []replayJob{}}
+	counts := make([]int, len(filters))
+	for i, filter := range filters {
+		n, sample, err := countDeadLetters(ctx, d, filter, sampleSize-len(plan.Sample))
+		if err != nil {
+			return err
+		}
+		if n == 0 && !filter.ID.IsZero() {
+			return a.notSetAside(filter.ID)
+		}
+		counts[i], plan.Count, plan.Sample = n, plan.Count+n, append(plan.Sample, sample...)
+	}
+	if plan.Count == 0 {
+		a.notef("no messages match")
+	}
+	if plan.Count == 0 || c.dryRun {
+		return a.reportReplays(plan)
+	}
+	if !c.yes {
+		a.showSample(plan.Count, plan.Sample)
+	}
+	if err := a.confirm(c.danger, "Send "+phrase.Quantity(plan.Count, "message", "messages")+" again?"); err != nil {
+		return err
+	}
+	plan.Count = 0
+	for i, filter := range filters {
+		n, err := retryAt(ctx, d, c.by(), rate, filter, counts[i]) // not those that have come, or come back, since the user was asked
+		if plan.Count += n; err != nil {
+			a.notef("done to %s before this:", phrase.Quantity(plan.Count, "message", "messages"))
+			return err
+		}
+	}
+	plan.Done = true
+	if a.asJSON {
+		return a.json(plan)
+	}
+	_, err := fmt.Fprintf(a.out, "sent %s again\n", phrase.Quantity(plan.Count, "message", "messages"))
+	return err
+}
+
+// retryAt sends messages, so many a second; 0 is no limit.
+func retryAt(ctx context.Context, d operator, by admin.By, rate int, filter admin.Filter, count int) (sent int, err error) {
+	for sent < count {
+		most := count - sent
+		if rate > 0 {
+			most = min(most, rate)
+		}
+		n, err := d.Act(ctx, by, admin.Retry, filter, most)
+		if sent += n; err != nil || n < most || sent == count {
+			return sent, err
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return sent, ctx.Err()
+		}
+	}
+	return sent, nil
+}

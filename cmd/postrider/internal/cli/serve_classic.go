@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/feeds"
+)
+
+// store opens the feed's side of its database, whose connections are there.
+func (f *servedFeed) store() (feeds.Store, error) {
+	if !f.db.isClassic() {
+		db, err := f.db.log(f.pool.Pool)
+		if err != nil {
+			return nil, err
+		}
+		return db.Feeds(), nil
+	}
+	cfg, err := f.db.classicStore()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Only = f.only
+	if f.isAdopted() {
+		f.cfg.Canary = 0 // nothing of ours is written into somebody else's table
+	}
+	table, err := classic.OpenTable(f.pool.table(), cfg)
+	if err != nil {
+		return nil, err
+	}
+	return table.Feeds(), nil
+}
+
+// isAdopted reports whether the table of the feed is the application's.
+func (f *servedFeed) isAdopted() bool { return f.db.table.Name != "" || f.db.table.Preset != "" }
+
+// table returns connections as the classic engine uses them.
+func (p *servedPool) table() *sql.DB {
+	if p.sql == nil {
+		db := stdlib.OpenDBFromPool(p.Pool)
+		db.SetMaxIdleConns(0) // the pool keeps them
+		return db
+	}
+	return p.sql
+}
+
+// listen asks databases now and then whether they are there, where the driver does not tell.
+func (s *service) listen(ctx context.Context, helpers *sync.WaitGroup) {
+	known := make(map[*servedPool]bool)
+	for i := range s.feeds {
+		pool := s.feeds[i].pool
+		if pool.sql == nil || known[pool] {
+			continue
+		}
+		known[pool] = true
+		helpers.Go(func() {
+			ticker := time.NewTicker(pulseInterval)
+			defer ticker.Stop()
+			for {
+				asking, cancel := context.WithTimeout(ctx, connectTimeout)
+				_, err := pool.sql.ExecContext(asking, "DO 0")
+				cancel()
+				pool.answers.note(err)
+				select {
+				case <-ticker.C:
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/adapter/telemetry/prometheus"
+	"github.com/postrider/postrider/broker"
+)
+
+// telemetry is all that watches the messages of a process.
+type telemetry struct {
+	metrics   *prometheus.Metrics // nil if nobody can ask for them
+	observers []postrider.Observer
+}
+
+// newTelemetry begins to watch what there is somebody to show to.
+func newTelemetry(s *service) (*telemetry, error) {
+	t := &telemetry{}
+	if s.health.Listen == "" {
+		return t, nil
+	}
+	var err error
+	if t.metrics, err = prometheus.New(prometheus.Config{Logger: s.log, Runtime: true}); err != nil {
+		return nil, err
+	}
+	t.observers = append(t.observers, t.metrics)
+	return t, nil
+}
+
+// observe returns the publisher of a feed, watched.
+func (t *telemetry) observe(feed string, to postrider.Publisher) postrider.Publisher {
+	if len(t.observers) == 0 {
+		return to
+	}
+	return broker.ObservePublisher(feed, to, postrider.Observers(t.observers...))
+}
+
+// attach counts what the relays, databases and patrols of a process do. Gauges of a database are asked for through the
+// connections of one of its feeds.
+func (t *telemetry) attach(s *service) error {
+	if t.metrics == nil {
+		return nil
+	}
+	known := make(map[string]bool)
+	for i := range s.feeds {
+		feed := &s.feeds[i]
+		t.metrics.AddRelay(feed.database, feed.cfg.Feed, feed.relay.Stats)
+		if known[feed.database] {
+			continue
+		}
+		known[feed.database] = true
+		gauges, err := feed.admin()
+		if err != nil {
+			return usageError{err}
+		}
+		t.metrics.AddDatabase(feed.database, gauges)
+	}
+	if s.patrol != nil {
+		for _, patrol := range s.patrol.byName {
+			t.metrics.AddPatrol(patrol.Stats)
+		}
+	}
+	return nil
+}
+
+// handler answers with the metrics; nil if there are none.
+func (t *telemetry) handler() http.Handler {
+	if t.metrics == nil {
+		return nil
+	}
+	return t.metrics.Handler()
+}
+
+// run keeps gauges fresh until ctx ends.
+func (t *telemetry) run(ctx context.Context, helpers *sync.WaitGroup) {
+	if t.metrics != nil {
+		helpers.Go(func() { _ = t.metrics.Run(ctx) }) // never fails
+	}
+}

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package main
-
-import "os"
-
-// notifyResize leaves it to the next refresh to find a new size where no signal tells it.
-func notifyResize(chan<- os.Signal) {}

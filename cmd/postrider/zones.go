@@ -1,4 +1,0 @@
-package main
-
-// Patrols run by the clock of a zone, also where the system has no list of zones, as in an empty container.
-import _ "time/tzdata"

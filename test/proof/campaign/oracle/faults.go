@@ -1,0 +1,123 @@
+package oracle
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/postrider/postrider/test/proof/campaign/record"
+)
+
+// reach is how long after its heal a fault may still show at brokers.
+const reach = 30 * time.Second
+
+// span is a fault from its begin to its heal.
+type span struct {
+	record.Event           // with which it began
+	heal         time.Time // zero: never
+	recovered    time.Time // zero: nobody said so
+}
+
+// hinders reports whether messages may have to wait for this fault.
+func (s *span) hinders() bool {
+	return slices.ContainsFunc(s.Touches, func(t string) bool { return t != record.Producer && t != record.Consumer })
+}
+
+// covers reports whether the fault was running at a time, or had been healed less than the given time before.
+func (s *span) covers(at time.Time, after time.Duration) bool {
+	return !at.Before(s.At) && (s.heal.IsZero() || at.Sub(s.heal) < after)
+}
+
+// faults are those of a run in the order in which they began.
+type faults struct {
+	spans []*span
+	reach []time.Time // until when any of the spans up to this one covers: tells where to stop looking back
+}
+
+func readFaults(r *record.Reader) (*faults, error) {
+	f := &faults{}
+	byNumber := map[int]*span{}
+	for e, err := range r.Timeline() {
+		if errors.Is(err, record.ErrTruncated) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		s := byNumber[e.Fault]
+		switch {
+		case e.Phase == record.Begin:
+			s = &span{Event: e}
+			byNumber[e.Fault] = s
+			f.spans = append(f.spans, s)
+		case s == nil:
+		case e.Phase == record.Heal:
+			s.heal = e.At
+		case e.Phase == record.Recovered:
+			s.recovered = e.At
+		}
+	}
+	slices.SortStableFunc(f.spans, func(a, b *span) int { return cmp.Or(a.At.Compare(b.At), a.Fault-b.Fault) })
+	var latest time.Time
+	for _, s := range f.spans {
+		until := s.heal.Add(reach)
+		if s.heal.IsZero() {
+			until = time.Unix(1<<40, 0)
+		}
+		if until.After(latest) {
+			latest = until
+		}
+		f.reach = append(f.reach, latest)
+	}
+	return f, nil
+}
+
+// near calls a function with the faults that cover a time, the one that began last first, until it returns false.
+func (f *faults) near(at time.Time, after time.Duration, each func(*span) bool) {
+	first := sort.Search(len(f.spans), func(i int) bool { return f.spans[i].At.After(at) })
+	for i := first - 1; i >= 0 && f.reach[i].After(at); i-- {
+		if s := f.spans[i]; s.covers(at, after) && !each(s) {
+			return
+		}
+	}
+}
+
+// find returns the fault that covers a time, passes a test and began last; nil if there is none.
+func (f *faults) find(at time.Time, after time.Duration, test func(*span) bool) (found *span) {
+	f.near(at, after, func(s *span) bool {
+		if test(s) {
+			found = s
+		}
+		return found == nil
+	})
+	return found
+}
+
+// explains returns the fault that explains a duplicate at a destination: one that touches it, the database or a relay, unless relays
+// stopped as they should.
+func (f *faults) explains(at time.Time, destination string) *span {
+	return f.find(at, reach, func(s *span) bool { return !s.Clean && s.Touch(record.Database, record.Relay, destination) })
+}
+
+// zombie returns the fault after which a relay may have woken up that had been replaced.
+func (f *faults) zombie(at time.Time) *span {
+	return f.find(at, reach, func(s *span) bool { return s.Zombie })
+}
+
+func (f *faults) kinds() map[string]int {
+	kinds := map[string]int{}
+	for _, s := range f.spans {
+		kinds[s.Kind]++
+	}
+	return kinds
+}
+
+// stopped says which clean stop a duplicate came with that nothing explains.
+func (f *faults) stopped(at time.Time) string {
+	if s := f.find(at, reach, func(s *span) bool { return s.Clean }); s != nil {
+		return ", near a clean stop: " + s.Kind + " of " + s.Target
+	}
+	return ""
+}

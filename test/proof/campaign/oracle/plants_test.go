@@ -1,0 +1,85 @@
+package oracle
+
+import (
+	"slices"
+	"time"
+
+	"github.com/postrider/postrider/test/proof/campaign/record"
+)
+
+// lastOf is the last message of a key that is no poison.
+func (h *history) lastOf(destination, key string) record.Message {
+	for _, i := range slices.Backward(h.intents) {
+		if i.Destination == destination && i.Key == key && !i.Poison {
+			return i.Message
+		}
+	}
+	panic("none")
+}
+
+// again lets an early message of a destination come once more.
+func (h *history) again(destination string, at time.Time) {
+	r := h.receipts[destination][10]
+	r.At = at
+	h.arrive(r)
+}
+
+// swap lets two neighbours of a key come in the wrong order, in quiet times.
+func (h *history) swap(destination, key string) { h.swapFrom(destination, key, 10) }
+
+func (h *history) swapFrom(destination, key string, from int) {
+	all := h.receipts[destination]
+	var places []int
+	for i := from; len(places) < 2; i++ {
+		if all[i].Key == key {
+			places = append(places, i)
+		}
+	}
+	a, b := &all[places[0]], &all[places[1]]
+	a.Message, b.Message, a.Sum, b.Sum = b.Message, a.Message, b.Sum, a.Sum
+}
+
+// sendBoth lets two relays send a key at once, near a fault: the second begins some messages back, and both go on in turn.
+func (h *history) sendBoth(destination, key string, turns int) {
+	var all []record.Receipt
+	seen := map[string]bool{}
+	for _, r := range h.receipts[destination] {
+		if r.Key == key && !seen[r.ID] {
+			seen[r.ID] = true
+			all = append(all, r)
+		}
+	}
+	from := len(all) / 2
+	both := slices.Clone(all[:from])
+	for i := range turns {
+		both = append(both, all[from-15+i], all[from+i])
+	}
+	h.receipts[destination] = slices.DeleteFunc(h.receipts[destination], func(r record.Receipt) bool { return r.Key == key })
+	for _, r := range append(both, all[from+turns:]...) {
+		r.At = faultBegin(0).Add(time.Second)
+		h.arrive(r)
+	}
+}
+
+// forget removes the recovery of a fault from the timeline, so that it is looked for among the samples.
+func (h *history) forget(fault int) {
+	h.timeline = slices.DeleteFunc(h.timeline, func(e record.Event) bool { return e.Fault == fault && e.Phase == record.Recovered })
+}
+
+// wait lets messages wait from one time to another.
+func (h *history) wait(from, to time.Time) {
+	for i, s := range h.samples {
+		if !s.At.Before(from) && s.At.Before(to) {
+			h.samples[i].Backlog = &record.Backlog{Messages: 1000, OldestSeconds: 5}
+		}
+	}
+}
+
+// grow lets something grow by one with each sample.
+func (h *history) grow(what func(p *record.Process, n int)) {
+	for n := range h.samples {
+		for i := range h.samples[n].Processes {
+			what(&h.samples[n].Processes[i], n)
+		}
+	}
+}

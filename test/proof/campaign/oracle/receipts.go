@@ -1,0 +1,114 @@
+package oracle
+
+import (
+	"errors"
+	"time"
+
+	"github.com/postrider/postrider/test/proof/campaign/record"
+)
+
+// arrivals is what one destination has, held against the ledger.
+type arrivals struct {
+	destination string
+	receipts    int64
+	rereads     int64 // the same entry again
+	reused      int64 // another message under a position that was read before
+	truncated   bool
+
+	phantom     evidence // I2
+	inverted    evidence // I3
+	zombies     int64    // inversions in reach of a relay that woke up
+	overlaps    evidence // I3
+	excused     int64    // overlaps that a fault explains
+	unexplained evidence // I6
+	changed     evidence // I7
+
+	duplicates int64
+	byFault    map[*span]int64
+	latest     time.Duration // between a heal and the last duplicate that it explains
+}
+
+// readReceipts goes through what a destination has. Several destinations can be read at once: they share no key.
+func readReceipts(r *record.Reader, destination string, l *ledger, f *faults) (*arrivals, error) {
+	a := &arrivals{destination: destination, byFault: map[*span]int64{}}
+	positions := map[int]int64{}
+	for x, err := range r.Receipts(destination) {
+		if errors.Is(err, record.ErrTruncated) {
+			a.truncated = true
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		last, known := positions[x.Partition]
+		reread := known && x.Offset <= last
+		if !reread {
+			positions[x.Partition] = x.Offset
+		}
+		k, seq := l.find(x.Message)
+		switch {
+		case k == nil:
+			a.receipts++
+			a.phantom.add("%s %s %d %s was received at %s and never committed", destination, x.Key, x.Seq, x.ID, clock(x.At))
+		case reread && k.received.has(int(seq-1)):
+			a.rereads++
+		default:
+			if reread {
+				a.reused++
+			}
+			a.take(x, k, seq, f)
+		}
+	}
+	for name, k := range l.destinations[destination] {
+		a.end(k.replay.overlap, name, f)
+	}
+	return a, nil
+}
+
+func (a *arrivals) take(x record.Receipt, k *key, seq int64, f *faults) {
+	a.receipts++
+	if x.Sum != k.sums[seq-1] {
+		a.changed.add("%s %s %d %s has the sum %016x, not %016x", a.destination, x.Key, seq, x.ID, x.Sum, k.sums[seq-1])
+	}
+	if k.received.set(int(seq - 1)) {
+		a.duplicate(x, seq, f)
+		a.end(k.replay.again(seq, k.order.max, x.At), x.Key, f)
+		return
+	}
+	highest := k.order.max
+	if !k.order.first(seq) {
+		k.replay.first()
+		return
+	}
+	if f.zombie(x.At) != nil {
+		a.zombies++
+	} else {
+		a.inverted.add("%s %s: %d came at %s, after %d", a.destination, x.Key, seq, clock(x.At), highest)
+	}
+}
+
+func (a *arrivals) duplicate(x record.Receipt, seq int64, f *faults) {
+	a.duplicates++
+	s := f.explains(x.At, a.destination)
+	a.byFault[s]++
+	if s == nil {
+		a.unexplained.add("%s %s %d came again at %s%s", a.destination, x.Key, seq, clock(x.At), f.stopped(x.At))
+		return
+	}
+	if !s.heal.IsZero() {
+		a.latest = max(a.latest, x.At.Sub(s.heal))
+	}
+}
+
+// end judges two rows of duplicates of one key that ran beside each other.
+func (a *arrivals) end(o overlap, key string, f *faults) {
+	switch {
+	case o.count == 0:
+	case f.zombie(o.at) != nil, o.count <= fewOverlaps && f.explains(o.at, a.destination) != nil:
+		a.excused++
+	default:
+		a.overlaps.add("%s %s: until %s two relays sent at once, which shows %d times", a.destination, key, clock(o.at), o.count)
+	}
+}
+
+func clock(at time.Time) string { return at.UTC().Format("15:04:05.000") }

@@ -1,0 +1,161 @@
+package oracle
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/postrider/postrider/test/proof/campaign/record"
+)
+
+// State is what was found about an invariant.
+type State string
+
+// The states of a finding.
+const (
+	OK         State = "ok"
+	Broken     State = "broken"
+	NotChecked State = "not checked"
+)
+
+// Finding is what was found about one invariant.
+type Finding struct {
+	ID       string   `json:"id"` // I1 … I12
+	Name     string   `json:"name"`
+	State    State    `json:"state"`
+	Figure   float64  `json:"figure"`
+	Budget   string   `json:"budget"`
+	Note     string   `json:"note,omitempty"`
+	Examples []string `json:"examples,omitempty"` // at most 20
+}
+
+// Counts are the sizes of a run.
+type Counts struct {
+	Minutes    float64 `json:"minutes"`
+	Faults     int     `json:"faults"`
+	Events     int64   `json:"events"` // committed messages
+	Poison     int64   `json:"poison"` // among them, those that destinations have to refuse
+	Keys       int     `json:"keys"`
+	Receipts   int64   `json:"receipts"` // entries of destinations, duplicates included
+	Effects    int64   `json:"effects"`
+	Operations int64   `json:"operations,omitempty"`
+	Duplicates int64   `json:"duplicates"` // receipts of what had been received
+	Rereads    int64   `json:"rereads,omitempty"`
+}
+
+// Recovery is how long the world needed after a fault was healed, until nothing waited or the oldest message had waited less than 2 s.
+type Recovery struct {
+	Fault   int     `json:"fault"`
+	Kind    string  `json:"kind"`
+	Seconds float64 `json:"seconds"` // since this fault was healed
+	Clear   float64 `json:"clear"`   // the longest part of it in which no fault was under way that messages have to wait for
+}
+
+// Verdict is what the files of a run prove.
+type Verdict struct {
+	Run         string           `json:"run"`
+	Interrupted bool             `json:"interrupted,omitempty"` // the run did not come to its end
+	Findings    []Finding        `json:"findings"`              // I1 … I12
+	Counts      Counts           `json:"counts"`
+	Faults      map[string]int   `json:"faults,omitempty"`     // by kind
+	Duplicates  map[string]int64 `json:"duplicates,omitempty"` // by the kind of fault that explains them; "" has those that none does
+	Recoveries  []Recovery       `json:"recoveries,omitempty"`
+	Warnings    []string         `json:"warnings,omitempty"` // what casts doubt on the files themselves
+}
+
+// Broken are the findings that are.
+func (v Verdict) Broken() []Finding { return v.in(Broken) }
+
+// NotChecked are the findings for which the files hold no data.
+func (v Verdict) NotChecked() []Finding { return v.in(NotChecked) }
+
+func (v Verdict) in(state State) (found []Finding) {
+	for _, f := range v.Findings {
+		if f.State == state {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// Finding returns what was found about an invariant, by its ID.
+func (v Verdict) Finding(id string) Finding {
+	for _, f := range v.Findings {
+		if f.ID == id {
+			return f
+		}
+	}
+	return Finding{ID: id, State: NotChecked}
+}
+
+// DuplicateShare is duplicates by committed messages.
+func (c Counts) DuplicateShare() float64 {
+	if c.Events == 0 {
+		return 0
+	}
+	return float64(c.Duplicates) / float64(c.Events)
+}
+
+// The budget of I6. With few events one kill decides about the share; there only the number of each fault is judged.
+const (
+	duplicateBudget = 0.0005
+	enoughEvents    = 500_000
+	mostByAFault    = 50 // on average
+)
+
+// TooManyDuplicates reports whether there are more duplicates than their budget, in one run or in the sum of several.
+func (c Counts) TooManyDuplicates() bool {
+	return c.Events >= enoughEvents && c.DuplicateShare() >= duplicateBudget || c.Duplicates > mostByAFault*int64(c.Faults)
+}
+
+// TooFewEvents reports whether the share of duplicates is beyond its budget, and says little about more events.
+func (c Counts) TooFewEvents() bool {
+	return c.Events < enoughEvents && c.DuplicateShare() >= duplicateBudget
+}
+
+// String is the verdict for a terminal: a line an invariant, and examples of what is broken.
+func (v Verdict) String() string {
+	var b strings.Builder
+	c := v.Counts
+	fmt.Fprintf(&b, "run %s: %.1f minutes, %d faults, %d events, %d receipts (%d duplicates, %.4f %%), %d effects\n",
+		v.Run, c.Minutes, c.Faults, c.Events, c.Receipts, c.Duplicates, 100*c.DuplicateShare(), c.Effects)
+	for _, f := range v.Findings {
+		fmt.Fprintf(&b, "%-4s%-12s%-44s %10s  (%s)", f.ID, f.State, f.Name, figure(f), f.Budget)
+		if f.Note != "" {
+			fmt.Fprintf(&b, "  %s", f.Note)
+		}
+		b.WriteByte('\n')
+		if f.State == Broken {
+			for _, example := range f.Examples {
+				fmt.Fprintf(&b, "      %s\n", example)
+			}
+		}
+	}
+	for _, warning := range v.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", warning)
+	}
+	return b.String()
+}
+
+func figure(f Finding) string {
+	if f.State == NotChecked {
+		return "-"
+	}
+	return fmt.Sprintf("%.4g", f.Figure)
+}
+
+// Save writes the verdict beside the files of its run.
+func (v Verdict) Save(dir string) error {
+	return record.WriteJSON(filepath.Join(dir, record.VerdictFile), v)
+}
+
+// Load reads the verdict that was saved last. Check makes a new one.
+func Load(dir string) (v Verdict, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, record.VerdictFile))
+	if err != nil {
+		return v, err
+	}
+	return v, json.Unmarshal(text, &v)
+}

@@ -1,0 +1,122 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/postrider/postrider/test/proof/campaign/oracle"
+)
+
+// total is what all runs have shown together.
+type total struct {
+	oracle.Counts
+	kinds      []kind
+	recoveries []oracle.Recovery
+	invariants []invariant
+}
+
+// kind is all faults of one kind.
+type kind struct {
+	name       string
+	faults     int
+	duplicates int64
+	recoveries []float64 // seconds since the heal in which no other fault was under way, sorted
+}
+
+// invariant is one of I1 … I12 in all runs.
+type invariant struct {
+	oracle.Finding                      // of the first run; the figure is that of all runs
+	states         map[oracle.State]int // how many runs
+	together       bool                 // broken by all runs together
+}
+
+// unexplained is how duplicates are called that no fault explains.
+const unexplained = "(no fault)"
+
+func sum(runs []Run) (t total) {
+	kinds := map[string]*kind{}
+	of := func(name string) *kind {
+		name = cmp.Or(name, unexplained)
+		if kinds[name] == nil {
+			kinds[name] = &kind{name: name}
+		}
+		return kinds[name]
+	}
+	for _, run := range runs {
+		v := run.Verdict
+		t.Minutes += v.Counts.Minutes
+		t.Faults += v.Counts.Faults
+		t.Events += v.Counts.Events
+		t.Poison += v.Counts.Poison
+		t.Receipts += v.Counts.Receipts
+		t.Effects += v.Counts.Effects
+		t.Operations += v.Counts.Operations
+		t.Duplicates += v.Counts.Duplicates
+		t.recoveries = append(t.recoveries, v.Recoveries...)
+		for name, n := range v.Faults {
+			of(name).faults += n
+		}
+		for name, n := range v.Duplicates {
+			of(name).duplicates += n
+		}
+		for _, r := range v.Recoveries {
+			of(r.Kind).recoveries = append(of(r.Kind).recoveries, r.Clear)
+		}
+		t.judge(v.Findings)
+	}
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		slices.Sort(kinds[name].recoveries)
+		t.kinds = append(t.kinds, *kinds[name])
+	}
+	for i, f := range t.invariants {
+		if f.ID == "I6" { // a share of everything, not a sum of shares
+			t.invariants[i].Figure, t.invariants[i].together = 100*t.DuplicateShare(), t.TooManyDuplicates()
+		}
+	}
+	return t
+}
+
+func (t *total) judge(findings []oracle.Finding) {
+	for _, f := range findings {
+		i := slices.IndexFunc(t.invariants, func(known invariant) bool { return known.ID == f.ID })
+		if i < 0 {
+			i = len(t.invariants)
+			t.invariants = append(t.invariants, invariant{Finding: f, states: map[oracle.State]int{}})
+			t.invariants[i].Figure = 0
+		}
+		if known := &t.invariants[i]; f.ID == "I9" {
+			known.Figure = max(known.Figure, f.Figure)
+		} else {
+			known.Figure += f.Figure
+		}
+		t.invariants[i].states[f.State]++
+	}
+}
+
+// verdict says in how many runs an invariant held.
+func (i invariant) verdict(runs int) string {
+	broken, unknown := i.states[oracle.Broken], i.states[oracle.NotChecked]
+	switch {
+	case broken == 0 && i.together:
+		return "**broken** by all runs together"
+	case broken == 0 && unknown == 0:
+		return "ok"
+	case unknown == runs:
+		return "not checked"
+	case broken == 0:
+		return fmt.Sprintf("ok, not checked in %d of %d runs", unknown, runs)
+	case unknown == 0:
+		return fmt.Sprintf("**broken** in %d of %d runs", broken, runs)
+	}
+	return fmt.Sprintf("**broken** in %d of %d runs, not checked in %d", broken, runs, unknown)
+}
+
+// quantile of sorted values.
+func quantile(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+}

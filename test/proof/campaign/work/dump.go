@@ -1,0 +1,155 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/postrider/postrider/test/proof/campaign/record"
+)
+
+// Dump writes what the database knows at the end: what was committed, what consumers did, and what the product says has become of messages.
+func Dump(ctx context.Context, db *pgx.Conn, plan Plan, w *record.Writer) (map[string]record.Tally, error) {
+	if err := w.Collect("intents", "effects", "dead"); err != nil {
+		return nil, err
+	}
+	for _, part := range []func(context.Context, *pgx.Conn, *record.Writer) error{dumpIntents, dumpEffects, dumpDeferred, dumpDiscarded} {
+		if err := part(ctx, db, w); err != nil {
+			return nil, err
+		}
+	}
+	tallies := map[string]record.Tally{}
+	for _, destination := range plan.Destinations {
+		t, err := tally(ctx, db, destination)
+		if err != nil {
+			return nil, err
+		}
+		tallies[destination] = t
+	}
+	return tallies, nil
+}
+
+func dumpIntents(ctx context.Context, db *pgx.Conn, w *record.Writer) error {
+	rows, err := db.Query(ctx, `SELECT destination, key, seq, id, sum, poison, unnumbered, at FROM campaign.ledger ORDER BY destination, key, seq`)
+	if err != nil {
+		return err
+	}
+	var i record.Intent
+	var id pgtype.UUID
+	var sum int64
+	_, err = pgx.ForEachRow(rows, []any{&i.Destination, &i.Key, &i.Seq, &id, &sum, &i.Poison, &i.Unnumbered, &i.At}, func() error {
+		i.ID, i.Sum = id.String(), uint64(sum)
+		return w.Intent(i)
+	})
+	return err
+}
+
+func dumpEffects(ctx context.Context, db *pgx.Conn, w *record.Writer) error {
+	rows, err := db.Query(ctx, `SELECT n, consumer, destination, key, seq, id FROM campaign.effects ORDER BY n`)
+	if err != nil {
+		return err
+	}
+	var e record.Effect
+	var id pgtype.UUID
+	_, err = pgx.ForEachRow(rows, []any{&e.N, &e.Consumer, &e.Destination, &e.Key, &e.Seq, &id}, func() error {
+		e.ID = id.String()
+		return w.Effect(e)
+	})
+	return err
+}
+
+// dumpDeferred writes what relays have deferred. What a consumer has deferred has no effect, and is found by that.
+func dumpDeferred(ctx context.Context, db *pgx.Conn, w *record.Writer) error {
+	rows, err := db.Query(ctx, `SELECT id, status FROM postrider.deferred WHERE feed NOT LIKE 'inbox/%' ORDER BY feed, seq`)
+	if err != nil {
+		return err
+	}
+	var id pgtype.UUID
+	var d record.Dead
+	_, err = pgx.ForEachRow(rows, []any{&id, &d.State}, func() error {
+		if d.ID = id.String(); d.State != record.StateDead {
+			d.State = record.StatePending
+		}
+		return w.Dead(d)
+	})
+	return err
+}
+
+// dumpDiscarded writes what operators have discarded, one message each time, as the record of their acts has it.
+func dumpDiscarded(ctx context.Context, db *pgx.Conn, w *record.Writer) error {
+	rows, err := db.Query(ctx, `SELECT coalesce(target ->> 'id', before ->> 'id', ''), who FROM postrider.audit WHERE action = 'discard' ORDER BY n`)
+	if err != nil {
+		return err
+	}
+	d := record.Dead{State: record.StateDiscarded}
+	_, err = pgx.ForEachRow(rows, []any{&d.ID, &d.Actor}, func() error { return w.Dead(d) })
+	return err
+}
+
+// tally asks the product for the messages of a destination. What it neither has nor holds back it must have sent.
+func tally(ctx context.Context, db *pgx.Conn, destination string) (t record.Tally, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	err = db.QueryRow(ctx, `SELECT
+		  (SELECT count(*) FROM postrider.messages WHERE topic = $1 OR starts_with(topic, $1 || '.'))
+		    + (SELECT coalesce(sum(messages), 0)::bigint FROM campaign.reclaimed WHERE destination = $1),
+		  (SELECT count(*) FROM postrider.message_status
+		   WHERE feed = $1 AND (topic = $1 OR starts_with(topic, $1 || '.')) AND detail = 'pending'),
+		  (SELECT count(*) FROM postrider.deferred WHERE feed = $1),
+		  (SELECT coalesce(sum(count), 0)::bigint FROM postrider.audit WHERE action = 'discard' AND feed = $1)`, destination,
+	).Scan(&t.Inserted, &t.Pending, &t.Parked, &t.Discarded)
+	if err != nil {
+		return t, fmt.Errorf("counting messages of %s: %w", destination, err)
+	}
+	t.Sent = t.Inserted - t.Pending - t.Parked - t.Discarded
+	return t, nil
+}
+
+// Waiting is what of the workload is not at its end.
+type Waiting struct {
+	Effects  int64 // that are missing
+	Deferred int64 // messages that relays or consumers have deferred
+}
+
+// Done reports whether nothing waits.
+func (w Waiting) Done() bool { return w == Waiting{} }
+
+func (w Waiting) String() string {
+	var parts []string
+	for _, p := range []struct {
+		n    int64
+		what string
+	}{{w.Effects, "effects are missing"}, {w.Deferred, "messages are deferred"}} {
+		if p.n != 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Look counts what waits. Producers have stopped by then.
+func Look(ctx context.Context, db *pgx.Conn) (w Waiting, err error) {
+	err = db.QueryRow(ctx, `SELECT (SELECT count(*) FROM campaign.ledger WHERE NOT poison) - (SELECT count(*) FROM campaign.effects),
+		(SELECT count(*) FROM postrider.deferred)`).Scan(&w.Effects, &w.Deferred)
+	return w, err
+}
+
+// Effects counts them by destination.
+func Effects(ctx context.Context, db *pgx.Conn) (map[string]int64, error) {
+	rows, err := db.Query(ctx, "SELECT destination, count(*) FROM campaign.effects GROUP BY destination")
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]int64{}
+	var destination string
+	var n int64
+	_, err = pgx.ForEachRow(rows, []any{&destination, &n}, func() error {
+		counts[destination] = n
+		return nil
+	})
+	return counts, err
+}

@@ -1,0 +1,128 @@
+package work
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/test/proof/campaign/record"
+)
+
+// Types of messages. The operator tells poison by it.
+const (
+	TypeFact   = "campaign.fact"
+	TypePoison = "campaign.poison"
+)
+
+// headerPrefix begins the names of headers that producers give. Brokers and protocols add others.
+const headerPrefix = "campaign-"
+
+// Fact is one message of the workload: the n-th of its key. Its payload begins with destination, key and number, so that it can be read
+// without the ledger.
+type Fact struct {
+	record.Intent
+	Topic   string
+	Payload []byte
+	Headers map[string]string
+}
+
+// noise is what payloads are filled up with.
+var noise = func() []byte {
+	b := make([]byte, 0, 2<<20)
+	random := rand.New(rand.NewPCG(1, 2))
+	for len(b) < cap(b) {
+		b = binary.LittleEndian.AppendUint64(b, random.Uint64())
+	}
+	return b
+}()
+
+// NewFact makes a message. A number of 0 means that it is not known yet.
+func NewFact(destination, key string, seq int64) Fact {
+	return newFact(destination, key, seq, destination, 100+rand.IntN(1+rand.IntN(1900)), false)
+}
+
+// NewPoison makes a message that its destination has to refuse: too large for it, or to a place that is not there.
+func NewPoison(destination, key string, seq int64) Fact {
+	size := tooLarge(destination)
+	if rand.IntN(2) == 0 || size == 0 {
+		return NewNowhere(destination, key, seq)
+	}
+	return newFact(destination, key, seq, destination, size, true)
+}
+
+// NewNowhere makes a message to a place that is not there.
+func NewNowhere(destination, key string, seq int64) Fact {
+	return newFact(destination, key, seq, destination+nowhere, 100, true)
+}
+
+func newFact(destination, key string, seq int64, topic string, size int, poison bool) Fact {
+	f := Fact{Topic: topic}
+	f.Destination, f.Key, f.Seq, f.ID = destination, key, seq, postrider.NewID().String()
+	f.Poison, f.Unnumbered = poison, seq == 0
+	f.Payload = append(make([]byte, 0, size), destination+" "+key+" "...)
+	if f.Unnumbered {
+		f.Payload = append(f.Payload, '?')
+	} else {
+		f.Payload = strconv.AppendInt(f.Payload, seq, 10)
+	}
+	f.Payload = append(f.Payload, ' ')
+	if left := size - len(f.Payload); left > 0 {
+		from := rand.IntN(len(noise) - left)
+		f.Payload = append(f.Payload, noise[from:from+left]...)
+	}
+	for i := range rand.IntN(8) - 4 {
+		if f.Headers == nil {
+			f.Headers = make(map[string]string, 3)
+		}
+		f.Headers[headerPrefix+string(rune('a'+i))] = strings.Repeat(fmt.Sprintf("%x", rand.Uint32()), 1+rand.IntN(4))
+	}
+	f.Sum = record.Sum(f.Payload, f.Headers)
+	return f
+}
+
+// Message is what is enqueued.
+func (f *Fact) Message() (postrider.Message, error) {
+	id, err := postrider.ParseID(f.ID)
+	return postrider.Message{
+		ID: id, Type: f.Type(), Key: f.Key, Topic: f.Topic, Payload: f.Payload, ContentType: "application/octet-stream", Headers: f.Headers,
+	}, err
+}
+
+// Type is that of the message.
+func (f *Fact) Type() string {
+	if f.Poison {
+		return TypePoison
+	}
+	return TypeFact
+}
+
+// Read is the way back: what a payload says about itself. A message that does not know its number has 0.
+func Read(payload []byte) (destination, key string, seq int64, err error) {
+	words := bytes.SplitN(payload, []byte{' '}, 4)
+	if len(words) < 4 {
+		return "", "", 0, fmt.Errorf("a payload of %d bytes is none of ours: %.40q", len(payload), payload)
+	}
+	if string(words[2]) != "?" {
+		if seq, err = strconv.ParseInt(string(words[2]), 10, 64); err != nil {
+			return "", "", 0, fmt.Errorf("payload %.40q: %w", payload, err)
+		}
+	}
+	return string(words[0]), string(words[1]), seq, nil
+}
+
+// Ours picks the headers that the producer gave. Their names may come back in another case.
+type Ours map[string]string
+
+// Add takes a header if it is one of the producer's.
+func (o *Ours) Add(name, value string) {
+	if name = strings.ToLower(name); strings.HasPrefix(name, headerPrefix) {
+		if *o == nil {
+			*o = make(Ours, 3)
+		}
+		(*o)[name] = value
+	}
+}

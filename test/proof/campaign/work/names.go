@@ -1,0 +1,140 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider/test/proof/campaign/world"
+)
+
+// Names at brokers. A topic or stream is named like its destination where nothing else is said.
+const (
+	Stream   = "CAMPAIGN"          // of NATS
+	Exchange = "campaign"          // of RabbitMQ
+	Queue    = "campaign"          // for consumers
+	Receipts = "campaign.receipts" // the same, for the collector
+
+	nowhere = ".nowhere" // behind the name of a destination: nothing takes messages there
+)
+
+const partitions = 8
+
+// tooLarge is the size of a message that a destination has to refuse; 0 if it takes all.
+func tooLarge(destination string) int {
+	switch destination {
+	case world.Redis:
+		return 0
+	case world.Kafka:
+		return 1100 << 10 // its limit is on batches, and that of the publisher
+	default:
+		return world.MaxPayload + 16<<10
+	}
+}
+
+// Prepare makes what the messages of a plan need at brokers.
+func Prepare(ctx context.Context, plan Plan) error {
+	steps := map[string]func(ctx context.Context, address string) error{
+		world.Kafka: prepareKafka, world.NATS: prepareNATS, world.RabbitMQ: prepareRabbitMQ, world.Redis: prepareRedis,
+	}
+	for destination, address := range plan.Brokers {
+		if err := steps[destination](ctx, address); err != nil {
+			return fmt.Errorf("preparing %s: %w", destination, err)
+		}
+	}
+	return nil
+}
+
+// KafkaClient opens a client for a broker's URL.
+func KafkaClient(address string, options ...kgo.Opt) (*kgo.Client, error) {
+	_, hosts, _ := strings.Cut(address, "://")
+	return kgo.NewClient(append(options, kgo.SeedBrokers(strings.Split(hosts, ",")...), kgo.DisableClientMetrics())...)
+}
+
+func prepareKafka(ctx context.Context, address string) error {
+	client, err := KafkaClient(address)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	clock := "LogAppendTime" // the broker's, so that it says when a message came
+	configs := map[string]*string{"message.timestamp.type": &clock}
+	_, err = kadm.NewClient(client).CreateTopic(ctx, partitions, 1, configs, world.Kafka)
+	return err
+}
+
+// prepareNATS makes a stream that soon forgets what it has seen, so that duplicates are not hidden.
+func prepareNATS(ctx context.Context, address string) error {
+	conn, err := nats.Connect(address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return err
+	}
+	for { // a cluster that has just come up has no leader yet
+		_, err = js.CreateStream(ctx, jetstream.StreamConfig{
+			Name: Stream, Subjects: []string{world.NATS}, Storage: jetstream.FileStorage, Replicas: 3,
+			MaxMsgSize: world.MaxPayload, Duplicates: 2 * time.Second,
+		})
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// prepareRabbitMQ makes two queues that both get everything: one for consumers, of which one works at a time so that order is kept, and one
+// for the collector. A queue of the type stream would keep its entries and number them; but after a restart of the server there is a moment in
+// which messages are confirmed that such a queue has not got, though the other one has.
+func prepareRabbitMQ(_ context.Context, address string) error {
+	conn, err := amqp.Dial(address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err != nil {
+		return err
+	}
+	if err := ch.ExchangeDeclare(Exchange, amqp.ExchangeDirect, true, false, false, false, nil); err != nil {
+		return err
+	}
+	for queue, arguments := range map[string]amqp.Table{
+		Queue:    {amqp.QueueTypeArg: amqp.QueueTypeQuorum, amqp.SingleActiveConsumerArg: true},
+		Receipts: {amqp.QueueTypeArg: amqp.QueueTypeQuorum},
+	} {
+		if _, err := ch.QueueDeclare(queue, true, false, false, false, arguments); err != nil {
+			return err
+		}
+		if err := ch.QueueBind(queue, world.RabbitMQ, Exchange, false, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func prepareRedis(ctx context.Context, address string) error {
+	options, err := redis.ParseURL(address)
+	if err != nil {
+		return err
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	return client.Set(ctx, world.Redis+nowhere, "no stream", 0).Err()
+}

@@ -1,0 +1,125 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/postrider/postrider/test/proof/campaign/record"
+)
+
+// Destinations of messages. Each is the name of a feed, of a destination of the relay, and the topic of its messages; a topic such as
+// kafka.nowhere belongs to it as well.
+const (
+	Kafka    = "kafka"
+	NATS     = "nats"
+	RabbitMQ = "rabbitmq"
+	Redis    = "redis"
+	HTTP     = "http"
+)
+
+// Destinations are all of them.
+func Destinations() []string { return []string{Kafka, NATS, RabbitMQ, Redis, HTTP} }
+
+// MaxPayload is the largest payload that every destination takes. Anything larger is poison.
+const MaxPayload = 64 << 10
+
+// Options say what to build.
+type Options struct {
+	// Dir is an existing folder for logs, configuration files and disk images. Required.
+	Dir string
+	// Postrider is the binary that migrates the database and runs the relays. Required.
+	Postrider string
+	// Older is a binary of an earlier version, for rolling upgrades. Defaults to none.
+	Older string
+	// Skewed is the binary with a wall clock that can be wrong: see [BuildSkewed]. Defaults to none.
+	Skewed string
+	// Instance tells worlds on one machine apart, in small letters. Defaults to "campaign".
+	Instance string
+	// Postgres is the version, 15 or 18. Defaults to "15".
+	Postgres string
+	// Relays is how many relay processes run. Defaults to 3; the last one goes through PgBouncer.
+	Relays int
+	// Lease is that of relays. Defaults to 6 s.
+	Lease time.Duration
+	// Secret signs webhooks. Defaults to none.
+	Secret string
+	// Period is how long one slot of the log's ring is written; there are 8. Defaults to a minute.
+	Period time.Duration
+	// ImageSize is the size of the file system that each PostgreSQL server lives on. Defaults to 16 GiB; the file is sparse.
+	ImageSize int64
+	// Plain leaves out what only root can do: disk images and network namespaces.
+	Plain bool
+	// Without are destinations that are not there.
+	Without []string
+	// Note is told of what happens that nobody asked for, such as a relay that ends by itself. Defaults to nothing.
+	Note func(record.Event)
+}
+
+var instanceForm = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
+
+// complete sets the defaults and reports mistakes.
+func (o *Options) complete() error {
+	if o.Instance == "" {
+		o.Instance = "campaign"
+	}
+	if o.Postgres == "" {
+		o.Postgres = "15"
+	}
+	if o.Relays == 0 {
+		o.Relays = 3
+	}
+	if o.Lease == 0 {
+		o.Lease = 6 * time.Second
+	}
+	if o.Period == 0 {
+		o.Period = time.Minute
+	}
+	if o.ImageSize == 0 {
+		o.ImageSize = 16 << 30
+	}
+	if Rootless() != nil {
+		o.Plain = true
+	}
+	if !instanceForm.MatchString(o.Instance) {
+		return fmt.Errorf("instance %q: want small letters and digits", o.Instance)
+	}
+	if o.Relays < 2 {
+		return errors.New("want at least two relays: one of them goes through PgBouncer")
+	}
+	// Processes start in other folders than ours.
+	for _, path := range []*string{&o.Dir, &o.Postrider, &o.Older, &o.Skewed} {
+		if *path == "" {
+			continue
+		}
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stat(absolute); err != nil {
+			return err
+		}
+		*path = absolute
+	}
+	if o.Dir == "" || o.Postrider == "" {
+		return errors.New("options: Dir and Postrider are required")
+	}
+	return nil
+}
+
+// Rootless says why this machine gives no disk images and no network namespaces, or nil if it does.
+func Rootless() error {
+	if os.Geteuid() != 0 {
+		return errors.New("only root can mount disk images and make network namespaces")
+	}
+	for _, program := range []string{"ip", "nsenter", "mount", "umount", "mkfs.ext4"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,265 @@
+package world
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/postrider/postrider/internal/port"
+	"github.com/postrider/postrider/test/proof/campaign/proxy"
+)
+
+// World is all servers, proxies and processes of a campaign.
+type World struct {
+	Options Options
+
+	services *services
+	lock     *os.File
+	place    string
+	network  *network // nil where relays share the machine's
+	database *database
+	host     string // where proxies listen
+	proxies  map[string]*proxy.Proxy
+	receiver string   // address of the HTTP receiver
+	health   []string // addresses of relays without a namespace
+	token    string
+
+	mu        sync.Mutex
+	processes []*Process
+	state     state
+	poison    func(ctx context.Context, destination string, n int) error
+	oversize  func(ctx context.Context, destination string) (taken bool, err error)
+}
+
+// Start brings up servers and proxies, and an empty database with the schema of Options.Postrider. It first removes what an earlier world of the
+// instance has left. Relays start with [World.StartRelays].
+func Start(ctx context.Context, options Options) (*World, error) {
+	if err := options.complete(); err != nil {
+		return nil, err
+	}
+	s, err := findServices()
+	if err != nil {
+		return nil, err
+	}
+	w := &World{
+		Options: options, services: s, place: place(s.base, options.Instance), host: "127.0.0.1", token: rand.Text(),
+		state:    state{Processes: map[int]string{}},
+		database: &database{services: s, version: options.Postgres},
+	}
+	hurry()
+	if w.lock, err = hold(s.base, options.Instance); err != nil {
+		return nil, err
+	}
+	if err := w.build(ctx); err != nil {
+		stopped, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		return nil, errors.Join(err, w.Stop(stopped))
+	}
+	return w, nil
+}
+
+func (w *World) build(ctx context.Context) error {
+	if err := clean(ctx, w.services, w.Options.Instance); err != nil {
+		return fmt.Errorf("removing what an earlier world has left: %w", err)
+	}
+	if !w.Options.Plain {
+		w.network = newNetwork(w.Options.Instance, w.Options.Relays)
+		if err := w.network.build(ctx); err != nil {
+			return err
+		}
+		w.host = w.network.host()
+	}
+	var err error
+	if w.receiver, err = port.Free(); err != nil {
+		return err
+	}
+	for range w.Options.Relays {
+		address, err := port.Free()
+		if err != nil {
+			return err
+		}
+		w.health = append(w.health, address)
+	}
+	if err := w.listen(); err != nil {
+		return err
+	}
+	if err := w.startServers(ctx); err != nil {
+		return err
+	}
+	if err := w.connect(); err != nil {
+		return err
+	}
+	_, err = w.Postrider(ctx, "migrate", "up", "--slots", "8", "--period", w.Options.Period.String(), "--inbox-window", "70m")
+	return err
+}
+
+// startServers starts all at the same time: most of it is waiting.
+func (w *World) startServers(ctx context.Context) error {
+	start := []func() error{func() error { return w.startDatabase(ctx) }, func() error { return w.startPooler(ctx) }}
+	for _, d := range w.destinations() {
+		name, env := d, []string(nil)
+		switch d {
+		case HTTP:
+			continue
+		case NATS:
+			name = "nats-cluster"
+		case Kafka:
+			env = []string{"POSTRIDER_KAFKA_PROXY=" + w.proxies[Kafka].Address()}
+		}
+		start = append(start, func() error { return w.services.run(ctx, env, "up", name+"@"+w.Options.Instance) })
+	}
+	errs := make([]error, len(start))
+	var all sync.WaitGroup
+	for i, s := range start {
+		all.Go(func() { errs[i] = s() })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (w *World) startDatabase(ctx context.Context) error {
+	var nodes []*node
+	for _, instance := range []string{w.Options.Instance, w.Options.Instance + spare} {
+		n := &node{service: "postgres" + w.Options.Postgres + "@" + instance}
+		n.dir = w.services.dir(n.service)
+		if !w.Options.Plain {
+			var err error
+			if n.image, err = newImage(ctx, filepath.Join(w.place, instance+".img"), n.dir, w.Options.ImageSize); err != nil {
+				return err
+			}
+		}
+		if err := w.database.create(ctx, n); err != nil {
+			return err
+		}
+		nodes = append(nodes, n)
+	}
+	w.database.setRoles(nodes[0], nodes[1])
+	return w.database.replicate(ctx, nodes[0], nodes[1])
+}
+
+// startPooler tells PgBouncer of one database more, which is behind a proxy.
+func (w *World) startPooler(ctx context.Context) error {
+	service := w.service(PgBouncer)
+	if err := os.MkdirAll(w.services.dir(service), 0o755); err != nil {
+		return err
+	}
+	host, port, err := net.SplitHostPort(w.proxies[ToPooler].Address())
+	if err != nil {
+		return err
+	}
+	line := fmt.Sprintf("campaign = host=%s port=%s dbname=postrider\n", host, port)
+	if err := os.WriteFile(filepath.Join(w.services.dir(service), "databases"), []byte(line), 0o644); err != nil {
+		return err
+	}
+	return w.services.run(ctx, nil, "up", service)
+}
+
+// Stop ends all processes and servers and removes their data. Logs stay in Options.Dir.
+func (w *World) Stop(ctx context.Context) error {
+	w.mu.Lock()
+	processes := w.processes
+	w.mu.Unlock()
+	var errs []error
+	for _, p := range processes {
+		errs = append(errs, p.Kill())
+	}
+	errs = append(errs, w.closeProxies(), w.keepLogs(), clean(ctx, w.services, w.Options.Instance), w.lock.Close())
+	return errors.Join(errs...)
+}
+
+// Postrider runs the binary as an operator would, on the primary, and returns what it has printed.
+func (w *World) Postrider(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, w.Options.Postrider, args...)
+	cmd.Env = append(environment(), "DATABASE_URL="+w.AdminDSN())
+	cmd.Dir = w.Options.Dir // where no file of ours is taken for its configuration
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("postrider %v: %w\n%s%s", args, err, out, &said)
+	}
+	return string(out), err
+}
+
+// OnPoison tells the world how to commit n messages that a destination has to refuse.
+func (w *World) OnPoison(commit func(ctx context.Context, destination string, n int) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.poison = commit
+}
+
+// Poison commits n messages that a destination has to refuse.
+func (w *World) Poison(ctx context.Context, destination string, n int) error {
+	w.mu.Lock()
+	commit := w.poison
+	w.mu.Unlock()
+	if commit == nil {
+		return errors.New("nobody can write poison here")
+	}
+	return commit(ctx, destination, n)
+}
+
+// OnOversize sets who commits a message with a key that is too long.
+func (w *World) OnOversize(commit func(ctx context.Context, destination string) (taken bool, err error)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.oversize = commit
+}
+
+// Oversize commits a message to a destination whose key is longer than the limit, and reports whether the database has taken it.
+func (w *World) Oversize(ctx context.Context, destination string) (taken bool, err error) {
+	w.mu.Lock()
+	commit := w.oversize
+	w.mu.Unlock()
+	if commit == nil {
+		return false, errors.New("nobody can write long keys here")
+	}
+	return commit(ctx, destination)
+}
+
+// Answer tells the HTTP receiver how to answer from now on: ok, 404, 500, hang, redirect or slow; share is the percentage of keys that it concerns, 0 for one key.
+func (w *World) Answer(ctx context.Context, answer string, share int) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	query := url.Values{"answer": {answer}, "share": {strconv.Itoa(share)}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+w.receiver+"/control?"+query.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		return fmt.Errorf("the receiver's control says %s", resp.Status)
+	}
+	return nil
+}
+
+// Destinations are those of this world.
+func (w *World) Destinations() []string { return w.destinations() }
+
+// Cut takes a relay off the network, and nobody is told. With answersOnly what it sends still arrives.
+func (w *World) Cut(ctx context.Context, relay int, answersOnly bool) error {
+	if w.network == nil {
+		return errors.New("relays have no network of their own")
+	}
+	return w.network.cut(ctx, relay, answersOnly)
+}
+
+// Join takes a Cut back.
+func (w *World) Join(ctx context.Context, relay int, answersOnly bool) error {
+	return w.network.join(ctx, relay, answersOnly)
+}
