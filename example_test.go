@@ -33,7 +33,7 @@ func ExampleUniqueEvent() {
 	// Output: order.placed:order:42:1
 }
 
-// A natural key is one that the business has anyway. Whoever states the fact again, such as a patrol job that looks
+// A natural key is one that the business has anyway. Whoever states the fact again, such as a reconciler that looks
 // for enrolments without their event, arrives at the same key.
 func ExampleUniqueEvent_naturalKey() {
 	enrollmentID := 42

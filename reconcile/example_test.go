@@ -36,13 +36,13 @@ func missingMails(table []enrollment) reconcile.Find[*memory.Tx] {
 
 func Example() {
 	ctx := context.Background()
-	db := memory.Open(memory.Config{}) // with PostgreSQL: postgres.NewTransactor, postgres.NewOutbox and postgres.NewPatrols
+	db := memory.Open(memory.Config{}) // with PostgreSQL: postgres.NewTransactor, postgres.NewOutbox and postgres.NewReconcilers
 	table := []enrollment{
 		{"1", time.Now().Add(-2 * time.Hour), true},
 		{"2", time.Now().Add(-time.Hour), false},
 		{"3", time.Now(), false}, // may still be on its way
 	}
-	patrol, err := reconcile.New(db.Reconciliations(), db.Transactor(), db.Outbox(),
+	reconciler, err := reconcile.New(db.Reconciliations(), db.Transactor(), db.Outbox(),
 		reconcile.Config{Holder: "billing-7", Logger: slog.New(slog.DiscardHandler)},
 		reconcile.Job[*memory.Tx]{
 			Name:     "enrollments",
@@ -56,17 +56,17 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	// In a service: go patrol.Run(ctx)
+	// In a service: go reconciler.Run(ctx)
 	for range 2 {
-		run, err := patrol.RunNow(ctx, "enrollments", reconcile.Options{Show: func(m postrider.Message) { fmt.Println("sent", m.DedupKey) }})
+		run, err := reconciler.RunNow(ctx, "enrollments", reconcile.Options{Show: func(m postrider.Message) { fmt.Println("sent", m.DedupKey) }})
 		fmt.Println("found", run.Found, "fixed", run.Fixed, err)
 	}
-	jobs, _ := patrol.Jobs(ctx)
+	jobs, _ := reconciler.Jobs(ctx)
 	fmt.Println(jobs[0].Job, jobs[0].Schedule, "by", jobs[0].Last.Holder, "in total", jobs[0].Total.Fixed)
-	for _, s := range patrol.Stats() {
+	for _, s := range reconciler.Stats() {
 		fmt.Printf("reconcile_fixed_total{job=%q} %d\n", s.Job, s.Fixed)
 	}
-	_, err = patrol.RunNow(ctx, "payments", reconcile.Options{})
+	_, err = reconciler.RunNow(ctx, "payments", reconcile.Options{})
 	fmt.Println(errors.Is(err, reconcile.ErrNoJob))
 	// Output:
 	// sent enrollment:2
@@ -111,7 +111,7 @@ func ExampleParseKey() {
 	// reconcile: dedup key "enrollment" has no column in braces: all rows would count as one
 }
 
-// sentLog is the log of a feed that has delivered two messages. With PostgreSQL: postgres.NewPatrolLog.
+// sentLog is the log of a feed that has delivered two messages. With PostgreSQL: postgres.NewReconcilerLog.
 type sentLog []reconcile.Sent
 
 func (l sentLog) Sent(_ context.Context, _, _ time.Time, before int64, _ int) ([]reconcile.Sent, error) {
@@ -148,7 +148,7 @@ func ExampleUnreceived() {
 		{Message: postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "1"}, nil), Place: 11},
 	}
 	placed := func(m postrider.Message) bool { return m.Type == "order.placed" } // what billing subscribes to
-	patrol, err := reconcile.New(store, db, nil, reconcile.Config{Logger: slog.New(slog.DiscardHandler)},
+	reconciler, err := reconcile.New(store, db, nil, reconcile.Config{Logger: slog.New(slog.DiscardHandler)},
 		reconcile.Job[*memory.Tx]{Name: "received", Check: reconcile.Unreceived(log, deaf{}, "billing", placed)},
 		reconcile.Job[*memory.Tx]{Name: "held", Check: reconcile.Unheld(log, deaf{}, nil)},
 	)
@@ -157,12 +157,12 @@ func ExampleUnreceived() {
 		return
 	}
 	for _, job := range []string{"received", "received", "held"} { // the second time comes too early
-		run, err := patrol.RunNow(ctx, job, reconcile.Options{})
+		run, err := reconciler.RunNow(ctx, job, reconcile.Options{})
 		fmt.Println(job, "found", run.Found, "fixed", run.Fixed, err)
 	}
 	_, err = store.Claim(ctx, "held", "somebody", time.Minute, true)
 	fmt.Println(err)
-	_, err = patrol.RunNow(ctx, "held", reconcile.Options{})
+	_, err = reconciler.RunNow(ctx, "held", reconcile.Options{})
 	var notYet *reconcile.NotYetError
 	fmt.Println(errors.As(err, &notYet), errors.Is(err, reconcile.ErrNotYet), err)
 	// Output:

@@ -33,7 +33,7 @@ type Job[Tx any] struct {
 	// Check looks and repairs by other means; see [Unreceived] and [Unheld].
 	Check Check
 	// Again says what to do about a fact that was told before, is still remembered by the outbox, and lacks its effect all the same:
-	// its message was lost behind the outbox. It is told again as a new message, with the dedup key "key#patrol:1", then 2 and so
+	// its message was lost behind the outbox. It is told again as a new message, with the dedup key "key#reconciler:1", then 2 and so
 	// on. Defaults to never with Find, and to 3 times an hour apart with Check.
 	Again Again
 	// Batch is how many messages one transaction sends. Defaults to 100.

@@ -12,7 +12,7 @@ import (
 
 // sortie is one run of a job.
 type sortie[Tx any] struct {
-	*Patrol[Tx]
+	*Reconciler[Tx]
 	job    *Job[Tx]
 	claim  Claim
 	began  time.Time // on this process's clock, for durations
@@ -29,14 +29,14 @@ var (
 )
 
 // run claims a job and runs it. Its error is about the claim; that of the job, too, is recorded.
-func (p *Patrol[Tx]) run(ctx context.Context, job *Job[Tx], o Options, now bool) (Run, error) {
+func (p *Reconciler[Tx]) run(ctx context.Context, job *Job[Tx], o Options, now bool) (Run, error) {
 	claim, err := p.store.Claim(ctx, job.Name, p.cfg.Holder, p.cfg.Lease, now)
 	if err != nil {
 		return Run{}, err
 	}
 	s := p.sortie(job, o)
 	s.claim = claim
-	failure := s.patrol(ctx, o.Since)
+	failure := s.reconciler(ctx, o.Since)
 	report := Run{Started: claim.Now, Finished: claim.Now.Add(time.Since(s.began)), Holder: claim.Holder, Counts: s.done}
 	if failure != nil {
 		report.Error = failure.Error()
@@ -54,7 +54,7 @@ func (p *Patrol[Tx]) run(ctx context.Context, job *Job[Tx], o Options, now bool)
 	}
 	err = p.store.Finish(end, claim, next, job.Window, report.Error)
 	if s.done.Found > 0 || failure != nil {
-		p.cfg.Logger.Info("reconcile: patrolled", "job", job.Name, "found", s.done.Found, "fixed", s.done.Fixed, "err", failure)
+		p.cfg.Logger.Info("reconcile: reconciled", "job", job.Name, "found", s.done.Found, "fixed", s.done.Fixed, "err", failure)
 	}
 	if now || err != nil {
 		return report, errors.Join(failure, err)
@@ -63,15 +63,15 @@ func (p *Patrol[Tx]) run(ctx context.Context, job *Job[Tx], o Options, now bool)
 }
 
 // dryRun looks without a claim. The store's clock is not asked: nothing is written.
-func (p *Patrol[Tx]) dryRun(ctx context.Context, job *Job[Tx], o Options) (Run, error) {
+func (p *Reconciler[Tx]) dryRun(ctx context.Context, job *Job[Tx], o Options) (Run, error) {
 	s := p.sortie(job, o)
 	s.claim = Claim{Job: job.Name, Holder: p.cfg.Holder, Now: s.began}
-	err := s.patrol(ctx, o.Since)
+	err := s.reconciler(ctx, o.Since)
 	return Run{Started: s.began, Finished: time.Now(), Holder: p.cfg.Holder, Counts: s.done}, err
 }
 
-func (p *Patrol[Tx]) sortie(job *Job[Tx], o Options) *sortie[Tx] {
-	s := &sortie[Tx]{Patrol: p, job: job, began: time.Now(), dryRun: o.DryRun, limit: job.Limit, show: o.Show}
+func (p *Reconciler[Tx]) sortie(job *Job[Tx], o Options) *sortie[Tx] {
+	s := &sortie[Tx]{Reconciler: p, job: job, began: time.Now(), dryRun: o.DryRun, limit: job.Limit, show: o.Show}
 	if o.Limit > 0 {
 		s.limit = o.Limit
 	}
@@ -81,8 +81,8 @@ func (p *Patrol[Tx]) sortie(job *Job[Tx], o Options) *sortie[Tx] {
 	return s
 }
 
-// patrol looks at the whole window.
-func (s *sortie[Tx]) patrol(ctx context.Context, window time.Duration) error {
+// reconciler looks at the whole window.
+func (s *sortie[Tx]) reconciler(ctx context.Context, window time.Duration) error {
 	if window == 0 {
 		window = s.job.Window
 	}
@@ -232,7 +232,7 @@ func (s *sortie[Tx]) emit(ctx context.Context, tx Tx, found []postrider.Message)
 		for i, at := range repeats {
 			if numbers[i] > 0 {
 				m := found[at]
-				m.ID, m.DedupKey = postrider.NewID(), m.DedupKey+"#patrol:"+strconv.Itoa(numbers[i])
+				m.ID, m.DedupKey = postrider.NewID(), m.DedupKey+"#reconciler:"+strconv.Itoa(numbers[i])
 				again = append(again, m)
 			}
 		}

@@ -15,7 +15,7 @@ type Stats struct {
 type tally struct{ runs, failed, found, fixed atomic.Int64 }
 
 // Stats returns the figures of each job, in the order in which they were given to [New].
-func (p *Patrol[Tx]) Stats() []Stats {
+func (p *Reconciler[Tx]) Stats() []Stats {
 	all := make([]Stats, len(p.jobs))
 	for i := range p.jobs {
 		t := p.tally[p.jobs[i].Name]

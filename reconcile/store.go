@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Store keeps what patrols of all processes have to agree on: when a job is due, who runs it, and what came of it. Its clock
+// Store keeps what reconcilers of all processes have to agree on: when a job is due, who runs it, and what came of it. Its clock
 // is the only one that counts. Implementations are safe for concurrent use.
 type Store[Tx any] interface {
 	// Announce makes a job known. If it is new, or has had another schedule, it is due when first says, which is given the

@@ -41,8 +41,8 @@ type Config struct {
 // Database is one database. Parts that are nil have no pages.
 type Database = source.Database
 
-// Patrols are the patrol jobs of a database.
-type Patrols = source.Patrols
+// Reconcilers are the reconcilers of a database.
+type Reconcilers = source.Reconcilers
 
 // Finding is what a doctor has found.
 type Finding = source.Finding

@@ -60,7 +60,7 @@ func must[T any](value T, err error) T {
 // inMemory is a scene without a server.
 func inMemory(t *testing.T, change ...func(*console.Config)) *scene {
 	store := memory.Open(memory.Config{Shards: 2})
-	keys, sagas, patrols := store.IdempotencyKeys(), store.Sagas(), store.Reconciliations()
+	keys, sagas, reconcilers := store.IdempotencyKeys(), store.Sagas(), store.Reconciliations()
 	s := &scene{t: t, store: store, enqueue: func(msgs ...postrider.Message) {
 		t.Helper()
 		err := store.Do(t.Context(), func(ctx context.Context, tx *memory.Tx) error { return store.Enqueue(ctx, tx, msgs...) })
@@ -69,11 +69,11 @@ func inMemory(t *testing.T, change ...func(*console.Config)) *scene {
 		}
 	}}
 	s.db = console.Database{
-		Name: "main", DeadLetters: store, Feeds: store, Records: store, Log: store, Gauges: store, Problems: store, Keys: keys, Sagas: sagas, Patrols: patrols,
+		Name: "main", DeadLetters: store, Feeds: store, Records: store, Log: store, Gauges: store, Problems: store, Keys: keys, Sagas: sagas, Reconcilers: reconcilers,
 	}
 	startSaga(t, sagas)
 	claimKeys(t, keys)
-	announce(t, patrols)
+	announce(t, reconcilers)
 	s.serve(change)
 	return s
 }
@@ -83,7 +83,7 @@ func onPostgres(t *testing.T, change ...func(*console.Config)) *scene {
 	pool := pgtest.Pool(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	cfg := pgtest.Schema(t, pool, postgres.Layout{Shards: 4})
 	db := must(postgres.Open(pool, cfg))
-	operator, outbox, sagas, patrols := db.Admin(), db.Outbox(), db.Sagas(), db.Reconciliations()
+	operator, outbox, sagas, reconcilers := db.Admin(), db.Outbox(), db.Sagas(), db.Reconciliations()
 	s := &scene{t: t, store: db.Feeds(), enqueue: func(msgs ...postrider.Message) {
 		t.Helper()
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return outbox.Enqueue(t.Context(), tx, msgs...) })
@@ -93,8 +93,8 @@ func onPostgres(t *testing.T, change ...func(*console.Config)) *scene {
 	}}
 	s.db = console.Database{
 		Name: "main", Schema: cfg.Schema, DeadLetters: operator, Feeds: operator, Records: operator, Log: operator, Gauges: operator, Problems: operator, Replays: operator,
-		Keys: db.IdempotencyAdmin(), Sagas: db.SagaAdmin(), Patrols: patrols,
-		RunPatrol: func(_ context.Context, _ admin.By, job string) (reconcile.Counts, error) {
+		Keys: db.IdempotencyAdmin(), Sagas: db.SagaAdmin(), Reconcilers: reconcilers,
+		RunReconciler: func(_ context.Context, _ admin.By, job string) (reconcile.Counts, error) {
 			if job == "held" {
 				return reconcile.Counts{}, &reconcile.NotYetError{Job: job, Holder: "another"}
 			}
@@ -106,7 +106,7 @@ func onPostgres(t *testing.T, change ...func(*console.Config)) *scene {
 	}
 	startSaga(t, sagas)
 	claimKeys(t, db.IdempotencyKeys())
-	announce(t, patrols)
+	announce(t, reconcilers)
 	s.serve(change)
 	return s
 }
@@ -176,12 +176,12 @@ func claimKeys(t *testing.T, keys interface {
 	}
 }
 
-func announce(t *testing.T, patrols interface {
+func announce(t *testing.T, reconcilers interface {
 	Announce(context.Context, string, string, func(time.Time) time.Time) error
 }) {
 	t.Helper()
 	for _, job := range []string{"orders", "held"} {
-		if err := patrols.Announce(t.Context(), job, "every 1h", func(now time.Time) time.Time { return now.Add(time.Hour) }); err != nil {
+		if err := reconcilers.Announce(t.Context(), job, "every 1h", func(now time.Time) time.Time { return now.Add(time.Hour) }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package reconciletest is the suite that every store of patrols passes: what [reconcile.Store] promises, as tests.
+// Package reconciletest is the suite that every store of reconcilers passes: what [reconcile.Store] promises, as tests.
 package reconciletest
 
 import (

@@ -26,5 +26,5 @@ func (s *DB) Sagas() *Sagas { return s.sagas }
 // IdempotencyKeys is where HTTP handlers keep the keys of requests, and what operators ask for about them.
 func (s *DB) IdempotencyKeys() *Idempotency { return s.idempotency }
 
-// Reconciliations is where reconciliation keeps its jobs. [NewPatrols] is for transactions of another type.
-func (s *DB) Reconciliations() *Patrols[*Tx] { return s.jobs }
+// Reconciliations is where reconciliation keeps its jobs. [NewReconcilers] is for transactions of another type.
+func (s *DB) Reconciliations() *Reconcilers[*Tx] { return s.jobs }

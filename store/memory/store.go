@@ -54,7 +54,7 @@ type DB struct {
 
 	sagas       *Sagas
 	idempotency *Idempotency
-	jobs        *Patrols[*Tx]
+	jobs        *Reconcilers[*Tx]
 }
 
 // entry is a message of the log.
@@ -129,7 +129,7 @@ func Open(config Config) *DB {
 		keys:    make(map[string]claim),
 		inboxes: make(map[string]*received),
 		memory:  config.InboxWindow,
-		jobs:    NewPatrols[*Tx](),
+		jobs:    NewReconcilers[*Tx](),
 	}
 	db.sagas = &Sagas{store: db, all: make(map[sagaKey]*keptSaga), freed: make(chan struct{})}
 	db.idempotency = &Idempotency{store: db, keys: make(map[idempotency.ID]*key)}

@@ -109,7 +109,7 @@ func (p *parts[Tx]) IdempotencyKeys() idempotency.Store[Tx] {
 }
 
 // Reconciliations is where reconciliation keeps its jobs.
-func (p *parts[Tx]) Reconciliations() reconcile.Store[Tx] { return &patrols[Tx]{p.db, p.cfg} }
+func (p *parts[Tx]) Reconciliations() reconcile.Store[Tx] { return &reconcilers[Tx]{p.db, p.cfg} }
 
 // Receipts is what consumers have received, for reconciliation.
 func (p *parts[Tx]) Receipts() reconcile.Receipts { return receipts{p.db, p.cfg} }

@@ -14,7 +14,7 @@ var sqlFiles embed.FS
 
 // functionFiles are in the order in which they are created: some need what stands before them.
 var functionFiles = []string{
-	"relay", "enqueue", "retention", "deferred", "operator", "lanes", "inbox", "idempotency", "saga", "patrol", "console",
+	"relay", "enqueue", "retention", "deferred", "operator", "lanes", "inbox", "idempotency", "saga", "reconciler", "console",
 }
 
 // Script is the schema as SQL text, for a [Migrator] or for the migration tool that a team already has.

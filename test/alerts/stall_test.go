@@ -110,10 +110,10 @@ func stalled(fire map[string]bool) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(fire)), about)
 }
 
-// askAll asks every question of the dashboard. Those about consumers, failures, problems and patrols have no answer here, since there
+// askAll asks every question of the dashboard. Those about consumers, failures, problems and reconcilers have no answer here, since there
 // are none; the rest must have one.
 func askAll(t *testing.T, p *server) {
-	empty := regexp.MustCompile(`consumer|patrol|tenant!=""|ALERTS|replication_slot|_failures_|_problem_age_|aside_messages.* > 0|total.* / `)
+	empty := regexp.MustCompile(`consumer|reconciler|tenant!=""|ALERTS|replication_slot|_failures_|_problem_age_|aside_messages.* > 0|total.* / `)
 	for _, q := range dashboard.Queries() {
 		n, err := p.query(strings.ReplaceAll(q, "[1m]", "[10s]"))
 		if err != nil {

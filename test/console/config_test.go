@@ -69,7 +69,7 @@ feeds:
     routes:
       - {name: "{{.Stream}}.ledger"}
 
-patrols:
+reconcilers:
   unbilled-orders:
     database: shop
     every: 6h

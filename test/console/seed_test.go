@@ -145,7 +145,7 @@ func literally(v any) []byte {
 	return b.Bytes()
 }
 
-// seedLedger fills the second database, and the table that a patrol looks at.
+// seedLedger fills the second database, and the table that a reconciler looks at.
 func (s *shop) seedLedger() {
 	var all []postrider.Message
 	for n := range 40 {

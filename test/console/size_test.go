@@ -48,7 +48,7 @@ var lists = []string{
 	"messages?feed=default&key=order/77", "messages?feed=default&status=dead", "messages?feed=default&tenant=tenant7",
 	"messages?feed=default&topic=none", "messages?feed=behind&status=pending", "dead", "dead?type=order.paid", "dead?error=negative",
 	"dead?error=nothing", "dead?key=order/70", "dead/count", "dead/count?error=negative", "dead/groups", "dead/groups?error=negative", "keys",
-	"consumers", "idempotency", "sagas", "sagas/count", "patrols", "databases", "audit", "replays",
+	"consumers", "idempotency", "sagas", "sagas/count", "reconcilers", "databases", "audit", "replays",
 }
 
 // TestSize measures a console of a long log: how long its lists and its first page take, and what share of the machine its

@@ -94,12 +94,12 @@ func TestARelayInAnEmptyReadOnlyRoot(t *testing.T) {
 	r.stop()
 }
 
-// TestZonesInAnEmptyRoot: patrols run by the clock of a zone, of which an empty container has no list.
+// TestZonesInAnEmptyRoot: reconcilers run by the clock of a zone, of which an empty container has no list.
 func TestZonesInAnEmptyRoot(t *testing.T) {
 	c := newContainer(t, `databases: {app: {url: "postgres://nobody@localhost/app"}}
 destinations: {out: {url: "stdout:"}}
 feeds: {default: {}}
-patrols: {held: {feed: default, consumer: billing, cron: "0 8 * * *", zone: Europe/Berlin}}
+reconcilers: {held: {feed: default, consumer: billing, cron: "0 8 * * *", zone: Europe/Berlin}}
 `)
 	if out, err := c.run("config", "validate"); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -18,7 +18,7 @@ import (
 )
 
 // ours are the keys of a configuration file.
-var ours = []string{"databases", "destinations", "feeds", "patrols", "connections", "health", "console"}
+var ours = []string{"databases", "destinations", "feeds", "reconcilers", "connections", "health", "console"}
 
 // others are the keys by which files of other programs are known.
 var others = map[string]string{

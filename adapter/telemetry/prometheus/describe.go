@@ -27,16 +27,16 @@ func Descriptions() []Description {
 }
 
 // Questions returns the questions that the metrics answer, in the order of docs/metrics.md.
-func Questions() []string { return []string{late, fast, fails, costs, holds, patrols, self} }
+func Questions() []string { return []string{late, fast, fails, costs, holds, reconcilers, self} }
 
 const (
-	late    = "What is late?"
-	fast    = "How fast is it?"
-	fails   = "What fails?"
-	costs   = "What does it cost?"
-	holds   = "Who holds what?"
-	patrols = "What did patrols find?"
-	self    = "Are the figures alive?"
+	late        = "What is late?"
+	fast        = "How fast is it?"
+	fails       = "What fails?"
+	costs       = "What does it cost?"
+	holds       = "Who holds what?"
+	reconcilers = "What did reconcilers find?"
+	self        = "Are the figures alive?"
 )
 
 // families are all that were declared, in that order.

@@ -1,4 +1,4 @@
-// Package prometheus counts and times messages, relays, inboxes and patrols for Prometheus, and tells how the feeds and
+// Package prometheus counts and times messages, relays, inboxes and reconcilers for Prometheus, and tells how the feeds and
 // databases stand.
 //
 //	metrics, err := prometheus.New(prometheus.Config{})

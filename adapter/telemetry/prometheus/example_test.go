@@ -85,17 +85,17 @@ func ExampleMetrics_AddInbox() {
 	// Output: postrider_inbox_messages_total{consumer="billing",verdict="repeated"} 2
 }
 
-func ExampleMetrics_AddPatrol() {
+func ExampleMetrics_AddReconciler() {
 	metrics, err := prometheus.New(prometheus.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	stats := func() []reconcile.Stats { // the Stats of a patrol
+	stats := func() []reconcile.Stats { // the Stats of a reconciler
 		return []reconcile.Stats{{Job: "enrollments", Runs: 3, Counts: reconcile.Counts{Found: 2, Fixed: 2}}}
 	}
-	defer metrics.AddPatrol(stats)()
-	show(metrics, "postrider_patrol_fixed_total")
-	// Output: postrider_patrol_fixed_total{patrol="enrollments"} 2
+	defer metrics.AddReconciler(stats)()
+	show(metrics, "postrider_reconciler_fixed_total")
+	// Output: postrider_reconciler_fixed_total{reconciler="enrollments"} 2
 }
 
 // standing is a store with one feed that is late.
@@ -230,13 +230,13 @@ func ExampleMetrics_Handle() {
 // A test of alert rules or of a dashboard can check that the names it uses exist.
 func ExampleDescriptions() {
 	for _, d := range prometheus.Descriptions() {
-		if d.Name == "postrider_patrol_runs_total" {
+		if d.Name == "postrider_reconciler_runs_total" {
 			fmt.Println(d.Kind, d.Labels)
 			fmt.Println(d.Help)
 		}
 	}
 	// Output:
-	// counter [patrol result]
+	// counter [reconciler result]
 	// Runs of a job in this process, by result: ok, error.
 }
 

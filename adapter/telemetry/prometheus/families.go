@@ -125,12 +125,12 @@ var (
 	connLimit    = gauge(costs, "database_max_connections", "Connections that the server allows.", "database")
 )
 
-// Of patrols, by [Metrics.AddPatrol]. The label is not "job", which Prometheus itself gives to all that it scrapes.
+// Of reconcilers, by [Metrics.AddReconciler]. The label is not "job", which Prometheus itself gives to all that it scrapes.
 var (
-	patrolRuns = counter(patrols, "patrol_runs_total",
-		"Runs of a job in this process, by result: ok, error.", "patrol", "result")
-	patrolFound = counter(patrols, "patrol_found_total", "Facts found without their effect.", "patrol")
-	patrolFixed = counter(patrols, "patrol_fixed_total", "Messages sent for them.", "patrol")
+	reconcilerRuns = counter(reconcilers, "reconciler_runs_total",
+		"Runs of a job in this process, by result: ok, error.", "reconciler", "result")
+	reconcilerFound = counter(reconcilers, "reconciler_found_total", "Facts found without their effect.", "reconciler")
+	reconcilerFixed = counter(reconcilers, "reconciler_fixed_total", "Messages sent for them.", "reconciler")
 )
 
 // Of the figures themselves.

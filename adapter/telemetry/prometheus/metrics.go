@@ -20,7 +20,7 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// Metrics is a [postrider.Observer] that counts, and the collection of what relays, inboxes, patrols and databases tell when
+// Metrics is a [postrider.Observer] that counts, and the collection of what relays, inboxes, reconcilers and databases tell when
 // they are scraped. All its methods may be called at any time, from many goroutines.
 type Metrics struct {
 	cfg       Config
@@ -29,10 +29,10 @@ type Metrics struct {
 	inboxes   *totals[string, inbox.Stats]
 	consumers *totals[string, intake.Stats]
 
-	mu        sync.Mutex
-	patrols   []*patrol
-	databases map[string]entry
-	changed   chan struct{} // closed when a database is added
+	mu          sync.Mutex
+	reconcilers []*reconciler
+	databases   map[string]entry
+	changed     chan struct{} // closed when a database is added
 }
 
 var _ postrider.Observer = (*Metrics)(nil)
@@ -111,7 +111,7 @@ func (m collector) Collect(to chan<- client.Metric) {
 	for consumer, s := range m.consumers.sums() {
 		sendConsumer(to, consumer, &s)
 	}
-	m.collectPatrols(to)
+	m.collectReconcilers(to)
 	databases, _ := m.entries()
 	for _, e := range databases {
 		e.collect(to, &m.cfg)

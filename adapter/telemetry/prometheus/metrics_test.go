@@ -23,7 +23,7 @@ func full(t *testing.T) *prometheus.Metrics {
 	m.AddRelay("main", "orders", relayStats)
 	m.AddInbox("billing", inboxStats)
 	m.AddConsumer("search", consumerStats)
-	m.AddPatrol(patrolStats)
+	m.AddReconciler(reconcilerStats)
 	m.AddDatabase("main", steady(fullStanding(), fullVitals()))
 
 	msgs := []postrider.Message{{ID: postrider.NewID(), Payload: []byte("four")}, {ID: postrider.NewID()}, {ID: postrider.NewID()}}
@@ -132,8 +132,8 @@ func TestValues(t *testing.T) {
 			`postrider_published_messages_total{database="main",feed="orders"}`:                                1,
 			`postrider_store_calls_total{call="settle",database="main",feed="orders"}`:                         8,
 			`postrider_relay_paused{database="main",feed="orders"}`:                                            1,
-			`postrider_patrol_runs_total{patrol="enrollments",result="ok"}`:                                    3,
-			`postrider_patrol_fixed_total{patrol="enrollments"}`:                                               3,
+			`postrider_reconciler_runs_total{reconciler="enrollments",result="ok"}`:                            3,
+			`postrider_reconciler_fixed_total{reconciler="enrollments"}`:                                       3,
 			`postrider_oldest_transaction_age_seconds{database="main"}`:                                        60,
 			`postrider_table_dead_rows{database="main",table="log"}`:                                           7,
 			`postrider_replication_slot_retained_bytes{database="main",slot="standby"}`:                        4096,

@@ -147,6 +147,6 @@ func consumerStats() intake.Stats {
 	return intake.Stats{Waiting: 1, Failing: 5, Stopped: 2, Failures: 7, Dead: 4}
 }
 
-func patrolStats() []reconcile.Stats {
+func reconcilerStats() []reconcile.Stats {
 	return []reconcile.Stats{{Job: "enrollments", Runs: 5, Failed: 2, Counts: reconcile.Counts{Found: 4, Fixed: 3}}}
 }

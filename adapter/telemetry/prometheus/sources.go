@@ -105,30 +105,30 @@ func sendConsumer(to chan<- client.Metric, consumer string, s *intake.Stats) {
 	consumerDead.send(to, float64(s.Dead), consumer)
 }
 
-// patrol is a source of figures of several jobs.
-type patrol struct {
+// reconciler is a source of figures of several jobs.
+type reconciler struct {
 	stats func() []reconcile.Stats
 	ok    map[string]int64 // runs without a failure, by job, as last shown
 }
 
-// AddPatrol shows what a patrol tells of its jobs by its Stats, until remove is called. Jobs of one name are added up.
-func (m *Metrics) AddPatrol(stats func() []reconcile.Stats) (remove func()) {
-	p := &patrol{stats: stats, ok: make(map[string]int64)}
+// AddReconciler shows what a reconciler tells of its jobs by its Stats, until remove is called. Jobs of one name are added up.
+func (m *Metrics) AddReconciler(stats func() []reconcile.Stats) (remove func()) {
+	p := &reconciler{stats: stats, ok: make(map[string]int64)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.patrols = append(m.patrols, p)
+	m.reconcilers = append(m.reconcilers, p)
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.patrols = slices.DeleteFunc(m.patrols, func(other *patrol) bool { return other == p })
+		m.reconcilers = slices.DeleteFunc(m.reconcilers, func(other *reconciler) bool { return other == p })
 	}
 }
 
-func (m *Metrics) collectPatrols(to chan<- client.Metric) {
+func (m *Metrics) collectReconcilers(to chan<- client.Metric) {
 	type sum struct{ ok, failed, found, fixed int64 }
 	jobs := make(map[string]sum)
 	m.mu.Lock()
-	for _, p := range m.patrols {
+	for _, p := range m.reconcilers {
 		for _, s := range p.stats() {
 			job := label(s.Job)
 			// The two counters are not read at one instant; their difference must not fall, or it would look like a restart.
@@ -139,9 +139,9 @@ func (m *Metrics) collectPatrols(to chan<- client.Metric) {
 	}
 	m.mu.Unlock()
 	for job, s := range jobs {
-		patrolRuns.send(to, float64(s.ok), job, "ok")
-		patrolRuns.send(to, float64(s.failed), job, "error")
-		patrolFound.send(to, float64(s.found), job)
-		patrolFixed.send(to, float64(s.fixed), job)
+		reconcilerRuns.send(to, float64(s.ok), job, "ok")
+		reconcilerRuns.send(to, float64(s.failed), job, "error")
+		reconcilerFound.send(to, float64(s.found), job)
+		reconcilerFixed.send(to, float64(s.fixed), job)
 	}
 }

@@ -51,19 +51,19 @@ func TestInboxRemoved(t *testing.T) {
 }
 
 // The runs that went well are a difference, which must not fall when a failure is counted before its run.
-func TestPatrolRunsDoNotFall(t *testing.T) {
+func TestReconcilerRunsDoNotFall(t *testing.T) {
 	m := newMetrics(t, prometheus.Config{})
 	s := reconcile.Stats{Job: "enrollments", Runs: 10}
-	remove := m.AddPatrol(func() []reconcile.Stats { return []reconcile.Stats{s} })
-	scrape(t, m).want(t, `postrider_patrol_runs_total{patrol="enrollments",result="ok"}`, 10)
+	remove := m.AddReconciler(func() []reconcile.Stats { return []reconcile.Stats{s} })
+	scrape(t, m).want(t, `postrider_reconciler_runs_total{reconciler="enrollments",result="ok"}`, 10)
 	s.Failed = 1
-	scrape(t, m).want(t, `postrider_patrol_runs_total{patrol="enrollments",result="ok"}`, 10)
+	scrape(t, m).want(t, `postrider_reconciler_runs_total{reconciler="enrollments",result="ok"}`, 10)
 	s.Runs = 11
 	got := scrape(t, m)
-	got.want(t, `postrider_patrol_runs_total{patrol="enrollments",result="ok"}`, 10)
-	got.want(t, `postrider_patrol_runs_total{patrol="enrollments",result="error"}`, 1)
+	got.want(t, `postrider_reconciler_runs_total{reconciler="enrollments",result="ok"}`, 10)
+	got.want(t, `postrider_reconciler_runs_total{reconciler="enrollments",result="error"}`, 1)
 	remove()
-	if got := scrape(t, m).of("postrider_patrol_runs_total"); len(got) != 0 {
+	if got := scrape(t, m).of("postrider_reconciler_runs_total"); len(got) != 0 {
 		t.Errorf("after it was removed: %v", got)
 	}
 }
@@ -82,7 +82,7 @@ func TestConcurrently(t *testing.T) {
 				feed := fmt.Sprint("feed-", i%7)
 				removeRelay := m.AddRelay("main", feed, relayStats)
 				removeInbox := m.AddInbox("billing", func() inbox.Stats { return inbox.Stats{} })
-				removePatrol := m.AddPatrol(patrolStats)
+				removeReconciler := m.AddReconciler(reconcilerStats)
 				removeDatabase := m.AddDatabase(fmt.Sprint("db-", (w+i)%3), steady(fullStanding(), fullVitals()))
 				_, published := m.Publish(ctx, feed, msgs)
 				published([]error{nil, nil, postrider.ErrNotTried})
@@ -93,7 +93,7 @@ func TestConcurrently(t *testing.T) {
 				}
 				removeRelay()
 				removeInbox()
-				removePatrol()
+				removeReconciler()
 				removeDatabase()
 			}
 		})

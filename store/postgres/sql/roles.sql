@@ -1,5 +1,5 @@
 -- Four group roles, to be granted to the users that applications, relays and operators log in as. A producer may add
--- messages and nothing else; a consumer may keep inboxes, idempotency keys, sagas and patrols; a relay may read messages, keep the ledger and deferred messages, and cannot change or remove
+-- messages and nothing else; a consumer may keep inboxes, idempotency keys, sagas and reconcilers; a relay may read messages, keep the ledger and deferred messages, and cannot change or remove
 -- a message of the log; an operator may read everything and do what is recorded. Nobody can change the record.
 DO $$
 BEGIN
@@ -82,9 +82,9 @@ GRANT EXECUTE ON FUNCTION
   @schema@.claim_replay(bigint), @schema@.step_replay(bigint, text[], bigint[], boolean)
   TO "@name@_operator";
 
-GRANT SELECT, INSERT, UPDATE, DELETE ON @schema@.patrols, @schema@.patrol_again TO "@name@_consumer";
+GRANT SELECT, INSERT, UPDATE, DELETE ON @schema@.reconcilers, @schema@.reconciler_again TO "@name@_consumer";
 GRANT EXECUTE ON FUNCTION @schema@.resend_for(text, text, text, json) TO "@name@_relay", "@name@_operator";
-GRANT EXECUTE ON FUNCTION @schema@.record_patrol(text, text, text, bigint, bigint) TO "@name@_consumer", "@name@_operator";
+GRANT EXECUTE ON FUNCTION @schema@.record_reconciler(text, text, text, bigint, bigint) TO "@name@_consumer", "@name@_operator";
 
 GRANT SELECT ON SEQUENCE @schema@.message_seq, @schema@.canary_count TO "@name@_relay", "@name@_operator";
 GRANT EXECUTE ON FUNCTION @schema@.oldest_transactions() TO "@name@_relay", "@name@_operator";

@@ -30,11 +30,11 @@ func whatFails() row {
 			queries: []query{{"sum by (consumer, verdict) (rate(postrider_inbox_messages_total" + inJob + rate + "))", "{{consumer}} {{verdict}}"}}},
 		{kind: "timeseries", title: "Names that accept nothing", unit: "s", warn: 300, width: 24, runbook: "docs/operations/broker-down.md",
 			queries: []query{{"max by (database, feed, name) (postrider_destination_problem_age_seconds" + inFeed + ")", feedName + " {{name}}"}}},
-		{kind: "timeseries", title: "Patrols that failed", unit: "short", width: 12, runbook: "docs/reconcile.md",
-			queries: []query{{`sum by (patrol) (increase(postrider_patrol_runs_total{job=~"$job",result="error"}[1h]))`, "{{patrol}}"}}},
-		{kind: "timeseries", title: "What patrols found in an hour", unit: "short", width: 12, runbook: "docs/reconcile.md",
+		{kind: "timeseries", title: "Reconcilers that failed", unit: "short", width: 12, runbook: "docs/reconcile.md",
+			queries: []query{{`sum by (reconciler) (increase(postrider_reconciler_runs_total{job=~"$job",result="error"}[1h]))`, "{{reconciler}}"}}},
+		{kind: "timeseries", title: "What reconcilers found in an hour", unit: "short", width: 12, runbook: "docs/reconcile.md",
 			queries: []query{
-				{"sum by (patrol) (increase(postrider_patrol_found_total" + inJob + "[1h]))", "{{patrol}} found"},
-				{"sum by (patrol) (increase(postrider_patrol_fixed_total" + inJob + "[1h]))", "{{patrol}} sent"}}},
+				{"sum by (reconciler) (increase(postrider_reconciler_found_total" + inJob + "[1h]))", "{{reconciler}} found"},
+				{"sum by (reconciler) (increase(postrider_reconciler_fixed_total" + inJob + "[1h]))", "{{reconciler}} sent"}}},
 	}}
 }

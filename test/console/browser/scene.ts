@@ -43,7 +43,7 @@ export const pages: [name: string, path: string][] = [
   ["Replays", "replays"],
   ["Sagas", "sagas"],
   ["Idempotency", "idempotency"],
-  ["Patrols", "patrols"],
+  ["Reconcilers", "reconcilers"],
   ["Databases", "databases"],
   ["Doctor", "doctor"],
   ["Audit", "audit"],

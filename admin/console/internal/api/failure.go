@@ -89,7 +89,7 @@ func (s *Server) failure(ctx context.Context, d *database, err error) *Failure {
 	case errors.Is(err, saga.ErrNotFound):
 		return failf(http.StatusNotFound, d.command("saga ls"), "there is no such saga")
 	case errors.Is(err, reconcile.ErrNoJob):
-		return failf(http.StatusNotFound, d.command("reconcile ls"), "there is no such patrol job")
+		return failf(http.StatusNotFound, d.command("reconcile ls"), "there is no such reconciler")
 	case errors.As(err, &notYet):
 		return failf(http.StatusConflict, "wait for it to end", "%s", strings.TrimPrefix(notYet.Error(), "reconcile: "))
 	case errors.As(err, &bad):

@@ -40,7 +40,7 @@ func (d *database) pages() []string {
 	}{
 		{d.Gauges != nil, "overview"}, {d.Gauges != nil, "feeds"}, {d.Gauges != nil, "relays"}, {d.Log != nil, "messages"},
 		{d.DeadLetters != nil, "dead"}, {d.DeadLetters != nil, "keys"}, {d.Gauges != nil, "consumers"}, {d.Replays != nil, "replays"},
-		{d.Keys != nil, "idempotency"}, {d.Sagas != nil, "sagas"}, {d.Patrols != nil, "patrols"}, {d.Gauges != nil, "databases"},
+		{d.Keys != nil, "idempotency"}, {d.Sagas != nil, "sagas"}, {d.Reconcilers != nil, "reconcilers"}, {d.Gauges != nil, "databases"},
 		{d.Doctor != nil, "doctor"}, {d.Records != nil, "audit"},
 	} {
 		if p.there {

@@ -19,7 +19,7 @@ type Page[T any] struct {
 
 // Problem is something that is wrong now. Kind and params say it to programs, text says it in English.
 type Problem struct {
-	Kind     string         `json:"kind" enum:"foreign,no_feed,paused,no_relay,stalled,late,dead,blocked,failing,consumer_dead,consumer_blocked,saga_stuck,patrol_failed,unreachable"`
+	Kind     string         `json:"kind" enum:"foreign,no_feed,paused,no_relay,stalled,late,dead,blocked,failing,consumer_dead,consumer_blocked,saga_stuck,reconciler_failed,unreachable"`
 	Severity string         `json:"severity" enum:"problem,warning"`
 	Feed     string         `json:"feed,omitempty"`
 	Consumer string         `json:"consumer,omitempty"`

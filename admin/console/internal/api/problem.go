@@ -64,16 +64,16 @@ func (d *database) slowProblems(ctx context.Context) ([]Problem, error) {
 			})
 		}
 	}
-	if d.Patrols != nil {
-		jobs, err := d.Patrols.Jobs(asking)
+	if d.Reconcilers != nil {
+		jobs, err := d.Reconcilers.Jobs(asking)
 		if err != nil {
 			return all, ctx.Err()
 		}
 		for i := range jobs {
 			if j := &jobs[i]; j.Last.Error != "" {
 				all = append(all, Problem{
-					Kind: "patrol_failed", Severity: warning, Text: "the last run of patrol " + j.Job + " has failed", Params: params{"job": j.Job},
-					Command: d.command("reconcile ls"), Page: "/patrols",
+					Kind: "reconciler_failed", Severity: warning, Text: "the last run of reconciler " + j.Job + " has failed", Params: params{"job": j.Job},
+					Command: d.command("reconcile ls"), Page: "/reconcilers",
 				})
 			}
 		}
@@ -154,7 +154,7 @@ func (d *database) problemsOfConsumer(c *admin.ConsumerStanding, now time.Time) 
 // urgency is the order of problems, the worst first.
 var urgency = []string{
 	"unreachable", "foreign", "no_feed", "stalled", "failing", "no_relay", "consumer_gone", "late", "blocked", "consumer_blocked", "dead", "consumer_dead",
-	"saga_stuck", "patrol_failed", "paused",
+	"saga_stuck", "reconciler_failed", "paused",
 }
 
 func worstFirst(all []Problem) {

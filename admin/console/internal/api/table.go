@@ -48,8 +48,8 @@ func init() {
 		{at(get, "/sagas/count", viewer), "How many, by status", handle((*Server).sagaCount)},
 		{at(get, "/sagas/{name}/{id}", viewer), "A saga with its steps", handle((*Server).saga)},
 		{at(post, "/sagas/{name}/{id}/act", operator), "Retry, compensate or skip what does not go on", handle((*Server).sagaAct)},
-		{at(get, "/patrols", viewer), "Patrol jobs", handle((*Server).patrols)},
-		{at(post, "/patrols/{job}/run", operator), "Run a patrol now", handle((*Server).runPatrol)},
+		{at(get, "/reconcilers", viewer), "Reconcilers", handle((*Server).reconcilers)},
+		{at(post, "/reconcilers/{job}/run", operator), "Run a reconciler now", handle((*Server).runReconciler)},
 
 		{at(get, "/databases", viewer), "How the databases are", handle((*Server).vitals)},
 		{at(get, "/doctor", viewer), "What a doctor finds; kept for 10 s", handleFor(checkupLimit, (*Server).checkup)},

@@ -22,19 +22,19 @@ type Database struct {
 	Log         admin.Log
 	Gauges      admin.Gauges
 	// Problems are what relays have reported of destinations.
-	Problems admin.Problems
-	Replays  admin.Replays
-	Keys     idempotency.Admin
-	Sagas    saga.Admin
-	Patrols  Patrols
-	// RunPatrol runs a job now. Nil where this process has none.
-	RunPatrol func(ctx context.Context, by admin.By, job string) (reconcile.Counts, error)
+	Problems    admin.Problems
+	Replays     admin.Replays
+	Keys        idempotency.Admin
+	Sagas       saga.Admin
+	Reconcilers Reconcilers
+	// RunReconciler runs a job now. Nil where this process has none.
+	RunReconciler func(ctx context.Context, by admin.By, job string) (reconcile.Counts, error)
 	// Doctor looks for what is wrong. Nil where nobody can.
 	Doctor func(ctx context.Context) ([]Finding, error)
 }
 
-// Patrols are the patrol jobs of a database.
-type Patrols interface {
+// Reconcilers are the reconcilers of a database.
+type Reconcilers interface {
 	Jobs(ctx context.Context) ([]reconcile.State, error)
 }
 

@@ -244,7 +244,7 @@ export const routes = {
       "replays",
       "sagas",
       "idempotency",
-      "patrols",
+      "reconcilers",
       "databases",
       "doctor",
       "audit",

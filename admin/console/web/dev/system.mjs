@@ -176,7 +176,7 @@ const keys = Array.from({ length: 70 }, (_, i) => ({
   expires: i > 65 ? ago(i * 10) : ago(-86400 + i * 900),
 }));
 
-const patrols = [
+const reconcilers = [
   {
     job: "đơn-hàng-chưa-gửi",
     schedule: "every 5m",
@@ -412,8 +412,8 @@ export const system = {
           next: `postrider saga show ${p.id}`,
         }
       : { count: 1, dry_run: false, command: "" },
-  "GET /patrols": () => patrols,
-  "POST /patrols/:job/run": () => ({ count: 2, dry_run: false, command: "" }),
+  "GET /reconcilers": () => reconcilers,
+  "POST /reconcilers/:job/run": () => ({ count: 2, dry_run: false, command: "" }),
   "GET /databases": databases,
   "GET /doctor": doctor,
   "GET /audit": (url) =>

@@ -70,9 +70,9 @@ func (c *openConsole) close() {
 	}
 }
 
-// openConsole makes a console for databases, and for relays and patrols of this process if it has any. It waits for nobody.
+// openConsole makes a console for databases, and for relays and reconcilers of this process if it has any. It waits for nobody.
 func (a *app) openConsole(ctx context.Context, c config.Console, databases []logDatabase, relays func() []console.Relay,
-	patrols *patrols, log *slog.Logger,
+	reconcilers *reconcilers, log *slog.Logger,
 ) (_ *openConsole, err error) {
 	opened := &openConsole{}
 	defer func() {
@@ -89,8 +89,8 @@ func (a *app) openConsole(ctx context.Context, c config.Console, databases []log
 		if err != nil {
 			return nil, err
 		}
-		if patrols != nil {
-			shown.RunPatrol = patrols.runner(d.name)
+		if reconcilers != nil {
+			shown.RunReconciler = reconcilers.runner(d.name)
 		}
 		cfg.Databases = append(cfg.Databases, shown)
 	}
@@ -157,7 +157,7 @@ func shownDatabase(d logDatabase, pool *pgxpool.Pool) (console.Database, error) 
 	operator := db.Admin()
 	return console.Database{
 		Name: d.name, Schema: d.db.schema, DeadLetters: operator, Feeds: operator, Records: operator, Log: operator, Gauges: operator, Problems: operator, Replays: operator,
-		Keys: db.IdempotencyAdmin(), Sagas: db.SagaAdmin(), Patrols: db.Reconciliations(),
+		Keys: db.IdempotencyAdmin(), Sagas: db.SagaAdmin(), Reconcilers: db.Reconciliations(),
 		Doctor: func(ctx context.Context) ([]console.Finding, error) { return examine(ctx, d, pool) },
 	}, nil
 }
@@ -180,17 +180,17 @@ func examine(ctx context.Context, d logDatabase, pool *pgxpool.Pool) ([]console.
 	return found, ctx.Err()
 }
 
-// runner returns what runs a patrol of a database now; nil if this process has none there.
-func (p *patrols) runner(database string) func(context.Context, admin.By, string) (reconcile.Counts, error) {
-	patrol, ok := p.byName[database]
+// runner returns what runs a reconciler of a database now; nil if this process has none there.
+func (p *reconcilers) runner(database string) func(context.Context, admin.By, string) (reconcile.Counts, error) {
+	reconciler, ok := p.byName[database]
 	if !ok {
 		return nil
 	}
 	return func(ctx context.Context, by admin.By, job string) (reconcile.Counts, error) {
-		run, err := patrol.RunNow(ctx, job, reconcile.Options{})
+		run, err := reconciler.RunNow(ctx, job, reconcile.Options{})
 		if run.Fixed > 0 {
 			db, _ := p.database(ctx, database) // is open
-			err = errors.Join(err, db.Admin().RecordPatrol(context.WithoutCancel(ctx), by, job, run.Counts))
+			err = errors.Join(err, db.Admin().RecordReconciler(context.WithoutCancel(ctx), by, job, run.Counts))
 		}
 		return run.Counts, err
 	}

@@ -173,7 +173,7 @@ func harmless(t *testing.T, cmd *cobra.Command, words []string) ([]string, bool)
 		case strings.HasSuffix(word, ".yaml"), strings.HasSuffix(word, ".json"):
 			content := "{}"
 			if strings.HasSuffix(word, ".yaml") {
-				content = smallConfig + "patrols: {enrollments: {query: 'SELECT 1 AS id', type: a, dedup_key: 'a:{id}'}}\n"
+				content = smallConfig + "reconcilers: {enrollments: {query: 'SELECT 1 AS id', type: a, dedup_key: 'a:{id}'}}\n"
 			}
 			if err := os.MkdirAll(filepath.Dir(word), 0o700); err != nil {
 				t.Fatal(err)

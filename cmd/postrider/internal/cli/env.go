@@ -13,17 +13,17 @@ import (
 // fillFile returns the file with what the environment says, where the file says nothing.
 func fillFile(e *relay.Environment, f *config.File) (*config.File, error) {
 	filled := *f
-	filled.Feeds, filled.Patrols = maps.Clone(f.Feeds), maps.Clone(f.Patrols)
+	filled.Feeds, filled.Reconcilers = maps.Clone(f.Feeds), maps.Clone(f.Reconcilers)
 	var used []string
 	for name, feed := range f.Feeds {
 		used = append(used, e.Fill(&feed.Relay)...)
 		filled.Feeds[name] = feed
 	}
-	for name, patrol := range f.Patrols {
-		variable := patrolVariable(name)
-		if text := os.Getenv(variable); text != "" && patrol.Cron == "" && patrol.Every == 0 {
-			patrol.Cron = text
-			filled.Patrols[name] = patrol
+	for name, reconciler := range f.Reconcilers {
+		variable := reconcilerVariable(name)
+		if text := os.Getenv(variable); text != "" && reconciler.Cron == "" && reconciler.Every == 0 {
+			reconciler.Cron = text
+			filled.Reconcilers[name] = reconciler
 			used = append(used, variable)
 		}
 	}
@@ -34,7 +34,7 @@ func fillFile(e *relay.Environment, f *config.File) (*config.File, error) {
 	return &filled, nil
 }
 
-// patrolVariable is the variable that says when a patrol is due, as RECONCILE_SESSION_PAYOUT_CRON does for session-payout.
-func patrolVariable(name string) string {
+// reconcilerVariable is the variable that says when a reconciler is due, as RECONCILE_SESSION_PAYOUT_CRON does for session-payout.
+func reconcilerVariable(name string) string {
 	return "RECONCILE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_CRON"
 }

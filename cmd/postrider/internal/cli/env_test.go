@@ -123,12 +123,12 @@ func TestEnvPrecedence(t *testing.T) {
 	}
 }
 
-// TestEnvOfPatrols holds that a variable says when a patrol is due whose file does not, and is checked as the file is.
-func TestEnvOfPatrols(t *testing.T) {
+// TestEnvOfReconcilers holds that a variable says when a reconciler is due whose file does not, and is checked as the file is.
+func TestEnvOfReconcilers(t *testing.T) {
 	const file = `databases: {a: {url: host=h}}
 destinations: {d: {url: 'discard:'}}
 feeds: {default: }
-patrols:
+reconcilers:
   session-payout: {consumer: billing}
   enrollment: {consumer: billing, every: 2m}
 `
@@ -141,7 +141,7 @@ patrols:
 	}
 	setEnvironment(t, map[string]string{"RECONCILE_SESSION_PAYOUT_CRON": "*/5 * * * *", "RECONCILE_ENROLLMENT_CRON": "1 * * * *"})
 	f, err := fill()
-	if err != nil || f.Patrols["session-payout"].Cron != "*/5 * * * *" || f.Patrols["enrollment"].Cron != "" {
+	if err != nil || f.Reconcilers["session-payout"].Cron != "*/5 * * * *" || f.Reconcilers["enrollment"].Cron != "" {
 		t.Errorf("%v, %+v", err, f)
 	}
 	t.Setenv("RECONCILE_SESSION_PAYOUT_CRON", "every day")

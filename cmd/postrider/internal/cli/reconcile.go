@@ -25,7 +25,7 @@ func (a *app) reconcileCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "reconcile",
 		Short: "Find missing effects and send their messages again",
-		Long: "Patrols are jobs that look for business rows without their effect, for messages that a consumer has not recorded, or\n" +
+		Long: "Reconcilers are jobs that look for business rows without their effect, for messages that a consumer has not recorded, or\n" +
 			"for messages that a broker does not hold, and send them again. \"postrider relay --config\" runs those of its file\n" +
 			"when they are due; of all processes, one runs a job at a time.",
 		Example: "  postrider reconcile ls\n" +
@@ -35,8 +35,8 @@ func (a *app) reconcileCommand() *cobra.Command {
 	return cmd
 }
 
-// patrolState is a job in the list.
-type patrolState struct {
+// reconcilerState is a job in the list.
+type reconcilerState struct {
 	Database string `json:"database,omitempty"` // as the file calls it
 	reconcile.State
 	Configured bool `json:"configured"` // it is in the file
@@ -47,14 +47,14 @@ func (a *app) reconcileListCommand() *cobra.Command {
 	var wide bool
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List patrols, and what they have found and fixed",
-		Long: "Lists the patrols of all databases in the configuration file or, without a file, those that the database knows.\n\n" +
+		Short: "List reconcilers, and what they have found and fixed",
+		Long: "Lists the reconcilers of all databases in the configuration file or, without a file, those that the database knows.\n\n" +
 			"--json prints an array of objects with: database, job, schedule, next, holder, until, runs, failed, total (found,\n" +
 			"fixed), last (started, finished, holder, found, fixed, error), configured.",
 		Example: "  postrider reconcile ls --json | jq '.[] | {job, fixed: .total.fixed}'",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			states, err := a.patrolStates(cmd.Context(), file)
+			states, err := a.reconcilerStates(cmd.Context(), file)
 			if err != nil {
 				return err
 			}
@@ -62,9 +62,9 @@ func (a *app) reconcileListCommand() *cobra.Command {
 				return a.json(states)
 			}
 			if len(states) == 0 {
-				a.notef("there are no patrols; to have some, see docs/reconcile.md")
+				a.notef("there are no reconcilers; to have some, see docs/reconcile.md")
 			}
-			return a.listPatrols(states, wide)
+			return a.listReconcilers(states, wide)
 		},
 	}
 	addConfig(cmd, &file)
@@ -76,9 +76,9 @@ func addConfig(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "config", "", "configuration file, which names the databases; default: $POSTRIDER_CONFIG, then ./"+defaultConfig)
 }
 
-// patrolStates asks the databases of the file, if there is one.
-func (a *app) patrolStates(ctx context.Context, file string) ([]patrolState, error) {
-	states := []patrolState{}
+// reconcilerStates asks the databases of the file, if there is one.
+func (a *app) reconcilerStates(ctx context.Context, file string) ([]reconcilerState, error) {
+	states := []reconcilerState{}
 	path, said := configPath(file)
 	if _, err := os.Stat(path); !said && errors.Is(err, os.ErrNotExist) {
 		pool, err := a.db.open(ctx)
@@ -92,7 +92,7 @@ func (a *app) patrolStates(ctx context.Context, file string) ([]patrolState, err
 		}
 		known, err := db.Reconciliations().Jobs(ctx)
 		for _, s := range known {
-			states = append(states, patrolState{State: s})
+			states = append(states, reconcilerState{State: s})
 		}
 		return states, a.db.explain(err)
 	}
@@ -100,7 +100,7 @@ func (a *app) patrolStates(ctx context.Context, file string) ([]patrolState, err
 	if err != nil {
 		return nil, err
 	}
-	p, err := a.openPatrols(ctx, f, slices.Sorted(maps.Keys(f.Patrols)), actor(), slog.New(slog.DiscardHandler))
+	p, err := a.openReconcilers(ctx, f, slices.Sorted(maps.Keys(f.Reconcilers)), actor(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
@@ -111,13 +111,13 @@ func (a *app) patrolStates(ctx context.Context, file string) ([]patrolState, err
 			return nil, (&filedDatabase{f, database}).explain(err)
 		}
 		for _, s := range known {
-			states = append(states, patrolState{database, s, p.where[s.Job] == database})
+			states = append(states, reconcilerState{database, s, p.where[s.Job] == database})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.Patrols)) {
-		if !slices.ContainsFunc(states, func(s patrolState) bool { return s.Job == name && s.Configured }) {
-			schedule, _ := f.Patrols[name].Schedule() // was checked with the file
-			states = append(states, patrolState{p.where[name], reconcile.State{Job: name, Schedule: schedule.String()}, true})
+	for _, name := range slices.Sorted(maps.Keys(f.Reconcilers)) {
+		if !slices.ContainsFunc(states, func(s reconcilerState) bool { return s.Job == name && s.Configured }) {
+			schedule, _ := f.Reconcilers[name].Schedule() // was checked with the file
+			states = append(states, reconcilerState{p.where[name], reconcile.State{Job: name, Schedule: schedule.String()}, true})
 		}
 	}
 	return states, nil
@@ -133,7 +133,7 @@ func (d *filedDatabase) explain(err error) error {
 	return fileDatabase(d.name, d.file.Databases[d.name]).explain(err)
 }
 
-func (a *app) listPatrols(states []patrolState, wide bool) error {
+func (a *app) listReconcilers(states []reconcilerState, wide bool) error {
 	now := time.Now()
 	rows := make([][]string, len(states))
 	for i, s := range states {
@@ -166,15 +166,15 @@ func (a *app) listPatrols(states []patrolState, wide bool) error {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// patrolled is what a run has done, or would do.
-type patrolled struct {
+// reconciled is what a run has done, or would do.
+type reconciled struct {
 	Job  string `json:"job"`
 	Done bool   `json:"done"`
 	reconcile.Run
-	Messages []patrolMessage `json:"messages"` // the first ones
+	Messages []reconcilerMessage `json:"messages"` // the first ones
 }
 
-type patrolMessage struct {
+type reconcilerMessage struct {
 	ID       postrider.ID `json:"id,omitzero"`
 	Type     string       `json:"type"`
 	Key      string       `json:"key,omitempty"`
@@ -191,54 +191,54 @@ func (a *app) reconcileRunCommand() *cobra.Command {
 	var why change
 	cmd := &cobra.Command{
 		Use:   "run NAME",
-		Short: "Run a patrol now",
-		Long: "Runs a patrol of the configuration file now, unless another process runs it. That changes nothing about when it is due\n" +
+		Short: "Run a reconciler now",
+		Long: "Runs a reconciler of the configuration file now, unless another process runs it. That changes nothing about when it is due\n" +
 			"next, and is recorded. With --dry-run it only says what it would send, which may include what was sent before.\n\n" +
 			"--json prints an object with: job, done, started, finished, holder, found, fixed, messages (id, type, key, dedup_key, payload).",
 		Example: "  postrider reconcile run enrollments --dry-run\n" +
 			"  postrider reconcile run enrollments --since 72h --limit 1000 --reason 'import of Tuesday'",
-		Args: named("patrol"),
+		Args: named("reconciler"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.Limit < 0 || o.Since < 0 {
 				return usagef("--limit and --since: want more than 0")
 			}
-			return a.runPatrol(cmd.Context(), file, args[0], o, why)
+			return a.runReconciler(cmd.Context(), file, args[0], o, why)
 		},
 	}
 	addConfig(cmd, &file)
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only say what would be sent")
-	cmd.Flags().DurationVar(&o.Since, "since", 0, "how far back to look, such as 72h; default: the window of the patrol")
-	cmd.Flags().IntVar(&o.Limit, "limit", 0, "most messages to send; default: that of the patrol")
+	cmd.Flags().DurationVar(&o.Since, "since", 0, "how far back to look, such as 72h; default: the window of the reconciler")
+	cmd.Flags().IntVar(&o.Limit, "limit", 0, "most messages to send; default: that of the reconciler")
 	why.addReason(cmd)
 	return cmd
 }
 
-func (a *app) runPatrol(ctx context.Context, file, name string, o reconcile.Options, why change) error {
+func (a *app) runReconciler(ctx context.Context, file, name string, o reconcile.Options, why change) error {
 	path, _ := configPath(file)
 	f, err := a.useConfig(path, false)
 	if err != nil {
 		return err
 	}
-	if _, ok := f.Patrols[name]; !ok {
-		names := slices.Sorted(maps.Keys(f.Patrols))
-		return hintedError{usagef("%s has no patrol %s", path, phrase.ShellWord(name)), "it has: " + cmp.Or(strings.Join(names, ", "), "none")}
+	if _, ok := f.Reconcilers[name]; !ok {
+		names := slices.Sorted(maps.Keys(f.Reconcilers))
+		return hintedError{usagef("%s has no reconciler %s", path, phrase.ShellWord(name)), "it has: " + cmp.Or(strings.Join(names, ", "), "none")}
 	}
-	p, err := a.openPatrols(ctx, f, []string{name}, actor(), slog.New(slog.DiscardHandler))
+	p, err := a.openReconcilers(ctx, f, []string{name}, actor(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	defer p.close() //nolint:errcheck // what was sent is in the database
-	result := patrolled{Job: name, Done: !o.DryRun, Messages: []patrolMessage{}}
+	result := reconciled{Job: name, Done: !o.DryRun, Messages: []reconcilerMessage{}}
 	o.Show = func(m postrider.Message) {
 		if len(result.Messages) < shownMessages {
-			result.Messages = append(result.Messages, patrolMessage{m.ID, m.Type, m.OrderKey(), m.DedupKey, string(m.Payload)})
+			result.Messages = append(result.Messages, reconcilerMessage{m.ID, m.Type, m.OrderKey(), m.DedupKey, string(m.Payload)})
 		}
 	}
 	database := p.where[name]
 	result.Run, err = p.byName[database].RunNow(ctx, name, o)
 	if result.Fixed > 0 {
 		db, _ := p.database(ctx, database) // is open
-		err = errors.Join(err, db.Admin().RecordPatrol(context.WithoutCancel(ctx), why.by(), name, result.Counts))
+		err = errors.Join(err, db.Admin().RecordReconciler(context.WithoutCancel(ctx), why.by(), name, result.Counts))
 	}
 	var notYet *reconcile.NotYetError
 	if errors.As(err, &notYet) {
@@ -247,10 +247,10 @@ func (a *app) runPatrol(ctx context.Context, file, name string, o reconcile.Opti
 	if err != nil {
 		return (&filedDatabase{f, database}).explain(err)
 	}
-	return a.reportPatrol(result)
+	return a.reportReconciler(result)
 }
 
-func (a *app) reportPatrol(r patrolled) error {
+func (a *app) reportReconciler(r reconciled) error {
 	if a.asJSON {
 		return a.json(r)
 	}

@@ -19,40 +19,40 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// patrolConnections is how many connections the patrols of one database use, beside those of the feeds.
-const patrolConnections = 2
+// reconcilerConnections is how many connections the reconcilers of one database use, beside those of the feeds.
+const reconcilerConnections = 2
 
-// patrols are the jobs of a configuration file, ready to run: those of one database belong to one patrol.
-type patrols struct {
+// reconcilers are the jobs of a configuration file, ready to run: those of one database belong to one reconciler.
+type reconcilers struct {
 	app    *app
 	file   *config.File
 	log    *slog.Logger
 	pools  map[string]*pgxpool.Pool // by URL
 	open   []postrider.Publisher
-	byName map[string]*reconcile.Patrol[pgx.Tx] // by name of the database
-	where  map[string]string                    // by name of the job, its database
+	byName map[string]*reconcile.Reconciler[pgx.Tx] // by name of the database
+	where  map[string]string                        // by name of the job, its database
 }
 
-// openPatrols opens what the named jobs of a file need. It does not wait for anybody.
-func (a *app) openPatrols(ctx context.Context, f *config.File, names []string, holder string, log *slog.Logger) (*patrols, error) {
-	p := &patrols{
+// openReconcilers opens what the named jobs of a file need. It does not wait for anybody.
+func (a *app) openReconcilers(ctx context.Context, f *config.File, names []string, holder string, log *slog.Logger) (*reconcilers, error) {
+	p := &reconcilers{
 		app: a, file: f, log: log, pools: make(map[string]*pgxpool.Pool),
-		byName: make(map[string]*reconcile.Patrol[pgx.Tx]), where: make(map[string]string),
+		byName: make(map[string]*reconcile.Reconciler[pgx.Tx]), where: make(map[string]string),
 	}
 	jobs := make(map[string][]reconcile.Job[pgx.Tx])
 	var errs []error
 	for _, name := range names {
-		job, err := p.job(ctx, name, f.Patrols[name])
+		job, err := p.job(ctx, name, f.Reconcilers[name])
 		if err != nil {
-			errs = append(errs, fmt.Errorf("patrols.%s: %w", name, err))
+			errs = append(errs, fmt.Errorf("reconcilers.%s: %w", name, err))
 			continue
 		}
 		database := p.where[name]
 		jobs[database] = append(jobs[database], job)
 	}
 	for _, database := range slices.Sorted(maps.Keys(jobs)) {
-		patrol, err := p.patrol(ctx, database, holder, jobs[database])
-		p.byName[database] = patrol
+		reconciler, err := p.reconciler(ctx, database, holder, jobs[database])
+		p.byName[database] = reconciler
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -61,8 +61,8 @@ func (a *app) openPatrols(ctx context.Context, f *config.File, names []string, h
 	return p, nil
 }
 
-// patrol runs the jobs of one database.
-func (p *patrols) patrol(ctx context.Context, database, holder string, jobs []reconcile.Job[pgx.Tx]) (*reconcile.Patrol[pgx.Tx], error) {
+// reconciler runs the jobs of one database.
+func (p *reconcilers) reconciler(ctx context.Context, database, holder string, jobs []reconcile.Job[pgx.Tx]) (*reconcile.Reconciler[pgx.Tx], error) {
 	db, err := p.database(ctx, database)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (p *patrols) patrol(ctx context.Context, database, holder string, jobs []re
 }
 
 // database opens a database of the file. Databases with one URL share their connections.
-func (p *patrols) database(ctx context.Context, name string) (*postgres.DB, error) {
+func (p *reconcilers) database(ctx context.Context, name string) (*postgres.DB, error) {
 	d := p.file.Databases[name]
 	pool, ok := p.pools[d.URL]
 	if !ok {
@@ -79,7 +79,7 @@ func (p *patrols) database(ctx context.Context, name string) (*postgres.DB, erro
 		if err != nil {
 			return nil, err
 		}
-		settings.MaxConns = patrolConnections
+		settings.MaxConns = reconcilerConnections
 		settings.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // works through any pooler
 		if pool, err = pgxpool.NewWithConfig(ctx, settings); err != nil {
 			return nil, err
@@ -89,13 +89,13 @@ func (p *patrols) database(ctx context.Context, name string) (*postgres.DB, erro
 	return postgres.Open(pool, postgres.Config{Schema: d.Schema})
 }
 
-func (p *patrols) job(ctx context.Context, name string, c config.Patrol) (reconcile.Job[pgx.Tx], error) {
+func (p *reconcilers) job(ctx context.Context, name string, c config.Reconciler) (reconcile.Job[pgx.Tx], error) {
 	job := reconcile.Job[pgx.Tx]{
 		Name: name, Window: c.Window, Grace: c.Grace, Batch: c.Batch, Limit: c.Limit, Rate: c.Rate, Timeout: c.Timeout,
 		Again: reconcile.Again{Max: c.Again, After: c.AgainAfter},
 	}
 	var err error
-	if p.where[name], err = p.file.PatrolDatabase(c); err != nil {
+	if p.where[name], err = p.file.ReconcilerDatabase(c); err != nil {
 		return job, err
 	}
 	if job.Schedule, err = c.Schedule(); err != nil {
@@ -103,7 +103,7 @@ func (p *patrols) job(ctx context.Context, name string, c config.Patrol) (reconc
 	}
 	switch {
 	case c.Query != "":
-		job.Find, err = postgres.PatrolQuery{
+		job.Find, err = postgres.ReconcilerQuery{
 			SQL: c.Query, Type: c.Type, AggregateType: c.AggregateType, Topic: c.Topic, DedupKey: c.DedupKey, Timeout: c.Timeout,
 		}.Find()
 	case c.Consumer != "":
@@ -115,8 +115,8 @@ func (p *patrols) job(ctx context.Context, name string, c config.Patrol) (reconc
 }
 
 // sent returns the log of the feed whose deliveries a job compares.
-func (p *patrols) sent(ctx context.Context, c config.Patrol) (*config.Plan, reconcile.Log, error) {
-	name, err := p.file.PatrolFeed(c)
+func (p *reconcilers) sent(ctx context.Context, c config.Reconciler) (*config.Plan, reconcile.Log, error) {
+	name, err := p.file.ReconcilerFeed(c)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -131,7 +131,7 @@ func (p *patrols) sent(ctx context.Context, c config.Patrol) (*config.Plan, reco
 	return plan, db.SentLog(name, actor()), nil
 }
 
-func (p *patrols) received(ctx context.Context, c config.Patrol) (reconcile.Check, error) {
+func (p *reconcilers) received(ctx context.Context, c config.Reconciler) (reconcile.Check, error) {
 	plan, log, err := p.sent(ctx, c)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (p *patrols) received(ctx context.Context, c config.Patrol) (reconcile.Chec
 	}), nil
 }
 
-func (p *patrols) held(ctx context.Context, c config.Patrol) (reconcile.Check, error) {
+func (p *reconcilers) held(ctx context.Context, c config.Reconciler) (reconcile.Check, error) {
 	plan, log, err := p.sent(ctx, c)
 	if err != nil {
 		return nil, err
@@ -189,20 +189,20 @@ func (p *patrols) held(ctx context.Context, c config.Patrol) (reconcile.Check, e
 }
 
 // run runs all jobs when they are due, until ctx ends.
-func (p *patrols) run(ctx context.Context) {
+func (p *reconcilers) run(ctx context.Context) {
 	var all sync.WaitGroup
-	for _, patrol := range p.byName {
+	for _, reconciler := range p.byName {
 		all.Go(func() {
-			_ = patrol.Run(ctx) // never fails
-			for _, s := range patrol.Stats() {
-				p.log.Info("patrol: stopped", "job", s.Job, "runs", s.Runs, "failed", s.Failed, "found", s.Found, "fixed", s.Fixed)
+			_ = reconciler.Run(ctx) // never fails
+			for _, s := range reconciler.Stats() {
+				p.log.Info("reconciler: stopped", "job", s.Job, "runs", s.Runs, "failed", s.Failed, "found", s.Found, "fixed", s.Fixed)
 			}
 		})
 	}
 	all.Wait()
 }
 
-func (p *patrols) close() error {
+func (p *reconcilers) close() error {
 	var errs []error
 	for _, pub := range p.open {
 		errs = append(errs, pub.Close())

@@ -10,8 +10,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestRelayPatrols holds that a relay runs the patrols of its file: what they find it carries.
-func TestRelayPatrols(t *testing.T) {
+// TestRelayReconcilers holds that a relay runs the reconcilers of its file: what they find it carries.
+func TestRelayReconcilers(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	c.must("migrate", "up")
@@ -25,7 +25,7 @@ destinations:
   out: {url: "stdout:"}
 feeds:
   default: {}
-patrols:
+reconcilers:
   orders:
     every: 1s
     query: SELECT id AS aggregate_id, json_build_object('found', id) AS payload FROM SCHEMA.orders WHERE at >= $1 AND at < $2
@@ -45,7 +45,7 @@ patrols:
 	if code := serve(); code != exitOK {
 		t.Fatalf("exit code %d\n%s", code, messages)
 	}
-	for _, want := range []string{"reconcile: patrolled", "job=orders found=1 fixed=1", "patrol: stopped"} {
+	for _, want := range []string{"reconcile: reconciled", "job=orders found=1 fixed=1", "reconciler: stopped"} {
 		if !strings.Contains(messages.String(), want) {
 			t.Errorf("%q is not in\n%s", want, messages)
 		}

@@ -51,10 +51,10 @@ var parts = []struct {
 	{"databases: default", "databases.NAME.default", "", "What is true for all rows of a table without a column for it."},
 	{"destinations", "destinations.NAME", "destination", ""},
 	{"feeds", "feeds.NAME", "feed", "The ways between databases and destinations."},
-	{"feeds: only", "feeds.NAME.only", "match", "A filter. Patrols have it too."},
+	{"feeds: only", "feeds.NAME.only", "match", "A filter. Reconcilers have it too."},
 	{"feeds: routes", "feeds.NAME.routes[]", "route", "A list; the first route that matches a message decides."},
 	{"feeds: relay", "feeds.NAME.relay", "relay", "Tunes the relay of a feed. `postrider relay` has a flag for each."},
-	{"patrols", "patrols.NAME", "patrol", "Jobs that look for what is missing: [reconcile](../reconcile.md)."},
+	{"reconcilers", "reconcilers.NAME", "reconciler", "Jobs that look for what is missing: [reconcile](../reconcile.md)."},
 	{"health", "health", "", "Where orchestrators and Prometheus ask."},
 	{"console", "console", "", "The [web console](../console.md)."},
 	{"console: tokens", "console.tokens.NAME", "", "Who may come in with a fixed secret: [access](../console-access.md)."},
@@ -204,7 +204,7 @@ func (s *schema) kind() string {
 		name := strings.TrimPrefix(s.Ref, "#/$defs/")
 		return map[string]string{
 			"match": "[filter](#feeds-only)", "relay": "[relay](#feeds-relay)", "route": "[route](#feeds-routes)",
-			"feed": "[feed](#feeds)", "patrol": "[patrol](#patrols)", "destination": "[destination](#destinations)",
+			"feed": "[feed](#feeds)", "reconciler": "[reconciler](#reconcilers)", "destination": "[destination](#destinations)",
 		}[name]
 	case len(s.Enum) > 0:
 		words := make([]string, len(s.Enum))

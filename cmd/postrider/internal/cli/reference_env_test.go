@@ -34,7 +34,7 @@ func TestVariableReference(t *testing.T) {
 		}
 		rows += fmt.Sprintf("| `%s` | [`%s`](#feeds-relay) | %s |\n", v.Name, v.Option, what)
 	}
-	rows += "| `RECONCILE_NAME_CRON` | [`cron`](#patrols) | of the patrol of that name, in capital letters and with `_` for `-` |\n"
+	rows += "| `RECONCILE_NAME_CRON` | [`cron`](#reconcilers) | of the reconciler of that name, in capital letters and with `_` for `-` |\n"
 	docpage.Check(t, *update, reference+"configuration.md", "TestVariableReference, in cmd/postrider/internal/cli", rows)
 
 	page, err := os.ReadFile(reference + "configuration.md")

@@ -188,9 +188,9 @@ func (a *app) relayFile(cmd *cobra.Command, o relayOptions, env *relay.Environme
 		return errors.Join(err, s.close())
 	}
 	s.reload = &reloader{path: path, file: f, signals: signals}
-	if len(used.Patrols) > 0 {
-		names := slices.Sorted(maps.Keys(used.Patrols))
-		if s.patrol, err = a.openPatrols(cmd.Context(), used, names, cmp.Or(o.Name, actor()), o.Logger); err != nil {
+	if len(used.Reconcilers) > 0 {
+		names := slices.Sorted(maps.Keys(used.Reconcilers))
+		if s.reconciler, err = a.openReconcilers(cmd.Context(), used, names, cmp.Or(o.Name, actor()), o.Logger); err != nil {
 			return errors.Join(err, s.close())
 		}
 	}

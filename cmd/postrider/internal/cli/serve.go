@@ -23,14 +23,14 @@ import (
 
 // service is all that one process of "postrider relay" does.
 type service struct {
-	log       *slog.Logger
-	health    config.Health
-	console   config.Console
-	reload    *reloader // nil without a file
-	tracing   *tracing  // nil if nobody wants spans
-	databases []logDatabase
-	feeds     []servedFeed
-	patrol    *patrols // nil if there are none
+	log        *slog.Logger
+	health     config.Health
+	console    config.Console
+	reload     *reloader // nil without a file
+	tracing    *tracing  // nil if nobody wants spans
+	databases  []logDatabase
+	feeds      []servedFeed
+	reconciler *reconcilers // nil if there are none
 
 	mu           sync.Mutex // for where feeds lead, which a reload changes
 	destinations []*openDestination
@@ -80,7 +80,7 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 	}
 	var shown *openConsole
 	if s.console.Listen != "" {
-		if shown, err = a.openConsole(ctx, s.console, s.databases, s.relays, s.patrol, s.log); err != nil {
+		if shown, err = a.openConsole(ctx, s.console, s.databases, s.relays, s.reconciler, s.log); err != nil {
 			return err
 		}
 		defer shown.close()
@@ -131,8 +131,8 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 	if s.reload != nil {
 		helpers.Go(func() { a.reloadOnSignal(ctx, s) })
 	}
-	if s.patrol != nil {
-		helpers.Go(func() { s.patrol.run(ctx) })
+	if s.reconciler != nil {
+		helpers.Go(func() { s.reconciler.run(ctx) })
 	}
 	helpers.Go(func() { manager{h.live, h.summary, s.log}.tell(ctx) })
 	return s.run(ctx, stop, &helpers)
@@ -186,8 +186,8 @@ func (s *service) close() error {
 			errs = append(errs, fmt.Errorf("destination %s: %w", d.name, err))
 		}
 	}
-	if s.patrol != nil {
-		errs = append(errs, s.patrol.close())
+	if s.reconciler != nil {
+		errs = append(errs, s.reconciler.close())
 	}
 	return errors.Join(errs...)
 }

@@ -38,7 +38,7 @@ func (t *telemetry) observe(feed string, to postrider.Publisher) postrider.Publi
 	return broker.ObservePublisher(feed, to, postrider.Observers(t.observers...))
 }
 
-// attach counts what the relays, databases and patrols of a process do. Gauges of a database are asked for through the
+// attach counts what the relays, databases and reconcilers of a process do. Gauges of a database are asked for through the
 // connections of one of its feeds.
 func (t *telemetry) attach(s *service) error {
 	if t.metrics == nil {
@@ -58,9 +58,9 @@ func (t *telemetry) attach(s *service) error {
 		}
 		t.metrics.AddDatabase(feed.database, gauges)
 	}
-	if s.patrol != nil {
-		for _, patrol := range s.patrol.byName {
-			t.metrics.AddPatrol(patrol.Stats)
+	if s.reconciler != nil {
+		for _, reconciler := range s.reconciler.byName {
+			t.metrics.AddReconciler(reconciler.Stats)
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ func (f *File) Changes(next *File) (routes, others []string) {
 		}
 	}
 	others = append(others, differing("feeds.", f.settled(), next.settled())...)
-	others = append(others, differing("patrols.", f.Patrols, next.Patrols)...)
+	others = append(others, differing("reconcilers.", f.Reconcilers, next.Reconcilers)...)
 	if f.Connections != next.Connections {
 		others = append(others, "connections")
 	}

@@ -20,8 +20,8 @@ type File struct {
 	Destinations map[string]Destination
 	// Feeds are the ways between them, by name. At least one.
 	Feeds map[string]Feed
-	// Patrols are jobs that look for what is missing, by name. Defaults to none.
-	Patrols map[string]Patrol
+	// Reconcilers are jobs that look for what is missing, by name. Defaults to none.
+	Reconcilers map[string]Reconciler
 	// Connections is the most that a process keeps open to all databases together, at least two for each. Defaults to 4
 	// for each feed.
 	Connections int

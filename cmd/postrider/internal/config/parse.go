@@ -98,12 +98,12 @@ func (r *reader) file(n *yaml.Node) *File {
 		"feeds": func(n *yaml.Node, path string) {
 			r.named(n, path, func(name string, n *yaml.Node, path string) { f.Feeds[name] = r.feed(n, path) })
 		},
-		"patrols": func(n *yaml.Node, path string) {
+		"reconcilers": func(n *yaml.Node, path string) {
 			r.named(n, path, func(name string, n *yaml.Node, path string) {
-				if f.Patrols == nil {
-					f.Patrols = make(map[string]Patrol)
+				if f.Reconcilers == nil {
+					f.Reconcilers = make(map[string]Reconciler)
 				}
-				f.Patrols[name] = r.patrol(n, path)
+				f.Reconcilers[name] = r.reconciler(n, path)
 			})
 		},
 		"connections": r.numberInto(&f.Connections),

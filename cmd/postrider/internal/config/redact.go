@@ -22,7 +22,7 @@ type Redacted struct {
 	Databases    map[string]RedactedDatabase `json:"databases" yaml:"databases"`
 	Destinations map[string]map[string]any   `json:"destinations" yaml:"destinations"` // url, broker and the options
 	Feeds        map[string]RedactedFeed     `json:"feeds" yaml:"feeds"`
-	Patrols      map[string]map[string]any   `json:"patrols,omitempty" yaml:"patrols,omitempty"`
+	Reconcilers  map[string]map[string]any   `json:"reconcilers,omitempty" yaml:"reconcilers,omitempty"`
 	Connections  int                         `json:"connections" yaml:"connections"`
 	Health       *RedactedHealth             `json:"health,omitempty" yaml:"health,omitempty"`
 	Console      map[string]any              `json:"console,omitempty" yaml:"console,omitempty"`
@@ -94,11 +94,11 @@ func (f *File) Redacted() Redacted {
 	if shown := redactConsole(f.Console); len(shown) > 0 {
 		r.Console = shown
 	}
-	for name, p := range f.Patrols {
-		if r.Patrols == nil {
-			r.Patrols = make(map[string]map[string]any)
+	for name, p := range f.Reconcilers {
+		if r.Reconcilers == nil {
+			r.Reconcilers = make(map[string]map[string]any)
 		}
-		r.Patrols[name] = f.showPatrol(p)
+		r.Reconcilers[name] = f.showReconciler(p)
 	}
 	for name, d := range f.Databases {
 		shown := RedactedDatabase{URL: RedactURL(d.URL), Schema: d.Schema, MaxLogSize: d.MaxLogSize, Home: d.Home, Engine: d.EngineName()}

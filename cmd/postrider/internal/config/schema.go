@@ -25,7 +25,7 @@ const (
 // Schema returns the JSON Schema (2020-12) of the file, for editors and for checks without Postrider. It knows the brokers
 // that the program imports.
 func Schema() []byte {
-	defs := object{"match": matchSchema(), "relay": relaySchema(), "route": routeSchema(), "feed": feedSchema(), "patrol": patrolSchema()}
+	defs := object{"match": matchSchema(), "relay": relaySchema(), "route": routeSchema(), "feed": feedSchema(), "reconciler": reconcilerSchema()}
 	schema := object{
 		"$schema":     "https://json-schema.org/draft/2020-12/schema",
 		"title":       "Postrider",
@@ -43,7 +43,7 @@ func Schema() []byte {
 		"databases":    namedBy("Where messages come from, by name.", databaseSchema()),
 		"destinations": namedBy("Where messages go, by name.", ref("destination")),
 		"feeds":        namedBy("The ways between them, by name.", ref("feed")),
-		"patrols":      with(namedBy("Jobs that look for what is missing and send it again, by name.", ref("patrol")), "minProperties", 0),
+		"reconcilers":  with(namedBy("Jobs that look for what is missing and send it again, by name.", ref("reconciler")), "minProperties", 0),
 		"connections":  number("Most connections that a process keeps open to all databases together. Default: 4 for each feed.", 2),
 		"health": strictObject(object{
 			"listen": with(text("Host and port for /livez, /readyz and /metrics. Default: none."), "examples", []string{"127.0.0.1:8710"}),

@@ -44,9 +44,9 @@ func (f *File) check() Mistakes {
 	for _, name := range keys(f.Feeds) {
 		c.feed("feeds."+name, f.Feeds[name])
 	}
-	for _, name := range keys(f.Patrols) {
-		c.named("patrols", name)
-		c.patrol("patrols."+name, f.Patrols[name])
+	for _, name := range keys(f.Reconcilers) {
+		c.named("reconcilers", name)
+		c.reconciler("reconcilers."+name, f.Reconcilers[name])
 	}
 	c.sharedTables()
 	if _, err := f.Pools(keys(f.Feeds)); err != nil {
@@ -209,8 +209,8 @@ func (f *File) Warnings() Mistakes {
 			destinations[rule.Destination] = true
 		}
 	}
-	for _, p := range f.Patrols {
-		if name, err := f.PatrolDatabase(p); err == nil {
+	for _, p := range f.Reconcilers {
+		if name, err := f.ReconcilerDatabase(p); err == nil {
 			databases[name] = true
 		}
 		databases[p.Inbox], destinations[p.Destination] = true, true

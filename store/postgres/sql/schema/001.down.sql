@@ -1,5 +1,5 @@
 DROP VIEW @schema@.idempotency_kept, @schema@.inbox_messages, @schema@.message_status, @schema@.cursors;
-DROP TABLE @schema@.patrol_again, @schema@.patrols, @schema@.saga_signals, @schema@.saga_steps, @schema@.sagas, @schema@.idempotency_keys,
+DROP TABLE @schema@.reconciler_again, @schema@.reconcilers, @schema@.saga_signals, @schema@.saga_steps, @schema@.sagas, @schema@.idempotency_keys,
   @schema@.inbox_trouble, @schema@.inbox_strays, @schema@.inbox, @schema@.consumer_heard, @schema@.consumers, @schema@.canaries, @schema@.audit,
   @schema@.job_results, @schema@.jobs, @schema@.problems, @schema@.suspects, @schema@.excluded, @schema@.deferred, @schema@.swept,
   @schema@.dedup_keys, @schema@.slices, @schema@.generation, @schema@.identity, @schema@.members, @schema@.checkpoints, @schema@.moves,

@@ -618,9 +618,9 @@ CREATE TABLE @schema@.saga_signals (
   FOREIGN KEY (saga, id) REFERENCES @schema@.sagas ON DELETE CASCADE
 );
 
--- Patrols: jobs that look for what is missing. A row for each says when it is due, who runs it, and what came of it.
+-- Reconcilers: jobs that look for what is missing. A row for each says when it is due, who runs it, and what came of it.
 
-CREATE TABLE @schema@.patrols (
+CREATE TABLE @schema@.reconcilers (
   name          text        PRIMARY KEY,
   schedule      text        NOT NULL,
   next_at       timestamptz NOT NULL,
@@ -641,7 +641,7 @@ CREATE TABLE @schema@.patrols (
 );
 
 -- How often a fact was told again although it is remembered.
-CREATE TABLE @schema@.patrol_again (
+CREATE TABLE @schema@.reconciler_again (
   job text        NOT NULL,
   key text        NOT NULL,
   n   integer     NOT NULL,

@@ -63,7 +63,7 @@ const record: [why: string, action: string | RegExp, who?: string][] = [
   ["Retry by hand", "Retry saga"],
   ["Skip by hand", "Skip in saga"],
   ["Compensate by hand", "Compensate saga"],
-  ["month's end", /patrol|reconcile/i],
+  ["month's end", /reconciler|reconcile/i],
 ];
 
 for (const [act, id, why] of [
@@ -199,8 +199,8 @@ test("retry, skip and compensate sagas", async ({ page }) => {
   }
 });
 
-test("run a patrol", async ({ page }) => {
-  await open(page, "patrols?db=shop");
+test("run a reconciler", async ({ page }) => {
+  await open(page, "reconcilers?db=shop");
   await control("orders");
   await page.getByRole("button", { name: "Run now" }).click();
   await confirm(page, "Run now", "month's end", /unbilled-orders\/run$/);

@@ -12,7 +12,7 @@ const seen: Record<string, (string | RegExp)[]> = {
   Consumers: ["billing", "warehouse"],
   Sagas: ["DH-stuck", "DH-wait", "fulfil-order", "DH-undone"],
   Idempotency: ["POST /orders", /pay-00\d\d/],
-  Patrols: ["unbilled-orders"],
+  Reconcilers: ["unbilled-orders"],
   Databases: ["shop", "billing", /PostgreSQL 18|18\./],
   Doctor: [],
   Audit: [],

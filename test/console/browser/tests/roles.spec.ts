@@ -27,7 +27,7 @@ test.describe("viewer", () => {
     for (const [path, data] of [
       ["feeds/default/pause", { why: "x" }],
       ["dead/act", { act: "retry", filter: { id: scene.ids.oversize }, limit: 0, dry_run: false, why: "x" }],
-      ["patrols/unbilled-orders/run", { why: "x" }],
+      ["reconcilers/unbilled-orders/run", { why: "x" }],
     ] as const) {
       const answer = await page.request.post(`${scene.console}api/v1/${path}?db=shop`, { data });
       expect(answer.status(), path).toBe(403);

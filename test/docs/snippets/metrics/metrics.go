@@ -29,7 +29,7 @@ type Watched struct {
 
 // Observe lets a registry see all that there is to see.
 func Observe(ctx context.Context, db *postgres.DB, publisher postrider.Publisher, consumer *redis.Consumer,
-	patrol *reconcile.Patrol[pgx.Tx],
+	reconciler *reconcile.Reconciler[pgx.Tx],
 ) (w Watched, err error) {
 	//docs:begin observe
 	metrics, err1 := prometheus.New(prometheus.Config{}) // adapter/telemetry/prometheus; a registry of its own unless one is given
@@ -46,7 +46,7 @@ func Observe(ctx context.Context, db *postgres.DB, publisher postrider.Publisher
 	search := middleware.Use(consumer, postrider.Observe("search", metrics)) // a consumer without an inbox
 	metrics.AddConsumer("search", consumer.Stats)
 
-	metrics.AddPatrol(patrol.Stats)
+	metrics.AddReconciler(reconciler.Stats)
 	metrics.AddDatabase("main", db.Admin())
 
 	go metrics.Run(ctx)

@@ -17,7 +17,7 @@ import (
 )
 
 // Enrollments finds enrollments that were not mailed about.
-func Enrollments(pool *pgxpool.Pool) (*reconcile.Patrol[pgx.Tx], error) {
+func Enrollments(pool *pgxpool.Pool) (*reconcile.Reconciler[pgx.Tx], error) {
 	//docs:begin find
 	db, err := postgres.Open(pool, postgres.Config{})
 	//docs:skip
@@ -25,7 +25,7 @@ func Enrollments(pool *pgxpool.Pool) (*reconcile.Patrol[pgx.Tx], error) {
 		return nil, err
 	}
 	//docs:resume
-	patrol, err := reconcile.New(db.Reconciliations(), db.Transactor(), db.Outbox(), reconcile.Config{}, reconcile.Job[pgx.Tx]{
+	reconciler, err := reconcile.New(db.Reconciliations(), db.Transactor(), db.Outbox(), reconcile.Config{}, reconcile.Job[pgx.Tx]{
 		Name:     "enrollments",
 		Schedule: reconcile.Every(5 * time.Minute), // or reconcile.Cron("*/5 8-18 * * mon-fri", berlin)
 		Window:   24 * time.Hour,                   // look at the rows of the last day …
@@ -47,13 +47,13 @@ func Enrollments(pool *pgxpool.Pool) (*reconcile.Patrol[pgx.Tx], error) {
 		},
 	})
 	//docs:end
-	return patrol, err
+	return reconciler, err
 }
 
 // Run is what every process does.
-func Run(ctx context.Context, patrol *reconcile.Patrol[pgx.Tx]) {
+func Run(ctx context.Context, reconciler *reconcile.Reconciler[pgx.Tx]) {
 	//docs:begin find
-	go patrol.Run(ctx) // in every process: one of them runs a job at a time
+	go reconciler.Run(ctx) // in every process: one of them runs a job at a time
 	//docs:end
 }
 
@@ -62,7 +62,7 @@ func isOrder(m postrider.Message) bool { return strings.HasPrefix(m.Type, "order
 // Ready returns the jobs that come with the package.
 func Ready(db, billingDB *postgres.DB, publisher reconcile.Holder) []reconcile.Job[pgx.Tx] {
 	//docs:begin received
-	log := db.SentLog("orders", "patrol")
+	log := db.SentLog("orders", "reconciler")
 	inbox := billingDB.Receipts() // of the consumer's database
 	received := reconcile.Job[pgx.Tx]{Name: "received", Check: reconcile.Unreceived(log, inbox, "billing", isOrder)}
 	//docs:end

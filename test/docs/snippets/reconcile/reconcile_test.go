@@ -7,15 +7,15 @@ import (
 	"github.com/postrider/postrider/test/docs/scratch"
 )
 
-// TestEnrollments lets the patrol of the page find the enrollment that nobody was mailed about.
+// TestEnrollments lets the reconciler of the page find the enrollment that nobody was mailed about.
 func TestEnrollments(t *testing.T) {
 	pool := scratch.Pool(t, "CREATE TABLE enrollments AS SELECT id::bigint, now() - interval '1 hour' AS created_at FROM generate_series(1, 2) id",
 		"CREATE TABLE mails AS SELECT 1::bigint AS enrollment")
-	patrol, err := Enrollments(pool)
+	reconciler, err := Enrollments(pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	Run(t.Context(), patrol)
+	Run(t.Context(), reconciler)
 	const sent = "SELECT count(*) FROM postrider.messages WHERE dedup_key = 'enrollment:2'"
 	scratch.Await(t, pool, sent, 1)
 	if n := scratch.Count(t, pool, "SELECT count(*) FROM postrider.messages"); n != 1 {

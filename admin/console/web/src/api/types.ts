@@ -57,7 +57,7 @@ export interface Problem {
     | "consumer_dead"
     | "consumer_blocked"
     | "saga_stuck"
-    | "patrol_failed"
+    | "reconciler_failed"
     | "unreachable";
   severity: "problem" | "warning";
   feed?: string;
@@ -395,8 +395,8 @@ export interface SagaStep {
   compensates: boolean; // it has a compensation
 }
 
-/** GET /patrols → Patrol[]; POST /patrols/{job}/run {why} → Done (only where can_run) */
-export interface Patrol {
+/** GET /reconcilers → Reconciler[]; POST /reconcilers/{job}/run {why} → Done (only where can_run) */
+export interface Reconciler {
   job: string;
   schedule: string;
   next?: string;

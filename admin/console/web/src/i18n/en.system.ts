@@ -1,4 +1,4 @@
-// English, of the pages of the system: feeds, relays, consumers, idempotency, sagas, patrols, databases, doctor, audit, replays.
+// English, of the pages of the system: feeds, relays, consumers, idempotency, sagas, reconcilers, databases, doctor, audit, replays.
 import type { Text } from "./index";
 
 export const system = {
@@ -197,28 +197,28 @@ export const system = {
   "step.state.stuck": "Stuck",
   "step.state.undone": "Undone",
 
-  // Patrols
-  "patrols.lead": "Jobs that look for messages that should have been sent, and send them.",
-  "patrols.none": "No patrol jobs",
-  "patrols.none.help": "Patrols are declared in the configuration file, under patrols.",
-  "patrols.job": "Job",
-  "patrols.next": "Next run",
-  "patrols.last": "Last run",
-  "patrols.found": "Found → sent",
-  "patrols.total": "Of all runs",
-  "patrols.counts": "{found} found missing, {fixed} sent",
-  "patrols.runs": "Runs",
-  "patrols.failed": { one: "{n} failed", other: "{n} failed" },
-  "patrols.run": "Run now",
-  "patrols.run.title": "Run patrol {job} now",
-  "patrols.run.text": "Looks for missing messages and sends them. The next run on schedule stays as it is.",
-  "patrols.elsewhere": "elsewhere",
-  "patrols.elsewhere.help":
-    "This process runs no patrols. Run it where the relay runs, or with postrider reconcile run.",
-  "patrols.running": "Running",
-  "patrols.error": "Failed",
-  "patrols.never": "Not run yet",
-  "patrols.ok": "Fine",
+  // Reconcilers
+  "reconcilers.lead": "Jobs that look for messages that should have been sent, and send them.",
+  "reconcilers.none": "No reconcilers",
+  "reconcilers.none.help": "Reconcilers are declared in the configuration file, under reconcilers.",
+  "reconcilers.job": "Job",
+  "reconcilers.next": "Next run",
+  "reconcilers.last": "Last run",
+  "reconcilers.found": "Found → sent",
+  "reconcilers.total": "Of all runs",
+  "reconcilers.counts": "{found} found missing, {fixed} sent",
+  "reconcilers.runs": "Runs",
+  "reconcilers.failed": { one: "{n} failed", other: "{n} failed" },
+  "reconcilers.run": "Run now",
+  "reconcilers.run.title": "Run reconciler {job} now",
+  "reconcilers.run.text": "Looks for missing messages and sends them. The next run on schedule stays as it is.",
+  "reconcilers.elsewhere": "elsewhere",
+  "reconcilers.elsewhere.help":
+    "This process runs no reconcilers. Run it where the relay runs, or with postrider reconcile run.",
+  "reconcilers.running": "Running",
+  "reconcilers.error": "Failed",
+  "reconcilers.never": "Not run yet",
+  "reconcilers.ok": "Fine",
 
   // Databases
   "databases.lead": "How the databases are, and what may become a problem.",

@@ -29,7 +29,7 @@ export const jumps: Record<string, string> = {
   c: "/consumers",
   i: "/idempotency",
   s: "/sagas",
-  p: "/patrols",
+  p: "/reconcilers",
   l: "/replays",
   v: "/databases",
   h: "/doctor",

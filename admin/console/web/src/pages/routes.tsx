@@ -14,7 +14,7 @@ import { KeysPage } from "./keys";
 import { MessagePage } from "./message";
 import { MessagesPage } from "./messages";
 import { OverviewPage } from "./overview";
-import { PatrolsPage } from "./patrols";
+import { ReconcilersPage } from "./reconcilers";
 import { RelaysPage } from "./relays";
 import { ReplayPage, ReplaysPage } from "./replays";
 import { SagaPage, SagasPage } from "./sagas";
@@ -44,7 +44,7 @@ const routes: [pattern: string, render: Render][] = [
   ["/sagas", () => <SagasPage />],
   ["/sagas/:name/:id", (p) => <SagaPage name={p.name!} id={p.id!} key={`${p.name} ${p.id}`} />],
   ["/idempotency", () => <IdempotencyPage />],
-  ["/patrols", () => <PatrolsPage />],
+  ["/reconcilers", () => <ReconcilersPage />],
   ["/databases", () => <DatabasesPage />],
   ["/doctor", () => <DoctorPage />],
   ["/audit", () => <AuditPage />],
@@ -71,7 +71,7 @@ export type PageName = Extract<
   | "replays"
   | "sagas"
   | "idempotency"
-  | "patrols"
+  | "reconcilers"
   | "databases"
   | "doctor"
   | "audit"
@@ -81,7 +81,7 @@ export type PageName = Extract<
 export const groups: ["now" | "flow" | "work" | "system", PageName[]][] = [
   ["now", ["overview", "messages", "dead", "keys"]],
   ["flow", ["feeds", "relays", "consumers", "replays"]],
-  ["work", ["sagas", "idempotency", "patrols"]],
+  ["work", ["sagas", "idempotency", "reconcilers"]],
   ["system", ["databases", "doctor", "audit"]],
 ];
 

@@ -9,7 +9,7 @@ const paths = {
   consumers: "M3 13h5l2 3h4l2-3h5M5 5h14l2 8v6H3v-6z",
   idempotency: "M8 4a12 12 0 0 1 8 0M5 8a9 9 0 0 1 14 0M7 20c1-3 1-5 1-7a4 4 0 0 1 8 0c0 3 0 5-1 8M12 13c0 4 0 5-1 8",
   sagas: "M6 4v10M6 8h7a4 4 0 0 1 4 4v2M6 17a2 2 0 1 0 0 4 2 2 0 0 0 0-4zM17 16a2 2 0 1 0 0 4 2 2 0 0 0 0-4z",
-  patrols: "M12 3l8 3v6c0 5-4 8-8 9-4-1-8-4-8-9V6zM9 12l2 2 4-4",
+  reconcilers: "M12 3l8 3v6c0 5-4 8-8 9-4-1-8-4-8-9V6zM9 12l2 2 4-4",
   databases: "M4 6c0-4 16-4 16 0v12c0 4-16 4-16 0zM4 6c0 4 16 4 16 0M4 12c0 4 16 4 16 0",
   doctor: "M5 3v6a5 5 0 0 0 10 0V3M10 14v2a5 5 0 0 0 9 0v-3M19 9a2 2 0 1 0 0 4 2 2 0 0 0 0-4z",
   audit: "M6 3h9l4 4v14H6zM9 11h7M9 15h7M9 7h3",

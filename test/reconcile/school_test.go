@@ -1,4 +1,4 @@
-package patrol
+package reconcile
 
 import (
 	"context"
@@ -65,7 +65,7 @@ func TestSchool(t *testing.T) {
 				}
 				t.Run(c.name, func(t *testing.T) {
 					s := newSchool(t, pool, cfg)
-					s.exec("TRUNCATE @.courses, @.enrollments, @.mails, @.handled, @.patrols, @.patrol_again")
+					s.exec("TRUNCATE @.courses, @.enrollments, @.mails, @.handled, @.reconcilers, @.reconciler_again")
 					if kind == "memory" {
 						s.restart()
 					} else {
@@ -183,7 +183,7 @@ func (s *school) carry() (stop func()) {
 	}
 }
 
-// find is the patrol's question: which enrolments have no mail?
+// find is the reconciler's question: which enrolments have no mail?
 func (s *school) find(ctx context.Context, tx pgx.Tx, since, until time.Time, limit int) ([]postrider.Message, error) {
 	rows, err := tx.Query(ctx, s.in(`SELECT e.id FROM @.enrollments e WHERE e.at >= $1 AND e.at < $2
 		AND NOT EXISTS (SELECT FROM @.mails m WHERE m.enrollment = e.id) LIMIT $3`), since, until, limit)
@@ -197,8 +197,8 @@ func (s *school) find(ctx context.Context, tx pgx.Tx, since, until time.Time, li
 	})
 }
 
-// patrol runs the job every few milliseconds, in two processes, until stop is called.
-func (s *school) patrol(again reconcile.Again) (fixed func() int64, stop func()) {
+// reconciler runs the job every few milliseconds, in two processes, until stop is called.
+func (s *school) reconciler(again reconcile.Again) (fixed func() int64, stop func()) {
 	s.t.Helper()
 	store := s.db.Reconciliations()
 	ctx, cancel := context.WithCancel(s.t.Context())

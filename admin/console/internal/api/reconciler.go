@@ -7,8 +7,8 @@ import (
 	"github.com/postrider/postrider/reconcile"
 )
 
-// Patrol is how a patrol job stands.
-type Patrol struct {
+// Reconciler is how a reconciler stands.
+type Reconciler struct {
 	Job      string           `json:"job"`
 	Schedule string           `json:"schedule"`
 	Next     time.Time        `json:"next,omitzero"`
@@ -17,12 +17,12 @@ type Patrol struct {
 	Runs     int64            `json:"runs"`
 	Failed   int64            `json:"failed"`
 	Total    reconcile.Counts `json:"total"`
-	Last     PatrolRun        `json:"last"`
+	Last     ReconcilerRun    `json:"last"`
 	CanRun   bool             `json:"can_run" doc:"this process can run it"`
 }
 
-// PatrolRun is one run.
-type PatrolRun struct {
+// ReconcilerRun is one run.
+type ReconcilerRun struct {
 	Started  time.Time `json:"started,omitzero"`
 	Finished time.Time `json:"finished,omitzero"`
 	Holder   string    `json:"holder,omitempty"`
@@ -31,46 +31,46 @@ type PatrolRun struct {
 	Error    string    `json:"error,omitempty"`
 }
 
-func (s *Server) patrols(ctx context.Context, d *database, _ *DB) ([]Patrol, error) {
-	patrols, err := has(d.Patrols, "patrols")
+func (s *Server) reconcilers(ctx context.Context, d *database, _ *DB) ([]Reconciler, error) {
+	reconcilers, err := has(d.Reconcilers, "reconcilers")
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := patrols.Jobs(ctx)
+	jobs, err := reconcilers.Jobs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Patrol, len(jobs))
+	all := make([]Reconciler, len(jobs))
 	for i := range jobs {
 		j := &jobs[i]
-		all[i] = Patrol{
+		all[i] = Reconciler{
 			j.Job, j.Schedule, j.Next.UTC(), j.Holder, j.Until.UTC(), j.Runs, j.Failed, j.Total,
-			PatrolRun{j.Last.Started.UTC(), j.Last.Finished.UTC(), j.Last.Holder, j.Last.Found, j.Last.Fixed, s.shown(j.Last.Error)},
-			d.RunPatrol != nil,
+			ReconcilerRun{j.Last.Started.UTC(), j.Last.Finished.UTC(), j.Last.Holder, j.Last.Found, j.Last.Fixed, s.shown(j.Last.Error)},
+			d.RunReconciler != nil,
 		}
 	}
 	return all, nil
 }
 
-// PatrolAct names a job and says why it is run.
-type PatrolAct struct {
+// ReconcilerAct names a job and says why it is run.
+type ReconcilerAct struct {
 	DB
 	Job  string `path:"job"`
 	Body *Reason
 }
 
-// patrolWait is for how long a run is waited for. One that takes longer goes on by itself, and the list shows what came of it.
-const patrolWait = 8 * time.Second
+// reconcilerWait is for how long a run is waited for. One that takes longer goes on by itself, and the list shows what came of it.
+const reconcilerWait = 8 * time.Second
 
-func (s *Server) runPatrol(ctx context.Context, d *database, in *PatrolAct) (*Done, error) {
-	patrols, err := has(d.Patrols, "patrols")
+func (s *Server) runReconciler(ctx context.Context, d *database, in *ReconcilerAct) (*Done, error) {
+	reconcilers, err := has(d.Reconcilers, "reconcilers")
 	if err != nil {
 		return nil, err
 	}
-	if d.RunPatrol == nil {
-		return nil, failf(409, d.command("reconcile run", in.Job), "this process runs no patrols")
+	if d.RunReconciler == nil {
+		return nil, failf(409, d.command("reconcile run", in.Job), "this process runs no reconcilers")
 	}
-	jobs, err := patrols.Jobs(ctx)
+	jobs, err := reconcilers.Jobs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -88,12 +88,12 @@ func (s *Server) runPatrol(ctx context.Context, d *database, in *PatrolAct) (*Do
 	ended := make(chan outcome, 1)
 	who := by(ctx, in.Body.why())
 	s.work.start(func(ctx context.Context) {
-		counts, err := d.RunPatrol(ctx, who, in.Job)
+		counts, err := d.RunReconciler(ctx, who, in.Job)
 		ended <- outcome{counts, err}
 	})
-	s.acted(ctx, d, "patrol run", in.Body.why(), "job", in.Job)
+	s.acted(ctx, d, "reconciler run", in.Body.why(), "job", in.Job)
 	done := &Done{Command: d.commandOn("reconcile run", in.Job, reason(in.Body.why())...)}
-	wait := time.NewTimer(patrolWait)
+	wait := time.NewTimer(reconcilerWait)
 	defer wait.Stop()
 	select {
 	case o := <-ended:

@@ -1,20 +1,20 @@
--- Patrols: jobs that look for what is missing. A row for each says when it is due, who runs it, and what came of it.
+-- Reconcilers: jobs that look for what is missing. A row for each says when it is due, who runs it, and what came of it.
 
 -- Takes a job, and returns its token: 0 when that cannot be, for how long and because of whom; -1 when there is no such job.
-CREATE OR REPLACE FUNCTION @schema@.claim_patrol(
+CREATE OR REPLACE FUNCTION @schema@.claim_reconciler(
   job text, by text, for_time interval, at_once boolean,
   OUT new_token bigint, OUT at timestamptz, OUT wait interval, OUT held_by text)
   LANGUAGE plpgsql
 AS $$
 DECLARE
-  p @schema@.patrols;
+  p @schema@.reconcilers;
 BEGIN
   -- Those who only ask must not wait for a run that is about to commit.
   FOR round IN 1 .. 2 LOOP
     IF round = 1 THEN
-      SELECT * INTO p FROM @schema@.patrols t WHERE t.name = job;
+      SELECT * INTO p FROM @schema@.reconcilers t WHERE t.name = job;
     ELSE
-      SELECT * INTO p FROM @schema@.patrols t WHERE t.name = job FOR NO KEY UPDATE;
+      SELECT * INTO p FROM @schema@.reconcilers t WHERE t.name = job FOR NO KEY UPDATE;
     END IF;
     at := clock_timestamp();
     new_token := CASE WHEN p.name IS NULL THEN -1 ELSE 0 END;
@@ -25,7 +25,7 @@ BEGIN
     END IF;
   END LOOP;
   new_token := p.token + 1;
-  UPDATE @schema@.patrols t
+  UPDATE @schema@.reconcilers t
     SET token = new_token, holder = by, lease = for_time, until = at + for_time, last_started = at, last_finished = NULL, last_holder = by,
         last_found = 0, last_fixed = 0, last_error = NULL
     WHERE t.name = job;
@@ -33,11 +33,11 @@ END
 $$;
 
 -- Adds to what a claim has done, and renews it. False means that the job is another's.
-CREATE OR REPLACE FUNCTION @schema@.count_patrol(job text, of_token bigint, more_found bigint, more_fixed bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.count_reconciler(job text, of_token bigint, more_found bigint, more_fixed bigint) RETURNS boolean
   LANGUAGE plpgsql
 AS $$
 BEGIN
-  UPDATE @schema@.patrols t
+  UPDATE @schema@.reconcilers t
     SET found = t.found + more_found, fixed = t.fixed + more_fixed, last_found = t.last_found + more_found,
         last_fixed = t.last_fixed + more_fixed, until = clock_timestamp() + t.lease
     WHERE t.name = job AND t.token = of_token AND t.holder IS NOT NULL;
@@ -46,25 +46,25 @@ END
 $$;
 
 -- Ends a claim. A null time leaves the next one as it was.
-CREATE OR REPLACE FUNCTION @schema@.finish_patrol(job text, of_token bigint, next_time timestamptz, keep interval, failure text) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.finish_reconciler(job text, of_token bigint, next_time timestamptz, keep interval, failure text) RETURNS boolean
   LANGUAGE plpgsql
 AS $$
 BEGIN
-  UPDATE @schema@.patrols t
+  UPDATE @schema@.reconcilers t
     SET holder = NULL, until = '-infinity', next_at = coalesce(next_time, t.next_at), runs = t.runs + 1,
         failed = t.failed + (failure IS NOT NULL)::integer, last_finished = clock_timestamp(), last_error = failure
     WHERE t.name = job AND t.token = of_token AND t.holder IS NOT NULL;
   IF NOT FOUND THEN
     RETURN false;
   END IF;
-  DELETE FROM @schema@.patrol_again a WHERE a.job = finish_patrol.job AND a.at < clock_timestamp() - keep;
+  DELETE FROM @schema@.reconciler_again a WHERE a.job = finish_reconciler.job AND a.at < clock_timestamp() - keep;
   RETURN true;
 END
 $$;
 
 -- Which facts may be told again now, and for the how manieth time, in the order of the keys; 0 where not. The first time a
 -- key is missed counts as number first.
-CREATE OR REPLACE FUNCTION @schema@.again_patrol(job text, keys json, most integer, pause interval, first integer) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.again_reconciler(job text, keys json, most integer, pause interval, first integer) RETURNS text
   LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -74,10 +74,10 @@ BEGIN
   WITH asked AS MATERIALIZED (
     SELECT k.key, k.place FROM json_array_elements_text(keys) WITH ORDINALITY AS k(key, place)),
   told AS (
-    INSERT INTO @schema@.patrol_again AS a (job, key, n, at)
-      SELECT again_patrol.job, k.key, again_patrol.first, clock_timestamp() FROM (SELECT DISTINCT key FROM asked ORDER BY key) k
+    INSERT INTO @schema@.reconciler_again AS a (job, key, n, at)
+      SELECT again_reconciler.job, k.key, again_reconciler.first, clock_timestamp() FROM (SELECT DISTINCT key FROM asked ORDER BY key) k
       ON CONFLICT (job, key) DO UPDATE SET n = a.n + 1, at = excluded.at
-        WHERE a.n < again_patrol.most AND a.at <= clock_timestamp() - again_patrol.pause
+        WHERE a.n < again_reconciler.most AND a.at <= clock_timestamp() - again_reconciler.pause
       RETURNING a.key, a.n)
   SELECT string_agg(coalesce(t.n, 0)::text, ' ' ORDER BY k.place) INTO numbers FROM asked k LEFT JOIN told t ON t.key = k.key;
   RETURN numbers;
@@ -98,13 +98,13 @@ BEGIN
 END
 $$;
 
--- The record of a patrol that an operator has run by hand.
-CREATE OR REPLACE FUNCTION @schema@.record_patrol(who text, why text, job text, found bigint, fixed bigint) RETURNS void
+-- The record of a reconciler that an operator has run by hand.
+CREATE OR REPLACE FUNCTION @schema@.record_reconciler(who text, why text, job text, found bigint, fixed bigint) RETURNS void
   LANGUAGE sql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT @schema@.record(who, why, 'patrol', NULL, fixed, jsonb_build_object('job', job, 'found', found))
+  SELECT @schema@.record(who, why, 'reconciler', NULL, fixed, jsonb_build_object('job', job, 'found', found))
 $$;
 REVOKE ALL ON FUNCTION
-  @schema@.resend_for(text, text, text, json), @schema@.record_patrol(text, text, text, bigint, bigint)
+  @schema@.resend_for(text, text, text, json), @schema@.record_reconciler(text, text, text, bigint, bigint)
   FROM PUBLIC;

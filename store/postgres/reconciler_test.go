@@ -40,17 +40,17 @@ func (p plainSQLTx) Do(ctx context.Context, f func(context.Context, *sql.Tx) err
 	return tx.Commit()
 }
 
-func TestPatrols(t *testing.T) {
+func TestReconcilers(t *testing.T) {
 	t.Parallel()
-	pgtest.Newest(t, testPatrols)
+	pgtest.Newest(t, testReconcilers)
 }
 
-func TestPatrolsThroughPooler(t *testing.T) {
+func TestReconcilersThroughPooler(t *testing.T) {
 	t.Parallel()
-	pgtest.EachPooled(t, testPatrols)
+	pgtest.EachPooled(t, testReconcilers)
 }
 
-func testPatrols(t *testing.T, dsn string) {
+func testReconcilers(t *testing.T, dsn string) {
 	pool := pgtest.Pool(t, dsn)
 	t.Run("pgx", func(t *testing.T) {
 		store := must(postgres.Open(pool, pgtest.Schema(t, pool, postgres.Layout{})))(t).Reconciliations()
@@ -68,8 +68,8 @@ func testPatrols(t *testing.T, dsn string) {
 	})
 }
 
-// TestPatrolQuery holds that rows become messages, by either driver, and that a query can write nothing.
-func TestPatrolQuery(t *testing.T) {
+// TestReconcilerQuery holds that rows become messages, by either driver, and that a query can write nothing.
+func TestReconcilerQuery(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		pool := pgtest.Pool(t, dsn)
@@ -83,7 +83,7 @@ func TestPatrolQuery(t *testing.T) {
 		exec("CREATE TABLE @.courses (id bigint, at timestamptz, note text)")
 		exec("INSERT INTO @.courses VALUES (7, '2026-01-02 03:04:05Z', 'a \"b\"'), (8, '2027-01-01Z', '')")
 		since, until := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
-		q := postgres.PatrolQuery{
+		q := postgres.ReconcilerQuery{
 			SQL: `SELECT id, id AS aggregate_id, json_build_object('note', note) AS payload, at AS occurred_at, 'now' AS topic,
 				json_build_object('h', note) AS headers, 3 AS priority, NULL AS key
 				FROM ` + schema + `.courses WHERE at >= $1 AND at < $2; -- the end`,
@@ -137,7 +137,7 @@ func TestPatrolQuery(t *testing.T) {
 			"two":            {"SELECT 1 AS id; SELECT 2 AS id", "{id}", "syntax error"},
 			"slow":           {"SELECT pg_sleep(10)::text AS id", "{id}", "statement timeout"},
 		} {
-			find, err := postgres.PatrolQuery{SQL: strings.ReplaceAll(bad.sql, "@", schema), Type: "t", DedupKey: bad.key, Timeout: 50 * time.Millisecond}.Find()
+			find, err := postgres.ReconcilerQuery{SQL: strings.ReplaceAll(bad.sql, "@", schema), Type: "t", DedupKey: bad.key, Timeout: 50 * time.Millisecond}.Find()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,7 +151,7 @@ func TestPatrolQuery(t *testing.T) {
 		}
 	})
 	for _, key := range []string{"{", "}", "a{}", "{a{b}", "constant"} {
-		if err := (postgres.PatrolQuery{SQL: "SELECT 1", DedupKey: key}).Validate(); err == nil {
+		if err := (postgres.ReconcilerQuery{SQL: "SELECT 1", DedupKey: key}).Validate(); err == nil {
 			t.Errorf("dedup key %q was accepted", key)
 		}
 	}
@@ -164,7 +164,7 @@ func TestUnreceived(t *testing.T) {
 		h := newHouse(t, dsn, postgres.Layout{})
 		sent := h.enqueue(5)
 		h.deliverAll("f")
-		log := h.db.SentLog("f", "patrol")
+		log := h.db.SentLog("f", "reconciler")
 		store := h.db.Reconciliations()
 		// The consumer has recorded all but two.
 		h.exec("INSERT INTO @.consumers (name) VALUES ('billing'), ('other')")
@@ -199,20 +199,20 @@ func TestUnreceived(t *testing.T) {
 			}
 			h.exec("DELETE FROM @.deferred")
 		}
-		if err := h.db.Admin().RecordPatrol(t.Context(), admin.By{Who: "ann", Why: "test"}, "received", reconcile.Counts{Found: 2, Fixed: 2}); err != nil {
+		if err := h.db.Admin().RecordReconciler(t.Context(), admin.By{Who: "ann", Why: "test"}, "received", reconcile.Counts{Found: 2, Fixed: 2}); err != nil {
 			t.Fatal(err)
 		}
 		d := h.db.Admin()
 		entries, err := d.Audit(t.Context(), "", 0, 10)
-		if err != nil || len(entries) != 4 || entries[0].Action != "patrol" || entries[1].Action != "resend" || entries[1].Count != 2 ||
-			entries[1].Who != "patrol" || entries[1].Why != "not received by billing" {
+		if err != nil || len(entries) != 4 || entries[0].Action != "reconciler" || entries[1].Action != "resend" || entries[1].Count != 2 ||
+			entries[1].Who != "reconciler" || entries[1].Why != "not received by billing" {
 			t.Errorf("recorded: %+v, %v", entries, err)
 		}
 	})
 }
 
-// TestPatrolRole holds that a consumer can patrol, and neither send what is in the log again nor touch the record.
-func TestPatrolRole(t *testing.T) {
+// TestReconcilerRole holds that a consumer can reconciler, and neither send what is in the log again nor touch the record.
+func TestReconcilerRole(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{})
@@ -231,7 +231,7 @@ func TestPatrolRole(t *testing.T) {
 		if states, err := p.Jobs(t.Context()); err != nil || len(states) != 1 || states[0].Total.Fixed != 1 {
 			t.Errorf("%+v, %v", states, err)
 		}
-		if err := consumer.db.Admin().RecordPatrol(t.Context(), admin.By{Who: "ann"}, "job", reconcile.Counts{}); err != nil {
+		if err := consumer.db.Admin().RecordReconciler(t.Context(), admin.By{Who: "ann"}, "job", reconcile.Counts{}); err != nil {
 			t.Error(err)
 		}
 		consumer.mustNotBeAllowed(

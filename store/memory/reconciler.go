@@ -12,17 +12,17 @@ import (
 	"github.com/postrider/postrider/reconcile"
 )
 
-// Patrols keeps the state of patrols in memory, and so for one process. Tx is the transaction type of the application: what is
+// Reconcilers keeps the state of reconcilers in memory, and so for one process. Tx is the transaction type of the application: what is
 // counted in a transaction is kept when that has committed, as [postrider.AfterCommit] tells.
-type Patrols[Tx any] struct {
+type Reconcilers[Tx any] struct {
 	mu    sync.Mutex
-	jobs  map[string]*patrolJob
+	jobs  map[string]*reconcilerJob
 	again map[[2]string]told // by job and key
 }
 
-var _ reconcile.Store[*Tx] = (*Patrols[*Tx])(nil)
+var _ reconcile.Store[*Tx] = (*Reconcilers[*Tx])(nil)
 
-type patrolJob struct {
+type reconcilerJob struct {
 	reconcile.State
 	token int64
 	lease time.Duration
@@ -34,13 +34,13 @@ type told struct {
 	at time.Time
 }
 
-// NewPatrols returns a store without jobs, for an application whose transactions are of another type than this package's; otherwise
+// NewReconcilers returns a store without jobs, for an application whose transactions are of another type than this package's; otherwise
 // use [DB.Reconciliations].
-func NewPatrols[Tx any]() *Patrols[Tx] {
-	return &Patrols[Tx]{jobs: make(map[string]*patrolJob), again: make(map[[2]string]told)}
+func NewReconcilers[Tx any]() *Reconcilers[Tx] {
+	return &Reconcilers[Tx]{jobs: make(map[string]*reconcilerJob), again: make(map[[2]string]told)}
 }
 
-func (p *Patrols[Tx]) locked(ctx context.Context, do func(now time.Time) error) error {
+func (p *Reconcilers[Tx]) locked(ctx context.Context, do func(now time.Time) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -50,11 +50,11 @@ func (p *Patrols[Tx]) locked(ctx context.Context, do func(now time.Time) error) 
 }
 
 // Announce implements [reconcile.Store].
-func (p *Patrols[Tx]) Announce(ctx context.Context, job, schedule string, first func(time.Time) time.Time) error {
+func (p *Reconcilers[Tx]) Announce(ctx context.Context, job, schedule string, first func(time.Time) time.Time) error {
 	return p.locked(ctx, func(now time.Time) error {
 		j := p.jobs[job]
 		if j == nil {
-			j = &patrolJob{State: reconcile.State{Job: job}}
+			j = &reconcilerJob{State: reconcile.State{Job: job}}
 			p.jobs[job] = j
 		}
 		if j.Schedule != schedule {
@@ -65,7 +65,7 @@ func (p *Patrols[Tx]) Announce(ctx context.Context, job, schedule string, first 
 }
 
 // Claim implements [reconcile.Store].
-func (p *Patrols[Tx]) Claim(ctx context.Context, job, holder string, lease time.Duration, at bool) (reconcile.Claim, error) {
+func (p *Reconcilers[Tx]) Claim(ctx context.Context, job, holder string, lease time.Duration, at bool) (reconcile.Claim, error) {
 	var c reconcile.Claim
 	err := p.locked(ctx, func(now time.Time) error {
 		j := p.jobs[job]
@@ -87,7 +87,7 @@ func (p *Patrols[Tx]) Claim(ctx context.Context, job, holder string, lease time.
 }
 
 // held returns the job of a claim that still counts. The caller holds the lock.
-func (p *Patrols[Tx]) held(c reconcile.Claim) (*patrolJob, error) {
+func (p *Reconcilers[Tx]) held(c reconcile.Claim) (*reconcilerJob, error) {
 	j := p.jobs[c.Job]
 	if j == nil || j.token != c.Token || j.Holder == "" {
 		return nil, reconcile.ErrLost
@@ -96,14 +96,14 @@ func (p *Patrols[Tx]) held(c reconcile.Claim) (*patrolJob, error) {
 }
 
 // whenCommitted calls do when the transaction of ctx has committed or, if ctx knows of none, now.
-func (p *Patrols[Tx]) whenCommitted(ctx context.Context, do func()) {
+func (p *Reconcilers[Tx]) whenCommitted(ctx context.Context, do func()) {
 	if !postrider.AfterCommit(ctx, func() { p.mu.Lock(); defer p.mu.Unlock(); do() }) {
 		do()
 	}
 }
 
 // Count implements [reconcile.Store].
-func (p *Patrols[Tx]) Count(ctx context.Context, _ Tx, c reconcile.Claim, n reconcile.Counts) error {
+func (p *Reconcilers[Tx]) Count(ctx context.Context, _ Tx, c reconcile.Claim, n reconcile.Counts) error {
 	return p.locked(ctx, func(now time.Time) error {
 		j, err := p.held(c)
 		if err != nil {
@@ -121,7 +121,7 @@ func (p *Patrols[Tx]) Count(ctx context.Context, _ Tx, c reconcile.Claim, n reco
 }
 
 // Again implements [reconcile.Store].
-func (p *Patrols[Tx]) Again(ctx context.Context, _ Tx, c reconcile.Claim, keys []string, a reconcile.Again) ([]int, error) {
+func (p *Reconcilers[Tx]) Again(ctx context.Context, _ Tx, c reconcile.Claim, keys []string, a reconcile.Again) ([]int, error) {
 	numbers := make([]int, len(keys))
 	err := p.locked(ctx, func(now time.Time) error {
 		noted := make(map[[2]string]told)
@@ -151,7 +151,7 @@ func (p *Patrols[Tx]) Again(ctx context.Context, _ Tx, c reconcile.Claim, keys [
 }
 
 // Finish implements [reconcile.Store].
-func (p *Patrols[Tx]) Finish(ctx context.Context, c reconcile.Claim, next time.Time, forget time.Duration, failure string) error {
+func (p *Reconcilers[Tx]) Finish(ctx context.Context, c reconcile.Claim, next time.Time, forget time.Duration, failure string) error {
 	return p.locked(ctx, func(now time.Time) error {
 		j, err := p.held(c)
 		if err != nil {
@@ -176,7 +176,7 @@ func (p *Patrols[Tx]) Finish(ctx context.Context, c reconcile.Claim, next time.T
 }
 
 // Jobs implements [reconcile.Store].
-func (p *Patrols[Tx]) Jobs(ctx context.Context) ([]reconcile.State, error) {
+func (p *Reconcilers[Tx]) Jobs(ctx context.Context) ([]reconcile.State, error) {
 	var all []reconcile.State
 	err := p.locked(ctx, func(now time.Time) error {
 		for _, j := range p.jobs {

@@ -1,23 +1,23 @@
-// Patrol jobs: they look for messages that should have been sent, and send them.
+// Reconcilers: they look for messages that should have been sent, and send them.
 import { segments, send } from "../api/client";
 import { useResource } from "../api/resource";
-import type { Done, Patrol } from "../api/types";
+import type { Done, Reconciler } from "../api/types";
 import { t } from "../i18n";
 import { duration, num } from "../lib/format";
 import { Action, Badge, Card, Icon, Num, Page, Table, Text, Time } from "../ui";
 import { forOperators, Loaded, plain, useCommand } from "./system";
 
-export function PatrolsPage() {
-  const patrols = useResource<Patrol[]>("patrols");
+export function ReconcilersPage() {
+  const reconcilers = useResource<Reconciler[]>("reconcilers");
   const command = useCommand();
-  const failed = (patrols.data ?? []).filter((p) => p.last.error);
+  const failed = (reconcilers.data ?? []).filter((p) => p.last.error);
   return (
-    <Page title={t("nav.patrols")} lead={t("patrols.lead")}>
+    <Page title={t("nav.reconcilers")} lead={t("reconcilers.lead")}>
       {failed.map((p) => (
         <div class="notice bad" role="alert" key={p.job}>
           <Icon name="dead" />
           <div class="notice-body">
-            <strong>{t("problem.patrol_failed", { job: p.job })}</strong>
+            <strong>{t("problem.reconciler_failed", { job: p.job })}</strong>
             <span class="mono">
               <Text value={p.last.error!} />
             </span>
@@ -25,15 +25,15 @@ export function PatrolsPage() {
         </div>
       ))}
       <Card flush>
-        <Loaded of={patrols} icon="patrols" title={t("patrols.none")} help={t("patrols.none.help")}>
+        <Loaded of={reconcilers} icon="reconcilers" title={t("reconcilers.none")} help={t("reconcilers.none.help")}>
           {(rows) => (
             <Table
-              label={t("nav.patrols")}
+              label={t("nav.reconcilers")}
               rows={rows}
               id={(p) => p.job}
               columns={[
                 {
-                  name: t("patrols.job"),
+                  name: t("reconcilers.job"),
                   cell: (p) => (
                     <div class="two sys-name">
                       <strong>
@@ -46,9 +46,9 @@ export function PatrolsPage() {
                   ),
                 },
                 { name: t("col.status"), cell: (p) => <State of={p} /> },
-                { name: t("patrols.next"), num: true, hide: "narrow", cell: (p) => <Time at={p.next} /> },
+                { name: t("reconcilers.next"), num: true, hide: "narrow", cell: (p) => <Time at={p.next} /> },
                 {
-                  name: t("patrols.last"),
+                  name: t("reconcilers.last"),
                   num: true,
                   hide: "narrow",
                   cell: (p) => (
@@ -59,29 +59,29 @@ export function PatrolsPage() {
                   ),
                 },
                 {
-                  name: t("patrols.found"),
+                  name: t("reconcilers.found"),
                   num: true,
                   hide: "narrow",
                   cell: (p) => <Counts found={p.last.found} fixed={p.last.fixed} />,
                 },
                 {
-                  name: t("patrols.total"),
+                  name: t("reconcilers.total"),
                   num: true,
                   hide: "medium",
                   cell: (p) => <Counts found={p.total.found} fixed={p.total.fixed} />,
                 },
                 {
-                  name: t("patrols.runs"),
+                  name: t("reconcilers.runs"),
                   num: true,
                   hide: "medium",
                   cell: (p) => (
                     <span class="num">
                       <Num n={p.runs} dim />
-                      {p.failed > 0 && <span class="muted"> · {t("patrols.failed", { n: p.failed })}</span>}
+                      {p.failed > 0 && <span class="muted"> · {t("reconcilers.failed", { n: p.failed })}</span>}
                     </span>
                   ),
                 },
-                ...forOperators<Patrol>({
+                ...forOperators<Reconciler>({
                   name: t("col.actions"),
                   num: true,
                   cell: (p) => (
@@ -90,16 +90,16 @@ export function PatrolsPage() {
                         <Action
                           quiet
                           icon="play"
-                          button={t("patrols.run")}
-                          title={t("patrols.run.title", { job: p.job })}
-                          text={t("patrols.run.text")}
-                          run={(why) => plain(send<Done>("POST", `patrols/${segments(p.job)}/run`, { why }))}
+                          button={t("reconcilers.run")}
+                          title={t("reconcilers.run.title", { job: p.job })}
+                          text={t("reconcilers.run.text")}
+                          run={(why) => plain(send<Done>("POST", `reconcilers/${segments(p.job)}/run`, { why }))}
                           command={(why) => command("reconcile run", [p.job], why)}
-                          onDone={patrols.reload}
+                          onDone={reconcilers.reload}
                         />
                       ) : (
-                        <span class="faint" title={t("patrols.elsewhere.help")}>
-                          {t("patrols.elsewhere")}
+                        <span class="faint" title={t("reconcilers.elsewhere.help")}>
+                          {t("reconcilers.elsewhere")}
                         </span>
                       )}
                     </div>
@@ -114,30 +114,30 @@ export function PatrolsPage() {
   );
 }
 
-function took(p: Patrol): string {
+function took(p: Reconciler): string {
   if (!p.last.started || !p.last.finished) return "";
   return duration((Date.parse(p.last.finished) - Date.parse(p.last.started)) / 1000);
 }
 
-function State({ of: p }: { of: Patrol }) {
+function State({ of: p }: { of: Reconciler }) {
   if (p.holder)
     return (
       <span title={p.holder}>
         <Badge tone="info" icon="play">
-          {t("patrols.running")}
+          {t("reconcilers.running")}
         </Badge>
       </span>
     );
   if (p.last.error)
     return (
       <Badge tone="bad" icon="dead">
-        {t("patrols.error")}
+        {t("reconcilers.error")}
       </Badge>
     );
-  if (!p.last.finished) return <Badge icon="clock">{t("patrols.never")}</Badge>;
+  if (!p.last.finished) return <Badge icon="clock">{t("reconcilers.never")}</Badge>;
   return (
     <Badge tone="ok" icon="check">
-      {t("patrols.ok")}
+      {t("reconcilers.ok")}
     </Badge>
   );
 }
@@ -146,7 +146,7 @@ function State({ of: p }: { of: Patrol }) {
 function Counts({ found, fixed }: { found: number; fixed: number }) {
   if (found === 0) return <span class="faint num">0</span>;
   return (
-    <span class="num" title={t("patrols.counts", { found, fixed })}>
+    <span class="num" title={t("reconcilers.counts", { found, fixed })}>
       {num(found)} → <span class={fixed < found ? "warn-text" : "sys-ok"}>{num(fixed)}</span>
     </span>
   );

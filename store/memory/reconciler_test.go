@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-func TestPatrols(t *testing.T) {
+func TestReconcilers(t *testing.T) {
 	reconciletest.Run(t, func(*testing.T) reconciletest.Harness[*memory.Tx] {
 		return reconciletest.Harness[*memory.Tx]{Store: memory.Open(memory.Config{}).Reconciliations(), DB: memory.Open(memory.Config{})}
 	})

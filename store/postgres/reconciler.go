@@ -12,8 +12,8 @@ import (
 	"github.com/postrider/postrider/reconcile"
 )
 
-// patrols is a [reconcile.Store] over either driver.
-type patrols[Tx any] struct {
+// reconcilers is a [reconcile.Store] over either driver.
+type reconcilers[Tx any] struct {
 	db  database[Tx]
 	cfg Config
 }
@@ -27,42 +27,42 @@ const (
 
 func micros(expression string) string { return fmt.Sprintf(asMicros, expression) }
 
-func patrolError(err error) error { return fmt.Errorf("postgres: patrol: %w", explain(err)) }
+func reconcilerError(err error) error { return fmt.Errorf("postgres: reconciler: %w", explain(err)) }
 
 // Announce implements [reconcile.Store].
-func (p *patrols[Tx]) Announce(ctx context.Context, job, schedule string, first func(time.Time) time.Time) error {
+func (p *reconcilers[Tx]) Announce(ctx context.Context, job, schedule string, first func(time.Time) time.Time) error {
 	var now int64
 	var known bool
 	err := p.db.row(ctx, p.cfg.in("SELECT "+micros("clock_timestamp()")+`,
-		EXISTS (SELECT FROM @schema@.patrols p WHERE p.name = $1 AND p.schedule = $2)`), []any{job, schedule}, &now, &known)
+		EXISTS (SELECT FROM @schema@.reconcilers p WHERE p.name = $1 AND p.schedule = $2)`), []any{job, schedule}, &now, &known)
 	if err != nil {
-		return patrolError(err)
+		return reconcilerError(err)
 	}
 	if known {
 		return nil
 	}
-	_, err = p.db.exec(ctx, p.cfg.in(`INSERT INTO @schema@.patrols AS p (name, schedule, next_at)
+	_, err = p.db.exec(ctx, p.cfg.in(`INSERT INTO @schema@.reconcilers AS p (name, schedule, next_at)
 		VALUES ($1, $2, `+fmt.Sprintf(fromMicros, "$3")+`) ON CONFLICT (name) DO UPDATE
 		SET schedule = excluded.schedule, next_at = excluded.next_at WHERE p.schedule <> excluded.schedule`),
 		job, schedule, first(time.UnixMicro(now).UTC()).UnixMicro())
 	if err != nil {
-		return patrolError(err)
+		return reconcilerError(err)
 	}
 	return nil
 }
 
 // Claim implements [reconcile.Store].
-func (p *patrols[Tx]) Claim(ctx context.Context, job, holder string, lease time.Duration, now bool) (reconcile.Claim, error) {
+func (p *reconcilers[Tx]) Claim(ctx context.Context, job, holder string, lease time.Duration, now bool) (reconcile.Claim, error) {
 	c := reconcile.Claim{Job: job, Holder: holder, Lease: lease}
 	var at int64
 	var wait *int64
 	var heldBy *string
 	err := p.db.row(ctx, p.cfg.in("SELECT c.new_token, "+micros("c.at")+", "+micros("c.wait")+`, c.held_by
-		FROM @schema@.claim_patrol($1, $2, `+fmt.Sprintf(toInterval, "$3")+", $4) c"),
+		FROM @schema@.claim_reconciler($1, $2, `+fmt.Sprintf(toInterval, "$3")+", $4) c"),
 		[]any{job, holder, lease.Microseconds(), now}, &c.Token, &at, &wait, &heldBy)
 	switch {
 	case err != nil:
-		return c, patrolError(err)
+		return c, reconcilerError(err)
 	case c.Token < 0:
 		return c, fmt.Errorf("%w: %q", reconcile.ErrNoJob, job)
 	case c.Token == 0:
@@ -73,12 +73,12 @@ func (p *patrols[Tx]) Claim(ctx context.Context, job, holder string, lease time.
 }
 
 // Count implements [reconcile.Store].
-func (p *patrols[Tx]) Count(ctx context.Context, tx Tx, c reconcile.Claim, n reconcile.Counts) error {
-	return p.fenced(ctx, p.db.in(tx), "SELECT @schema@.count_patrol($1, $2, $3, $4)", c.Job, c.Token, n.Found, n.Fixed)
+func (p *reconcilers[Tx]) Count(ctx context.Context, tx Tx, c reconcile.Claim, n reconcile.Counts) error {
+	return p.fenced(ctx, p.db.in(tx), "SELECT @schema@.count_reconciler($1, $2, $3, $4)", c.Job, c.Token, n.Found, n.Fixed)
 }
 
 // Finish implements [reconcile.Store].
-func (p *patrols[Tx]) Finish(ctx context.Context, c reconcile.Claim, next time.Time, forget time.Duration, failure string) error {
+func (p *reconcilers[Tx]) Finish(ctx context.Context, c reconcile.Claim, next time.Time, forget time.Duration, failure string) error {
 	var at *int64
 	if !next.IsZero() {
 		n := next.UnixMicro()
@@ -88,15 +88,15 @@ func (p *patrols[Tx]) Finish(ctx context.Context, c reconcile.Claim, next time.T
 	if failure != "" {
 		why = &failure
 	}
-	return p.fenced(ctx, p.db, "SELECT @schema@.finish_patrol($1, $2, "+fmt.Sprintf(fromMicros, "$3")+", "+fmt.Sprintf(toInterval, "$4")+", $5)",
+	return p.fenced(ctx, p.db, "SELECT @schema@.finish_reconciler($1, $2, "+fmt.Sprintf(fromMicros, "$3")+", "+fmt.Sprintf(toInterval, "$4")+", $5)",
 		c.Job, c.Token, at, forget.Microseconds(), why)
 }
 
 // fenced is for statements that return false when the claim is another's.
-func (p *patrols[Tx]) fenced(ctx context.Context, s statements, statement string, args ...any) error {
+func (p *reconcilers[Tx]) fenced(ctx context.Context, s statements, statement string, args ...any) error {
 	var ours bool
 	if err := s.row(ctx, p.cfg.in(statement), args, &ours); err != nil {
-		return patrolError(err)
+		return reconcilerError(err)
 	}
 	if !ours {
 		return reconcile.ErrLost
@@ -105,7 +105,7 @@ func (p *patrols[Tx]) fenced(ctx context.Context, s statements, statement string
 }
 
 // Again implements [reconcile.Store].
-func (p *patrols[Tx]) Again(ctx context.Context, tx Tx, c reconcile.Claim, keys []string, a reconcile.Again) ([]int, error) {
+func (p *reconcilers[Tx]) Again(ctx context.Context, tx Tx, c reconcile.Claim, keys []string, a reconcile.Again) ([]int, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -118,27 +118,27 @@ func (p *patrols[Tx]) Again(ctx context.Context, tx Tx, c reconcile.Claim, keys 
 		first = min(1, a.Max)
 	}
 	var text string
-	err = p.db.in(tx).row(ctx, p.cfg.in("SELECT @schema@.again_patrol($1, $2, $3, "+fmt.Sprintf(toInterval, "$4")+", $5)"),
+	err = p.db.in(tx).row(ctx, p.cfg.in("SELECT @schema@.again_reconciler($1, $2, $3, "+fmt.Sprintf(toInterval, "$4")+", $5)"),
 		[]any{c.Job, string(list), int64(a.Max), a.After.Microseconds(), int64(first)}, &text)
 	if err != nil {
-		return nil, patrolError(err)
+		return nil, reconcilerError(err)
 	}
 	numbers := make([]int, 0, len(keys))
 	for field := range strings.FieldsSeq(text) {
 		n, err := strconv.Atoi(field)
 		if err != nil {
-			return nil, patrolError(err)
+			return nil, reconcilerError(err)
 		}
 		numbers = append(numbers, n)
 	}
 	if len(numbers) != len(keys) {
-		return nil, patrolError(errors.New("not every key was answered for"))
+		return nil, reconcilerError(errors.New("not every key was answered for"))
 	}
 	return numbers, nil
 }
 
 // Jobs implements [reconcile.Store].
-func (p *patrols[Tx]) Jobs(ctx context.Context) ([]reconcile.State, error) {
+func (p *reconcilers[Tx]) Jobs(ctx context.Context) ([]reconcile.State, error) {
 	var (
 		all                           []reconcile.State
 		s                             reconcile.State
@@ -149,7 +149,7 @@ func (p *patrols[Tx]) Jobs(ctx context.Context) ([]reconcile.State, error) {
 	err := p.db.rows(ctx, p.cfg.in("SELECT p.name, p.schedule, "+micros("p.next_at")+`,
 		CASE WHEN p.until > clock_timestamp() THEN p.holder END, `+micros("CASE WHEN p.until > clock_timestamp() THEN p.until END")+`,
 		p.runs, p.failed, p.found, p.fixed, `+micros("p.last_started")+", "+micros("p.last_finished")+`,
-		p.last_holder, p.last_found, p.last_fixed, p.last_error FROM @schema@.patrols p ORDER BY p.name COLLATE "C"`), nil,
+		p.last_holder, p.last_found, p.last_fixed, p.last_error FROM @schema@.reconcilers p ORDER BY p.name COLLATE "C"`), nil,
 		[]any{&s.Job, &s.Schedule, &next, &holder, &until, &s.Runs, &s.Failed, &s.Total.Found, &s.Total.Fixed, &started, &finished,
 			&lastHolder, &s.Last.Found, &s.Last.Fixed, &lastError},
 		func() error {
@@ -160,7 +160,7 @@ func (p *patrols[Tx]) Jobs(ctx context.Context) ([]reconcile.State, error) {
 			return nil
 		})
 	if err != nil {
-		return nil, patrolError(err)
+		return nil, reconcilerError(err)
 	}
 	return all, nil
 }

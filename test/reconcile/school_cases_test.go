@@ -1,4 +1,4 @@
-package patrol
+package reconcile
 
 import (
 	"fmt"
@@ -74,7 +74,7 @@ func testDuplicateSubmit(t *testing.T, s *school) {
 	s.await(1)
 }
 
-// testLostEvent holds that a patrol repairs what was lost before the outbox, and, with Again, what was lost behind it.
+// testLostEvent holds that a reconciler repairs what was lost before the outbox, and, with Again, what was lost behind it.
 func testLostEvent(t *testing.T, s *school) {
 	s.exec("INSERT INTO @.courses VALUES ('go', 100)")
 	stop := s.carry()
@@ -89,7 +89,7 @@ func testLostEvent(t *testing.T, s *school) {
 	s.lose.Store(false)
 	// Written past the service.
 	s.exec("INSERT INTO @.enrollments (course, student) SELECT 'go', 'import ' || n FROM generate_series(1, 7) n")
-	fixed, end := s.patrol(reconcile.Again{Max: 3, After: 50 * time.Millisecond})
+	fixed, end := s.reconciler(reconcile.Again{Max: 3, After: 50 * time.Millisecond})
 	s.await(12)
 	end()
 	// Each of the seven needs one message. One more is allowed where the relay was slower than the pause.
@@ -98,7 +98,7 @@ func testLostEvent(t *testing.T, s *school) {
 	}
 }
 
-// testRestart holds that the patrol repairs what an outbox in memory has taken with it.
+// testRestart holds that the reconciler repairs what an outbox in memory has taken with it.
 func testRestart(t *testing.T, s *school) {
 	s.exec("INSERT INTO @.courses VALUES ('go', 1000)")
 	stop := s.carry()
@@ -109,7 +109,7 @@ func testRestart(t *testing.T, s *school) {
 	s.restart()
 	stop = s.carry()
 	defer func() { stop() }()
-	fixed, end := s.patrol(reconcile.Again{})
+	fixed, end := s.reconciler(reconcile.Again{})
 	var late atomic.Int64
 	s.answers(20, func(int) string { return fmt.Sprint("after ", late.Add(1)) })
 	s.await(70)

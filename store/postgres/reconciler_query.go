@@ -15,9 +15,9 @@ import (
 	"github.com/postrider/postrider/reconcile"
 )
 
-// PatrolQuery is a [reconcile.Find] as SQL: a query for business rows that lack their effect. It is run so that it can write
+// ReconcilerQuery is a [reconcile.Find] as SQL: a query for business rows that lack their effect. It is run so that it can write
 // nothing.
-type PatrolQuery struct {
+type ReconcilerQuery struct {
 	// SQL is one SELECT. $1 is since and $2 until, both of type timestamptz. Its columns are the fields of a message, by name: type,
 	// aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, payload (json or text) or payload_bytes (bytea),
 	// content_type, headers (json), schema_version, schema_id, dedup_key, occurred_at, deliver_after, priority, correlation_id and
@@ -32,13 +32,13 @@ type PatrolQuery struct {
 }
 
 // Find returns the query for jobs whose transactions are pgx's.
-func (q PatrolQuery) Find() (reconcile.Find[pgx.Tx], error) { return find(q, pgxDatabase{}.in) }
+func (q ReconcilerQuery) Find() (reconcile.Find[pgx.Tx], error) { return find(q, pgxDatabase{}.in) }
 
 // SQLFind returns the query for jobs whose transactions are those of database/sql.
-func (q PatrolQuery) SQLFind() (reconcile.Find[*sql.Tx], error) { return find(q, sqlDatabase{}.in) }
+func (q ReconcilerQuery) SQLFind() (reconcile.Find[*sql.Tx], error) { return find(q, sqlDatabase{}.in) }
 
 // Validate reports everything that can be known to be wrong without the database.
-func (q PatrolQuery) Validate() error {
+func (q ReconcilerQuery) Validate() error {
 	var errs []error
 	if strings.TrimSpace(q.SQL) == "" {
 		errs = append(errs, errors.New("postgres: the query is empty"))
@@ -53,7 +53,7 @@ func (q PatrolQuery) Validate() error {
 }
 
 // key is nil if the column has it.
-func (q PatrolQuery) key() (*reconcile.KeyTemplate, error) {
+func (q ReconcilerQuery) key() (*reconcile.KeyTemplate, error) {
 	if q.DedupKey == "" {
 		return nil, nil
 	}
@@ -61,7 +61,7 @@ func (q PatrolQuery) key() (*reconcile.KeyTemplate, error) {
 	return &key, err
 }
 
-func find[Tx any](q PatrolQuery, in func(Tx) statements) (reconcile.Find[Tx], error) {
+func find[Tx any](q ReconcilerQuery, in func(Tx) statements) (reconcile.Find[Tx], error) {
 	if err := q.Validate(); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func find[Tx any](q PatrolQuery, in func(Tx) statements) (reconcile.Find[Tx], er
 			})
 		})
 		if err != nil {
-			return nil, fmt.Errorf("postgres: patrol query: %w", err)
+			return nil, fmt.Errorf("postgres: reconciler query: %w", err)
 		}
 		return found, nil
 	}, nil
@@ -88,7 +88,7 @@ func find[Tx any](q PatrolQuery, in func(Tx) statements) (reconcile.Find[Tx], er
 
 // readOnly lets do read and nothing else. That ends with the savepoint, as the timeout does.
 func readOnly(ctx context.Context, s statements, timeout time.Duration, do func(statements) error) error {
-	before := []string{"SAVEPOINT postrider_patrol", "SET LOCAL transaction_read_only = on"}
+	before := []string{"SAVEPOINT postrider_reconciler", "SET LOCAL transaction_read_only = on"}
 	if timeout > 0 {
 		before = append(before, fmt.Sprintf("SET LOCAL statement_timeout = %d", max(timeout.Milliseconds(), 1)))
 	}
@@ -100,15 +100,15 @@ func readOnly(ctx context.Context, s statements, timeout time.Duration, do func(
 	if err := do(s); err != nil {
 		return err
 	}
-	if _, err := s.exec(ctx, "ROLLBACK TO SAVEPOINT postrider_patrol"); err != nil {
+	if _, err := s.exec(ctx, "ROLLBACK TO SAVEPOINT postrider_reconciler"); err != nil {
 		return err
 	}
-	_, err := s.exec(ctx, "RELEASE SAVEPOINT postrider_patrol")
+	_, err := s.exec(ctx, "RELEASE SAVEPOINT postrider_reconciler")
 	return err
 }
 
 // message makes one of a row, which is a JSON object of its columns.
-func (q PatrolQuery) message(text string, key *reconcile.KeyTemplate) (postrider.Message, error) {
+func (q ReconcilerQuery) message(text string, key *reconcile.KeyTemplate) (postrider.Message, error) {
 	m := postrider.Message{Type: q.Type, AggregateType: q.AggregateType, Topic: q.Topic}
 	var columns map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &columns); err != nil {

@@ -1,4 +1,4 @@
-package patrol
+package reconcile
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func TestHeld(t *testing.T) {
 	defer conn.Close()
 	js, err := jetstream.New(conn)
 	s.check(err)
-	name := "patrol-" + postrider.NewID().String()
+	name := "reconciler-" + postrider.NewID().String()
 	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: name, Subjects: []string{name}, Duplicates: 100 * time.Millisecond})
 	s.check(err)
 	defer js.DeleteStream(context.Background(), name) //nolint:errcheck // tidies up
@@ -72,7 +72,7 @@ func TestHeld(t *testing.T) {
 	s.check(err)
 	s.check(stream.DeleteMsg(ctx, 7))
 
-	log := s.db.SentLog("default", "patrol")
+	log := s.db.SentLog("default", "reconciler")
 	p, err := reconcile.New(s.db.Reconciliations(), s, nil, reconcile.Config{}, reconcile.Job[pgx.Tx]{
 		Name: "held", Grace: 200 * time.Millisecond, Check: reconcile.Unheld(log, pub, nil)})
 	s.check(err)

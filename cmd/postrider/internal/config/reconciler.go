@@ -10,9 +10,9 @@ import (
 	"github.com/postrider/postrider/reconcile"
 )
 
-// Patrol is a job that looks for what is missing and sends it again. It is one of three kinds, by what is set: Query, Consumer or
+// Reconciler is a job that looks for what is missing and sends it again. It is one of three kinds, by what is set: Query, Consumer or
 // Destination.
-type Patrol struct {
+type Reconciler struct {
 	// Database is where the job is kept, and where Query runs. Defaults to that of Feed, or else to the only one.
 	Database string
 	// Every and Cron say when it is due; only one of them may be set. Default to every 5 minutes.
@@ -64,7 +64,7 @@ const (
 )
 
 // Schedule returns when the job is due.
-func (p Patrol) Schedule() (reconcile.Schedule, error) {
+func (p Reconciler) Schedule() (reconcile.Schedule, error) {
 	every := ""
 	if p.Every != 0 || p.Cron == "" {
 		every = cmp.Or(p.Every, defaultEvery).String()
@@ -72,8 +72,8 @@ func (p Patrol) Schedule() (reconcile.Schedule, error) {
 	return reconcile.ParseSchedule(every, p.Cron, p.Zone)
 }
 
-// PatrolDatabase returns the name of the database that a job is kept in.
-func (f *File) PatrolDatabase(p Patrol) (string, error) {
+// ReconcilerDatabase returns the name of the database that a job is kept in.
+func (f *File) ReconcilerDatabase(p Reconciler) (string, error) {
 	if p.Database == "" && p.Query == "" {
 		feed, err := choose("feed", p.Feed, f.Feeds)
 		if err != nil {
@@ -84,13 +84,13 @@ func (f *File) PatrolDatabase(p Patrol) (string, error) {
 	return choose("database", p.Database, f.Databases)
 }
 
-// PatrolFeed returns the name of the feed whose deliveries a job compares.
-func (f *File) PatrolFeed(p Patrol) (string, error) { return choose("feed", p.Feed, f.Feeds) }
+// ReconcilerFeed returns the name of the feed whose deliveries a job compares.
+func (f *File) ReconcilerFeed(p Reconciler) (string, error) { return choose("feed", p.Feed, f.Feeds) }
 
-func (r *reader) patrol(n *yaml.Node, path string) Patrol {
-	var p Patrol
+func (r *reader) reconciler(n *yaml.Node, path string) Reconciler {
+	var p Reconciler
 	known := make(map[string]func(*yaml.Node, string))
-	for _, o := range patrolOptions {
+	for _, o := range reconcilerOptions {
 		switch target := o.field(&p).(type) {
 		case *string:
 			known[o.key] = r.textInto(target)
@@ -105,7 +105,7 @@ func (r *reader) patrol(n *yaml.Node, path string) Patrol {
 	return p
 }
 
-func (c *checker) patrol(path string, p Patrol) {
+func (c *checker) reconciler(path string, p Reconciler) {
 	kinds := 0
 	for _, set := range []bool{p.Query != "", p.Consumer != "", p.Destination != ""} {
 		if set {
@@ -118,7 +118,7 @@ func (c *checker) patrol(path string, p Patrol) {
 	case kinds > 1:
 		c.wrong(path, "query, consumer and destination contradict each other: want one of them")
 	}
-	for _, o := range patrolOptions {
+	for _, o := range reconcilerOptions {
 		if o.kinds != 0 && kinds == 1 && o.kinds&p.kind() == 0 && o.set(&p) {
 			c.wrong(path+"."+o.key, "it means nothing together with %s", p.kind())
 		}
@@ -141,21 +141,21 @@ func (c *checker) patrol(path string, p Patrol) {
 			c.wrong(path+".dedup_key", "%s", trimReconcile(err))
 		}
 	}
-	c.patrolNames(path, p)
+	c.reconcilerNames(path, p)
 }
 
-// patrolNames checks what the job refers to.
-func (c *checker) patrolNames(path string, p Patrol) {
-	name, err := c.PatrolDatabase(p)
+// reconcilerNames checks what the job refers to.
+func (c *checker) reconcilerNames(path string, p Reconciler) {
+	name, err := c.ReconcilerDatabase(p)
 	if err != nil && len(c.Databases) > 0 && (p.Query != "" || p.Database != "") {
 		c.wrong(path+".database", "%v", err)
 	}
 	if err == nil && c.Databases[name].EngineName() != EngineLog {
-		c.wrong(path, "its database %q has the engine %s, where there are no patrols: want one with the engine %s",
+		c.wrong(path, "its database %q has the engine %s, where there are no reconcilers: want one with the engine %s",
 			name, c.Databases[name].EngineName(), EngineLog)
 	}
 	if p.kind() != ofQuery && len(c.Feeds) > 0 {
-		if _, err := c.PatrolFeed(p); err != nil {
+		if _, err := c.ReconcilerFeed(p); err != nil {
 			c.wrong(path+".feed", "%v", err)
 		}
 	}
@@ -163,7 +163,7 @@ func (c *checker) patrolNames(path string, p Patrol) {
 		if name, err := choose("database", p.Inbox, c.Databases); err != nil {
 			c.wrong(path+".inbox", "%v", err)
 		} else if engine := c.Databases[name].EngineName(); engine != EngineLog {
-			c.wrong(path+".inbox", "the database %q has the engine %s, whose inboxes no patrol can ask: want one with the engine %s", name, engine, EngineLog)
+			c.wrong(path+".inbox", "the database %q has the engine %s, whose inboxes no reconciler can ask: want one with the engine %s", name, engine, EngineLog)
 		}
 	}
 	if p.Destination != "" {
@@ -183,10 +183,10 @@ func trimReconcile(err error) string {
 	return text
 }
 
-// showPatrol returns the job as a file would have it, with its defaults.
-func (f *File) showPatrol(p Patrol) map[string]any {
+// showReconciler returns the job as a file would have it, with its defaults.
+func (f *File) showReconciler(p Reconciler) map[string]any {
 	shown := make(map[string]any)
-	for _, o := range patrolOptions {
+	for _, o := range reconcilerOptions {
 		switch target := o.field(&p).(type) {
 		case *string:
 			if *target != "" {
@@ -206,10 +206,10 @@ func (f *File) showPatrol(p Patrol) map[string]any {
 			}
 		}
 	}
-	if name, err := f.PatrolDatabase(p); err == nil {
+	if name, err := f.ReconcilerDatabase(p); err == nil {
 		shown["database"] = name
 	}
-	if name, err := f.PatrolFeed(p); err == nil && p.kind() != ofQuery {
+	if name, err := f.ReconcilerFeed(p); err == nil && p.kind() != ofQuery {
 		shown["feed"] = name
 	}
 	if len(p.Only.Types)+len(p.Only.Topics)+len(p.Only.Tenants) > 0 {
@@ -218,7 +218,7 @@ func (f *File) showPatrol(p Patrol) map[string]any {
 	return shown
 }
 
-func (k patrolKind) String() string {
+func (k reconcilerKind) String() string {
 	switch k {
 	case ofQuery:
 		return "query"

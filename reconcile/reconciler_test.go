@@ -20,7 +20,7 @@ import (
 // world is business rows, and the outbox of their messages.
 type world struct {
 	*memory.DB
-	patrols *memory.Patrols[*memory.Tx]
+	reconcilers *memory.Reconcilers[*memory.Tx]
 
 	mu    sync.Mutex
 	rows  map[string]time.Time // that lack their effect, by ID
@@ -29,7 +29,7 @@ type world struct {
 
 func newWorld() *world {
 	db := memory.Open(memory.Config{})
-	return &world{DB: db, patrols: db.Reconciliations(), rows: make(map[string]time.Time)}
+	return &world{DB: db, reconcilers: db.Reconciliations(), rows: make(map[string]time.Time)}
 }
 
 func (w *world) find(_ context.Context, _ *memory.Tx, since, until time.Time, limit int) (found []postrider.Message, _ error) {
@@ -56,17 +56,17 @@ func (w *world) lack(n int, at time.Time, apart time.Duration) {
 	}
 }
 
-func (w *world) patrol(t *testing.T, cfg reconcile.Config, jobs ...reconcile.Job[*memory.Tx]) *reconcile.Patrol[*memory.Tx] {
+func (w *world) reconciler(t *testing.T, cfg reconcile.Config, jobs ...reconcile.Job[*memory.Tx]) *reconcile.Reconciler[*memory.Tx] {
 	t.Helper()
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	p, err := reconcile.New(w.patrols, w.DB, w.DB, cfg, jobs...)
+	p, err := reconcile.New(w.reconcilers, w.DB, w.DB, cfg, jobs...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func must(t *testing.T, p *reconcile.Patrol[*memory.Tx], o reconcile.Options, found, fixed int64) {
+func must(t *testing.T, p *reconcile.Reconciler[*memory.Tx], o reconcile.Options, found, fixed int64) {
 	t.Helper()
 	run, err := p.RunNow(t.Context(), "rows", o)
 	if err != nil || run.Found != found || run.Fixed != fixed {
@@ -85,7 +85,7 @@ func TestWindowIsDivided(t *testing.T) {
 		w.lack(50, start.Add(-3*time.Hour), time.Minute)
 		w.lack(7, start.Add(-time.Minute), 0)  // in the grace period
 		w.lack(7, start.Add(-25*time.Hour), 0) // too old
-		p := w.patrol(t, reconcile.Config{}, reconcile.Job[*memory.Tx]{Name: "rows", Find: w.find, Rate: -1})
+		p := w.reconciler(t, reconcile.Config{}, reconcile.Job[*memory.Tx]{Name: "rows", Find: w.find, Rate: -1})
 		must(t, p, reconcile.Options{DryRun: true}, 1300, 0)
 		must(t, p, reconcile.Options{Limit: 120}, 120, 120)
 		run, err := p.RunNow(t.Context(), "rows", reconcile.Options{})
@@ -110,8 +110,8 @@ func TestRate(t *testing.T) {
 		w := newWorld()
 		w.lack(1000, time.Now().Add(-time.Hour), time.Second)
 		job := reconcile.Job[*memory.Tx]{Name: "rows", Find: w.find, Rate: 1, Timeout: time.Second}
-		p := w.patrol(t, reconcile.Config{Lease: 10 * time.Second}, job)
-		other := w.patrol(t, reconcile.Config{}, job)
+		p := w.reconciler(t, reconcile.Config{Lease: 10 * time.Second}, job)
+		other := w.reconciler(t, reconcile.Config{}, job)
 		start, done := time.Now(), make(chan struct{})
 		go func() {
 			defer close(done)
@@ -136,7 +136,7 @@ func TestAgain(t *testing.T) {
 		w := newWorld()
 		w.lack(1, time.Now().Add(-time.Hour), 0)
 		keys := make(map[string]bool)
-		p := w.patrol(t, reconcile.Config{}, reconcile.Job[*memory.Tx]{
+		p := w.reconciler(t, reconcile.Config{}, reconcile.Job[*memory.Tx]{
 			Name: "rows", Find: w.find, Again: reconcile.Again{Max: 3, After: time.Hour}})
 		fixed := 0
 		for range 22 * 60 / 5 { // until it is out of the window
@@ -151,14 +151,14 @@ func TestAgain(t *testing.T) {
 			t.Fatalf("sent %d times, as %v", fixed, keys)
 		}
 		for key := range keys {
-			if base, n, again := strings.Cut(key, "#patrol:"); !strings.HasPrefix(base, "row.added:") || again && !strings.Contains("123", n) {
+			if base, n, again := strings.Cut(key, "#reconciler:"); !strings.HasPrefix(base, "row.added:") || again && !strings.Contains("123", n) {
 				t.Errorf("key %q", key)
 			}
 		}
 	})
 }
 
-// TestRunOnce holds that of many patrols one runs a job at a time, when it is due, and that what was missed is made up for once.
+// TestRunOnce holds that of many reconcilers one runs a job at a time, when it is due, and that what was missed is made up for once.
 func TestRunOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -181,7 +181,7 @@ func TestRunOnce(t *testing.T) {
 			defer cancel()
 			var all sync.WaitGroup
 			for range 5 {
-				p := w.patrol(t, reconcile.Config{}, job)
+				p := w.reconciler(t, reconcile.Config{}, job)
 				all.Go(func() { _ = p.Run(ctx) })
 			}
 			all.Wait()
@@ -204,7 +204,7 @@ func TestTakeover(t *testing.T) {
 		w := newWorld()
 		w.lack(1, time.Now().Add(-time.Hour), 0)
 		hung, wake := make(chan struct{}), make(chan struct{})
-		first := w.patrol(t, reconcile.Config{Lease: time.Minute}, reconcile.Job[*memory.Tx]{Name: "rows", Find: func(ctx context.Context, tx *memory.Tx, since, until time.Time, limit int) ([]postrider.Message, error) {
+		first := w.reconciler(t, reconcile.Config{Lease: time.Minute}, reconcile.Job[*memory.Tx]{Name: "rows", Find: func(ctx context.Context, tx *memory.Tx, since, until time.Time, limit int) ([]postrider.Message, error) {
 			close(hung)
 			<-wake
 			return w.find(ctx, tx, since, until, limit)
@@ -216,7 +216,7 @@ func TestTakeover(t *testing.T) {
 		}()
 		<-hung
 		start := time.Now()
-		second := w.patrol(t, reconcile.Config{}, reconcile.Job[*memory.Tx]{Name: "rows", Find: w.find})
+		second := w.reconciler(t, reconcile.Config{}, reconcile.Job[*memory.Tx]{Name: "rows", Find: w.find})
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 		defer cancel()
 		_ = second.Run(ctx)
@@ -242,10 +242,10 @@ func TestStop(t *testing.T) {
 		job := reconcile.Job[*memory.Tx]{Name: "rows", Schedule: reconcile.Every(time.Hour), Find: w.find, Rate: 1}
 		for range 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-			_ = w.patrol(t, reconcile.Config{}, job).Run(ctx)
+			_ = w.reconciler(t, reconcile.Config{}, job).Run(ctx)
 			cancel()
 		}
-		states, err := w.patrols.Jobs(t.Context())
+		states, err := w.reconcilers.Jobs(t.Context())
 		if err != nil || states[0].Total.Fixed != 300 {
 			t.Errorf("%+v, %v", states, err)
 		}
@@ -258,7 +258,7 @@ func TestFailures(t *testing.T) {
 		w := newWorld()
 		var broken atomic.Bool
 		broken.Store(true)
-		p := w.patrol(t, reconcile.Config{}, reconcile.Job[*memory.Tx]{Name: "rows", Find: func(ctx context.Context, tx *memory.Tx, since, until time.Time, limit int) ([]postrider.Message, error) {
+		p := w.reconciler(t, reconcile.Config{}, reconcile.Job[*memory.Tx]{Name: "rows", Find: func(ctx context.Context, tx *memory.Tx, since, until time.Time, limit int) ([]postrider.Message, error) {
 			if broken.Load() {
 				return []postrider.Message{postrider.Event("row.added", postrider.Aggregate{Type: "row", ID: "1"}, 1)}, nil
 			}
@@ -304,14 +304,14 @@ func TestMistakes(t *testing.T) {
 	} {
 		j := good
 		change(&j)
-		if _, err := reconcile.New(w.patrols, w.DB, w.DB, reconcile.Config{}, j); err == nil {
+		if _, err := reconcile.New(w.reconcilers, w.DB, w.DB, reconcile.Config{}, j); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	if _, err := reconcile.New(w.patrols, w.DB, w.DB, reconcile.Config{}, good, good); err == nil {
+	if _, err := reconcile.New(w.reconcilers, w.DB, w.DB, reconcile.Config{}, good, good); err == nil {
 		t.Error("two jobs of one name: accepted")
 	}
-	if _, err := reconcile.New(w.patrols, w.DB, nil, reconcile.Config{}, good); err == nil {
+	if _, err := reconcile.New(w.reconcilers, w.DB, nil, reconcile.Config{}, good); err == nil {
 		t.Error("no outbox: accepted")
 	}
 }

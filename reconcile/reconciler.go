@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Config holds the settings of a [Patrol].
+// Config holds the settings of a [Reconciler].
 type Config struct {
 	// Holder is how this process is called where others see it. Defaults to the host's name and the process ID.
 	Holder string
@@ -25,8 +25,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Patrol runs jobs. Tx is the transaction type of the application. It is safe for concurrent use.
-type Patrol[Tx any] struct {
+// Reconciler runs jobs. Tx is the transaction type of the application. It is safe for concurrent use.
+type Reconciler[Tx any] struct {
 	store  Store[Tx]
 	db     postrider.Transactor[Tx]
 	outbox postrider.Outbox[Tx]
@@ -35,8 +35,8 @@ type Patrol[Tx any] struct {
 	tally  map[string]*tally
 }
 
-// New returns a patrol. The outbox may be nil if no job has a Find. All mistakes in the jobs are reported at once.
-func New[Tx any](store Store[Tx], db postrider.Transactor[Tx], outbox postrider.Outbox[Tx], cfg Config, jobs ...Job[Tx]) (*Patrol[Tx], error) {
+// New returns a reconciler. The outbox may be nil if no job has a Find. All mistakes in the jobs are reported at once.
+func New[Tx any](store Store[Tx], db postrider.Transactor[Tx], outbox postrider.Outbox[Tx], cfg Config, jobs ...Job[Tx]) (*Reconciler[Tx], error) {
 	fill(&cfg.Lease, 2*time.Minute)
 	fill(&cfg.Poll, 10*time.Second)
 	if cfg.Holder == "" {
@@ -46,7 +46,7 @@ func New[Tx any](store Store[Tx], db postrider.Transactor[Tx], outbox postrider.
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	p := &Patrol[Tx]{store: store, db: db, outbox: outbox, cfg: cfg, tally: make(map[string]*tally)}
+	p := &Reconciler[Tx]{store: store, db: db, outbox: outbox, cfg: cfg, tally: make(map[string]*tally)}
 	var errs []error
 	if cfg.Lease < 0 || cfg.Poll < 0 {
 		errs = append(errs, fmt.Errorf("reconcile: Lease is %v and Poll %v: want more than 0", cfg.Lease, cfg.Poll))
@@ -75,7 +75,7 @@ func New[Tx any](store Store[Tx], db postrider.Transactor[Tx], outbox postrider.
 
 // Run runs the jobs when they are due, until ctx ends. Several processes may do so: each job is run by one of them at a time.
 // Failures are logged and recorded, and end nothing. It may be called again.
-func (p *Patrol[Tx]) Run(ctx context.Context) error {
+func (p *Reconciler[Tx]) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	for i := range p.jobs {
 		all.Go(func() { p.watch(ctx, &p.jobs[i]) })
@@ -86,7 +86,7 @@ func (p *Patrol[Tx]) Run(ctx context.Context) error {
 }
 
 // watch runs one job whenever it is due.
-func (p *Patrol[Tx]) watch(ctx context.Context, job *Job[Tx]) {
+func (p *Reconciler[Tx]) watch(ctx context.Context, job *Job[Tx]) {
 	log := p.cfg.Logger.With("job", job.Name)
 	for announced, down := false, false; ctx.Err() == nil; {
 		var err error
@@ -113,7 +113,7 @@ func (p *Patrol[Tx]) watch(ctx context.Context, job *Job[Tx]) {
 }
 
 // announce makes a job known. One with a fixed interval is due at once.
-func (p *Patrol[Tx]) announce(ctx context.Context, job *Job[Tx]) error {
+func (p *Reconciler[Tx]) announce(ctx context.Context, job *Job[Tx]) error {
 	return p.store.Announce(ctx, job.Name, job.Schedule.String(), func(now time.Time) time.Time {
 		if _, ok := job.Schedule.(every); ok {
 			return now
@@ -135,7 +135,7 @@ type Options struct {
 }
 
 // RunNow runs a job also if it is not due. It returns a [*NotYetError] if somebody else runs it. When it is due is not changed.
-func (p *Patrol[Tx]) RunNow(ctx context.Context, name string, o Options) (Run, error) {
+func (p *Reconciler[Tx]) RunNow(ctx context.Context, name string, o Options) (Run, error) {
 	for i := range p.jobs {
 		job := &p.jobs[i]
 		if job.Name != name {
@@ -156,7 +156,7 @@ func (p *Patrol[Tx]) RunNow(ctx context.Context, name string, o Options) (Run, e
 }
 
 // Jobs returns how all jobs stand that any process has announced.
-func (p *Patrol[Tx]) Jobs(ctx context.Context) ([]State, error) { return p.store.Jobs(ctx) }
+func (p *Reconciler[Tx]) Jobs(ctx context.Context) ([]State, error) { return p.store.Jobs(ctx) }
 
 func sleep(ctx context.Context, d time.Duration) {
 	if d <= 0 {
