@@ -38,7 +38,9 @@ func (t *epoch) keep(ctx context.Context) {
 				next = nil
 			case <-t.drained:
 			case <-ctx.Done():
-				return // what has drained is released with the others
+			}
+			if ctx.Err() != nil || t.ctx.Err() != nil {
+				return // what has drained is released with the others, and recall needs the lanes of an epoch that is over
 			}
 			if changed, err := t.releaseDrained(); err == nil {
 				releasing.ok()
