@@ -83,7 +83,6 @@ dist: ## Build the release into dist/: archives, deb, rpm, bills of materials, c
 	@dev/dist
 
 chart: ## Render the Helm chart again, and check it; builds helm first, which takes minutes once
-	@cp deploy/prometheus/postrider.rules.yml deploy/grafana/dashboard.json deploy/helm/postrider/files/
 	@dev/services install helm
 	@set -e; env="$$(dev/services env)"; eval "$$env"; go -C test test -count=1 -run 'Chart|Objects' ./deploy -update
 
