@@ -50,7 +50,10 @@ func (r *run) lint(tier string) error {
 	if tier == "quick" {
 		return r.command(".", "nice", "dev/lint")
 	}
-	if err := r.command(".", services, "install", "staticcheck"); err != nil {
+	if err := r.command(".", services, "install", "staticcheck", "actionlint"); err != nil {
+		return err
+	}
+	if err := r.command(".", ".services/bin/actionlint"); err != nil {
 		return err
 	}
 	return r.command(".", "nice", ".services/bin/staticcheck", root+"/...")

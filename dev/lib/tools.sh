@@ -20,6 +20,7 @@ go_tool() {
 }
 
 fetch_staticcheck() { go_tool staticcheck . honnef.co/go/tools honnef.co/go/tools/cmd/staticcheck; }
+fetch_actionlint() { go_tool actionlint . github.com/rhysd/actionlint github.com/rhysd/actionlint/cmd/actionlint; }
 fetch_kubeconform() { go_tool kubeconform kube github.com/yannh/kubeconform github.com/yannh/kubeconform/cmd/kubeconform; }
 fetch_helm() { go_tool helm kube helm.sh/helm/v4 helm.sh/helm/v4/cmd/helm; }
 fetch_golangci_lint() {
