@@ -1,18 +1,15 @@
-// Package table is the row-state engine: a message is a row with a status, on MySQL, MariaDB or PostgreSQL, in a table of
-// its own or in one that an application has already.
+// Package postrider implements the transactional outbox and inbox patterns.
 //
-// A relay holds shards by leases; what it has delivered it marks in the row. Per key, messages go in the order of the table. See
-// docs/choosing-an-engine.md for what that costs beside the log of package postgres. An application on MySQL or MariaDB opens package
-// mysql, which has consumers as well. Package adopt finds out how a table that is there could be carried.
-package table
-
-import "github.com/postrider/postrider/store/table/internal/sqltext"
-
-// Dialect is the SQL that a server speaks.
-type Dialect = sqltext.Dialect
-
-// The dialects. MySQL means MariaDB as well.
-const (
-	MySQL      = sqltext.MySQL
-	PostgreSQL = sqltext.PostgreSQL
-)
+// The application writes a message in its own database transaction. A relay publishes it to a broker after the commit, in
+// order per key and without loss, and each consumer applies its effect once.
+//
+// # The way of a message
+//
+// The application creates a [Message] with [Event] or [UniqueEvent] and passes it, with its own transaction, to an
+// [Outbox]. The message waits in a store (folder store). A relay (package relay) opens a feed of that store (package feeds),
+// reads committed messages shard by shard, passes them to a [Publisher] (folder broker) and settles what the broker
+// confirmed.
+//
+// This package defines what applications use: the message, the interfaces that they hold, and the error classes. It
+// depends on the standard library only.
+package postrider
