@@ -1,6 +1,8 @@
--- Four group roles, to be granted to the users that applications, relays and operators log in as. A producer may add
--- messages and nothing else; a consumer may keep inboxes, idempotency keys, sagas and reconcilers; a relay may read messages, keep the ledger and deferred messages, and cannot change or remove
--- a message of the log; an operator may read everything and do what is recorded. Nobody can change the record.
+-- Four group roles, to be granted to the users that applications, relays and operators log in as. A
+-- producer may add messages and nothing else; a consumer may keep inboxes, idempotency keys, sagas
+-- and reconcilers; a relay may read messages, keep the ledger and deferred messages, and cannot
+-- change or remove a message of the log; an operator may read everything and do what is recorded.
+-- Nobody can change the record.
 DO $$
 BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '@name@_producer') THEN
@@ -20,8 +22,8 @@ $$;
 
 GRANT USAGE ON SCHEMA @schema@ TO "@name@_producer", "@name@_consumer", "@name@_relay", "@name@_operator";
 
--- What runs with the caller's rights is for everybody, but for what moves a ledger or looks into stored answers. Databases whose default
--- privileges take EXECUTE from PUBLIC need that said.
+-- What runs with the caller's rights is for everybody, but for what moves a ledger or looks into
+-- stored answers. Databases whose default privileges take EXECUTE from PUBLIC need that said.
 DO $$
 DECLARE
   f regprocedure;
@@ -89,7 +91,8 @@ GRANT EXECUTE ON FUNCTION @schema@.record_reconciler(text, text, text, bigint, b
 GRANT SELECT ON SEQUENCE @schema@.message_seq, @schema@.canary_count TO "@name@_relay", "@name@_operator";
 GRANT EXECUTE ON FUNCTION @schema@.oldest_transactions() TO "@name@_relay", "@name@_operator";
 
--- Stored answers are for those who asked: not for relays and operators, and for consumers one key at a time.
+-- Stored answers are for those who asked: not for relays and operators, and for consumers one key
+-- at a time.
 GRANT EXECUTE ON FUNCTION
   @schema@.idempotency_claim(text, text, text, text, bytea, text, double precision, double precision),
   @schema@.idempotency_complete(text, text, text, text, bytea, text, double precision, double precision, bytea),

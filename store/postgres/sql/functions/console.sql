@@ -1,9 +1,10 @@
--- Figures for consoles and metrics, which are asked for every few seconds, and ways to find a place in the log. None of it
--- costs more when there is more: each walk along an index has an end.
+-- Figures for consoles and metrics, which are asked for every few seconds, and ways to find a place
+-- in the log. None of it costs more when there is more: each walk along an index has an end.
 
--- How each lane stands: a shard of a feed, or a slice of one. What is not settled lies behind the cursor's place, or belongs to
--- a transaction that was in flight at one of its snapshots; see settled. Behind each place up to most messages are looked at,
--- and from these the rest is guessed. pending is without canaries.
+-- How each lane stands: a shard of a feed, or a slice of one. What is not settled lies behind the
+-- cursor's place, or belongs to a transaction that was in flight at one of its snapshots; see
+-- settled. Behind each place up to most messages are looked at, and from these the rest is guessed.
+-- pending is without canaries.
 CREATE OR REPLACE FUNCTION @schema@.gauge_lanes(
   OUT feed text, OUT shard smallint, OUT base smallint, OUT tenant text, OUT member uuid, OUT until timestamptz, OUT at timestamptz,
   OUT settled timestamptz, OUT place bigint, OUT crashes smallint, OUT pending bigint, OUT exact boolean, OUT oldest timestamptz)
@@ -66,7 +67,8 @@ BEGIN
 END
 $$;
 
--- How many messages each feed and each consumer have deferred, by status, and how many keys these block: each up to a limit.
+-- How many messages each feed and each consumer have deferred, by status, and how many keys these
+-- block: each up to a limit.
 CREATE OR REPLACE FUNCTION @schema@.gauge_aside(
   most integer, OUT feed text, OUT scheduled bigint, OUT retry bigint, OUT held bigint, OUT waiting bigint, OUT dead bigint, OUT parked bigint,
   OUT blocking bigint, OUT blocked bigint)
@@ -102,9 +104,9 @@ BEGIN
 END
 $$;
 
--- Two numbers of the log: messages in front of low were enqueued before the moment, and those from high on at the moment or
--- later, but for what was written at nearly the same time. Null if that is not known. Numbers and times grow together, so that
--- they are found by halves.
+-- Two numbers of the log: messages in front of low were enqueued before the moment, and those from
+-- high on at the moment or later, but for what was written at nearly the same time. Null if that is
+-- not known. Numbers and times grow together, so that they are found by halves.
 CREATE OR REPLACE FUNCTION @schema@.place_at(moment timestamptz, OUT low bigint, OUT high bigint)
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp
@@ -134,8 +136,9 @@ BEGIN
 END
 $$;
 
--- For how long the oldest transaction of this database has been open, and the one that keeps vacuum from cleaning up. With the
--- rights of the owner: others see of other users' sessions only that they are there.
+-- For how long the oldest transaction of this database has been open, and the one that keeps vacuum
+-- from cleaning up. With the rights of the owner: others see of other users' sessions only that
+-- they are there.
 CREATE OR REPLACE FUNCTION @schema@.oldest_transactions(OUT transaction interval, OUT snapshot interval)
   LANGUAGE sql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp

@@ -1,5 +1,5 @@
--- What relays do with messages that are deferred. They have no right to write the tables: what changes them runs with the owner's rights, and wants
--- the caller to hold the shard.
+-- What relays do with messages that are deferred. They have no right to write the tables: what
+-- changes them runs with the owner's rights, and wants the caller to hold the shard.
 
 -- Forgets the exclusion of messages that their feeds have passed.
 CREATE OR REPLACE FUNCTION @schema@.forget_excluded() RETURNS void
@@ -11,8 +11,8 @@ AS $$
     WHERE m.seq = x.seq AND c.feed = x.feed AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last))
 $$;
 
--- Every change of what is deferred of a shard waits for its turn: whether a key is blocked must not change between a look
--- and a write. Healthy traffic does not come by here.
+-- Every change of what is deferred of a shard waits for its turn: whether a key is blocked must not
+-- change between a look and a write. Healthy traffic does not come by here.
 CREATE OR REPLACE FUNCTION @schema@.lock_deferred(feed_name text, shards smallint[]) RETURNS void
   LANGUAGE plpgsql
 AS $$
@@ -38,10 +38,10 @@ BEGIN
 END
 $$;
 
--- Defers messages of the log. The elements of the arrays belong together; those of held are the slices or shards that
--- the messages were read from. No write here waits for the disk: a record of
--- progress that counts on it is written later, and so is lost with it. Of those that are bare, nothing is kept that the table could
--- have refused.
+-- Defers messages of the log. The elements of the arrays belong together; those of held are the
+-- slices or shards that the messages were read from. No write here waits for the disk: a record of
+-- progress that counts on it is written later, and so is lost with it. Of those that are bare,
+-- nothing is kept that the table could have refused.
 CREATE OR REPLACE FUNCTION @schema@.defer(
   feed_name text, member_id uuid, held smallint[], shards smallint[], seqs bigint[], statuses text[], block boolean[],
   tried integer[], delays double precision[], causes text[], names text[], bares boolean[]) RETURNS void
@@ -99,7 +99,8 @@ BEGIN
 END
 $$;
 
--- Makes the first message of a key go, now that what it waited for is gone. Returns false if there is none: the key is free.
+-- Makes the first message of a key go, now that what it waited for is gone. Returns false if there
+-- is none: the key is free.
 CREATE OR REPLACE FUNCTION @schema@.promote(feed_name text, of_shard smallint, of_key text) RETURNS boolean
   LANGUAGE plpgsql
   SET enable_seqscan = off
@@ -123,9 +124,9 @@ BEGIN
 END
 $$;
 
--- The names that messages of some shards are held for, without those that accept nothing, but with those of which one message
--- is wanted all the same; of too many, those with the first messages. It finds each name by one descent of the index, however
--- many messages there are of it.
+-- The names that messages of some shards are held for, without those that accept nothing, but with
+-- those of which one message is wanted all the same; of too many, those with the first messages. It
+-- finds each name by one descent of the index, however many messages there are of it.
 CREATE OR REPLACE FUNCTION @schema@.released(
   feed_name text, shards smallint[], held_shards smallint[], held_names text[], probes boolean[], afters bigint[],
   max_rows integer)
@@ -159,10 +160,11 @@ BEGIN
 END
 $$;
 
--- What is due of some shards, and what was held for a name that is not among held_names any more; of those with a probe, the
--- first message alone. Another one that blocks its key comes with up to a hundred that wait behind it. Payloads have up to
--- max_bytes in all, or the first is larger than that; 0 means no limit. The first row has no message: its attempts are the
--- milliseconds until another one is due, at most a day, null if none is.
+-- What is due of some shards, and what was held for a name that is not among held_names any more;
+-- of those with a probe, the first message alone. Another one that blocks its key comes with up to
+-- a hundred that wait behind it. Payloads have up to max_bytes in all, or the first is larger than
+-- that; 0 means no limit. The first row has no message: its attempts are the milliseconds until
+-- another one is due, at most a day, null if none is.
 --
 -- What goes is found without payloads, whose size is known without reading them.
 CREATE OR REPLACE FUNCTION @schema@.due(
@@ -186,7 +188,8 @@ BEGIN
     ORDER BY d.available_at LIMIT 1) n;
   RETURN NEXT first;
   RETURN QUERY
-    -- Those whose time has come and those that were held take turns, so that neither keeps the other from being sent.
+    -- Those whose time has come and those that were held take turns, so that neither keeps the
+    -- other from being sent.
     WITH heads AS MATERIALIZED (
       SELECT h.seq, h.probe, row_number() OVER (ORDER BY h.nth, h.held) AS nth FROM (
         SELECT h.seq, false AS probe, false AS held, row_number() OVER (ORDER BY h.priority DESC, h.available_at, h.seq) AS nth
@@ -231,8 +234,8 @@ BEGIN
 END
 $$;
 
--- Where the rows of some messages are. Each is looked up by itself: a planner without statistics would compare every row of
--- the table with every message.
+-- Where the rows of some messages are. Each is looked up by itself: a planner without statistics
+-- would compare every row of the table with every message.
 CREATE OR REPLACE FUNCTION @schema@.deferred_rows(feed_name text, seqs bigint[]) RETURNS tid[]
   LANGUAGE plpgsql STABLE
   SET enable_seqscan = off
@@ -244,8 +247,8 @@ BEGIN
 END
 $$;
 
--- Records what has become of messages that were due, and returns the keys that nothing blocks any more. What an operator
--- has meanwhile decided about stays as it is. The caller holds the lock.
+-- Records what has become of messages that were due, and returns the keys that nothing blocks any
+-- more. What an operator has meanwhile decided about stays as it is. The caller holds the lock.
 CREATE OR REPLACE FUNCTION @schema@.end_attempts(
   feed_name text, seqs bigint[], delivered boolean[], statuses text[], tried integer[], delays double precision[],
   causes text[], names text[] DEFAULT NULL, overtaken boolean[] DEFAULT NULL) RETURNS SETOF text
@@ -258,7 +261,8 @@ CREATE OR REPLACE FUNCTION @schema@.end_attempts(
 AS $$
 #variable_conflict use_column
 DECLARE
-  -- What "|| ''" is appended to is kept from the planner, which would begin with all rows of a status.
+  -- What "|| ''" is appended to is kept from the planner, which would begin with all rows of a
+  -- status.
   sent        tid[] := @schema@.deferred_rows(feed_name, ARRAY(SELECT c.seq FROM unnest(seqs, delivered) AS c(seq, delivered) WHERE c.delivered));
   unsent      tid[] := @schema@.deferred_rows(feed_name, ARRAY(SELECT c.seq FROM unnest(seqs, delivered) AS c(seq, delivered) WHERE NOT c.delivered));
   of_shards   smallint[];
@@ -329,8 +333,9 @@ BEGIN
 END
 $$;
 
--- Adds failures to what is known of names; with none, the problem is over. A thousand names of a feed are kept: those that are
--- over go first, then those that were not seen for longest. One at a time: two could wait for each other's rows.
+-- Adds failures to what is known of names; with none, the problem is over. A thousand names of a
+-- feed are kept: those that are over go first, then those that were not seen for longest. One at a
+-- time: two could wait for each other's rows.
 CREATE OR REPLACE FUNCTION @schema@.report(feed_name text, names text[], failed bigint[], causes text[]) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp

@@ -1,8 +1,8 @@
 -- What producers call. Everything here runs with the caller's rights.
 
--- Returns those of the keys that are new, and claims them for the caller's transaction. In one global order, so that two
--- callers cannot wait for each other. It is only for those who may write messages: whoever claims a key lets the message that has it
--- be taken for a repetition.
+-- Returns those of the keys that are new, and claims them for the caller's transaction. In one
+-- global order, so that two callers cannot wait for each other. It is only for those who may write
+-- messages: whoever claims a key lets the message that has it be taken for a repetition.
 CREATE OR REPLACE FUNCTION @schema@.claim_keys(keys text[]) RETURNS SETOF text
   LANGUAGE sql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -14,12 +14,14 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION @schema@.claim_keys(text[]) FROM PUBLIC;
 
--- Locks ordering keys until the transaction ends, so that messages of a key are delivered in commit order even if their writers
--- share no other lock. In one global order, so that two callers cannot wait for each other.
+-- Locks ordering keys until the transaction ends, so that messages of a key are delivered in commit
+-- order even if their writers share no other lock. In one global order, so that two callers cannot
+-- wait for each other.
 --
--- The server has room for 64 locks of a transaction (max_locks_per_transaction), and all transactions fail when all of it is used.
--- So the keys are in 1,024 groups. Up to 32 keys are locked one by one, after their groups, which is shared; more keys lock
--- whole groups: at most 1,024 locks, a sixth of what a server with 100 connections has room for.
+-- The server has room for 64 locks of a transaction (max_locks_per_transaction), and all
+-- transactions fail when all of it is used. So the keys are in 1,024 groups. Up to 32 keys are
+-- locked one by one, after their groups, which is shared; more keys lock whole groups: at most
+-- 1,024 locks, a sixth of what a server with 100 connections has room for.
 CREATE OR REPLACE FUNCTION @schema@.lock_keys(VARIADIC keys text[]) RETURNS void
   LANGUAGE plpgsql
 AS $$
@@ -55,9 +57,9 @@ BEGIN
 END
 $$;
 
--- One message, from any language: SELECT postrider.enqueue('order.placed', 'order', '42', '{"total": 7}').
--- The payload is kept as it is written; bytes that are not JSON go into payload_bytes. It returns null, and writes nothing,
--- when the dedup key was enqueued before.
+-- One message, from any language: SELECT postrider.enqueue('order.placed', 'order', '42',
+-- '{"total": 7}'). The payload is kept as it is written; bytes that are not JSON go into
+-- payload_bytes. It returns null, and writes nothing, when the dedup key was enqueued before.
 CREATE OR REPLACE FUNCTION @schema@.enqueue(
   type           text,
   aggregate_type text        DEFAULT NULL,

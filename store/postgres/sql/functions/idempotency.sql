@@ -21,9 +21,10 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.idempotency_state(@schema@.idempotency_keys, bytea, text) FROM PUBLIC;
 
--- Claims a key. A lease of zero seconds means until the end of the transaction; nothing is written for it then, the lock is
--- the claim. Whoever claims takes that lock, if only for a moment, and nobody waits for it. Answers that are there already
--- are found before, so that those who read them are in nobody's way.
+-- Claims a key. A lease of zero seconds means until the end of the transaction; nothing is written
+-- for it then, the lock is the claim. Whoever claims takes that lock, if only for a moment, and
+-- nobody waits for it. Answers that are there already are found before, so that those who read them
+-- are in nobody's way.
 CREATE OR REPLACE FUNCTION @schema@.idempotency_claim(
   of_tenant text, of_principal text, of_route text, of_key text, of_fingerprint bytea, of_token text,
   lease double precision, retention double precision, OUT state text, OUT answer bytea)
@@ -127,8 +128,9 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.idempotency_release(text, text, text, text, text) FROM PUBLIC;
 
--- Removes up to max_rows keys that are older than their retention, from a time on, and returns how many, and from when on to
--- continue: dead rows that vacuum has not removed yet need not be passed again.
+-- Removes up to max_rows keys that are older than their retention, from a time on, and returns how
+-- many, and from when on to continue: dead rows that vacuum has not removed yet need not be passed
+-- again.
 CREATE OR REPLACE FUNCTION @schema@.idempotency_purge(since timestamptz, max_rows integer, OUT removed bigint, OUT reached timestamptz)
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp

@@ -27,8 +27,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.open_inbox(text) FROM PUBLIC;
 
--- Notes that a process works for a consumer. It is to be called every ten seconds; after a minute of silence the consumer counts
--- as gone.
+-- Notes that a process works for a consumer. It is to be called every ten seconds; after a minute
+-- of silence the consumer counts as gone.
 CREATE OR REPLACE FUNCTION @schema@.heard(consumer_name text, process_name text) RETURNS void
   LANGUAGE sql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -39,7 +39,8 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION @schema@.heard(text, text) FROM PUBLIC;
 
--- What is known of a message that is too old for the ring: r if it was received, l if that may be forgotten, f if it was not.
+-- What is known of a message that is too old for the ring: r if it was received, l if that may be
+-- forgotten, f if it was not.
 CREATE OR REPLACE FUNCTION @schema@.find_old(consumer_number integer, message_id uuid, made_in bigint) RETURNS text
   LANGUAGE plpgsql
 AS $$
@@ -49,8 +50,9 @@ DECLARE
 BEGIN
   SELECT first_period INTO c FROM @schema@.consumers WHERE n = consumer_number;
   IF made_in >= c.first_period THEN
-    -- Its row may still be in the ring, or be written by a transaction that is open: the insert waits for that. From here on the
-    -- slot cannot be emptied before we end, so what was forgotten is read after this.
+    -- Its row may still be in the ring, or be written by a transaction that is open: the insert
+    -- waits for that. From here on the slot cannot be emptied before we end, so what was forgotten
+    -- is read after this.
     INSERT INTO @schema@.inbox (consumer, slot, id) VALUES (consumer_number, made_in % 10, message_id) ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS rows = ROW_COUNT;
     IF rows = 0 THEN
@@ -133,7 +135,8 @@ BEGIN
     END IF;
     letters := letters || letter;
   END LOOP;
-  -- If a claim has waited for so long that its slot has fallen out of the window, an older one may have been swept meanwhile.
+  -- If a claim has waited for so long that its slot has fallen out of the window, an older one may
+  -- have been swept meanwhile.
   IF oldest < floor(date_part('epoch', clock_timestamp()) / @schema@.inbox_seconds()) - 7 THEN
     RAISE EXCEPTION 'the inbox''s window has moved on' USING ERRCODE = 'serialization_failure';
   END IF;
@@ -142,9 +145,9 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.claim(integer, text, uuid[], text[], boolean) FROM PUBLIC;
 
--- Claims a message and defers it, in one. All that a consumer defers lies in shard 0 of a feed of its own, which no
--- relay serves. If somebody else has taken care of the message, nothing happens. Returns false if it was to wait and there is
--- nothing any more that it would wait for.
+-- Claims a message and defers it, in one. All that a consumer defers lies in shard 0 of a feed of
+-- its own, which no relay serves. If somebody else has taken care of the message, nothing happens.
+-- Returns false if it was to wait and there is nothing any more that it would wait for.
 CREATE OR REPLACE FUNCTION @schema@.set_aside(
   consumer_number integer, feed_name text, message json, body bytea, want text, blocks boolean, tries integer,
   delay double precision, cause text) RETURNS boolean
@@ -193,7 +196,8 @@ BEGIN
     RETURN true;
   END IF;
   INSERT INTO @schema@.inbox_trouble VALUES (consumer_number) ON CONFLICT DO NOTHING;
-  -- One that fails while its key is blocked already, as by a message that another process has received, waits like the others.
+  -- One that fails while its key is blocked already, as by a message that another process has
+  -- received, waits like the others.
   IF blocked AND blocks AND want = 'retry' THEN
     want := 'waiting';
   END IF;
@@ -212,8 +216,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.set_aside(integer, text, json, bytea, text, boolean, integer, double precision, text) FROM PUBLIC;
 
--- Takes one message that is due. It is the caller's until the end of his transaction, and nobody else is kept from deciding
--- about it: see conclude_aside.
+-- Takes one message that is due. It is the caller's until the end of his transaction, and nobody
+-- else is kept from deciding about it: see conclude_aside.
 CREATE OR REPLACE FUNCTION @schema@.take_due(feed_name text) RETURNS SETOF @schema@.deferred
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -241,8 +245,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.take_due(text) FROM PUBLIC;
 
--- The milliseconds until something is due, at most a day; null if nothing is. What was due when the transaction began is somebody
--- else's.
+-- The milliseconds until something is due, at most a day; null if nothing is. What was due when the
+-- transaction began is somebody else's.
 CREATE OR REPLACE FUNCTION @schema@.next_due(feed_name text) RETURNS bigint
   LANGUAGE sql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -267,8 +271,9 @@ AS $$
     AND NOT EXISTS (SELECT FROM @schema@.inbox_strays s WHERE s.consumer = c.n AND s.ahead)
 $$;
 
--- Ends the attempt at a message that was taken: it is gone if delivered, or it has failed again. Returns false, and does
--- nothing, if an operator has decided about it meanwhile: it is no longer due since the moment, in microseconds, that it was taken at.
+-- Ends the attempt at a message that was taken: it is gone if delivered, or it has failed again.
+-- Returns false, and does nothing, if an operator has decided about it meanwhile: it is no longer
+-- due since the moment, in microseconds, that it was taken at.
 CREATE OR REPLACE FUNCTION @schema@.conclude_aside(
   feed_name text, of_seq bigint, due_since bigint, delivered boolean, status text, tries integer, delay double precision, cause text)
   RETURNS boolean
@@ -295,7 +300,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.conclude_aside(text, bigint, bigint, boolean, text, integer, double precision, text) FROM PUBLIC;
 
--- Forgets up to 10,000 strays that were received before the window, and returns how many. What is deferred is not forgotten.
+-- Forgets up to 10,000 strays that were received before the window, and returns how many. What is
+-- deferred is not forgotten.
 CREATE OR REPLACE FUNCTION @schema@.sweep_strays() RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -329,9 +335,9 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.sweep_strays() FROM PUBLIC;
 
--- Empties the slot that is out of the window. As in reclaim, nobody queues behind us.
--- Whoever has looked at the clock just before a period ended may still be about to claim in the slot that has fallen out by that:
--- it has a minute.
+-- Empties the slot that is out of the window. As in reclaim, nobody queues behind us. Whoever has
+-- looked at the clock just before a period ended may still be about to claim in the slot that has
+-- fallen out by that: it has a minute.
 CREATE OR REPLACE FUNCTION @schema@.sweep_inbox() RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -371,8 +377,8 @@ BEGIN
   IF slot <> (floor(date_part('epoch', clock_timestamp()) / @schema@.inbox_seconds())::bigint + 2) % 10 THEN
     RETURN false;
   END IF;
-  -- Whoever has received something of the period remembers that this is forgotten now. Those who have not, because they were
-  -- stopped for long, may take it when they are back.
+  -- Whoever has received something of the period remembers that this is forgotten now. Those who
+  -- have not, because they were stopped for long, may take it when they are back.
   BEGIN
     EXECUTE format('UPDATE @schema@.consumers c SET forgotten = greatest(c.forgotten, $1)
       WHERE EXISTS (SELECT FROM @schema@.%I i WHERE i.consumer = c.n)', 'inbox_' || slot) USING floor(moment / @schema@.inbox_seconds())::bigint - 8;
@@ -385,8 +391,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.sweep_inbox() FROM PUBLIC;
 
--- The ID by which consumers recognise a message that its sender, the source, calls id: the same as codec.Identity in Go. A UUID of
--- no source, or of Postrider itself, stands for itself.
+-- The ID by which consumers recognise a message that its sender, the source, calls id: the same as
+-- codec.Identity in Go. A UUID of no source, or of Postrider itself, stands for itself.
 CREATE OR REPLACE FUNCTION @schema@.message_identity(source text, id text) RETURNS uuid
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp
@@ -409,8 +415,8 @@ BEGIN
 END
 $$;
 
--- From any language, as the first statement of a transaction: SELECT postrider.receive('billing', 'ID'). If it returns false,
--- the message was handled before.
+-- From any language, as the first statement of a transaction: SELECT postrider.receive('billing',
+-- 'ID'). If it returns false, the message was handled before.
 CREATE OR REPLACE FUNCTION @schema@.receive(consumer_name text, message_id uuid) RETURNS boolean
   LANGUAGE plpgsql
 AS $$
@@ -425,8 +431,8 @@ BEGIN
 END
 $$;
 
--- The same for IDs of any form: SELECT postrider.receive('billing', 'order-7', '/shop'). The source is that of the CloudEvent or,
--- where senders have none, the topic or queue.
+-- The same for IDs of any form: SELECT postrider.receive('billing', 'order-7', '/shop'). The source
+-- is that of the CloudEvent or, where senders have none, the topic or queue.
 CREATE OR REPLACE FUNCTION @schema@.receive(consumer_name text, message_id text, source text DEFAULT NULL) RETURNS boolean
   LANGUAGE plpgsql
 AS $$

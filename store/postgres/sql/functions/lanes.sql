@@ -1,7 +1,8 @@
--- What relays call to read a tenant apart from the others, and together with them again; changes of the number of shards; and canaries.
+-- What relays call to read a tenant apart from the others, and together with them again; changes of
+-- the number of shards; and canaries.
 
--- Gives a tenant of a shard that was released a slice of its own, from where the shard stands. Returns false if somebody has
--- taken the shard meanwhile, or if there are too many slices.
+-- Gives a tenant of a shard that was released a slice of its own, from where the shard stands.
+-- Returns false if somebody has taken the shard meanwhile, or if there are too many slices.
 CREATE OR REPLACE FUNCTION @schema@.split(feed_name text, of_shard smallint, of_tenant text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -24,7 +25,8 @@ BEGIN
   IF NOT FOUND THEN
     RETURN false;
   END IF;
-  -- The new row of the shard keeps out whoever has it by the old one, and does not know of the slice.
+  -- The new row of the shard keeps out whoever has it by the old one, and does not know of the
+  -- slice.
   was.released := true;
   was.member := NULL;
   was.at := clock_timestamp();
@@ -60,7 +62,8 @@ BEGIN
   END IF;
   INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts)
     VALUES (feed_name, whole.shard, whole.n + 1, true, clock_timestamp(), whole.s1, greatest(part.lo, whole.lo), whole.starts);
-  -- The last row stays, and the next slice of this number goes on from it: a late settle of this one must not find its place free.
+  -- The last row stays, and the next slice of this number goes on from it: a late settle of this
+  -- one must not find its place free.
   DELETE FROM @schema@.checkpoints c WHERE c.feed = feed_name AND c.shard = slice AND c.n < part.n;
   DELETE FROM @schema@.slices s WHERE s.feed = feed_name AND s.shard = slice;
   RETURN true;
@@ -103,7 +106,8 @@ BEGIN
 END
 $$;
 
--- How many shards to count with when a message is deferred that no relay holds. What has begun to move is not moved once more.
+-- How many shards to count with when a message is deferred that no relay holds. What has begun to
+-- move is not moved once more.
 CREATE OR REPLACE FUNCTION @schema@.aside_shards(feed_name text) RETURNS smallint
   LANGUAGE plpgsql
 AS $$
@@ -115,10 +119,11 @@ BEGIN
 END
 $$;
 
--- Takes the next step of a change of shards, if it can be taken now. A key must not be sent by two relays, so nothing moves before all
--- cursors were released, or their holders have been silent for too long. They have to stand at the same place, because a message
--- of a new shard may be of any old one: if they do not, relays take them again and read up to the last one's place.
--- Then what is deferred is moved, in steps, and the new shards begin at that place.
+-- Takes the next step of a change of shards, if it can be taken now. A key must not be sent by two
+-- relays, so nothing moves before all cursors were released, or their holders have been silent for
+-- too long. They have to stand at the same place, because a message of a new shard may be of any
+-- old one: if they do not, relays take them again and read up to the last one's place. Then what is
+-- deferred is moved, in steps, and the new shards begin at that place.
 CREATE OR REPLACE FUNCTION @schema@.advance_move(feed_name text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -158,7 +163,8 @@ BEGIN
       END IF;
     END LOOP;
     IF move.s IS NULL THEN
-      -- A later snapshot sees what an earlier one sees, and if they end at the same transaction, it lists fewer.
+      -- A later snapshot sees what an earlier one sees, and if they end at the same transaction, it
+      -- lists fewer.
       SELECT p.s, p.lo, p.starts INTO move.s, move.lo, move.starts FROM (
         SELECT coalesce(c.s2, c.s1) AS s, CASE WHEN c.s2 IS NULL THEN c.lo ELSE c.lo2 END AS lo,
                CASE WHEN c.s2 IS NULL THEN c.starts ELSE c.starts2 END AS starts
@@ -189,8 +195,8 @@ BEGIN
   END IF;
   UPDATE @schema@.excluded x SET shard = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, move.shards)
     FROM @schema@.messages m WHERE x.feed = feed_name AND m.seq = x.seq;
-  -- The rows of a shard go on counting from above all others, slices that are gone among them, so that nobody who held a shard of that
-  -- number can add to it.
+  -- The rows of a shard go on counting from above all others, slices that are gone among them, so
+  -- that nobody who held a shard of that number can add to it.
   INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts)
     SELECT feed_name, s, l.n + 1, true, clock_timestamp(), move.s, move.lo, move.starts
     FROM generate_series(0, move.shards - 1) s, (

@@ -1,5 +1,5 @@
--- What operators do, and the record of it. All of it runs with the owner's rights: neither producers nor relays can touch
--- the record, and nobody can change it.
+-- What operators do, and the record of it. All of it runs with the owner's rights: neither
+-- producers nor relays can touch the record, and nobody can change it.
 
 CREATE OR REPLACE FUNCTION @schema@.record(
   who text, why text, action text, feed text, count bigint, target jsonb, before jsonb DEFAULT NULL, after jsonb DEFAULT NULL)
@@ -38,9 +38,9 @@ BEGIN
 END
 $$;
 
--- Does something to messages that are deferred, each named by its feed and number, and returns to how many. What is no
--- longer in a state that allows it is left alone. What "|| ''" is appended to is kept from the planner, which would begin with all
--- rows of a status. The caller records it.
+-- Does something to messages that are deferred, each named by its feed and number, and returns to
+-- how many. What is no longer in a state that allows it is left alone. What "|| ''" is appended to
+-- is kept from the planner, which would begin with all rows of a status. The caller records it.
 CREATE OR REPLACE FUNCTION @schema@.act(act text, feeds text[], seqs bigint[], for_job bigint DEFAULT NULL) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -91,8 +91,9 @@ BEGIN
 END
 $$;
 
--- Has a feed pass over a message of the log. Returns null if it will from now on, or else why not: the log does not hold the message,
--- the feed has passed it, it was to pass over it already, or too many wait to be passed.
+-- Has a feed pass over a message of the log. Returns null if it will from now on, or else why not:
+-- the log does not hold the message, the feed has passed it, it was to pass over it already, or too
+-- many wait to be passed.
 CREATE OR REPLACE FUNCTION @schema@.pass_over(feed_name text, of_shard smallint, of_seq bigint) RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -156,7 +157,8 @@ BEGIN
 END
 $$;
 
--- Parks or discards a message of the log before a feed has passed it. Returns null, or why that was not done.
+-- Parks or discards a message of the log before a feed has passed it. Returns null, or why that was
+-- not done.
 CREATE OR REPLACE FUNCTION @schema@.exclude(who text, why text, what text, feed_name text, of_seq bigint) RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -242,9 +244,11 @@ BEGIN
 END
 $$;
 
--- Creates a feed, unless there is one of that name. It begins with what is enqueued from now on, with the first message of a time,
--- or else with the oldest that the log holds. floor is one for this transaction's snapshot, which sees everything up to low, or null
--- if none is known; those of feeds that are there already are safe for a newer snapshot, too. They save reading all of the log. One that begins at a time stands in the middle of a window, as after rewind.
+-- Creates a feed, unless there is one of that name. It begins with what is enqueued from now on,
+-- with the first message of a time, or else with the oldest that the log holds. floor is one for
+-- this transaction's snapshot, which sees everything up to low, or null if none is known; those of
+-- feeds that are there already are safe for a newer snapshot, too. They save reading all of the
+-- log. One that begins at a time stands in the middle of a window, as after rewind.
 CREATE OR REPLACE FUNCTION @schema@.create_feed(
   who text, why text, feed_name text, from_now boolean, from_time timestamptz, to_destination text, floor bigint, low bigint) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
@@ -296,9 +300,10 @@ BEGIN
 END
 $$;
 
--- What a relay asks for before it serves a feed. Null means that it may; otherwise the answer says why not: there is no such feed
--- but others, or its relays send to another destination. The first feed of a log is created without being asked for, together with
--- those beside it: otherwise one of several that begin at once would be refused.
+-- What a relay asks for before it serves a feed. Null means that it may; otherwise the answer says
+-- why not: there is no such feed but others, or its relays send to another destination. The first
+-- feed of a log is created without being asked for, together with those beside it: otherwise one of
+-- several that begin at once would be refused.
 CREATE OR REPLACE FUNCTION @schema@.open_feed(
   feed_name text, who text DEFAULT '', may_create boolean DEFAULT false, from_now boolean DEFAULT false,
   from_time timestamptz DEFAULT NULL, to_destination text DEFAULT NULL, force boolean DEFAULT false,
@@ -351,8 +356,8 @@ AS $$
                         GROUP BY m.member HAVING NOT bool_or(m.gone)) m
 $$;
 
--- How many messages a feed has not settled, at most max_rows, and since when the first of them waits. What is above the
--- floor is counted by the index that relays read by.
+-- How many messages a feed has not settled, at most max_rows, and since when the first of them
+-- waits. What is above the floor is counted by the index that relays read by.
 CREATE OR REPLACE FUNCTION @schema@.pending(feed_name text, max_rows bigint) RETURNS TABLE (pending bigint, oldest timestamptz)
   LANGUAGE sql STABLE
   SET enable_seqscan = off
@@ -417,9 +422,10 @@ $$;
 
 -- Sets a feed back. Its cursors are taken, as another relay would.
 --
--- The new cursor stands in the middle of a window, from nothing at all to the snapshot that the old one had reached: all
--- that was visible there and has a higher number than the place comes again. Then it goes on where the old one was: what
--- the old one had not reached, such as a transaction that was in flight, is not touched by any of this.
+-- The new cursor stands in the middle of a window, from nothing at all to the snapshot that the old
+-- one had reached: all that was visible there and has a higher number than the place comes again.
+-- Then it goes on where the old one was: what the old one had not reached, such as a transaction
+-- that was in flight, is not touched by any of this.
 CREATE OR REPLACE FUNCTION @schema@.rewind(who text, why text, feed_name text, to_time timestamptz, to_id uuid) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -453,12 +459,14 @@ BEGIN
       FROM @schema@.messages m, @schema@.feeds f WHERE f.name = feed_name AND m.seq >= target AND m.type <> 'postrider.canary') m
     JOIN lanes c ON c.base = m.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id) AND @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
     GROUP BY 1) c;
-  -- Counting may have taken long, and relays have settled meanwhile: the cursors are read once more.
+  -- Counting may have taken long, and relays have settled meanwhile: the cursors are read once
+  -- more.
   FOR was IN SELECT c.*, (settled ->> c.shard::text)::bigint AS messages FROM @schema@.cursors c WHERE c.feed = feed_name ORDER BY c.shard LOOP
     found_feed := true;
     CONTINUE WHEN was.messages IS NULL;
     place := target;
-    -- A window that is open stays: without it, what was settled in it would be sent again, too. It cannot go forward.
+    -- A window that is open stays: without it, what was settled in it would be sent again, too. It
+    -- cannot go forward.
     IF was.s2 IS NULL THEN
       was.s2 := was.s1;
       was.lo2 := was.lo;
@@ -480,8 +488,8 @@ BEGIN
 END
 $$;
 
--- Defers messages of the log once more, to be sent again, and returns how many: what is deferred already is not, unless it lacks
--- its content.
+-- Defers messages of the log once more, to be sent again, and returns how many: what is deferred
+-- already is not, unless it lacks its content.
 CREATE OR REPLACE FUNCTION @schema@.resend(feed_name text, seqs bigint[], for_job bigint) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -545,8 +553,8 @@ BEGIN
 END
 $$;
 
--- A job, for whoever hands its messages to the relays: no other can until the transaction ends. A relay can still report what
--- became of them.
+-- A job, for whoever hands its messages to the relays: no other can until the transaction ends. A
+-- relay can still report what became of them.
 CREATE OR REPLACE FUNCTION @schema@.claim_replay(job_id bigint) RETURNS @schema@.jobs
   LANGUAGE sql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -554,8 +562,9 @@ AS $$
   SELECT * FROM @schema@.jobs j WHERE j.id = job_id FOR NO KEY UPDATE
 $$;
 
--- Hands messages of a job to the relays, and notes how far it has come. A job of the log that has not found all of its messages is not
--- done: the log was emptied meanwhile, and nobody would know that some were not sent again.
+-- Hands messages of a job to the relays, and notes how far it has come. A job of the log that has
+-- not found all of its messages is not done: the log was emptied meanwhile, and nobody would know
+-- that some were not sent again.
 CREATE OR REPLACE FUNCTION @schema@.step_replay(job_id bigint, feeds text[], seqs bigint[], at_end boolean) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp

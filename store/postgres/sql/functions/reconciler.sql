@@ -1,6 +1,8 @@
--- Reconcilers: jobs that look for what is missing. A row for each says when it is due, who runs it, and what came of it.
+-- Reconcilers: jobs that look for what is missing. A row for each says when it is due, who runs it,
+-- and what came of it.
 
--- Takes a job, and returns its token: 0 when that cannot be, for how long and because of whom; -1 when there is no such job.
+-- Takes a job, and returns its token: 0 when that cannot be, for how long and because of whom; -1
+-- when there is no such job.
 CREATE OR REPLACE FUNCTION @schema@.claim_reconciler(
   job text, by text, for_time interval, at_once boolean,
   OUT new_token bigint, OUT at timestamptz, OUT wait interval, OUT held_by text)
@@ -62,8 +64,8 @@ BEGIN
 END
 $$;
 
--- Which facts may be told again now, and for the how manieth time, in the order of the keys; 0 where not. The first time a
--- key is missed counts as number first.
+-- Which facts may be told again now, and for the how manieth time, in the order of the keys; 0
+-- where not. The first time a key is missed counts as number first.
 CREATE OR REPLACE FUNCTION @schema@.again_reconciler(job text, keys json, most integer, pause interval, first integer) RETURNS text
   LANGUAGE plpgsql
 AS $$

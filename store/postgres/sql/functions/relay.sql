@@ -1,5 +1,6 @@
--- What relays call. Plans live in functions so that they are made once per server session, with settings that keep them
--- on the indexes whatever the statistics say, and also behind a pooler that allows no prepared statements.
+-- What relays call. Plans live in functions so that they are made once per server session, with
+-- settings that keep them on the indexes whatever the statistics say, and also behind a pooler that
+-- allows no prepared statements.
 
 CREATE OR REPLACE FUNCTION @schema@.at_home() RETURNS boolean
   LANGUAGE sql STABLE
@@ -9,28 +10,33 @@ CREATE OR REPLACE FUNCTION @schema@.at_home() RETURNS boolean
       WHERE d.datname = current_database() AND i.system_identifier = s.system_identifier AND i.database_oid = d.oid)
   $$;
 
--- The time is a number: as text it would follow the session's TimeZone, and two sessions would take each other's generation for a crash.
+-- The time is a number: as text it would follow the session's TimeZone, and two sessions would take
+-- each other's generation for a crash.
 CREATE OR REPLACE FUNCTION @schema@.current_generation() RETURNS text
   LANGUAGE sql STABLE
   AS $$ SELECT g.id::text || ' ' || extract(epoch FROM pg_postmaster_start_time()) FROM @schema@.generation g $$;
 
--- Reads the next pages of the log, all in one snapshot. The elements of the arrays belong together, one for each scan. A scan
--- is the window from s1 (exclusive) to s2 (inclusive; null: this statement's snapshot) for the shards in bases, which stand at
--- the same place: behind the message last, or at the beginning of the window. A slice has its tenant; what it is a part of has the
+-- Reads the next pages of the log, all in one snapshot. The elements of the arrays belong together,
+-- one for each scan. A scan is the window from s1 (exclusive) to s2 (inclusive; null: this
+-- statement's snapshot) for the shards in bases, which stand at the same place: behind the message
+-- last, or at the beginning of the window. A slice has its tenant; what it is a part of has the
 -- tenants of its slices in others, by shard.
 --
--- A scan looks at the next looks[i] numbers, whatever comes of them, and not behind upto: what bounds it is what it looks at,
--- because a window in which little is left would otherwise be searched to its end in every read.
+-- A scan looks at the next looks[i] numbers, whatever comes of them, and not behind upto: what
+-- bounds it is what it looks at, because a window in which little is left would otherwise be
+-- searched to its end in every read.
 --
--- The first row of a scan, which is no message, says what the statement has seen: its snapshot, the generation, a sequence number
--- that was drawn, hi, which no message of the snapshot lies above, the place where the scan began, and the one that it has
--- reached, null if that is the end of it. Then come its messages, in order. STABLE makes all of it one snapshot.
+-- The first row of a scan, which is no message, says what the statement has seen: its snapshot, the
+-- generation, a sequence number that was drawn, hi, which no message of the snapshot lies above,
+-- the place where the scan began, and the one that it has reached, null if that is the end of it.
+-- Then come its messages, in order. STABLE makes all of it one snapshot.
 --
--- A window that opens begins at its floor lo. If a transaction that was in flight at s1 has ended since, it begins where that one's
--- messages can begin: starts has that for each transaction that s1 lists.
+-- A window that opens begins at its floor lo. If a transaction that was in flight at s1 has ended
+-- since, it begins where that one's messages can begin: starts has that for each transaction that
+-- s1 lists.
 --
--- A payload of more than max_bytes is left out; bytes is its size then, which the server knows without reading it. The relay
--- asks for as many of these as it has room for.
+-- A payload of more than max_bytes is left out; bytes is its size then, which the server knows
+-- without reading it. The relay asks for as many of these as it has room for.
 CREATE OR REPLACE FUNCTION @schema@.read_log(
   take_xid boolean, max_bytes integer, shards integer,
   bases text[], tenants text[], others jsonb[], looks integer[], s1 text[], lo bigint[], starts text[], s2 text[],
@@ -137,8 +143,8 @@ BEGIN
 END
 $$;
 
--- Holds the home that a relay is told against that of the ledger. The first relay that has one gives it to the ledger. From then on all need
--- it: the relays of a copy have another, or none.
+-- Holds the home that a relay is told against that of the ledger. The first relay that has one
+-- gives it to the ledger. From then on all need it: the relays of a copy have another, or none.
 CREATE OR REPLACE FUNCTION @schema@.check_home(relay_home text) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -163,8 +169,9 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.check_home(text) FROM PUBLIC;
 
--- Announces a member, takes free shards up to its fair share and returns what it holds, with one row of shard null when
--- that is nothing. Losing any of these writes in a crash costs a take-over, so none of them waits for the disk.
+-- Announces a member, takes free shards up to its fair share and returns what it holds, with one
+-- row of shard null when that is nothing. Losing any of these writes in a crash costs a take-over,
+-- so none of them waits for the disk.
 CREATE OR REPLACE FUNCTION @schema@.balance(
   feed_name text, member_id uuid, member_name text, lease interval, relay_home text DEFAULT NULL)
   RETURNS TABLE (
@@ -226,8 +233,9 @@ BEGIN
     CONTINUE WHEN c.tenant IS NOT NULL AND NOT (
       SELECT b.member = member_id AND NOT b.released FROM @schema@.checkpoints b
       WHERE b.feed = feed_name AND b.shard = c.base ORDER BY b.n DESC LIMIT 1) IS TRUE;
-    -- That a holder was silent means something only if others were heard meanwhile. Otherwise the server stood still, and
-    -- holders get a quarter of their lease to settle what they have sent: another would send it again.
+    -- That a holder was silent means something only if others were heard meanwhile. Otherwise the
+    -- server stood still, and holders get a quarter of their lease to settle what they have sent:
+    -- another would send it again.
     IF NOT c.released THEN
       SELECT min(m.at) INTO heard FROM @schema@.members m
       WHERE m.feed = feed_name AND m.until > c.at AND m.at > c.at + (c.until - c.at) / 4;
@@ -262,9 +270,10 @@ BEGIN
 END
 $$;
 
--- Appends one ledger row a shard and returns the shards for which that succeeded; the others have a new holder. The
--- positions count only in the generation in which they were read. A row that is not the newest is refused, even where the place is free
--- because sweep or a change of shards has deleted what was there: a member that slept so long would believe that it holds the shard.
+-- Appends one ledger row a shard and returns the shards for which that succeeded; the others have a
+-- new holder. The positions count only in the generation in which they were read. A row that is not
+-- the newest is refused, even where the place is free because sweep or a change of shards has
+-- deleted what was there: a member that slept so long would believe that it holds the shard.
 CREATE OR REPLACE FUNCTION @schema@.settle(
   feed_name text, member_id uuid, lease interval, in_generation text, releasing boolean,
   shards smallint[], n bigint[], s1 text[], lo bigint[], starts text[], s2 text[], lo2 bigint[], starts2 text[], last bigint[], hi bigint[],

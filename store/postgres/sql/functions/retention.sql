@@ -1,8 +1,9 @@
 -- Retention is TRUNCATE of a ring slot; what follows a change of database is a rebase.
 
--- Whether every feed has delivered everything in a slot, if nobody is writing to it: nothing in it lies above the floor of a cursor,
--- and no transaction that has ended since the cursor's snapshot can have messages in it. One that is still in flight has none:
--- it would hold a lock. However much the slot holds, that is one step in an index. Nor may it hold the only content of a dead letter.
+-- Whether every feed has delivered everything in a slot, if nobody is writing to it: nothing in it
+-- lies above the floor of a cursor, and no transaction that has ended since the cursor's snapshot
+-- can have messages in it. One that is still in flight has none: it would hold a lock. However much
+-- the slot holds, that is one step in an index. Nor may it hold the only content of a dead letter.
 CREATE OR REPLACE FUNCTION @schema@.slot_passed(slot integer) RETURNS boolean
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp
@@ -33,7 +34,8 @@ BEGIN
 END
 $$;
 
--- What looks at the log under a lock must see what was committed until it had the lock, not until its transaction began.
+-- What looks at the log under a lock must see what was committed until it had the lock, not until
+-- its transaction began.
 CREATE OR REPLACE FUNCTION @schema@.check_isolation() RETURNS void
   LANGUAGE plpgsql
 AS $$
@@ -44,10 +46,12 @@ BEGIN
 END
 $$;
 
--- Empties the slot that will be written next, if every feed has passed all of it; otherwise the slot simply takes a
--- second turn: growth, never loss. If the log is larger than most bytes, what was delivered is not kept for its time: the oldest other slot
--- that every feed has passed is emptied then, but never the one that is written. One slot in a call. The lock keeps out writers that
--- began in that slot's last turn, and the short time-out keeps them, and readers, from queueing behind us.
+-- Empties the slot that will be written next, if every feed has passed all of it; otherwise the
+-- slot simply takes a second turn: growth, never loss. If the log is larger than most bytes, what
+-- was delivered is not kept for its time: the oldest other slot that every feed has passed is
+-- emptied then, but never the one that is written. One slot in a call. The lock keeps out writers
+-- that began in that slot's last turn, and the short time-out keeps them, and readers, from
+-- queueing behind us.
 CREATE OR REPLACE FUNCTION @schema@.reclaim(most bigint DEFAULT NULL) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -97,10 +101,11 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.reclaim(bigint) FROM PUBLIC;
 
--- Drops ledger rows that ten minutes and a newer row have made history, members that are long gone, dedup keys behind
--- their window, problems and replays that have long been over, and exclusions that were passed. It deletes at most about 10,000 rows of each,
--- and returns whether there are more, so that no call takes long. The rows of a shard grow old in order, so those that stay are not
--- looked at. One at a time: two would wait for each other's rows.
+-- Drops ledger rows that ten minutes and a newer row have made history, members that are long gone,
+-- dedup keys behind their window, problems and replays that have long been over, and exclusions
+-- that were passed. It deletes at most about 10,000 rows of each, and returns whether there are
+-- more, so that no call takes long. The rows of a shard grow old in order, so those that stay are
+-- not looked at. One at a time: two would wait for each other's rows.
 CREATE OR REPLACE FUNCTION @schema@.sweep() RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -149,7 +154,8 @@ BEGIN
     END IF;
   END LOOP;
 
-  -- A key whose transaction was open for longer than the window is not found any more, and stays until it comes again.
+  -- A key whose transaction was open for longer than the window is not found any more, and stays
+  -- until it comes again.
   oldest := coalesce((SELECT s.at FROM @schema@.swept s WHERE s.feed = '' AND s.shard = 0), '-infinity');
   DELETE FROM @schema@.dedup_keys d WHERE d.ctid = ANY (ARRAY(
     SELECT k.ctid FROM @schema@.dedup_keys k WHERE k.at >= oldest AND k.at < expiry ORDER BY k.at LIMIT chunk FOR UPDATE SKIP LOCKED));
@@ -191,7 +197,8 @@ CREATE OR REPLACE FUNCTION @schema@.full_xid(x xid, latest xid8) RETURNS xid8
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN (latest::text::bigint - ((latest::text::bigint - x::text::bigint) & 4294967295))::text::xid8;
 
--- When the oldest message of a slot was written, and by which transaction the newest; null if it has none.
+-- When the oldest message of a slot was written, and by which transaction the newest; null if it
+-- has none.
 CREATE OR REPLACE FUNCTION @schema@.slot_ends(slot integer, OUT oldest timestamptz, OUT newest xid8)
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp
@@ -209,8 +216,9 @@ BEGIN
 END
 $$;
 
--- A slot that is not written any more and whose newest message is not frozen, if the caller may vacuum it; null if there is none. A slot
--- that is frozen has no wraparound vacuum to fear, which would read all of it. The one to be emptied next is not worth it.
+-- A slot that is not written any more and whose newest message is not frozen, if the caller may
+-- vacuum it; null if there is none. A slot that is frozen has no wraparound vacuum to fear, which
+-- would read all of it. The one to be emptied next is not worth it.
 CREATE OR REPLACE FUNCTION @schema@.unfrozen_slot() RETURNS text
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp
@@ -238,14 +246,15 @@ BEGIN
 END
 $$;
 
--- Makes this database the home of the ledger: keeps what the old ledger had not settled, forgets the rest, and starts
--- every cursor anew. The transaction IDs of the old database mean nothing here, so the kept messages get made-up ones,
--- below every real one: one for each set of feeds that still wait. Each new cursor lists those that its feed waits for
--- as in flight. The messages get new numbers too, in the old order: the sequence may not have come along. What it returns is what destinations
--- will get: no canaries.
+-- Makes this database the home of the ledger: keeps what the old ledger had not settled, forgets
+-- the rest, and starts every cursor anew. The transaction IDs of the old database mean nothing
+-- here, so the kept messages get made-up ones, below every real one: one for each set of feeds that
+-- still wait. Each new cursor lists those that its feed waits for as in flight. The messages get
+-- new numbers too, in the old order: the sequence may not have come along. What it returns is what
+-- destinations will get: no canaries.
 --
--- After pg_upgrade, and in a copy of the database within its cluster, everything has come along as it was, page by page, and means the
--- same: the cursors go on, and nobody waits.
+-- After pg_upgrade, and in a copy of the database within its cluster, everything has come along as
+-- it was, page by page, and means the same: the cursors go on, and nobody waits.
 CREATE OR REPLACE FUNCTION @schema@.rebase() RETURNS TABLE (feed text, unsettled bigint)
   LANGUAGE plpgsql
 AS $$
@@ -288,14 +297,17 @@ BEGIN
       FROM @schema@.feeds f ORDER BY 1;
     RETURN;
   END IF;
-  -- A canary deletes old ones and writes to the log then: who would wait for us with the one done would be in our way later.
+  -- A canary deletes old ones and writes to the log then: who would wait for us with the one done
+  -- would be in our way later.
   PERFORM pg_advisory_xact_lock(hashtextextended('@schema@.canary', 0));
-  -- What TRUNCATE needs, at once: a writer that has looked at the table and then waits for us would be in its way later.
+  -- What TRUNCATE needs, at once: a writer that has looked at the table and then waits for us would
+  -- be in its way later.
   LOCK TABLE @schema@.messages IN ACCESS EXCLUSIVE MODE;
   LOCK TABLE @schema@.checkpoints IN EXCLUSIVE MODE;
 
-  -- They do in a clone within one cluster, and after pg_upgrade, which keeps each row with its xmin. Where rows were
-  -- written again and this one has its old xmin by chance, ledger rows are older than the snapshots in them.
+  -- They do in a clone within one cluster, and after pg_upgrade, which keeps each row with its
+  -- xmin. Where rows were written again and this one has its old xmin by chance, ledger rows are
+  -- older than the snapshots in them.
   SELECT @schema@.full_xid(i.xmin, latest),
          i.system_identifier = s.system_identifier
          OR i.row_xid = i.xmin AND NOT EXISTS (
@@ -304,8 +316,9 @@ BEGIN
     INTO STRICT arrival, same
     FROM @schema@.identity i, pg_control_system() s;
 
-  -- Elsewhere the ledger cannot tell what was written here since. That is known by its transaction ID, which lies between
-  -- our arrival and the row's xmin (the same, or a later one of a subtransaction), or by its age. Both can only add.
+  -- Elsewhere the ledger cannot tell what was written here since. That is known by its transaction
+  -- ID, which lies between our arrival and the row's xmin (the same, or a later one of a
+  -- subtransaction), or by its age. Both can only add.
   CREATE TEMPORARY TABLE postrider_cursors ON COMMIT DROP AS SELECT * FROM @schema@.cursors;
   CREATE TEMPORARY TABLE postrider_kept ON COMMIT DROP AS
     SELECT m.*, here, feeds
@@ -329,7 +342,8 @@ BEGIN
     RAISE EXCEPTION 'too many feeds stand at too many places: % sets of waiting feeds', sets;
   END IF;
 
-  -- What operators have decided about is left out above. A dead letter without content is sent once more: its content would be lost.
+  -- What operators have decided about is left out above. A dead letter without content is sent once
+  -- more: its content would be lost.
   DELETE FROM @schema@.excluded;
   DELETE FROM @schema@.deferred d USING postrider_kept k WHERE d.bare AND d.feed = ANY (k.feeds) AND d.seq = k.seq;
   -- What is deferred keeps its old numbers.
@@ -350,7 +364,8 @@ BEGIN
   FROM (SELECT * FROM postrider_kept JOIN postrider_sets USING (feeds) ORDER BY here, seq) k;
   SELECT coalesce(min(m.seq), 1) - 1, coalesce(max(m.seq), 0) INTO lowest, highest FROM @schema@.messages m;
 
-  -- Nobody else has written: up to the highest number, all is visible in these snapshots or listed in them.
+  -- Nobody else has written: up to the highest number, all is visible in these snapshots or listed
+  -- in them.
   snapshot := pg_current_snapshot();
   INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, starts, s1)
     SELECT c.feed, c.shard, c.n + 1, true, clock_timestamp(), highest, array_fill(lowest, ARRAY[coalesce(cardinality(i.xids), 0)]),

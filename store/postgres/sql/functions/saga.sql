@@ -1,10 +1,11 @@
 -- Sagas: one row each, and one for each of their steps and signals.
 --
--- Whoever runs a step holds the lock of its row from the beginning, and takes that of the saga's row when there is something
--- to write. Whoever holds a saga's row never waits for that of a step (SKIP LOCKED), so nobody waits in a circle.
+-- Whoever runs a step holds the lock of its row from the beginning, and takes that of the saga's
+-- row when there is something to write. Whoever holds a saga's row never waits for that of a step
+-- (SKIP LOCKED), so nobody waits in a circle.
 
--- A saga with all that belongs to it. Data and payloads are handed through as they were written: JSON that is taken apart may
--- hold no NUL.
+-- A saga with all that belongs to it. Data and payloads are handed through as they were written:
+-- JSON that is taken apart may hold no NUL.
 CREATE OR REPLACE FUNCTION @schema@.saga_doc(of_name text, of_id text) RETURNS text
   LANGUAGE sql STABLE
   SET search_path = pg_catalog, pg_temp
@@ -51,7 +52,8 @@ BEGIN
 END
 $$;
 
--- How many seconds it takes until the next step is due; NULL if none will be. known has the names of steps by saga.
+-- How many seconds it takes until the next step is due; NULL if none will be. known has the names
+-- of steps by saga.
 CREATE OR REPLACE FUNCTION @schema@.saga_due(known json) RETURNS double precision
   LANGUAGE plpgsql
   SET search_path = pg_catalog, pg_temp
@@ -74,7 +76,8 @@ BEGIN
 END
 $$;
 
--- Locks a step that is due and that nobody else has locked. Sagas take turns, lest a busy one starves the others.
+-- Locks a step that is due and that nobody else has locked. Sagas take turns, lest a busy one
+-- starves the others.
 CREATE OR REPLACE FUNCTION @schema@.take_saga_step(known json, OUT step text, OUT doc text)
   LANGUAGE plpgsql
   SET search_path = pg_catalog, pg_temp
@@ -125,7 +128,8 @@ AS $$
     WHERE s.saga = of_name AND s.id = of_id AND s.step = free.step
 $$;
 
--- Writes what has changed: doc has the changed steps only, the names of those to wake, and a signal without its payload.
+-- Writes what has changed: doc has the changed steps only, the names of those to wake, and a signal
+-- without its payload.
 CREATE OR REPLACE FUNCTION @schema@.save_saga(doc json, new_data json, payload json) RETURNS boolean
   LANGUAGE plpgsql
   SET search_path = pg_catalog, pg_temp
@@ -162,8 +166,8 @@ BEGIN
 END
 $$;
 
--- What operators do to a saga, and the record of it. It only says what is wanted, and makes that due; runners do it. NULL: no
--- such saga; false: there was nothing to do it to.
+-- What operators do to a saga, and the record of it. It only says what is wanted, and makes that
+-- due; runners do it. NULL: no such saga; false: there was nothing to do it to.
 CREATE OR REPLACE FUNCTION @schema@.act_on_saga(who text, why text, what text, of_name text, of_id text, of_step text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp

@@ -1,5 +1,5 @@
--- The tables, the views of them, and the functions that these are made with. What is here changes with a new version only; all other
--- functions are code, and are replaced by every "migrate up".
+-- The tables, the views of them, and the functions that these are made with. What is here changes
+-- with a new version only; all other functions are code, and are replaced by every "migrate up".
 
 -- The log: insert-only, read by snapshot difference, emptied by TRUNCATE.
 
@@ -21,8 +21,9 @@ CREATE FUNCTION @schema@.shard_of(key text, aggregate_type text, aggregate_id te
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN @schema@.shard_of(coalesce(@schema@.order_key(key, aggregate_type, aggregate_id), id::text), shards);
 
--- Gives the ring of the log so many slots, each written for so many seconds, whoever writes and reads meanwhile. The numbers are in
--- functions, because producers ask for the slot with every message. A slot that is not of the ring any more is emptied, and stays.
+-- Gives the ring of the log so many slots, each written for so many seconds, whoever writes and
+-- reads meanwhile. The numbers are in functions, because producers ask for the slot with every
+-- message. A slot that is not of the ring any more is emptied, and stays.
 CREATE FUNCTION @schema@.set_ring(slots integer, seconds integer) RETURNS void
   LANGUAGE plpgsql
 AS $$
@@ -34,14 +35,16 @@ BEGIN
     RETURN %s::smallint', slots);
   EXECUTE format('CREATE OR REPLACE FUNCTION @schema@.slot_period() RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN make_interval(secs => %s)', seconds);
-  -- A permanent partition for each: no producer can ever fail for lack of one. Attaching it locks nobody out, as creating it there would.
+  -- A permanent partition for each: no producer can ever fail for lack of one. Attaching it locks
+  -- nobody out, as creating it there would.
   FOR slot IN 0 .. CASE WHEN to_regclass('@schema@.messages') IS NULL THEN 0 ELSE slots END - 1 LOOP
     CONTINUE WHEN to_regclass(format('@schema@.%I', 'messages_' || slot)) IS NOT NULL;
-    -- Nothing here needs vacuum before it is truncated. While an old transaction is open, vacuum would read every slot
-    -- again each time, in vain.
+    -- Nothing here needs vacuum before it is truncated. While an old transaction is open, vacuum
+    -- would read every slot again each time, in vain.
     EXECUTE format('CREATE TABLE @schema@.%I (LIKE @schema@.messages INCLUDING DEFAULTS INCLUDING INDEXES)
       WITH (autovacuum_vacuum_insert_threshold = -1, toast.autovacuum_vacuum_insert_threshold = -1)', 'messages_' || slot);
-    -- Every table has a primary key or this: under a publication of all tables the server refuses to delete from any other.
+    -- Every table has a primary key or this: under a publication of all tables the server refuses
+    -- to delete from any other.
     EXECUTE format('ALTER TABLE @schema@.%I REPLICA IDENTITY FULL', 'messages_' || slot);
     EXECUTE format('ALTER TABLE @schema@.messages ATTACH PARTITION @schema@.%I FOR VALUES IN (%s)', 'messages_' || slot, slot);
   END LOOP;
@@ -53,7 +56,8 @@ REVOKE ALL ON FUNCTION @schema@.set_ring(integer, integer) FROM PUBLIC;
 
 SELECT @schema@.set_ring(@slots@, @period@);
 
--- A new ID, of version 7: its first 48 bits are the time in milliseconds, so that the IDs of one time lie together in indexes.
+-- A new ID, of version 7: its first 48 bits are the time in milliseconds, so that the IDs of one
+-- time lie together in indexes.
 CREATE FUNCTION @schema@.new_id() RETURNS uuid
   LANGUAGE sql VOLATILE PARALLEL SAFE
   RETURN encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
@@ -81,7 +85,8 @@ END
 $$;
 
 -- A plain row with one index. xid MUST stand before seq: defaults are evaluated in column order,
--- and the cursor relies on a row's transaction ID having been assigned before its sequence number was drawn.
+-- and the cursor relies on a row's transaction ID having been assigned before its sequence number
+-- was drawn.
 CREATE TABLE @schema@.messages (
   xid            xid8        NOT NULL DEFAULT pg_current_xact_id(),
   seq            bigint      NOT NULL DEFAULT nextval('@schema@.message_seq'),
@@ -107,9 +112,10 @@ CREATE TABLE @schema@.messages (
   deliver_after  timestamptz,
   priority       integer
 ) PARTITION BY LIST ((
-  -- Whatever way a message is written, nothing is larger than the core allows, but that texts are counted in characters: what is has
-  -- no partition. A trigger costs the server four times as much, and a constraint shows the row that it refuses. Every term here is
-  -- planned anew for every statement, and a function in SQL would be parsed anew.
+  -- Whatever way a message is written, nothing is larger than the core allows, but that texts are
+  -- counted in characters: what is has no partition. A trigger costs the server four times as much,
+  -- and a constraint shows the row that it refuses. Every term here is planned anew for every
+  -- statement, and a function in SQL would be parsed anew.
   CASE WHEN type <> '' AND octet_length(payload) <= @max_payload@ AND (headers IS NULL OR @schema@.wrong_headers(headers) IS NULL) THEN slot END));
 
 -- The only index, because every index is paid by the producers.
@@ -125,8 +131,9 @@ CREATE TABLE @schema@.feeds (
   shards      smallint    NOT NULL DEFAULT @shards@ CHECK (shards BETWEEN 1 AND 1024)
 );
 
--- Feeds that are about to have another number of shards. First their relays release all cursors; then each cursor is read up to the
--- same place, s; then what is set aside goes to its new shard, up to moved so far.
+-- Feeds that are about to have another number of shards. First their relays release all cursors;
+-- then each cursor is read up to the same place, s; then what is set aside goes to its new shard,
+-- up to moved so far.
 CREATE TABLE @schema@.moves (
   feed   text        PRIMARY KEY,
   shards smallint    NOT NULL CHECK (shards BETWEEN 1 AND 1024),
@@ -138,8 +145,8 @@ CREATE TABLE @schema@.moves (
   moved  bigint
 );
 
--- The ledger: cursor, lease and fence. The newest row of a shard is its state; two members that both believe to hold a
--- shard collide on the primary key.
+-- The ledger: cursor, lease and fence. The newest row of a shard is its state; two members that
+-- both believe to hold a shard collide on the primary key.
 CREATE TABLE @schema@.checkpoints (
   feed     text        NOT NULL,
   shard    smallint    NOT NULL,
@@ -148,12 +155,14 @@ CREATE TABLE @schema@.checkpoints (
   released boolean     NOT NULL DEFAULT false,
   at       timestamptz NOT NULL DEFAULT clock_timestamp(),
   until    timestamptz NOT NULL,
-  -- Between two windows: everything that s1 sees was passed. A message at or below lo is seen by s1, or belongs to a transaction
-  -- that s1 lists as in flight; starts has, for each of these, a number that all its messages lie above.
+  -- Between two windows: everything that s1 sees was passed. A message at or below lo is seen by
+  -- s1, or belongs to a transaction that s1 lists as in flight; starts has, for each of these, a
+  -- number that all its messages lie above.
   s1       pg_snapshot NOT NULL,
   lo       bigint      NOT NULL,
   starts   bigint[]    NOT NULL,
-  -- Inside a window: of what s2 sees and s1 does not, what lies up to last was passed, and nothing lies above hi.
+  -- Inside a window: of what s2 sees and s1 does not, what lies up to last was passed, and nothing
+  -- lies above hi.
   s2       pg_snapshot,
   lo2      bigint      NOT NULL DEFAULT 0,
   starts2  bigint[]    NOT NULL DEFAULT '{}',
@@ -174,9 +183,10 @@ CREATE TABLE @schema@.members (
 CREATE INDEX members_feed_until ON @schema@.members (feed, until);
 ALTER TABLE @schema@.members REPLICA IDENTITY FULL;  -- a member has several rows, and nothing needs a key of them
 
--- Which database the transaction IDs of messages and checkpoints belong to. row_xid is the xmin of this row: where they
--- differ the row was not carried over with its pages, as by a clone or pg_upgrade, but written again. home is what the operator calls the
--- place, and what relays here are told: a copy of the server's files is the same database in all that can be asked.
+-- Which database the transaction IDs of messages and checkpoints belong to. row_xid is the xmin of
+-- this row: where they differ the row was not carried over with its pages, as by a clone or
+-- pg_upgrade, but written again. home is what the operator calls the place, and what relays here
+-- are told: a copy of the server's files is the same database in all that can be asked.
 CREATE TABLE @schema@.identity (
   one               boolean     PRIMARY KEY DEFAULT true CHECK (one),
   system_identifier bigint      NOT NULL,
@@ -200,8 +210,9 @@ REVOKE ALL ON FUNCTION @schema@.move_in() FROM PUBLIC;
 
 SELECT @schema@.move_in();
 
--- Logical replication brings positions of another database here, where the schema may have been laid out before, with an identity of its own
--- that stays: relays would skip what is left, or send what the original sends. The trigger fires for what replication writes, and never for relays.
+-- Logical replication brings positions of another database here, where the schema may have been
+-- laid out before, with an identity of its own that stays: relays would skip what is left, or send
+-- what the original sends. The trigger fires for what replication writes, and never for relays.
 CREATE FUNCTION @schema@.mark_copy() RETURNS trigger
   LANGUAGE plpgsql
   SET search_path = pg_catalog, pg_temp
@@ -215,15 +226,17 @@ $$;
 CREATE TRIGGER mark_copy AFTER INSERT ON @schema@.checkpoints FOR EACH ROW EXECUTE FUNCTION @schema@.mark_copy();
 ALTER TABLE @schema@.checkpoints ENABLE REPLICA TRIGGER mark_copy;
 
--- Unlogged, so that crash recovery and promotion empty it: a reader that finds another row here than before knows that
--- sequence numbers and transaction IDs it has seen may be handed out again, even if a pooler hid the crash from it.
+-- Unlogged, so that crash recovery and promotion empty it: a reader that finds another row here
+-- than before knows that sequence numbers and transaction IDs it has seen may be handed out again,
+-- even if a pooler hid the crash from it.
 CREATE UNLOGGED TABLE @schema@.generation (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   id  uuid    NOT NULL DEFAULT gen_random_uuid()
 );
 
--- A tenant whose backlog would hold up the others of a shard is read apart from them: a slice, with a number behind those of
--- the shards and a cursor of its own. Its shard is read without that tenant meanwhile.
+-- A tenant whose backlog would hold up the others of a shard is read apart from them: a slice, with
+-- a number behind those of the shards and a cursor of its own. Its shard is read without that
+-- tenant meanwhile.
 CREATE TABLE @schema@.slices (
   feed   text     NOT NULL,
   shard  smallint NOT NULL,
@@ -233,12 +246,14 @@ CREATE TABLE @schema@.slices (
   UNIQUE (feed, base, tenant)
 );
 
--- A snapshot sees all messages up to here, if this is its floor, and these are where the transactions begin that it lists.
+-- A snapshot sees all messages up to here, if this is its floor, and these are where the
+-- transactions begin that it lists.
 CREATE FUNCTION @schema@.low(lo bigint, starts bigint[]) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN (SELECT least(lo, min(s)) FROM unnest(starts) s);
 
--- Feed and shard are not those of the checkpoint, though they are the same: who asks for one feed looks at no other's.
+-- Feed and shard are not those of the checkpoint, though they are the same: who asks for one feed
+-- looks at no other's.
 CREATE VIEW @schema@.cursors AS
   SELECT f.name AS feed, s.shard, c.n, c.member, c.released, c.at, c.until, c.s1, c.lo, c.starts, c.s2, c.lo2, c.starts2, c.last, c.hi, c.crashes,
          s.base, s.tenant, s.others, f.shards,
@@ -275,8 +290,9 @@ CREATE FUNCTION @schema@.dedup_window() RETURNS interval
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN make_interval(secs => @dedup@);
 
--- How far sweeps have come: of a shard's ledger, no row below n is left to delete, and of the dedup keys (feed '') none below at.
--- Vacuum cannot remove deleted rows while an old snapshot is open: a sweep that began at the first row would walk over all of them.
+-- How far sweeps have come: of a shard's ledger, no row below n is left to delete, and of the dedup
+-- keys (feed '') none below at. Vacuum cannot remove deleted rows while an old snapshot is open: a
+-- sweep that began at the first row would walk over all of them.
 CREATE TABLE @schema@.swept (
   feed  text     NOT NULL,
   shard smallint NOT NULL,
@@ -285,14 +301,15 @@ CREATE TABLE @schema@.swept (
   PRIMARY KEY (feed, shard)
 ) WITH (fillfactor = 50);
 
--- What stands for a name in an index, whose rows could not take a long one. It depends on nothing but the name: a database
--- never changes its encoding.
+-- What stands for a name in an index, whose rows could not take a long one. It depends on nothing
+-- but the name: a database never changes its encoding.
 CREATE FUNCTION @schema@.name_digest(name text) RETURNS bytea
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 AS $$ SELECT sha256(convert_to(name, 'UTF8')) $$;
 
--- What does not fit a log: messages that wait for their time, that have failed, or that stand behind one that has. Healthy
--- traffic never comes here. Each row is a copy: the log may be emptied under it.
+-- What does not fit a log: messages that wait for their time, that have failed, or that stand
+-- behind one that has. Healthy traffic never comes here. Each row is a copy: the log may be emptied
+-- under it.
 CREATE TABLE @schema@.deferred (
   feed           text        NOT NULL,
   seq            bigint      NOT NULL,  -- that of the log: the order within a key
@@ -335,8 +352,8 @@ CREATE INDEX deferred_due ON @schema@.deferred (feed, shard, priority DESC, avai
 CREATE INDEX deferred_next ON @schema@.deferred (feed, shard, available_at) WHERE available_at < 'infinity';
 CREATE INDEX deferred_held ON @schema@.deferred (feed, shard, name_digest, seq) WHERE name_digest IS NOT NULL;
 
--- Texts are indexed by their digest, because an index refuses long ones: messages of other senders may have any key. Whoever looks
--- for a text asks for both.
+-- Texts are indexed by their digest, because an index refuses long ones: messages of other senders
+-- may have any key. Whoever looks for a text asks for both.
 CREATE INDEX deferred_blocking ON @schema@.deferred (feed, shard, hashtextextended(order_key, 0), seq) WHERE blocking;
 CREATE INDEX deferred_bare ON @schema@.deferred (feed, seq) WHERE bare;
 CREATE INDEX deferred_id ON @schema@.deferred (id);
@@ -351,8 +368,8 @@ CREATE INDEX deferred_created ON @schema@.deferred (created_at, feed, seq) WHERE
 CREATE INDEX deferred_error ON @schema@.deferred USING gin (to_tsvector('simple', last_error))
   WHERE status IN ('dead', 'parked') AND last_error IS NOT NULL;
 
--- Messages of the log that an operator has decided about before a feed has passed them. Its relays hear of them with every
--- balance, and neither send nor defer them.
+-- Messages of the log that an operator has decided about before a feed has passed them. Its relays
+-- hear of them with every balance, and neither send nor defer them.
 CREATE TABLE @schema@.excluded (
   feed  text     NOT NULL,
   seq   bigint   NOT NULL,
@@ -361,8 +378,9 @@ CREATE TABLE @schema@.excluded (
   PRIMARY KEY (feed, seq)
 );
 
--- A message that has been begun and not ended, again and again, may be what kills relays. Only those that follow a crash
--- are noted, one a member, so that a death is blamed on one message alone.
+-- A message that has been begun and not ended, again and again, may be what kills relays. Only
+-- those that follow a crash are noted, one a member, so that a death is blamed on one message
+-- alone.
 CREATE TABLE @schema@.suspects (
   feed    text        NOT NULL,
   seq     bigint      NOT NULL,
@@ -471,18 +489,18 @@ CREATE TABLE @schema@.canaries (
 );
 CREATE INDEX canaries_at ON @schema@.canaries (at);
 
--- What consumers have received. A row says that the message is taken care of: its effect has committed together with the row,
--- or it is set aside.
+-- What consumers have received. A row says that the message is taken care of: its effect has
+-- committed together with the row, or it is set aside.
 
--- For how long one slot of the inbox's ring is filled. Of the ten slots one is empty or about to be, one is for clocks that are ahead,
--- and one is being filled.
+-- For how long one slot of the inbox's ring is filled. Of the ten slots one is empty or about to
+-- be, one is for clocks that are ahead, and one is being filled.
 CREATE FUNCTION @schema@.inbox_seconds() RETURNS integer
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN @inbox_period@;
 
--- A message is late if its period, which its ID tells, is one of which something was forgotten. What was made before
--- first_period was never in the ring: a consumer that is new reads the history of a topic, and forgets that apart from what came
--- since.
+-- A message is late if its period, which its ID tells, is one of which something was forgotten.
+-- What was made before first_period was never in the ring: a consumer that is new reads the history
+-- of a topic, and forgets that apart from what came since.
 CREATE TABLE @schema@.consumers (
   n                 integer     GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name              text        NOT NULL UNIQUE,
@@ -492,16 +510,18 @@ CREATE TABLE @schema@.consumers (
   history_forgotten bigint      NOT NULL DEFAULT -1   -- the last one before first_period
 );
 
--- When a process last said that it works for a consumer. Apart from consumers, whose rows others lock and read for each message.
+-- When a process last said that it works for a consumer. Apart from consumers, whose rows others
+-- lock and read for each message.
 CREATE TABLE @schema@.consumer_heard (
   consumer integer     PRIMARY KEY,
   at       timestamptz NOT NULL,
   process  text        NOT NULL
 ) WITH (fillfactor = 50);
 
--- A ring, as the log is one, but its slot follows from the time in a message's ID: wherever and whenever a message comes
--- again, it meets its first row, and whole slots can be emptied when they are out of the window. IDs grow with time, so the
--- index is written at its end, however large it is.
+-- A ring, as the log is one, but its slot follows from the time in a message's ID: wherever and
+-- whenever a message comes again, it meets its first row, and whole slots can be emptied when they
+-- are out of the window. IDs grow with time, so the index is written at its end, however large it
+-- is.
 CREATE TABLE @schema@.inbox (
   consumer integer     NOT NULL,
   slot     smallint    NOT NULL,
@@ -530,8 +550,8 @@ CREATE TABLE @schema@.inbox_strays (
 CREATE INDEX inbox_strays_at ON @schema@.inbox_strays (at);
 CREATE INDEX inbox_strays_ahead ON @schema@.inbox_strays (consumer) WHERE ahead;
 
--- Consumers for which a plain insert into the ring does not tell all: a key may be blocked, or an ID may be a stray. A row is
--- there before it is needed, and may stay for a while.
+-- Consumers for which a plain insert into the ring does not tell all: a key may be blocked, or an
+-- ID may be a stray. A row is there before it is needed, and may stay for a while.
 CREATE TABLE @schema@.inbox_trouble (
   consumer integer PRIMARY KEY
 );
@@ -541,8 +561,9 @@ CREATE VIEW @schema@.inbox_messages AS
   UNION ALL
   SELECT c.name, i.id, i.at FROM @schema@.inbox_strays i JOIN @schema@.consumers c ON c.n = i.consumer;
 
--- Answers to HTTP requests, by the key that the client sent. One unique index over the whole of it decides who may do the
--- work, so it is no ring of partitions: a key would be unique in its slot only.
+-- Answers to HTTP requests, by the key that the client sent. One unique index over the whole of it
+-- decides who may do the work, so it is no ring of partitions: a key would be unique in its slot
+-- only.
 CREATE TABLE @schema@.idempotency_keys (
   tenant      text COLLATE "C" NOT NULL,
   principal   text COLLATE "C" NOT NULL,  -- empty: an endpoint without users
@@ -562,8 +583,9 @@ ALTER TABLE @schema@.idempotency_keys ALTER COLUMN answer SET STORAGE EXTERNAL;
 
 -- Sagas: one row each, and one for each of their steps and signals.
 --
--- Whoever runs a step holds the lock of its row from the beginning, and takes that of the saga's row when there is something
--- to write. Whoever holds a saga's row never waits for that of a step (SKIP LOCKED), so nobody waits in a circle.
+-- Whoever runs a step holds the lock of its row from the beginning, and takes that of the saga's
+-- row when there is something to write. Whoever holds a saga's row never waits for that of a step
+-- (SKIP LOCKED), so nobody waits in a circle.
 
 CREATE TABLE @schema@.sagas (
   name     text        NOT NULL,
@@ -618,7 +640,8 @@ CREATE TABLE @schema@.saga_signals (
   FOREIGN KEY (saga, id) REFERENCES @schema@.sagas ON DELETE CASCADE
 );
 
--- Reconcilers: jobs that look for what is missing. A row for each says when it is due, who runs it, and what came of it.
+-- Reconcilers: jobs that look for what is missing. A row for each says when it is due, who runs it,
+-- and what came of it.
 
 CREATE TABLE @schema@.reconcilers (
   name          text        PRIMARY KEY,
