@@ -52,7 +52,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Whatever number the server is asked about, it has an answer.
+// The status query must succeed for every transaction ID.
 func TestQuestionsAboutAnyNumber(t *testing.T) {
 	t.Parallel()
 	dsn := need.Env(t, "POSTRIDER_TEST_POSTGRES18", "postgres18")
