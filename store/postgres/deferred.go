@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-var errForeignBatch = errors.New("postgres: the batch was not read from this store, or belongs to a shard that is not held any more")
+var errForeignBatch = errors.New("postgres: the batch was not read from this store, or belongs to a shard that this relay no longer owns")
 
 // Defer implements [feeds.Deferrer].
 func (f *feed) Defer(ctx context.Context, msgs []feeds.Deferral) error {

@@ -407,7 +407,8 @@ func (h *house) enqueue(n int) (ids []postrider.ID) {
 	return ids
 }
 
-// enqueueInSavepoint does the same in a subtransaction, where a row's xmin is not the transaction's ID.
+// enqueueInSavepoint does the same in a subtransaction, where a row's xmin is not the transaction's
+// ID.
 func (h *house) enqueueInSavepoint(n int) []postrider.ID {
 	h.t.Helper()
 	msgs, ids := messages(n)
