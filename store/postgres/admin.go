@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Admin is the operator's side of the store. It is safe for concurrent use.
+// Admin implements the admin API. It is safe for concurrent use.
 type Admin struct {
 	pool *pgxpool.Pool
 	cfg  Config
@@ -48,8 +48,8 @@ func (d *Admin) List(ctx context.Context, filter admin.Filter, after *feeds.Defe
 	if text == "" {
 		return d.list(ctx, "SELECT "+columns+" FROM @schema@.deferred d"+rest+page, w.args)
 	}
-	// Words that many errors have are soon found by looking at one message after the other, and those that few have by the
-	// index. The planner cannot tell which is which.
+	// Words that occur in many errors are found fastest by scanning messages in order, and rare
+	// words by the full-text index. The planner cannot tell which is which, so scan a few first.
 	match := w.errorHas(text)
 	list, err := d.list(ctx, "SELECT "+columns+" FROM (SELECT * FROM @schema@.deferred d"+rest+
 		" ORDER BY d.feed, d.seq LIMIT 3000) d WHERE "+match+page, w.args)
@@ -100,7 +100,8 @@ func (d *Admin) Blocked(ctx context.Context, feed string, limit int) ([]admin.Bl
 	return keys, nil
 }
 
-// actPage is how many messages an act changes in one transaction: relays wait for it. Each has a record of its own.
+// actPage is how many messages an act changes in one transaction, because relays wait for that
+// transaction. Each page has an audit record of its own.
 const actPage = 1000
 
 // Act implements [admin.DeadLetters].
@@ -199,7 +200,7 @@ func (d *Admin) Reveal(ctx context.Context, by admin.By, feed string, id postrid
 	return nil
 }
 
-// entryColumns are those of table audit, in the order of entryOf.
+// entryColumns are the columns of table audit that entryOf scans, in its order.
 const entryColumns = "n, at, who, login, action, why, coalesce(feed, ''), count, target, before, after"
 
 func entryOf(row pgx.CollectableRow) (admin.Entry, error) {
@@ -229,7 +230,7 @@ func state(err error) string {
 	return ""
 }
 
-// serverMessage is what the server says of an error.
+// serverMessage returns the server's message of an error, without the SQLSTATE.
 func serverMessage(err error) string {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {

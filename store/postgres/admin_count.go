@@ -10,8 +10,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// setAside are the statuses of messages that are deferred.
-var setAside = []feeds.Status{
+// deferredStatuses are the statuses of deferred messages.
+var deferredStatuses = []feeds.Status{
 	feeds.StatusScheduled, feeds.StatusRetry, feeds.StatusHeld, feeds.StatusWaiting, feeds.StatusDead, feeds.StatusParked,
 }
 
@@ -36,7 +36,7 @@ func (d *Admin) Count(ctx context.Context, filter admin.Filter, limit int) (map[
 	}
 	statuses := filter.Statuses
 	if len(statuses) == 0 {
-		statuses = setAside
+		statuses = deferredStatuses
 	}
 	for _, status := range statuses {
 		filter.Statuses = []feeds.Status{status}
@@ -51,7 +51,8 @@ func (d *Admin) Count(ctx context.Context, filter admin.Filter, limit int) (map[
 	return counts, nil
 }
 
-// countUpTo counts messages of one status. Every feed is walked by itself: the index has the feed first.
+// countUpTo counts messages of one status. It scans each feed separately, because the feed is the
+// first column of the index.
 func (d *Admin) countUpTo(ctx context.Context, filter admin.Filter, limit int) (int, error) {
 	byWords := filter.Error != ""
 	w := deferredWhere(&filter)
@@ -68,5 +69,6 @@ func (d *Admin) countUpTo(ctx context.Context, filter admin.Filter, limit int) (
 	return found[0], nil
 }
 
-// feedNames are the feeds that messages are deferred for: those of relays, and those of consumers.
+// feedNames selects the feeds for which messages are deferred: those of relays, and those of
+// consumers.
 const feedNames = "(SELECT name FROM @schema@.feeds UNION ALL SELECT 'inbox/' || name FROM @schema@.consumers)"

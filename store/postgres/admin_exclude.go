@@ -11,7 +11,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// searchAhead is how many numbers behind the cursors of a feed are searched for a message before others: what stops a feed is there.
+// searchAhead is how many sequence numbers after the cursors of a feed Exclude searches first: a
+// message that stops a feed is there.
 const searchAhead = 200_000
 
 // Exclude implements [admin.Excluder].
@@ -50,7 +51,7 @@ func (d *Admin) Exclude(ctx context.Context, by admin.By, act admin.Act, feed st
 	}
 }
 
-// findAhead finds a message just behind the cursors of a feed.
+// findAhead looks for a message just after the cursors of a feed.
 func (d *Admin) findAhead(ctx context.Context, tx pgx.Tx, feed string, j *admin.Journey) error {
 	s, err := d.newSearch(ctx, tx, feed, &admin.Filter{Statuses: []feeds.Status{feeds.StatusPending}}, 0)
 	if err != nil {

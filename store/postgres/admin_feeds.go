@@ -11,10 +11,10 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// countPending is where counting of what is not delivered ends.
+// countPending is the number at which the count of pending messages stops.
 const countPending = 1_000_000
 
-// Feeds implements [admin.Feeds].
+// ListFeeds implements [admin.Feeds].
 func (d *Admin) ListFeeds(ctx context.Context) (names []admin.Feed, err error) {
 	err = d.look(ctx, func(tx pgx.Tx) error {
 		names, err = d.feeds(ctx, tx)
@@ -98,8 +98,8 @@ func (d *Admin) ChangeShards(ctx context.Context, by admin.By, name string, shar
 		FROM (SELECT @schema@.advance_move($1) OFFSET 0) step`, name)
 }
 
-// rewindPatience is how long a rewind tries to come between the records of relays.
-const rewindPatience = 10 * time.Second
+// rewindTimeout is how long Rewind retries when relays write to the ledger at the same moment.
+const rewindTimeout = 10 * time.Second
 
 // Rewind implements [admin.Feeds].
 func (d *Admin) Rewind(ctx context.Context, by admin.By, name string, to admin.Point) (int, error) {
@@ -108,7 +108,7 @@ func (d *Admin) Rewind(ctx context.Context, by admin.By, name string, to admin.P
 		text := to.ID.String()
 		id = &text
 	}
-	for deadline := time.Now().Add(rewindPatience); ; {
+	for deadline := time.Now().Add(rewindTimeout); ; {
 		var n *int
 		err := d.change(ctx, &n, "SELECT @schema@.rewind($1, $2, $3, $4, $5)", by.Who, by.Why, name, nullTime(to.Time), id)
 		switch code := state(err); {
@@ -118,7 +118,7 @@ func (d *Admin) Rewind(ctx context.Context, by admin.By, name string, to admin.P
 			return *n, nil
 		case code == stateGone:
 			return 0, fmt.Errorf("postgres: rewind: the log does not hold message %s: %w", to.ID, admin.ErrNoMessage)
-		case code == "23505" && time.Now().Before(deadline): // a relay recorded something at the same moment
+		case code == "23505" && time.Now().Before(deadline): // unique_violation: a relay wrote to the ledger at the same moment
 		default:
 			return 0, fmt.Errorf("postgres: rewind: %w", explain(err))
 		}

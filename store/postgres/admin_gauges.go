@@ -12,10 +12,10 @@ import (
 	"github.com/postrider/postrider/inbox"
 )
 
-// countAside is how far messages of a status are counted.
-const countAside = 10_000
+// countDeferred is the number at which the count of messages of one status stops.
+const countDeferred = 10_000
 
-// Gauges implements [admin.Gauges]. All of it is as of one snapshot.
+// Gauges implements [admin.Gauges]. All figures come from one snapshot.
 func (d *Admin) Gauges(ctx context.Context) (*admin.Standing, error) {
 	s := &admin.Standing{Feeds: []admin.FeedStanding{}, Consumers: []admin.ConsumerStanding{}}
 	err := d.look(ctx, func(tx pgx.Tx) error {
@@ -26,14 +26,14 @@ func (d *Admin) Gauges(ctx context.Context) (*admin.Standing, error) {
 			return err
 		}
 		s.At = s.At.UTC()
-		aside, err := d.gaugeAside(ctx, tx)
+		deferred, err := d.gaugeDeferred(ctx, tx)
 		if err != nil {
 			return err
 		}
-		if err := d.gaugeFeeds(ctx, tx, s, aside); err != nil {
+		if err := d.gaugeFeeds(ctx, tx, s, deferred); err != nil {
 			return err
 		}
-		return d.gaugeConsumers(ctx, tx, s, aside)
+		return d.gaugeConsumers(ctx, tx, s, deferred)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("postgres: gauges: %w", explain(err))
@@ -42,7 +42,7 @@ func (d *Admin) Gauges(ctx context.Context) (*admin.Standing, error) {
 }
 
 // gaugeFeeds adds the feeds, with their members and lanes.
-func (d *Admin) gaugeFeeds(ctx context.Context, tx pgx.Tx, s *admin.Standing, aside map[string]admin.AsideCount) error {
+func (d *Admin) gaugeFeeds(ctx context.Context, tx pgx.Tx, s *admin.Standing, deferred map[string]admin.AsideCount) error {
 	rows, err := tx.Query(ctx, d.cfg.in("SELECT f.name, f.paused, @schema@.canary_of(f.name) FROM @schema@.feeds f ORDER BY f.name"),
 		pgx.QueryExecModeExec)
 	if err != nil {
@@ -55,7 +55,7 @@ func (d *Admin) gaugeFeeds(ctx context.Context, tx pgx.Tx, s *admin.Standing, as
 	if _, err := pgx.ForEachRow(rows, []any{&name, &paused, &canary}, func() error {
 		places[name] = len(s.Feeds)
 		s.Feeds = append(s.Feeds, admin.FeedStanding{
-			Name: name, Paused: paused, Canary: value(canary).UTC(), Aside: aside[name], Pending: admin.Estimate{Exact: true},
+			Name: name, Paused: paused, Canary: value(canary).UTC(), Aside: deferred[name], Pending: admin.Estimate{Exact: true},
 			Members: []admin.Member{}, Lanes: []admin.Lane{},
 		})
 		return nil
@@ -116,7 +116,7 @@ type memberOf struct {
 	feed string
 }
 
-// gaugeMembers returns the relays that are alive, by feed and name.
+// gaugeMembers returns the live relays, by feed and name.
 func (d *Admin) gaugeMembers(ctx context.Context, tx pgx.Tx) ([]memberOf, error) {
 	rows, err := tx.Query(ctx, d.cfg.in(`SELECT m.feed, m.member::text, m.name, s.at, m.heard, m.until
 		FROM (SELECT m.feed, m.member, max(m.name) AS name, max(m.at) AS heard, max(m.until) AS until
@@ -135,8 +135,9 @@ func (d *Admin) gaugeMembers(ctx context.Context, tx pgx.Tx) ([]memberOf, error)
 	})
 }
 
-// gaugeConsumers adds the consumers. The newest IDs are those that were recorded last, or nearly.
-func (d *Admin) gaugeConsumers(ctx context.Context, tx pgx.Tx, s *admin.Standing, aside map[string]admin.AsideCount) error {
+// gaugeConsumers adds the consumers. It reads only the newest IDs of each, which are those recorded
+// last, or nearly so.
+func (d *Admin) gaugeConsumers(ctx context.Context, tx pgx.Tx, s *admin.Standing, deferred map[string]admin.AsideCount) error {
 	rows, err := tx.Query(ctx, d.cfg.in(`SELECT c.name, c.created_at,
 		  (SELECT max(i.at) FROM (SELECT i.at FROM @schema@.inbox i WHERE i.consumer = c.n ORDER BY i.id DESC LIMIT 10) i),
 		  h.at, h.process
@@ -148,7 +149,7 @@ func (d *Admin) gaugeConsumers(ctx context.Context, tx pgx.Tx, s *admin.Standing
 	var last, heard *time.Time
 	var process *string
 	_, err = pgx.ForEachRow(rows, []any{&c.Name, &c.Created, &last, &heard, &process}, func() error {
-		c.Created, c.Last, c.Aside = c.Created.UTC(), value(last).UTC(), aside[inbox.Feed(c.Name)]
+		c.Created, c.Last, c.Aside = c.Created.UTC(), value(last).UTC(), deferred[inbox.Feed(c.Name)]
 		c.Heard, c.Process = value(heard).UTC(), value(process)
 		s.Consumers = append(s.Consumers, c)
 		return nil
@@ -156,10 +157,10 @@ func (d *Admin) gaugeConsumers(ctx context.Context, tx pgx.Tx, s *admin.Standing
 	return err
 }
 
-// gaugeAside returns what is deferred, by feed.
-func (d *Admin) gaugeAside(ctx context.Context, tx pgx.Tx) (map[string]admin.AsideCount, error) {
+// gaugeDeferred returns the counts of deferred messages, by feed.
+func (d *Admin) gaugeDeferred(ctx context.Context, tx pgx.Tx) (map[string]admin.AsideCount, error) {
 	rows, err := tx.Query(ctx, d.cfg.in(`SELECT feed, scheduled, retry, held, waiting, dead, parked, blocking, blocked
-		FROM @schema@.gauge_aside($1)`), pgx.QueryExecModeExec, countAside+1)
+		FROM @schema@.gauge_aside($1)`), pgx.QueryExecModeExec, countDeferred+1)
 	if err != nil {
 		return nil, err
 	}
@@ -168,10 +169,10 @@ func (d *Admin) gaugeAside(ctx context.Context, tx pgx.Tx) (map[string]admin.Asi
 	var c admin.AsideCount
 	var blocking int
 	_, err = pgx.ForEachRow(rows, []any{&feed, &c.Scheduled, &c.Retry, &c.Held, &c.Waiting, &c.Dead, &c.Parked, &blocking, &c.Blocked}, func() error {
-		c.Exact = blocking <= countAside
+		c.Exact = blocking <= countDeferred
 		for _, n := range []*int{&c.Scheduled, &c.Retry, &c.Held, &c.Waiting, &c.Dead, &c.Parked, &c.Blocked} {
-			c.Exact = c.Exact && *n <= countAside
-			*n = min(*n, countAside)
+			c.Exact = c.Exact && *n <= countDeferred
+			*n = min(*n, countDeferred)
 		}
 		all[strings.Clone(feed)] = c
 		return nil

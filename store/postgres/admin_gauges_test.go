@@ -10,8 +10,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestGaugesOfANewFeed holds that what a feed was never to deliver does not count, however much that is, and that what was in
-// flight when it began does.
+// TestGaugesOfANewFeed verifies that messages from before a feed began do not count as pending,
+// however many there are, and that messages that were in flight then do.
 func TestGaugesOfANewFeed(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -47,7 +47,7 @@ func TestGaugesOfANewFeed(t *testing.T) {
 	})
 }
 
-// TestGaugesOfSlices holds that slices are lanes of their own, and that canaries count for nothing.
+// TestGaugesOfSlices verifies that slices are lanes of their own, and that canaries do not count.
 func TestGaugesOfSlices(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -86,7 +86,7 @@ func TestGaugesOfSlices(t *testing.T) {
 	})
 }
 
-// TestVitals looks at what can be known for sure.
+// TestVitals checks the figures that are certain.
 func TestVitals(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	wordsWithin = 3000 // newest messages among which those with certain words are looked for first
-	wordsEnough = 100  // of them make a sample
+	wordsWithin = 3000 // how many of the newest messages are searched for words first
+	wordsEnough = 100  // how many of them make a sample
 )
 
 // Groups implements [admin.DeadLetters].
@@ -28,32 +28,34 @@ func (d *Admin) Groups(ctx context.Context, filter admin.Filter, sample, limit i
 func (d *Admin) sample(ctx context.Context, filter admin.Filter, n int) (found []feeds.Deferred, all bool, err error) {
 	if filter.Error == "" {
 		w := deferredWhere(&filter)
-		found, err = d.sampled(ctx, newestAside(w, n+1), w.args)
+		found, err = d.sampled(ctx, newestDeferred(w, n+1), w.args)
 		return found[:min(len(found), n)], len(found) <= n, err
 	}
-	// Words that many errors have are found among the newest, and those that few have by the index: the planner cannot tell
-	// which is which. What the index finds is taken as it comes, for to sort it all of it would have to be read.
+	// Words that occur in many errors are found among the newest messages, and rare words by the
+	// full-text index: the planner cannot tell which is which. The index's matches are not sorted,
+	// because sorting would read all of them.
 	others := filter
 	others.Error = ""
 	w := deferredWhere(&others)
-	newest := newestAside(w, wordsWithin)
+	newest := newestDeferred(w, wordsWithin)
 	found, err = d.sampled(ctx, "SELECT d.* FROM ("+newest+") d WHERE "+w.errorHas(filter.Error)+" LIMIT "+w.arg(n), w.args)
 	if err != nil || len(found) >= wordsEnough {
 		return found, false, err
 	}
 	w = deferredWhere(&filter)
-	found, err = d.sampled(ctx, asideBriefly+w.String()+" LIMIT "+w.arg(n+1), w.args)
+	found, err = d.sampled(ctx, deferredBriefly+w.String()+" LIMIT "+w.arg(n+1), w.args)
 	return found[:min(len(found), n)], len(found) <= n, err
 }
 
-const asideBriefly = "SELECT d.seq, d.feed, d.type, coalesce(d.last_error, '') AS last_error, d.deferred_at, d.status FROM @schema@.deferred d"
+const deferredBriefly = "SELECT d.seq, d.feed, d.type, coalesce(d.last_error, '') AS last_error, d.deferred_at, d.status FROM @schema@.deferred d"
 
-// newestAside chooses the newest messages: of each feed, in the order of the index, and of these again.
-func newestAside(w *where, most int) string {
+// newestDeferred selects the newest messages: first of each feed, in the order of the index, and
+// then of all feeds.
+func newestDeferred(w *where, most int) string {
 	end := " ORDER BY d.seq DESC LIMIT " + w.arg(most)
 	each := *w
 	each.add("d.feed = f.name")
-	return "SELECT d.* FROM " + feedNames + " f CROSS JOIN LATERAL (" + asideBriefly + each.String() + end + ") d" + end
+	return "SELECT d.* FROM " + feedNames + " f CROSS JOIN LATERAL (" + deferredBriefly + each.String() + end + ") d" + end
 }
 
 func (d *Admin) sampled(ctx context.Context, sql string, args []any) ([]feeds.Deferred, error) {

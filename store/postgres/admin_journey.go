@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// journeyRecords is how many records of a message are shown.
+// journeyRecords bounds how many audit records of a message are returned.
 const journeyRecords = 1000
 
 // Journey implements [admin.Log].
@@ -26,7 +26,7 @@ func (d *Admin) Journey(ctx context.Context, id postrider.ID) (*admin.Journey, e
 		if err := d.findInLog(ctx, tx, j); err != nil {
 			return err
 		}
-		if err := d.findAside(ctx, tx, j); err != nil {
+		if err := d.findDeferred(ctx, tx, j); err != nil {
 			return err
 		}
 		if err := d.findReceipts(ctx, tx, j); err != nil {
@@ -47,7 +47,7 @@ func (d *Admin) Journey(ctx context.Context, id postrider.ID) (*admin.Journey, e
 	return j, nil
 }
 
-// findInLog adds what the log has, and how far each feed has come with it.
+// findInLog adds the message as the log has it, and how far each feed has come with it.
 func (d *Admin) findInLog(ctx context.Context, tx pgx.Tx, j *admin.Journey) error {
 	s, err := d.newSearch(ctx, tx, "", &admin.Filter{ID: j.Message.ID}, 0)
 	if err != nil {
@@ -74,7 +74,7 @@ func (d *Admin) findInLog(ctx context.Context, tx pgx.Tx, j *admin.Journey) erro
 	return d.findLegs(ctx, tx, j)
 }
 
-// readLog adds the message of the log with a number.
+// readLog adds the message that has a sequence number in the log.
 func (d *Admin) readLog(ctx context.Context, tx pgx.Tx, seq int64, j *admin.Journey) error {
 	var r deferredRow
 	err := tx.QueryRow(ctx, d.cfg.in(`SELECT m.seq, m.created_at, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic,
@@ -92,8 +92,8 @@ func (d *Admin) readLog(ctx context.Context, tx pgx.Tx, seq int64, j *admin.Jour
 	return nil
 }
 
-// findLegs adds how far each feed has come with a message of the log. Of the checkpoints that are kept, the oldest that covers
-// the message tells when it was settled at the latest.
+// findLegs adds how far each feed has come with a message of the log. The time of the oldest kept
+// checkpoint that covers the message is an upper bound of when it was settled.
 func (d *Admin) findLegs(ctx context.Context, tx pgx.Tx, j *admin.Journey) error {
 	rows, err := tx.Query(ctx, d.cfg.in(`SELECT c.feed, @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last), k.at,
 		  EXISTS (SELECT FROM @schema@.excluded x WHERE x.feed = c.feed AND x.seq = m.seq)
@@ -121,8 +121,8 @@ func (d *Admin) findLegs(ctx context.Context, tx pgx.Tx, j *admin.Journey) error
 	return err
 }
 
-// findAside adds what feeds and consumers have deferred of it.
-func (d *Admin) findAside(ctx context.Context, tx pgx.Tx, j *admin.Journey) error {
+// findDeferred adds the rows of feeds and consumers that have deferred the message.
+func (d *Admin) findDeferred(ctx context.Context, tx pgx.Tx, j *admin.Journey) error {
 	rows, err := tx.Query(ctx, d.cfg.in("SELECT "+deferredColumns+" FROM @schema@.deferred d WHERE d.id = $1 ORDER BY d.feed DESC, d.seq"),
 		pgx.QueryExecModeExec, j.Message.ID.String())
 	if err != nil {
@@ -131,7 +131,7 @@ func (d *Admin) findAside(ctx context.Context, tx pgx.Tx, j *admin.Journey) erro
 	var r deferredRow
 	_, err = pgx.ForEachRow(rows, r.targets(), func() error {
 		m := r.deferred()
-		if !j.InLog { // a consumer's own numbers and times are not those of the log
+		if !j.InLog { // a consumer's numbers and times are not those of the log
 			j.Message = m.Message
 			if !strings.HasPrefix(m.Feed, inbox.Feed("")) {
 				j.Seq, j.EnqueuedAt = m.Seq, m.EnqueuedAt
@@ -152,7 +152,8 @@ func (d *Admin) findAside(ctx context.Context, tx pgx.Tx, j *admin.Journey) erro
 	return err
 }
 
-// findReceipts adds the consumers that have handled it: not those that have deferred it, which record that too.
+// findReceipts adds the consumers that have handled the message. Those that have deferred it record
+// a receipt too, and are left out.
 func (d *Admin) findReceipts(ctx context.Context, tx pgx.Tx, j *admin.Journey) error {
 	rows, err := tx.Query(ctx, d.cfg.in(`SELECT c.name, r.at FROM @schema@.consumers c CROSS JOIN LATERAL (
 		  SELECT i.at FROM @schema@.inbox i WHERE i.consumer = c.n AND i.id = $1
@@ -172,7 +173,8 @@ func (d *Admin) findReceipts(ctx context.Context, tx pgx.Tx, j *admin.Journey) e
 	return err
 }
 
-// findRecords adds what operators did to it alone, and what was sent again by its number.
+// findRecords adds the audit records of acts on this message alone, and of resends by its sequence
+// number.
 func (d *Admin) findRecords(ctx context.Context, tx pgx.Tx, j *admin.Journey) error {
 	rows, err := tx.Query(ctx, d.cfg.in(`SELECT `+entryColumns+` FROM @schema@.audit
 		WHERE action NOT LIKE 'saga %' AND (before ->> 'id' = $1 OR target @> jsonb_build_object('id', $1::text)
@@ -189,7 +191,7 @@ func (d *Admin) findRecords(ctx context.Context, tx pgx.Tx, j *admin.Journey) er
 	if j.InLog || j.Message.Type != "" {
 		return nil
 	}
-	for _, e := range records { // nothing else remembers what it was
+	for _, e := range records { // the message itself is gone; only the record still describes it
 		if e.Before["id"] == j.Message.ID.String() {
 			remember(&j.Message, e.Before)
 		}
@@ -197,7 +199,8 @@ func (d *Admin) findRecords(ctx context.Context, tx pgx.Tx, j *admin.Journey) er
 	return nil
 }
 
-// remember takes from a record what it keeps of a message. It does not say whether a payload is text or base64.
+// remember restores the fields that an audit record keeps of a message. It leaves out the payload,
+// because the record does not say whether that is text or base64.
 func remember(m *postrider.Message, kept map[string]any) {
 	for name, to := range map[string]*string{
 		"type": &m.Type, "topic": &m.Topic, "key": &m.Key, "routing_key": &m.RoutingKey, "content_type": &m.ContentType,

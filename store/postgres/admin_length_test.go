@@ -12,7 +12,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestAdminAtLength prints what the admin API takes with ten million messages and a million dead letters.
+// TestAdminAtLength prints how long the admin API takes with ten million messages and a million
+// dead letters.
 func TestAdminAtLength(t *testing.T) {
 	t.Parallel()
 	need.Long(t, "10 million messages")

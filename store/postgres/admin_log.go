@@ -15,7 +15,7 @@ func (d *Admin) Messages(ctx context.Context, feed string, filter admin.Filter, 
 	return d.page(ctx, feed, filter, before, limit, !filter.ID.IsZero())
 }
 
-// page is Messages with or without payloads.
+// page implements Messages, with or without payloads.
 func (d *Admin) page(ctx context.Context, feed string, filter admin.Filter, before int64, limit int, payloads bool) (page admin.LogPage, err error) {
 	err = d.look(ctx, func(tx pgx.Tx) error {
 		s, err := d.newSearch(ctx, tx, feed, &filter, before)
@@ -48,13 +48,14 @@ func (d *Admin) messages(ctx context.Context, s *search, feed string, filter adm
 	return page, err
 }
 
-// logged returns the newest messages of the feed that match, with numbers from one (inclusive) to another (exclusive).
+// logged returns the newest messages of the feed that match, with sequence numbers from from
+// (inclusive) to to (exclusive).
 func (d *Admin) logged(ctx context.Context, tx pgx.Tx, feed string, filter admin.Filter, from, to int64, limit int, payloads bool) ([]admin.Logged, error) {
 	w := logWhere(&filter)
-	statuses, aside := make([]string, len(filter.Statuses)), len(filter.Statuses) > 0
+	statuses, deferred := make([]string, len(filter.Statuses)), len(filter.Statuses) > 0
 	for i, s := range filter.Statuses {
 		statuses[i] = string(s)
-		aside = aside && s != feeds.StatusPending && s != feeds.StatusPublished
+		deferred = deferred && s != feeds.StatusPending && s != feeds.StatusPublished
 	}
 	w.add("d.seq >= %s AND d.seq < %s", from, to)
 	name := w.arg(feed)
@@ -66,7 +67,9 @@ func (d *Admin) logged(ctx context.Context, tx pgx.Tx, feed string, filter admin
 		payload = "d.payload"
 	}
 	var parts, one string
-	if aside { // few, and the index has them in order, each status apart. OFFSET keeps the planner from beginning with the log
+	// Deferred messages are few, and the index has them in order for each status. OFFSET keeps the
+	// planner from starting with the log.
+	if deferred {
 		parts = "unnest(" + w.arg(statuses) + "::text[]) s(status)"
 		one = columns + "a.shard, a.status AS now FROM @schema@.deferred a CROSS JOIN LATERAL (SELECT * FROM @schema@.messages d" + w.String() +
 			" AND d.seq = a.seq OFFSET 0) d WHERE a.feed = " + name + " AND a.status = s.status AND a.seq >= " +

@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestJourneyToTheEnd follows a message until only the record remembers it.
+// TestJourneyToTheEnd follows a message until only the audit log remembers it.
 func TestJourneyToTheEnd(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -54,7 +54,7 @@ func TestJourneyToTheEnd(t *testing.T) {
 	})
 }
 
-// TestJourneyByID finds messages whatever their IDs tell about time, and wherever they lie.
+// TestJourneyByID finds messages wherever they are, and whatever time their IDs contain.
 func TestJourneyByID(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -73,7 +73,8 @@ func TestJourneyByID(t *testing.T) {
 	})
 }
 
-// TestTimesOfAllShards: the place of a time is looked for in a few shards, and messages of others lie before and behind those.
+// TestTimesOfAllShards searches the place of a time in a few shards, with messages of others before
+// and after.
 func TestTimesOfAllShards(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {

@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// lookAround begins a transaction whose statements change nothing and see the same. None of them is worth compiling, whatever
-// the planner thinks of functions that return rows.
+// lookAround begins a read-only transaction whose statements see one snapshot. It disables JIT: no
+// statement here is worth compiling, whatever the planner estimates for functions that return rows.
 const lookAround = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off"
 
 func (d *Admin) look(ctx context.Context, f func(tx pgx.Tx) error) error {

@@ -49,7 +49,7 @@ func (d *Admin) StartReplay(ctx context.Context, by admin.By, r admin.Replay) (a
 	return d.Job(ctx, id)
 }
 
-// replaySource returns the condition and the table of what a replay chooses from.
+// replaySource returns the condition and the table from which a replay selects its messages.
 func (d *Admin) replaySource(r *admin.Replay) (*where, string) {
 	if r.Dead {
 		if len(r.Filter.Statuses) == 0 {
@@ -58,14 +58,14 @@ func (d *Admin) replaySource(r *admin.Replay) (*where, string) {
 		return deferredWhere(&r.Filter), "@schema@.deferred"
 	}
 	w := logWhere(&r.Filter)
-	w.add("d.type <> %s", feeds.CanaryType) // what was deferred is published
+	w.add("d.type <> %s", feeds.CanaryType) // a resent canary would be deferred, and relays publish what is deferred
 	w.add(`EXISTS (SELECT FROM @schema@.cursors c WHERE c.feed = %s AND c.base = @schema@.shard_of(d.key, d.aggregate_type, d.aggregate_id, d.id, c.shards)
 		AND @schema@.covers(c.tenant, c.others, d.tenant_id) AND @schema@.settled(d.xid, d.seq, c.s1, c.s2, c.last))`, r.Filter.Feed)
 	return w, "@schema@.messages"
 }
 
-// StepReplay hands up to n more messages of a job that runs to the relays, in the order of the log, each once. What it
-// returns does not count what was delivered and what failed.
+// StepReplay hands up to n more messages of a running job to the relays, in the order of the log,
+// each once. The returned job does not count delivered and failed messages.
 func (d *Admin) StepReplay(ctx context.Context, id int64, n int) (admin.Job, error) {
 	err := pgx.BeginTxFunc(ctx, d.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		var (
@@ -76,7 +76,7 @@ func (d *Admin) StepReplay(ctx context.Context, id int64, n int) (admin.Job, err
 			until  int64
 			state  string
 		)
-		// Two runners of one job must not send the same.
+		// The row lock keeps two runners of one job from sending the same messages.
 		err := tx.QueryRow(ctx, d.cfg.in("SELECT dead, filter, state, at_feed, at_seq, until_seq FROM @schema@.claim_replay($1)"),
 			pgx.QueryExecModeExec, id).Scan(&r.Dead, &filter, &state, &feed, &seq, &until)
 		if err != nil || state != "running" {
@@ -129,7 +129,7 @@ func (d *Admin) SetReplay(ctx context.Context, by admin.By, id int64, state stri
 	return err
 }
 
-// results counts what became of the messages of a job.
+// results counts the delivered and the failed messages of a job.
 const results = `(SELECT count(*) FROM @schema@.job_results r WHERE r.job = j.id AND r.error IS NULL),
 	(SELECT count(*) FROM @schema@.job_results r WHERE r.job = j.id AND r.error IS NOT NULL)`
 

@@ -9,10 +9,10 @@ import (
 
 const (
 	runTick = 50 * time.Millisecond // between two steps of a replay with a rate
-	runStep = 2000                  // messages of a step without one
+	runStep = 2000                  // messages in a step
 )
 
-// RunReplay implements [admin.Replays]. It tells progress after each step.
+// RunReplay implements [admin.Replays]. It calls progress after each step.
 func (d *Admin) RunReplay(ctx context.Context, id int64, progress func(admin.Job)) (admin.Job, error) {
 	job, err := d.Job(ctx, id)
 	start, before := time.Now(), job.Sent
@@ -20,7 +20,8 @@ func (d *Admin) RunReplay(ctx context.Context, id int64, progress func(admin.Job
 		n := runStep
 		if job.Rate > 0 {
 			n = int(time.Since(start).Seconds()*float64(job.Rate)) - (job.Sent - before)
-			if n > job.Rate { // a second at most is made up for, lest a stall is followed by a flood
+			// Catch up on at most one second's messages, so that no burst follows a stall.
+			if n > job.Rate {
 				start = start.Add(time.Duration(n-job.Rate) * time.Second / time.Duration(job.Rate))
 				n = job.Rate
 			}

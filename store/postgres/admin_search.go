@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	searchFor  = 100 * time.Millisecond // how long the log is searched for one page
-	searchStep = 20_000                 // how many numbers are looked at in a first step
-	searchTick = 25 * time.Millisecond  // a step that takes longer is not followed by a larger one
-	timeSlack  = time.Minute            // by how much numbers and times of the log may differ in their order
+	searchFor  = 100 * time.Millisecond // time limit of the search for one page
+	searchStep = 20_000                 // sequence numbers in the first step
+	searchTick = 25 * time.Millisecond  // after a step that takes longer, the next one is not larger
+	timeSlack  = time.Minute            // how far sequence numbers and times may be out of order
 )
 
-// search goes through the log from its newest messages down, step by step, for as long as anybody wants to wait. What is left
-// lies in front of top, down to bottom.
+// search walks through the log in steps, from the newest messages down, within a time limit. The
+// part from bottom up to, but not including, top remains to be searched.
 type search struct {
 	tx          pgx.Tx
 	cfg         Config
@@ -29,10 +29,11 @@ type search struct {
 	bottom, top int64
 }
 
-// newSearch returns the part of the log that a filter leaves, in front of a number if that is not 0.
+// newSearch returns a search of the part of the log that can match a filter, before a sequence
+// number if that is not 0.
 func (d *Admin) newSearch(ctx context.Context, tx pgx.Tx, feed string, filter *admin.Filter, before int64) (*search, error) {
 	s := &search{tx: tx, cfg: d.cfg, bottom: 1}
-	// The planner would rather read all of a slot than what lies in a few places of an index.
+	// Without these settings the planner reads a whole slot instead of a few places of an index.
 	_, err := tx.Exec(ctx, `SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_hashjoin = off;
 		SET LOCAL enable_mergejoin = off`, pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
@@ -79,21 +80,22 @@ func (d *Admin) newSearch(ctx context.Context, tx pgx.Tx, feed string, filter *a
 	return s, nil
 }
 
-// pending returns a number below which the feed has settled everything.
+// pending returns the first sequence number that the feed may not have settled.
 func (s *search) pending(ctx context.Context, feed string) (first int64, err error) {
 	err = s.tx.QueryRow(ctx, s.cfg.in("SELECT coalesce(min(c.passed) + 1, $2) FROM @schema@.cursors c WHERE c.feed = $1"),
 		pgx.QueryExecModeExec, feed, s.end).Scan(&first)
 	return first, err
 }
 
-// place returns the numbers that the log had at a time: it had all those before low, and none from high on.
+// place returns the sequence numbers of a time: the log had all messages before low then, and none
+// from high on.
 func (s *search) place(ctx context.Context, at time.Time) (low, high int64, err error) {
 	err = s.tx.QueryRow(ctx, s.cfg.in("SELECT coalesce(low, 1), coalesce(high, $2) FROM @schema@.place_at($1)"), pgx.QueryExecModeExec,
 		at, int64(math.MaxInt64)).Scan(&low, &high)
 	return low, high, err
 }
 
-// time returns when the first message from a number on was enqueued.
+// time returns when the first message at or after a sequence number was enqueued.
 func (s *search) time(ctx context.Context, from int64) (time.Time, error) {
 	var at time.Time
 	err := s.tx.QueryRow(ctx, s.cfg.in(`SELECT m.created_at FROM @schema@.messages m WHERE m.seq >= $1 ORDER BY m.seq LIMIT 1`), pgx.QueryExecModeExec, from).Scan(&at)
@@ -103,8 +105,8 @@ func (s *search) time(ctx context.Context, from int64) (time.Time, error) {
 	return at.UTC(), err
 }
 
-// run calls look with one part after the other, until it says that it is done, nothing is left, or time is over. The log has
-// gaps of any size: where there is little to see, the parts soon become large.
+// run calls look with one part after another, until look is done, nothing is left, or time is up.
+// The log has gaps of any size, so the parts grow quickly where there is little to see.
 func (s *search) run(look func(from, to int64) (done bool, err error)) error {
 	step := int64(searchStep)
 	for start := time.Now(); s.top > s.bottom && time.Since(start) < searchFor; {
@@ -125,8 +127,9 @@ func (s *search) run(look func(from, to int64) (done bool, err error)) error {
 	return nil
 }
 
-// locate returns the number of a message, or 0 if it must be searched for. It is quick for those that are deferred, and for IDs
-// that tell when they were made: messages are mostly enqueued soon after that.
+// locate returns the sequence number of a message, or 0 if it must be searched for. It is fast for
+// deferred messages, and for IDs that contain a time, because messages are mostly enqueued soon
+// after their ID is created.
 func (s *search) locate(ctx context.Context, id postrider.ID) (seq int64, err error) {
 	err = s.tx.QueryRow(ctx, s.cfg.in(`SELECT m.seq FROM @schema@.deferred d JOIN @schema@.messages m ON m.seq = d.seq
 		WHERE d.id = $1 AND m.id = $1 LIMIT 1`), pgx.QueryExecModeExec, id.String()).Scan(&seq)
@@ -137,7 +140,7 @@ func (s *search) locate(ctx context.Context, id postrider.ID) (seq int64, err er
 	if made.IsZero() {
 		return 0, nil
 	}
-	// From the most likely time to those with clocks that differ and transactions that take long.
+	// Start with the most likely times, then allow for clock skew and long transactions.
 	for _, part := range [][2]time.Duration{{-time.Second, 5 * time.Second}, {5 * time.Second, 10 * time.Minute}, {-time.Minute, -time.Second}} {
 		low, _, err := s.place(ctx, made.Add(part[0]))
 		if err != nil {
@@ -160,7 +163,7 @@ func (s *search) locate(ctx context.Context, id postrider.ID) (seq int64, err er
 	return 0, nil
 }
 
-// byID returns the number of a message that lies in a part of the log, or 0.
+// byID returns the sequence number of a message in a part of the log, or 0.
 func (s *search) byID(ctx context.Context, id postrider.ID, from, to int64) (seq int64, err error) {
 	err = s.tx.QueryRow(ctx, s.cfg.in(`SELECT m.seq FROM @schema@.messages m WHERE m.seq >= $1 AND m.seq < $2 AND m.id = $3 ORDER BY m.seq LIMIT 1`),
 		pgx.QueryExecModeExec, from, to, id.String()).Scan(&seq)

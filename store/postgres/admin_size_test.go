@@ -13,12 +13,13 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// archive is a log that six days have filled, with dead letters of the feed "f". That feed has settled all, "behind" nothing,
-// and "new" began with a snapshot that no relay has read behind.
+// archive is a log that was filled over six days, with dead letters of the feed "f". That feed has
+// settled everything, "behind" nothing, and "new" began with a snapshot behind which no relay has
+// read.
 type archive struct {
 	*house
 	size int // when it is full
-	dead int // one of so many is dead
+	dead int // one message in so many is dead
 	now  int
 }
 
@@ -31,7 +32,7 @@ func newArchive(t *testing.T, dsn string, size, dead int) *archive {
 	return a
 }
 
-// grow adds messages. One of them, in the first tenth, is unlike the others.
+// grow adds messages. One of them, in the first tenth, differs from all others.
 func (a *archive) grow(size int) {
 	a.t.Helper()
 	a.exec(fmt.Sprintf(`INSERT INTO @.messages (id, type, key, topic, tenant_id, payload, created_at, slot)
@@ -46,7 +47,7 @@ func (a *archive) grow(size int) {
 		SELECT 'f', m.seq, @.shard_of(m.key, 8), 'dead', m.seq %% 100 = 0, 'infinity', m.key, 0, m.id, m.type, 1, m.created_at, m.created_at, m.payload,
 		  'HTTP 500 of ' || m.seq
 		FROM @.messages m WHERE m.seq > %d AND m.seq %% %d = 0`, a.now, a.dead))
-	for _, table := range []string{"messages", "deferred"} { // for which no transaction may be open around it
+	for _, table := range []string{"messages", "deferred"} { // VACUUM cannot run in a transaction
 		a.exec("VACUUM ANALYZE @." + table)
 	}
 	for _, feed := range []string{"f", "new"} {
@@ -57,8 +58,8 @@ func (a *archive) grow(size int) {
 	a.now = size
 }
 
-// TestAdminCost holds that gauges, pages of the log and the search for a message do not cost more when there is more of
-// everything.
+// TestAdminCost verifies that gauges, pages of the log and the search for a message do not cost
+// more when everything grows.
 func TestAdminCost(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -71,7 +72,7 @@ func TestAdminCost(t *testing.T) {
 				"gauges": func(d *postgres.Admin) error {
 					s, err := d.Gauges(t.Context())
 					if err == nil {
-						a.judge(s)
+						a.checkGauges(s)
 					}
 					return err
 				},
@@ -129,9 +130,9 @@ func TestAdminCost(t *testing.T) {
 			for what, buffers := range before {
 				limit := buffers*3/2 + 200
 				switch what {
-				case "vitals": // look at what others have in the database, too
+				case "vitals": // it also looks at other objects in the database
 					continue
-				case "gauges": // look at rows, not only at the index, if a transaction of others keeps vacuum from its work
+				case "gauges": // it reads rows, not only the index, while another transaction holds vacuum back
 					limit = 30_000
 				}
 				if now[what] > limit {
@@ -143,7 +144,7 @@ func TestAdminCost(t *testing.T) {
 	})
 }
 
-func (a *archive) judge(s *admin.Standing) {
+func (a *archive) checkGauges(s *admin.Standing) {
 	a.t.Helper()
 	for _, f := range s.Feeds {
 		switch n := f.Pending.N; f.Name {
@@ -175,14 +176,14 @@ func (a *archive) idAt(seq int) (id postrider.ID) {
 	return id
 }
 
-// costs does things twice and returns how many buffers the second time has touched.
+// costs calls each function twice and returns how many buffers the second call has touched.
 func (a *archive) costs(t *testing.T, dsn string, things map[string]func(*postgres.Admin) error) map[string]int {
 	t.Helper()
 	var plans plans
 	d := a.watched(t, dsn, &plans).db.Admin()
 	costs := make(map[string]int)
 	for what, do := range things {
-		// The least counts: others change the catalogue, and the server looks it up again.
+		// Take the minimum: others change the catalogue, and the server then looks it up again.
 		for n := range 4 {
 			plans.clear()
 			if err := do(d); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/admin"
 )
 
-// Vitals implements [admin.Gauges]. What the user may not see is left out.
+// Vitals implements [admin.Gauges]. It leaves out what the user may not see.
 func (d *Admin) Vitals(ctx context.Context) (*admin.Vitals, error) {
 	v := &admin.Vitals{Schema: d.cfg.Schema, Tables: []admin.TableSize{}, Slots: []admin.Slot{}}
 	err := d.look(ctx, func(tx pgx.Tx) error {
@@ -42,7 +42,7 @@ func (d *Admin) Vitals(ctx context.Context) (*admin.Vitals, error) {
 	return v, nil
 }
 
-// seconds is a time since; clocks that differ by a little do not make it negative.
+// seconds converts an age. Clock skew does not make it negative.
 func seconds(s *float64) time.Duration {
 	return max(0, time.Duration(value(s)*float64(time.Second)))
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// where is the condition of a query and its arguments.
+// where builds the condition of a query and its arguments.
 type where struct {
 	conditions []string
 	args       []any
-	settled    string // the condition that all are dead or parked, if that is one
+	settled    string // the condition that all are dead or parked, or empty
 }
 
 func (w *where) arg(value any) string {
@@ -31,7 +31,7 @@ func (w *where) add(condition string, values ...any) {
 	w.conditions = append(w.conditions, fmt.Sprintf(condition, places...))
 }
 
-// errorHas returns a condition that is not added.
+// errorHas returns a condition on the words of the last error. It does not add it.
 func (w *where) errorHas(words string) string {
 	condition := ""
 	if w.settled != "" {
@@ -47,11 +47,11 @@ func (w *where) String() string {
 	return " WHERE " + strings.Join(w.conditions, " AND ")
 }
 
-// deferredWhere is a filter as a condition on table deferred, d.
+// deferredWhere returns a filter as a condition on table deferred, d.
 func deferredWhere(f *admin.Filter) *where {
 	var w where
 	w.common(f, "d.order_key")
-	// The indexes have digests of the texts.
+	// The indexes hold hashes of the texts.
 	for _, by := range []struct{ column, value string }{
 		{"d.type", f.Type}, {"d.topic", f.Topic}, {"d.order_key", f.Key}, {"d.tenant_id", f.Tenant},
 	} {
@@ -66,7 +66,7 @@ func deferredWhere(f *admin.Filter) *where {
 		}
 		w.add("d.status = ANY (%s)", statuses)
 		if !slices.ContainsFunc(f.Statuses, func(s feeds.Status) bool { return s != feeds.StatusDead && s != feeds.StatusParked }) {
-			w.settled = "d.status IN ('dead', 'parked')" // so that the planner sees it: these have indexes of their own
+			w.settled = "d.status IN ('dead', 'parked')" // lets the planner use the partial indexes for these statuses
 			w.conditions = append(w.conditions, w.settled)
 		}
 	}
@@ -84,7 +84,8 @@ func deferredWhere(f *admin.Filter) *where {
 	return &w
 }
 
-// logWhere is a filter as a condition on the log, d. Canaries are nobody's messages.
+// logWhere returns a filter as a condition on the log, d. It leaves out canaries unless they are
+// asked for.
 func logWhere(f *admin.Filter) *where {
 	var w where
 	if f.Type != feeds.CanaryType && f.ID.IsZero() {
@@ -118,5 +119,5 @@ func (w *where) common(f *admin.Filter, key string) {
 	}
 }
 
-// jsonText is JSON as a jsonb column takes it, which knows no NUL.
+// jsonText returns JSON as a jsonb column accepts it: without NUL characters.
 func jsonText(text []byte) string { return string(bytes.ReplaceAll(text, []byte(`\u0000`), nil)) }

@@ -2,7 +2,8 @@ package postgres
 
 import "strconv"
 
-// array builds the text form of a PostgreSQL array. It spares the driver's type lookup, and works in every protocol mode.
+// array builds the text form of a PostgreSQL array. This avoids the driver's type lookup and works
+// in every protocol mode.
 type array struct{ text []byte }
 
 func (a *array) next() {
@@ -18,7 +19,7 @@ func (a *array) int(v int64) {
 	a.text = strconv.AppendInt(a.text, v, 10)
 }
 
-// snapshot appends a snapshot, whose text needs no escaping; empty stands for null.
+// snapshot appends a snapshot, whose text needs no escaping. An empty one becomes NULL.
 func (a *array) snapshot(s string) {
 	a.next()
 	if s == "" {
@@ -30,7 +31,7 @@ func (a *array) snapshot(s string) {
 	a.text = append(a.text, '"')
 }
 
-// string appends any text; empty stands for null.
+// string appends any text. An empty one becomes NULL.
 func (a *array) string(s string) {
 	a.next()
 	if s == "" {
@@ -47,7 +48,7 @@ func (a *array) string(s string) {
 	a.text = append(a.text, '"')
 }
 
-// String returns the finished array.
+// String returns the complete array.
 func (a *array) String() string {
 	if len(a.text) == 0 {
 		return "{}"

@@ -9,25 +9,30 @@ import (
 	"github.com/postrider/postrider/store/transactor"
 )
 
-// Config names the part of a database that belongs to Postrider.
+// Config says which schema of a database Postrider uses, and how.
 type Config struct {
-	// Schema holds every table and function. Lower-case letters, digits and underscores. Defaults to "postrider".
+	// Schema is the name of the schema that holds every table and function: lower-case letters,
+	// digits and underscores. Defaults to "postrider".
 	Schema string
-	// LockKeys makes Enqueue lock each message's key until the transaction ends, so that messages of a key are
-	// delivered in commit order even if their writers share no other lock. Writers that lock the aggregate's row before
-	// they enqueue do not need it. Defaults to false.
+	// LockKeys makes Enqueue lock each message's key until the transaction ends, so that messages
+	// of a key are delivered in commit order even if their writers share no other lock. Writers
+	// that lock the aggregate's row before they enqueue do not need it. Defaults to false.
 	LockKeys bool
-	// Transactor is how [DB.Transactor] runs functions.
+	// Transactor configures [DB.Transactor].
 	Transactor transactor.Config
-	// MaxLogSize is from how many bytes on relays do not keep delivered messages for their time: slots of the ring that every feed has passed
-	// are emptied, the oldest first. What a feed still needs is kept. Defaults to 0, no limit.
+	// MaxLogSize is the size of the log, in bytes, above which relays no longer keep delivered
+	// messages for the retention period. They empty slots of the ring that every feed has passed,
+	// oldest first, and never a slot that a feed still needs. Defaults to 0, no limit.
 	MaxLogSize int64
-	// Home is what you call the place where this database lives, such as "production". The first relay that has one gives it to the ledger, and
-	// relays that have another, or none, send nothing from then on: a copy of the server's files, beside the original, is the same database in
-	// all that can be asked. [DB.Rebase] lets a copy have another. Defaults to none.
+	// Home names the environment of this database, such as "production". The first relay that has a
+	// Home stores it in the ledger. From then on, relays with another Home, or with none, send
+	// nothing. This protects against a file-level copy of the server running beside the original:
+	// the copy cannot be told from the original in any other way. [DB.Rebase] gives a copy another
+	// Home. Defaults to none.
 	Home string
-	// CommandFlags are what the commands that errors name carry, so that they act on this log and on no other, such as "--database orders".
-	// Defaults to "--schema" with its name.
+	// CommandFlags are the flags of the commands that error messages suggest, such as "--database
+	// orders", so that these commands act on this log and no other. Defaults to "--schema" with the
+	// name of the schema.
 	CommandFlags string
 }
 
@@ -58,7 +63,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// in puts the quoted schema name in place of each @schema@.
+// in replaces each @schema@ with the quoted schema name.
 func (c Config) in(sql string) string {
 	return strings.ReplaceAll(sql, "@schema@", `"`+c.Schema+`"`)
 }

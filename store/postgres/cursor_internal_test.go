@@ -13,8 +13,9 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// TestCursor plays a server with transactions that take their ID early, draw numbers, and commit late or not at all, and readers
-// that stop, begin anew and change the number of shards. Every committed message must be read once, and those of a key in their order.
+// TestCursor simulates a server and readers. Transactions take their ID early, draw numbers, and
+// commit late or not at all. Readers stop, start again and change the number of shards. Every
+// committed message must be read exactly once, and those of a key in order.
 func TestCursor(t *testing.T) {
 	t.Parallel()
 	for n := range 400 {
@@ -27,7 +28,7 @@ func TestCursor(t *testing.T) {
 
 const mostPlayedShards = 6
 
-// played is a server as far as a cursor sees it.
+// played simulates what a cursor sees of a server.
 type played struct {
 	*rand.Rand
 	xid, completed uint64 // the newest transaction ID, and the highest one that has completed
@@ -57,7 +58,7 @@ func (p *played) newXID() uint64 {
 
 func (p *played) complete(xid uint64) { p.completed = max(p.completed, xid) }
 
-// step has a writer do something.
+// step lets a writer take one step.
 func (p *played) step() {
 	if len(p.open) == 0 || len(p.open) < 6 && p.IntN(3) == 0 {
 		p.open = append(p.open, &playedTx{xid: p.newXID()})
@@ -98,7 +99,8 @@ func (p *played) end(i int, commit bool) {
 	slices.SortFunc(p.rows, func(a, b playedRow) int { return int(a.seq - b.seq) })
 }
 
-// snapshot is what PostgreSQL would show: those in flight whose ID is not below xmax are in no list.
+// snapshot returns what PostgreSQL would: it does not list in-flight transactions whose ID is not
+// below xmax.
 func (p *played) snapshot() string {
 	xmax := p.completed + 1
 	var list []string
@@ -117,7 +119,7 @@ func sees(snapshot string, xid uint64) bool {
 	return xid < xmaxOf(snapshot) && !slices.Contains(inFlight(snapshot), xid)
 }
 
-// ask is what read_log does.
+// ask simulates read_log.
 func (p *played) ask(r *readRequest) *readResult {
 	result := &readResult{snapshot: p.snapshot(), drawn: p.seq, hi: p.seq + int64(p.IntN(2)*p.IntN(32))}
 	for _, s := range r.scans {
@@ -158,7 +160,8 @@ func playedShard(key, shards int) int {
 	return int(h.Sum32()) % shards
 }
 
-// move does what advance_move does: lanes stop at the latest point that one of them has come to, and begin there with another number.
+// move simulates advance_move: lanes stop at the latest point that one of them has reached, and a
+// new number of lanes begins there.
 func (p *played) move(f *feed) {
 	if f.stop == nil {
 		if p.IntN(30) > 0 {
@@ -211,7 +214,7 @@ func playCursor(seed uint64) error {
 		} else if len(p.open) > 0 {
 			p.end(p.IntN(len(p.open)), p.IntN(5) > 0)
 		}
-		if p.IntN(40) == 0 { // another process takes over, with what the ledger has
+		if p.IntN(40) == 0 { // another process takes over from the ledger
 			f.floor = floor{}
 			for _, l := range f.lanes {
 				c := &l.read
@@ -236,7 +239,7 @@ func playCursor(seed uint64) error {
 			continue
 		}
 		if writing && p.IntN(2) == 0 {
-			p.step() // between what is known and what is asked
+			p.step() // between what the reader knows and what it asks for
 		}
 		if f.idle != nil && !takeID && f.idle.holds(p.seq, p.snapshot()) { // as read does
 			for seq := range p.want {

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/internal/headers"
 )
 
-// decoder reads values in PostgreSQL's binary form. It remembers the first error and goes on.
+// decoder decodes values in PostgreSQL's binary format. It records the first error and continues.
 type decoder struct {
 	text []byte
 	err  error
@@ -55,7 +55,7 @@ func (d *decoder) message(row [][]byte, m *postrider.Message) {
 	if d.sized(row[0], 16) {
 		copy(m.ID[:], row[0])
 	}
-	// All text of a message shares one allocation.
+	// All texts of a message share one allocation.
 	texts := [...]*string{
 		&m.Type, &m.AggregateType, &m.AggregateID, &m.Key, &m.Topic, &m.RoutingKey, &m.TenantID, &m.ContentType, nil,
 		&m.SchemaID, &m.DedupKey, &m.CorrelationID, &m.CausationID,
@@ -85,8 +85,8 @@ func (d *decoder) message(row [][]byte, m *postrider.Message) {
 	}
 }
 
-// headers decodes a jsonb object. What only plain SQL can have put there, a value that is not a string or something else
-// than an object, keeps its JSON form.
+// headers decodes a jsonb object. Values that are not strings, and anything else than an object,
+// keep their JSON form. Only plain SQL can have written those.
 func (d *decoder) headers(b []byte) map[string]string {
 	if len(b) < 2 {
 		return nil

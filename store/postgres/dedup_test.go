@@ -9,8 +9,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestDedupOverlap: of two transactions that enqueue one dedup key at the same time, the second waits for the first, and
-// writes its message if the first was rolled back.
+// TestDedupOverlap enqueues one dedup key in two concurrent transactions. The second must wait for
+// the first, and write its message if the first rolls back.
 func TestDedupOverlap(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -57,7 +57,7 @@ func TestDedupOverlap(t *testing.T) {
 	})
 }
 
-// awaitLockWait returns when somebody waits for a lock on a row of this schema's keys.
+// awaitLockWait returns when a session waits for a lock on a row of this schema's keys.
 func (h *house) awaitLockWait() {
 	h.t.Helper()
 	for {

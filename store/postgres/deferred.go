@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-var errForeignBatch = errors.New("postgres: the batch was not read from this store, or belongs to a shard that is not held any more")
+var errForeignBatch = errors.New("postgres: the batch was not read from this store, or belongs to a shard that this relay no longer owns")
 
 // Defer implements [feeds.Deferrer].
 func (f *feed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
@@ -34,7 +34,7 @@ func (f *feed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
 			return err
 		}
 		held = append(held, int16(m.Batch.Shard))
-		shards = append(shards, int16(m.Batch.Cursor.(*page).lane.base)) //nolint:errcheck // seqOf has seen it
+		shards = append(shards, int16(m.Batch.Cursor.(*page).lane.base)) // seqOf has checked it
 		seqs = append(seqs, seq)
 		statuses = append(statuses, string(m.Status))
 		blocking = append(blocking, m.Blocking)
@@ -113,7 +113,8 @@ func (f *feed) Due(ctx context.Context, want feeds.DueRequest) (feeds.Due, error
 			continue
 		}
 		d := row.deferred()
-		// Behind one of a key that is not just waiting for its turn, the others wait for that one too.
+		// The messages behind the first one of a key are normally waiting. One that has another
+		// status, such as retry, blocks those after it.
 		last := len(due.Messages) - 1
 		behind := last >= 0 && d.Blocking && due.Messages[last].Blocking && due.Messages[last].OrderKey() == d.OrderKey()
 		if behind && d.Status != feeds.StatusWaiting {
@@ -196,10 +197,10 @@ func smallints(ints []int) []int16 {
 	return small
 }
 
-// maxCause is how many bytes of an error are kept.
+// maxCause is how many bytes of an error's text are kept.
 const maxCause = 2000
 
-// clean makes an error's text fit for a column: destinations may say anything.
+// clean shortens an error's text and makes it storable: a destination may return anything.
 func clean(text string) string {
 	if len(text) > maxCause {
 		text = text[:maxCause]
@@ -207,7 +208,7 @@ func clean(text string) string {
 	return storable(text)
 }
 
-// storable leaves out what a column of text cannot take.
+// storable removes what a text column cannot hold: NUL and invalid UTF-8.
 func storable(text string) string {
 	return string(slices.DeleteFunc([]rune(text), func(r rune) bool { return r == 0 || r == '\uFFFD' }))
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// deferredColumns are those of table deferred, d, in the order of deferredRow.targets; briefColumns are without the payload.
+// deferredColumns are the columns of table deferred, d, in the order of deferredRow.targets.
+// briefColumns leaves out the payload.
 const (
 	deferredColumns = describedColumns + ", d.payload"
 	briefColumns    = describedColumns + ", NULL::bytea"
@@ -21,7 +22,8 @@ const (
   d.created_at, d.occurred_at, d.deliver_after, d.headers, d.name, d.bare`
 )
 
-// deferredRow takes in a row whose columns may all be null, as in the first row that due returns.
+// deferredRow receives a row whose columns may all be null, as in the first row that the SQL
+// function due returns.
 type deferredRow struct {
 	seq, job                                                *int64
 	shard, attempts, priority, version                      *int32

@@ -1,10 +1,13 @@
-// Package postgres keeps messages in PostgreSQL 14 or later, as an insert-only log that relays read by snapshot
-// difference: a batch is what one snapshot sees and an earlier one did not, in sequence order.
+// Package postgres stores messages in PostgreSQL 14 or later, as an insert-only log. Relays read
+// the log by snapshot difference: a batch holds, in sequence order, the messages that one snapshot
+// sees and an earlier one did not.
 //
-// [Open] (for pgx) and [OpenSQL] (for database/sql) return the handle that everything else comes from: the outbox of producers, the
-// feeds that relays read, the inbox of consumers, sagas, idempotency keys, and what operators do. [DB.Migrator] creates the schema, and
-// [NewScript] prints it for another migration tool.
+// [Open] (for pgx) and [OpenSQL] (for database/sql) return a handle, which gives access to
+// everything else: the outbox for producers, the feeds that relays read, the inbox for consumers,
+// sagas, idempotency keys, and the admin API. [DB.Migrator] creates the schema; [NewScript] prints
+// it for another migration tool.
 //
-// No message is ever updated or deleted, no lock is taken on a message, and no transaction is held open while a broker
-// is spoken to. Nothing depends on session state, so everything works through a pooler in transaction mode.
+// The package never updates or deletes a message in the log, never locks one, and never keeps a
+// transaction open while a relay talks to a broker. It does not depend on session state, so it
+// works through a pooler in transaction mode.
 package postgres

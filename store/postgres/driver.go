@@ -10,35 +10,36 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// statements are sent through pgx or database/sql, inside a transaction or outside. Arguments and results are of the types
-// that every driver knows: string, int64, float64, bool, []byte, and pointers to them where there may be none. Lists and times
-// go as JSON or text.
+// statements sends statements through pgx or database/sql, inside or outside a transaction.
+// Arguments and results have the types that every driver supports: string, int64, float64, bool,
+// []byte, and pointers to them for NULL. Lists and times travel as JSON or text.
 type statements interface {
 	exec(ctx context.Context, sql string, args ...any) (affected int64, err error)
-	// row scans the first row; there is none if it returns errNoRow.
+	// row scans the first row. It returns errNoRow if there is none.
 	row(ctx context.Context, sql string, args []any, into ...any) error
-	// rows scans all rows into the same targets and calls each for every one.
+	// rows scans each row into the same targets and then calls each.
 	rows(ctx context.Context, sql string, args []any, into []any, each func() error) error
 }
 
 var errNoRow = errors.New("postgres: no row")
 
-// transaction is one that this package has begun, READ COMMITTED, or that a caller has handed over; then only tx and
-// statements are set.
+// transaction is a READ COMMITTED transaction that this package has begun, or one that the caller
+// passed in. The latter has only tx and statements.
 type transaction[Tx any] struct {
 	statements
 	tx       Tx
 	commit   func(context.Context) error
-	rollback func(context.Context) error // after commit it does nothing
+	rollback func(context.Context) error // a no-op after commit
 }
 
-// database is what both drivers have in common. Its own statements run outside of transactions.
+// database is what both drivers have in common. Its own statements run outside transactions.
 type database[Tx any] interface {
 	statements
 	begin(ctx context.Context) (transaction[Tx], error)
 	beginAt(ctx context.Context, level sql.IsolationLevel) (transaction[Tx], error)
-	// beginWith begins with a statement, in one round trip where the driver can do that. It returns how many rows were affected
-	// and, of a statement that returns one column of text, what that holds.
+	// beginWith begins a transaction with a statement, in one round trip where the driver supports
+	// that. It returns the number of affected rows and, for a statement that returns one text
+	// column, its values.
 	beginWith(ctx context.Context, sql string, args []any, returns bool) (_ transaction[Tx], affected int64, texts []string, _ error)
 	in(tx Tx) statements
 }
@@ -48,8 +49,9 @@ var (
 	_ database[*sql.Tx] = sqlDatabase{}
 )
 
-// execAlone sends a statement without BEGIN, and once more in a READ COMMITTED transaction if the default of the database is another level
-// that it cannot run at: it was refused then, or somebody else had changed its rows.
+// execAlone sends a statement without BEGIN. If the default isolation level of the database made it
+// fail, because our function refused that level or because of a concurrent change, execAlone
+// repeats it in a READ COMMITTED transaction.
 func execAlone[Tx any](ctx context.Context, d database[Tx], alone statements, sql string, args []any) (n int64, err error) {
 	if n, err = alone.exec(ctx, sql, args...); !otherLevel(err) {
 		return n, err
@@ -120,15 +122,15 @@ func (d pgxDatabase) beginAt(ctx context.Context, level sql.IsolationLevel) (tra
 	return transaction[pgx.Tx]{pgxStatements{tx}, tx, tx.Commit, tx.Rollback}, nil
 }
 
-// beginWith sends BEGIN together with the statement: one round trip less, which for a handler with one statement is a quarter of
-// its time on the network.
+// beginWith sends BEGIN together with the statement, which saves a round trip: a quarter of the
+// network time of a handler with one statement.
 func (d pgxDatabase) beginWith(ctx context.Context, sql string, args []any, returns bool) (_ transaction[pgx.Tx], affected int64, texts []string, err error) {
 	var batch pgx.Batch
 	batch.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
 	batch.Queue(sql, args...)
 	results := d.pool.SendBatch(ctx, &batch)
 	tx := results.Tx()
-	// A rollback is sent also when ctx has ended, and does not wait for ever.
+	// Roll back even if ctx has ended, but not for ever.
 	rollback := func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 		defer cancel()
@@ -138,7 +140,7 @@ func (d pgxDatabase) beginWith(ctx context.Context, sql string, args []any, retu
 	switch {
 	case err != nil:
 	case returns:
-		rows, _ := results.Query() // an error of it is that of the rows
+		rows, _ := results.Query() // CollectRows returns its error
 		texts, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		affected = int64(len(texts))
 	default:
@@ -207,7 +209,8 @@ func (d sqlDatabase) begin(ctx context.Context) (transaction[*sql.Tx], error) {
 	return d.beginAt(ctx, sql.LevelReadCommitted)
 }
 
-// beginAt returns a transaction that is rolled back when ctx ends; that also bounds commit.
+// beginAt returns a transaction that database/sql rolls back when ctx ends. So ctx also bounds
+// commit.
 func (d sqlDatabase) beginAt(ctx context.Context, level sql.IsolationLevel) (transaction[*sql.Tx], error) {
 	tx, err := d.db.BeginTx(ctx, &sql.TxOptions{Isolation: level})
 	if err != nil {

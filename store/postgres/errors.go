@@ -10,19 +10,19 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// The SQLSTATEs that the functions of the schema raise.
+// SQLSTATEs that the functions of the schema raise.
 const (
 	stateForeign = "PR001"
 	stateReset   = "PR002"
 	stateStandby = "PR003"
-	stateLost    = "PR004" // the shard has another holder
+	stateLost    = "PR004" // the shard has another owner
 	stateServed  = "PR005" // relays serve the feed
-	stateGone    = "PR006" // the log does not hold it
+	stateGone    = "PR006" // the log no longer holds the message
 	stateBare    = "PR007" // a dead letter without its content
 	stateMoving  = "PR008" // the number of shards cannot be changed now
 )
 
-// explain gives an error of the server the class that callers ask for.
+// explain wraps an error of the server in the error that callers look for.
 func explain(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// feed is one relay process's membership of a feed.
+// feed is the membership of one relay process in a feed.
 type feed struct {
 	pool   committed
 	cfg    Config
@@ -22,36 +22,37 @@ type feed struct {
 	member feeds.Member
 	id     postrider.ID
 
-	reading sync.Mutex // held over a read
-	writing sync.Mutex // held over a write to the ledger: its answers must be applied in their order
+	reading sync.Mutex // held during a read
+	writing sync.Mutex // held during a write to the ledger, so that the answers are applied in order
 
-	mu         sync.Mutex // guards what follows; never held over a statement
+	mu         sync.Mutex // guards the fields below; never held during a statement
 	lanes      map[int]*lane
 	floor      floor
-	generation string // the server's, when the lanes were loaded; empty: load them first
+	generation string // of the server, when the lanes were loaded; empty: not loaded yet
 	shards     int    // of the feed
-	stop       *stop  // shards are read up to here and no further; nil: there is no such place
-	idle       *idle  // nil: another read is due
+	stop       *stop  // the position up to which shards are read, or nil for no limit
+	idle       *idle  // nil: another read may find something
 	unsure     bool   // a write to the ledger may or may not have happened
 }
 
-// idle is when there is nothing to read: until another number is drawn, or a transaction ends that may have messages.
+// idle is a state in which there is nothing to read. It ends when a number is drawn, or when a
+// transaction ends that may have messages.
 type idle struct {
 	drawn  int64
 	before []uint64 // transactions that may have messages up to that number
 }
 
-// lane is a shard that this member holds.
+// lane is a shard that this member owns, or the slice of a shard that belongs to one tenant.
 type lane struct {
-	n         int64  // number of the newest ledger row, which is ours
+	n         int64  // number of its newest ledger row, which this member wrote
 	read      cursor // everything up to here has been handed out
-	settled   cursor // as the ledger has it
-	pages     int    // handed out so far
+	settled   cursor // the position in the ledger
+	pages     int    // how many were handed out
 	lastPage  int    // how many messages the last read found
-	settledNo int    // the newest page that was settled in part or whole,
-	settledIn int    // how much of it,
-	caughtUp  bool   // and whether that is everything handed out
-	crashes   int    // holders in a row that died without progress
+	settledNo int    // the newest page that was settled, in part or in whole
+	settledIn int    // how much of that page was settled
+	caughtUp  bool   // everything handed out is settled
+	crashes   int    // owners in a row that disappeared without progress
 	slice
 }
 
@@ -71,7 +72,7 @@ func (f *feed) balance(ctx context.Context) (feeds.Share, error) {
 	joins := f.generation == ""
 	f.mu.Unlock()
 	var first drawn
-	if joins { // with a floor, the second window need not begin where the first did
+	if joins { // with a floor, the second window need not start where the first one did
 		var err error
 		if first, err = askDrawn(ctx, f.pool.Pool, f.cfg); err != nil {
 			return feeds.Share{}, fmt.Errorf("postgres: balance: %w", f.noteReset(err))
@@ -91,9 +92,9 @@ func (f *feed) balance(ctx context.Context) (feeds.Share, error) {
 		row, ok := state.held[shard]
 		switch {
 		case ok && row.n == l.n:
-		case ok && row.n == l.n+1 && f.unsure: // added by a settle whose answer was lost
+		case ok && row.n == l.n+1 && f.unsure: // written by a settle whose answer was lost
 			l.n = row.n
-		default: // somebody else has had it since, even if it is ours again: what we know of it is out of date
+		default: // another member owned it in between, so our state is stale even if we own it again
 			delete(f.lanes, shard)
 			if ok {
 				delete(state.held, shard)
@@ -133,7 +134,8 @@ func (f *feed) balance(ctx context.Context) (feeds.Share, error) {
 	return share, nil
 }
 
-// Read implements [feeds.Feed]. All shards are read in one statement, and those that stand at the same place in one scan.
+// Read implements [feeds.Feed]. It reads all shards in one statement, and those at the same
+// position in one scan.
 func (f *feed) Read(ctx context.Context, want []feeds.Demand) ([]feeds.Batch, error) {
 	f.reading.Lock()
 	defer f.reading.Unlock()
@@ -146,10 +148,11 @@ func (f *feed) Read(ctx context.Context, want []feeds.Demand) ([]feeds.Batch, er
 	return nil, nil
 }
 
-// mostEmpty is how often a read goes on that has looked at messages, but found none for the shards that want some.
+// mostEmpty bounds how many times Read repeats a read that looked at messages but found none for
+// the requested shards.
 const mostEmpty = 20
 
-// read asks once. It reports more when it has not come to the end of what its snapshot sees.
+// read makes one request. It reports more if it did not reach the end of what its snapshot sees.
 func (f *feed) read(ctx context.Context, want []feeds.Demand) (batches []feeds.Batch, more bool, err error) {
 	f.mu.Lock()
 	takeID, candidate := f.floor.beforeRead()
@@ -184,8 +187,8 @@ func (f *feed) read(ctx context.Context, want []feeds.Demand) (batches []feeds.B
 	return batches, more, nil
 }
 
-// accept moves the lanes behind what was read, whose snapshot has the floor safe. It reports more when it has not come to the end of
-// what the snapshot sees. The caller holds mu.
+// accept moves the lanes behind what was read. safe is the floor of the read's snapshot. It reports
+// more if the read did not reach the end of what the snapshot sees. The caller holds mu.
 func (f *feed) accept(request *readRequest, result *readResult, safe int64) (batches []feeds.Batch, more bool) {
 	f.floor.saw(result.drawn)
 	to := newPoint(result.snapshot, safe, points(request.scans))
@@ -193,7 +196,7 @@ func (f *feed) accept(request *readRequest, result *readResult, safe int64) (bat
 		got := &result.scans[i]
 		window := s.at.opened(to, got.began, result.hi)
 		for j, l := range s.lanes {
-			if shard := s.demands[j].Shard; f.lanes[shard] == l { // otherwise it was lost while we read
+			if shard := s.demands[j].Shard; f.lanes[shard] == l { // otherwise it was lost during the read
 				batch := l.take(shard, &got.lanes[j], window)
 				more = more || batch.More
 				if len(batch.Messages) > 0 {
@@ -203,14 +206,14 @@ func (f *feed) accept(request *readRequest, result *readResult, safe int64) (bat
 		}
 	}
 	f.idle = nil
-	if f.stop == nil { // otherwise lanes still have a way to go, whether or not there is anything on it
+	if f.stop == nil { // before a stop, lanes must advance to it even if they find no messages
 		f.idle = f.passed(result.drawn)
 	}
 	return batches, more
 }
 
-// passed returns what it is to be idle after a number, if the lanes have passed all messages up to it but those of transactions in flight. The
-// caller holds mu.
+// passed returns the idle state if the lanes have passed every message up to drawn, except those of
+// in-flight transactions, and nil otherwise. The caller holds mu.
 func (f *feed) passed(drawn int64) *idle {
 	i := &idle{drawn: drawn}
 	for _, l := range f.lanes {
@@ -224,8 +227,8 @@ func (f *feed) passed(drawn int64) *idle {
 	return i
 }
 
-// isStill says whether there is still nothing to read, whatever else has happened on the server. It costs a fraction of a read. Whether the
-// server has crashed meanwhile, Balance finds out.
+// isStill reports whether there is still nothing to read, whatever else has happened on the server.
+// It costs a fraction of a read. It does not detect a crash of the server; Balance does.
 func (f *feed) isStill(ctx context.Context, i *idle) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -244,19 +247,19 @@ func (i *idle) holds(drawn int64, snapshot string) bool {
 	return drawn == i.drawn && !slices.ContainsFunc(i.before, func(xid uint64) bool { return !slices.Contains(open, xid) })
 }
 
-// hasStopped says whether everything in front of a stop was handed out.
+// hasStopped reports whether everything before a stop has been handed out.
 func (l *lane) hasStopped(at *stop) bool {
 	return at != nil && !l.read.inside() && l.read.from.snapshot == at.snapshot
 }
 
-// approach opens the window that ends at a stop, if the lane stands between two.
+// approach opens the window that ends at a stop, if the lane stands between two windows.
 func (l *lane) approach(at *stop) {
 	if at != nil && !l.read.inside() {
 		l.read = l.read.opened(at.point, l.read.from.began(&at.point), at.hi)
 	}
 }
 
-// take turns what was read of a shard into a batch and moves the lane's cursor behind it.
+// take turns what was read of a lane into a batch and moves the lane's cursor behind it.
 func (l *lane) take(shard int, got *laneRows, window cursor) feeds.Batch {
 	p := &page{lane: l, start: window, end: window.closed(), seqs: got.seqs}
 	batch := feeds.Batch{Shard: shard, Messages: got.messages, Cursor: p}
@@ -335,7 +338,7 @@ func (f *feed) settle(ctx context.Context, marks []feeds.Mark, release bool) (lo
 	return lost, nil
 }
 
-// move returns where a mark puts the settled position, which never goes back.
+// move returns the settled position after a mark. The position never goes back.
 func (l *lane) move(m feeds.Mark) cursor {
 	at := l.settled
 	if m.Batch != nil {
@@ -345,11 +348,11 @@ func (l *lane) move(m feeds.Mark) cursor {
 			l.caughtUp = p.no == l.pages && m.Done >= len(p.seqs)
 			at = p.position(m.Done)
 			l.crashes = 0
-			l.settled = at // also if this write fails: the next one makes up for it
+			l.settled = at // even if this write fails: the next one includes it
 		}
 	}
 	if l.caughtUp {
-		at = l.read // reads that found nothing have moved it further than any batch could
+		at = l.read // reads that found nothing have advanced it beyond the last batch
 	}
 	return at
 }
@@ -365,7 +368,8 @@ func (f *feed) Close(ctx context.Context) error {
 	return nil
 }
 
-// reset forgets everything that was learned from a server that has crashed since. The caller holds mu.
+// reset discards everything that was learned from a server that has crashed since. The caller holds
+// mu.
 func (f *feed) reset() {
 	f.lanes = map[int]*lane{}
 	f.floor = floor{}

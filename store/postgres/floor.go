@@ -8,8 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// drawn is a sequence number that was, and the transaction of our own that has completed since: the number is a floor for every
-// snapshot taken from now on in the same generation, by the rule of [floor].
+// drawn is a sequence number that was drawn before a transaction of our own took an ID and
+// completed. By the rule of [floor], the number is a floor for every snapshot taken from now on in
+// the same generation.
 type drawn struct {
 	seq        int64
 	generation string
@@ -28,17 +29,18 @@ func askDrawn(ctx context.Context, pool *pgxpool.Pool, cfg Config) (d drawn, err
 	return d, err
 }
 
-// floorPatience is how long findFloor waits for transactions that were in flight.
-const floorPatience = time.Second
+// floorWait is how long findFloor waits for in-flight transactions.
+const floorWait = time.Second
 
-// findFloor returns a floor for snapshots taken from now on. When everything that was in flight ends soon, they also see everything
-// up to it: then low is the same, and otherwise nil. A feed that begins now need not read the log before.
+// findFloor returns a floor for snapshots taken from now on, so that a new feed need not read the
+// log before it. If everything in flight ends soon, those snapshots also see everything up to the
+// floor: then low equals floor. Otherwise low is nil.
 func findFloor(ctx context.Context, pool *pgxpool.Pool, cfg Config) (floor, low *int64, err error) {
 	d, err := askDrawn(ctx, pool, cfg)
 	if err != nil {
 		return nil, nil, err
 	}
-	for until := time.Now().Add(floorPatience); time.Now().Before(until); {
+	for until := time.Now().Add(floorWait); time.Now().Before(until); {
 		var ended bool
 		err = pool.QueryRow(ctx, "SELECT pg_snapshot_xmin(pg_current_snapshot()) > $1::xid8", pgx.QueryExecModeExec, d.xid).Scan(&ended)
 		if err != nil {

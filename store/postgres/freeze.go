@@ -10,22 +10,25 @@ import (
 )
 
 const (
-	// freezeTime is for how long one round freezes. What it has done by then stays done, and the next round goes on.
+	// freezeTime bounds one round of freezing. The next round continues where it stopped.
 	freezeTime = 20 * time.Second
-	// freezePause is how long a slot is left alone that could not be frozen, because an old transaction is open.
+	// freezePause is how long freeze skips a slot that it could not freeze because an old
+	// transaction was open.
 	freezePause = time.Hour
-	// freezeDelay is how long a vacuum rests each time it has done a little: what autovacuum does by default.
+	// freezeDelay is the vacuum_cost_delay of our vacuums: the default of autovacuum.
 	freezeDelay = "2ms"
 )
 
-// freezer knows which slots were frozen in vain, and when. That a slot is frozen the catalogue tells.
+// freezer remembers which slots could not be frozen, and when it tried. The catalogue tells which
+// slots are frozen.
 type freezer struct {
 	mu    sync.Mutex
 	tried map[string]time.Time
 }
 
-// freeze freezes the oldest slot that is not written any more and not frozen yet, if this user may. A slot is read once for it, gently and soon
-// after it was written; otherwise the server would do that when it has to, for all slots, and could not be stopped.
+// freeze freezes the oldest slot that is no longer written and not frozen yet, if this user may. It
+// reads each slot once, slowly and soon after the last write. Otherwise the server would run an
+// anti-wraparound vacuum on all slots at once, which cannot be stopped.
 func (s *feedStore) freeze(ctx context.Context) error {
 	s.freezer.mu.Lock()
 	defer s.freezer.mu.Unlock()
@@ -37,7 +40,7 @@ func (s *feedStore) freeze(ctx context.Context) error {
 	defer cancel()
 	err = s.vacuum(limited, slot)
 	if limited.Err() != nil {
-		return ctx.Err() // the next round goes on
+		return ctx.Err() // the next round continues
 	}
 	if err != nil {
 		return fmt.Errorf("postgres: freeze %s: %w", slot, explain(err))
@@ -57,7 +60,8 @@ func (s *feedStore) unfrozenSlot(ctx context.Context) (string, error) {
 	return value(slot), nil
 }
 
-// vacuum runs on a connection of its own, for its settings: behind a pooler they would stay for others.
+// vacuum uses a connection of its own, because behind a pooler its settings would stay for other
+// users of the session.
 func (s *feedStore) vacuum(ctx context.Context, slot string) error {
 	pool := s.pool.Config()
 	cfg := pool.ConnConfig
@@ -68,14 +72,15 @@ func (s *feedStore) vacuum(ctx context.Context, slot string) error {
 	}
 	cfg.RuntimeParams["vacuum_cost_delay"] = freezeDelay
 	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if state(err) == "08P01" { // protocol_violation: a pooler that does not know the setting
+	if state(err) == "08P01" { // protocol_violation: the pooler does not know the setting
 		delete(cfg.RuntimeParams, "vacuum_cost_delay")
 		conn, err = pgx.ConnectConfig(ctx, cfg)
 	}
 	if err != nil {
 		return err
 	}
-	// Nothing is left behind when time is up: the server stops the vacuum when its client is gone, or at the request to cancel.
+	// Nothing keeps running after the time limit: the server stops the vacuum when its client
+	// disconnects or cancels it.
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing depends on it
 	_, err = conn.Exec(ctx, "VACUUM (FREEZE, SKIP_LOCKED, TRUNCATE false, INDEX_CLEANUP false) "+slot, pgx.QueryExecModeSimpleProtocol)
 	return err

@@ -9,19 +9,21 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestFreeze holds that a slot which is not written any more is frozen, once, by whoever may, and nobody else fails.
+// TestFreeze verifies that a slot which is no longer written is frozen once, by a user who may, and
+// that maintenance does not fail for other users.
 func TestFreeze(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, server string) {
 		ctx := t.Context()
-		dsn := pgtest.Database(t, server) // no old transaction of others
+		dsn := pgtest.Database(t, server) // a database without old transactions of others
 		h := newHouse(t, dsn, still)
 		for distance := range 8 { // 0 is the current one, and 1 the next
 			h.exec(`INSERT INTO @.messages (type, slot, payload) SELECT 't', (@.slot_at(now()) + ` + string(rune('0'+distance)) + `) % @.slot_count(),
 				decode(repeat('00', 3000), 'hex') FROM generate_series(1, 100)`)
 		}
-		// Otherwise autovacuum analyzes these tables while the test runs, and nothing as young as its snapshot can be frozen.
-		for known := false; !known; { // statistics come late
+		// Otherwise autovacuum analyzes these tables during the test, and its snapshot prevents
+		// freezing.
+		for known := false; !known; { // statistics are delayed
 			if err := h.pool.QueryRow(ctx, "SELECT sum(n_mod_since_analyze) >= 800 FROM pg_stat_user_tables WHERE schemaname = $1",
 				h.cfg.Schema).Scan(&known); err != nil {
 				t.Fatal(err)
@@ -60,7 +62,7 @@ func TestFreeze(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		maintain(h.as(dsn, "relay")) // may not
+		maintain(h.as(dsn, "relay")) // this role may not vacuum
 		if n, _ := frozen(); n != 0 {
 			t.Errorf("%d slots are frozen by a relay without the right to", n)
 		}
@@ -73,7 +75,7 @@ func TestFreeze(t *testing.T) {
 		for range 3 {
 			maintain(h)
 		}
-		for deadline := time.Now().Add(10 * time.Second); ; { // statistics come late
+		for deadline := time.Now().Add(10 * time.Second); ; { // statistics are delayed
 			_, vacuums := frozen()
 			if vacuums > 6 {
 				t.Fatalf("%d vacuums, want one for each slot", vacuums)
@@ -87,14 +89,14 @@ func TestFreeze(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 		}
 
-		// A later turn of a slot that could not be emptied.
+		// Simulate a later turn of a slot that could not be emptied.
 		h.exec("INSERT INTO @.messages (type, slot) SELECT 't', (@.slot_at(now()) + 4) % @.slot_count()")
 		maintain(h)
 		if n, _ := frozen(); n != 6 {
 			t.Errorf("%d slots are frozen, want 6", n)
 		}
 
-		// Beside an old snapshot it cannot be done, and is not tried every time.
+		// An old snapshot prevents freezing, and Maintain must not retry every time.
 		old, err := h.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 		if err != nil {
 			t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// FuzzEnqueue calls the SQL function of producers in other languages with whatever comes: it refuses, with a reason of the kind that
-// says "your input", or what is in the log is what was given.
+// FuzzEnqueue calls enqueue with random input. The function must refuse it with an error class that
+// means invalid input, or the log must contain what was passed.
 func FuzzEnqueue(f *testing.F) {
 	f.Add("order.placed", "order-1", "shop", "traceparent", "00-1", []byte(`{"a":1}`), int32(1), int32(0))
 	f.Add("", "", "", "", "", []byte(nil), int32(-1), int32(-5))
@@ -60,7 +60,8 @@ func FuzzEnqueue(f *testing.F) {
 	})
 }
 
-// FuzzSchemaName holds that a name of a schema is refused, or is one word of SQL and nothing else, wherever it stands.
+// FuzzSchemaName verifies that a schema name is refused, or is a single SQL word wherever it is
+// used.
 func FuzzSchemaName(f *testing.F) {
 	for _, name := range []string{"postrider", `a"; DROP SCHEMA public; --`, "pg_x", "A", "ä", "a\x00", strings.Repeat("a", 49), "1a", "a.b", "a$b"} {
 		f.Add(name)

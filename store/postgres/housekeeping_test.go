@@ -10,8 +10,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestOldReplaysAreSwept holds that what became of the messages of a replay is forgotten in time, and that a message which is still
-// deferred for it is delivered all the same.
+// TestOldReplaysAreSwept verifies that the results of old replays are deleted, and that a message
+// which is still deferred for one is delivered all the same.
 func TestOldReplaysAreSwept(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -64,7 +64,8 @@ func TestOldReplaysAreSwept(t *testing.T) {
 	})
 }
 
-// TestReplayOfWhatIsGone holds that a replay does not pass for done when the log was emptied before all of its messages had their turn.
+// TestReplayOfWhatIsGone verifies that a replay does not end as done if the log was emptied before
+// all of its messages were sent.
 func TestReplayOfWhatIsGone(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -91,8 +92,8 @@ func TestReplayOfWhatIsGone(t *testing.T) {
 	})
 }
 
-// TestSliceNumbers holds that numbers of slices are used again, and that a late record of a slice that is no more does not count as one
-// of the next slice with its number.
+// TestSliceNumbers verifies that numbers of slices are used again, and that a late settle of a
+// former slice does not count for the next slice with its number.
 func TestSliceNumbers(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {

@@ -12,15 +12,15 @@ import (
 	"github.com/postrider/postrider/idempotency"
 )
 
-// keyStore keeps the keys of HTTP requests and the answers to them, in the database that the handlers write to. Tx is pgx.Tx
-// or *sql.Tx. It is safe for concurrent use.
+// keyStore stores the keys of HTTP requests and the answers to them, in the database that the
+// handlers write to. Tx is pgx.Tx or *sql.Tx. It is safe for concurrent use.
 type keyStore[Tx any] struct {
 	db  database[Tx]
 	cfg Config
 
 	mu     sync.Mutex
 	passes int
-	since  float64 // seconds of the epoch: up to there everything was removed
+	since  float64 // Unix seconds up to which all expired keys were removed
 }
 
 var (
@@ -36,7 +36,8 @@ func (s *keyStore[Tx]) Claim(ctx context.Context, c idempotency.Claim) (idempote
 	return s.claim(ctx, s.db, c)
 }
 
-// ClaimIn implements [idempotency.Store]. The claim is an advisory lock of the transaction; nothing is written before Complete.
+// ClaimIn implements [idempotency.Store]. The claim is an advisory lock of the transaction. Nothing
+// is written before Complete.
 func (s *keyStore[Tx]) ClaimIn(ctx context.Context, tx Tx, c idempotency.Claim) (idempotency.Outcome, error) {
 	c.Lease = 0
 	return s.claim(ctx, s.db.in(tx), c)
@@ -105,13 +106,13 @@ func (s *keyStore[Tx]) Release(ctx context.Context, c idempotency.Claim) error {
 
 const (
 	purgeBatch = 500
-	// purgeAfresh is how many passes begin where the last one ended. Then one looks for keys that were locked when the others
-	// passed them.
+	// purgeAfresh is how often a pass starts from the beginning, to remove keys that were locked
+	// when earlier passes skipped them. The other passes start where the last one ended.
 	purgeAfresh = 60
 )
 
-// Purge implements [idempotency.Store]. Each step is a transaction of its own that removes a few hundred keys, passes over
-// those that are locked, and does not wait for the disk.
+// Purge implements [idempotency.Store]. Each step is a transaction of its own that removes a few
+// hundred keys. It skips locked keys and does not wait for the disk.
 func (s *keyStore[Tx]) Purge(ctx context.Context) (removed int, err error) {
 	s.mu.Lock()
 	since := s.since

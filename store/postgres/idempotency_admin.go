@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/idempotency"
 )
 
-// keyAdmin is the operator's side of the idempotency keys. It is safe for concurrent use.
+// keyAdmin is the admin API for idempotency keys. It is safe for concurrent use.
 type keyAdmin struct {
 	pool *pgxpool.Pool
 	cfg  Config
@@ -19,7 +19,7 @@ type keyAdmin struct {
 
 var _ idempotency.Admin = (*keyAdmin)(nil)
 
-// List implements [idempotency.Admin]. Keys whose retention is over are left out.
+// List implements [idempotency.Admin]. It leaves out expired keys.
 func (d *keyAdmin) List(ctx context.Context, filter idempotency.Filter, after *idempotency.Kept, limit int) ([]idempotency.Kept, error) {
 	var w where
 	w.add("i.expires > clock_timestamp()")

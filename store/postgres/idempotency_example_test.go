@@ -15,7 +15,7 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// An order, its message, and the answer to whoever placed it: one commit, however often the request is sent.
+// Save an order, its message and the HTTP answer in one commit, however often the request is sent.
 func ExampleDB_IdempotencyKeys() {
 	serve := func(ctx context.Context, pool *pgxpool.Pool, userOf func(*http.Request) string) error {
 		db, err := postgres.Open(pool, postgres.Config{})
@@ -59,7 +59,7 @@ func ExampleDB_IdempotencyKeys() {
 	_ = serve
 }
 
-// The same keys for an application with database/sql, and so with sqlx, bun, GORM, ent or sqlc.
+// The same for an application with database/sql, and so with sqlx, bun, GORM, ent or sqlc.
 func ExampleSQLDB_IdempotencyKeys() {
 	open := func(sqlDB *sql.DB, scope func(*http.Request) (idempotency.Scope, error)) (*idempotency.Keys[*sql.Tx], error) {
 		db, err := postgres.OpenSQL(sqlDB, postgres.Config{})

@@ -73,7 +73,8 @@ func forgetKeys(t *testing.T, pool *pgxpool.Pool, cfg postgres.Config) {
 	}
 }
 
-// TestIdempotencySnapshot: where transactions see the past, the claim that the past hides fails as one that is to be repeated.
+// TestIdempotencySnapshot verifies that a claim which a transaction's old snapshot hides fails with
+// an error that allows a retry.
 func TestIdempotencySnapshot(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -112,8 +113,8 @@ func TestIdempotencySnapshot(t *testing.T) {
 	})
 }
 
-// TestIdempotencyRoles holds that consumers can use keys, that nobody can leaf through answers, and that no other role gets
-// at them at all.
+// TestIdempotencyRoles verifies that consumers can use keys, that no role can list answers, and
+// that no other role can read them at all.
 func TestIdempotencyRoles(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {

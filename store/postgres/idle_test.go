@@ -13,8 +13,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestIdleRelay holds that a relay with nothing to do asks the database at most 60 times a second, however many shards it
-// holds.
+// TestIdleRelay verifies that an idle relay sends at most 60 statements a second, however many
+// shards it owns.
 func TestIdleRelay(t *testing.T) {
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		for _, shards := range []int{1, 8, 128} {
@@ -41,7 +41,7 @@ func testIdleRelay(t *testing.T, dsn string, shards int) {
 	const span = 3 * time.Second
 	tick := time.NewTicker(span)
 	defer tick.Stop()
-	<-tick.C // it has taken its shards, and polling has slowed down
+	<-tick.C // it owns its shards, and polling has slowed down
 	before := wire.count()
 	<-tick.C
 	statements := float64(wire.count()-before) / span.Seconds()

@@ -15,8 +15,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// inboxStore keeps what consumers have received, in the database that their handlers write to. Tx is pgx.Tx or *sql.Tx. It is safe for
-// concurrent use.
+// inboxStore stores what consumers have received, in the database that their handlers write to. Tx
+// is pgx.Tx or *sql.Tx. It is safe for concurrent use.
 type inboxStore[Tx any] struct {
 	db      database[Tx]
 	cfg     Config
@@ -25,14 +25,14 @@ type inboxStore[Tx any] struct {
 	mu    sync.Mutex
 	terms map[string]terms // by consumer
 
-	expectRepeats atomic.Int64 // until when repetitions are expected, in nanoseconds
+	expectRepeats atomic.Int64 // Unix nanoseconds until which repeated messages are expected
 }
 
-// terms are how a consumer is recorded.
+// terms are how the database records a consumer.
 type terms struct {
 	number int64
 	feed   string
-	period int64 // milliseconds of IDs that lie in one slot
+	period int64 // length of a slot in milliseconds of message ID time
 }
 
 var (
@@ -78,7 +78,7 @@ func (s *inboxStore[Tx]) Heard(ctx context.Context, consumer, process string) er
 	return nil
 }
 
-// strayChunk is how many strays are forgotten in one transaction.
+// strayChunk is how many strays sweep_strays deletes in one transaction.
 const strayChunk = 10_000
 
 // Maintain implements [inbox.Store].

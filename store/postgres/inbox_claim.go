@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/inbox"
 )
 
-// slots is how many the ring of the inbox has.
+// slots is the number of slots in the inbox's ring.
 const slots = 10
 
 // Claim implements [inbox.Store].
@@ -30,7 +30,7 @@ func (s *inboxStore[Tx]) Claim(ctx context.Context, tx Tx, consumer string, id p
 	return outcomes == "f", nil
 }
 
-// claim returns a letter for each message; see the function of the schema.
+// claim returns the outcome of each message as one letter; see the SQL function claim.
 func (s *inboxStore[Tx]) claim(ctx context.Context, in statements, c terms, msgs []place, late bool) (outcomes string, err error) {
 	var ids, keys array
 	for i := range msgs {
@@ -42,7 +42,7 @@ func (s *inboxStore[Tx]) claim(ctx context.Context, in statements, c terms, msgs
 	return outcomes, err
 }
 
-// beginClaimed begins a transaction and claims the messages in it, which stand in the order of their IDs.
+// beginClaimed begins a transaction and claims the messages in it. They must be sorted by ID.
 func (s *inboxStore[Tx]) beginClaimed(ctx context.Context, c terms, msgs []place, late bool) (transaction[Tx], []byte, error) {
 	period, ok := c.samePeriod(msgs)
 	if !ok {
@@ -55,7 +55,7 @@ func (s *inboxStore[Tx]) beginClaimed(ctx context.Context, c terms, msgs []place
 	expectRepeats := s.expectRepeats.Load() > time.Now().UnixNano()
 	sql, args := s.insert(c, period, msgs, expectRepeats)
 	t, n, fresh, err := s.db.beginWith(ctx, sql, args, expectRepeats)
-	if !expectRepeats && sqlState(err) == "23505" { // unique_violation: there are repetitions
+	if !expectRepeats && sqlState(err) == "23505" { // unique_violation: some messages are repeated
 		s.expectRepeats.Store(time.Now().Add(expectRepeatsFor).UnixNano())
 		return s.beginClaimed(ctx, c, msgs, late)
 	}
@@ -72,7 +72,7 @@ func (s *inboxStore[Tx]) beginClaimed(ctx context.Context, c terms, msgs []place
 		}
 		id := msgs[i].ID.String()
 		if at := slices.Index(fresh, id); at >= 0 {
-			fresh[at] = "" // the same message again is a repetition
+			fresh[at] = "" // a second copy in this batch is a repetition
 			continue
 		}
 		outcomes[i] = 'r'
@@ -80,10 +80,11 @@ func (s *inboxStore[Tx]) beginClaimed(ctx context.Context, c terms, msgs []place
 	return t, outcomes, nil
 }
 
-// carefulFor is for how long an inbox expects repetitions after it has met one.
+// expectRepeatsFor is how long an inbox expects repeated messages after it has met one.
 const expectRepeatsFor = 10 * time.Second
 
-// beginSlowly claims in a transaction what a plain insert cannot tell about.
+// beginSlowly claims messages with the SQL function, which handles all cases that a plain insert
+// cannot.
 func (s *inboxStore[Tx]) beginSlowly(ctx context.Context, t transaction[Tx], c terms, msgs []place, late bool) (transaction[Tx], []byte, error) {
 	outcomes, err := s.claim(ctx, t, c, msgs, late)
 	if err != nil {
@@ -92,7 +93,8 @@ func (s *inboxStore[Tx]) beginSlowly(ctx context.Context, t transaction[Tx], c t
 	return t, []byte(outcomes), err
 }
 
-// samePeriod returns the period in which the IDs of all messages were made.
+// samePeriod returns the period in which the IDs of all messages were created. It returns false if
+// they differ or an ID has no time.
 func (c terms) samePeriod(msgs []place) (int64, bool) {
 	first := int64(-1)
 	for i := range msgs {
@@ -106,7 +108,8 @@ func (c terms) samePeriod(msgs []place) (int64, bool) {
 	return first, true
 }
 
-// inserts are the statements of insert, by slot, whether there are many messages, and whether repetitions are expected.
+// inserts holds the statements of insert, by slot, by whether there are many messages, and by
+// whether repeated messages are expected.
 type inserts [slots][2][2]string
 
 func newInserts(cfg Config) *inserts {
@@ -124,9 +127,11 @@ func newInserts(cfg Config) *inserts {
 	return &all
 }
 
-// insert is the claim of messages that lie in one slot: a plain insert, which the server plans once. It inserts nothing if more
-// must be looked at; the clock is that of the statement, lest the server looks at it for each row. A repetition makes it fail.
-// Where those are expected it leaves them out instead, which costs several times as much, and returns the others.
+// insert returns the statement that claims messages of one slot: a plain insert, which the server
+// plans once. It inserts nothing if claim must take a closer look. It uses the statement's
+// timestamp, so that the server does not read the clock for each row. A repeated message makes it
+// fail. If repetitions are expected, it skips them instead, which costs several times as much, and
+// returns the other IDs.
 func (s *inboxStore[Tx]) insert(c terms, period int64, msgs []place, expectRepeats bool) (sql string, args []any) {
 	many, expected, ids := 0, 0, msgs[0].ID.String()
 	if len(msgs) > 1 {

@@ -19,7 +19,8 @@ type placed struct {
 	Cents int    `json:"cents"`
 }
 
-// A consumer that charges for orders, and says so: the charge, the message and the record of what was received are one commit.
+// A consumer that charges for orders and publishes a message about it. The charge, the message and
+// the receipt are one commit.
 func ExampleDB_Inbox() {
 	consume := func(ctx context.Context, pool *pgxpool.Pool, orders postrider.Consumer) error {
 		db, err := postgres.Open(pool, postgres.Config{})
@@ -44,7 +45,8 @@ func ExampleDB_Inbox() {
 	// Output: postgres: pool is nil
 }
 
-// The same for those who use database/sql, with a loop of their own: only the record is made, in their transaction.
+// The same with database/sql and a receive loop of your own: the inbox only records the receipt, in
+// your transaction.
 func ExampleSQLDB_Inbox() {
 	receive := func(ctx context.Context, sqlDB *sql.DB, m postrider.Message) error {
 		db, err := postgres.OpenSQL(sqlDB, postgres.Config{})

@@ -20,11 +20,11 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// waysToFail are those of handlers that do not simply return an error.
+// waysToFail are handlers that fail in other ways than by returning an error.
 func waysToFail(y *inboxYard) map[string]func(ctx context.Context, tx pgx.Tx) error {
 	return map[string]func(ctx context.Context, tx pgx.Tx) error{
 		"a statement failed, and nobody said so": func(ctx context.Context, tx pgx.Tx) error {
-			_, _ = tx.Exec(ctx, "SELECT 1/0") // that is the mistake
+			_, _ = tx.Exec(ctx, "SELECT 1/0") // the handler ignores the error
 			return nil
 		},
 		"the commit is refused": func(ctx context.Context, tx pgx.Tx) error {
@@ -44,8 +44,8 @@ func waysToFail(y *inboxYard) map[string]func(ctx context.Context, tx pgx.Tx) er
 	}
 }
 
-// TestInboxCountsEveryFailure holds that whichever way a handler fails, the first time and when it is tried again, the attempt
-// counts and the message ends as a dead letter.
+// TestInboxCountsEveryFailure verifies that the attempt counts and the message becomes a dead
+// letter, whichever way a handler fails, the first time and on retries.
 func TestInboxCountsEveryFailure(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -86,7 +86,7 @@ func TestInboxCountsEveryFailure(t *testing.T) {
 	})
 }
 
-// TestInboxFromSQL is for consumers in other languages.
+// TestInboxFromSQL tests the functions for consumers in other languages.
 func TestInboxFromSQL(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -101,7 +101,7 @@ func TestInboxFromSQL(t *testing.T) {
 				t.Errorf("%v, %v, want %v", fresh, err, want)
 			}
 		}
-		// It is the same record that programs in Go see.
+		// Programs in Go use the same record.
 		store := y.pgx(t).Store
 		verdicts, err := store.Handle(t.Context(), "billing", []postrider.Message{{ID: id, Type: "t"}}, false, nil)
 		if err != nil || verdicts[0] != inbox.Repeated {
@@ -111,7 +111,7 @@ func TestInboxFromSQL(t *testing.T) {
 			t.Errorf("a message from the future: %v", err)
 		}
 
-		// IDs of any form, alone and with their source: in both ways the same records as those of programs in Go.
+		// IDs of any form, alone and with their source, give the same records as in Go.
 		named := func(call string, args ...any) (fresh bool) {
 			t.Helper()
 			if err := y.pool.QueryRow(t.Context(), "SELECT "+y.cfg.Schema+"."+call, args...).Scan(&fresh); err != nil {
@@ -150,7 +150,7 @@ func TestInboxFromSQL(t *testing.T) {
 	})
 }
 
-// TestMessageIdentity holds that SQL and Go know a message by the same ID.
+// TestMessageIdentity verifies that SQL and Go compute the same ID for a message.
 func TestMessageIdentity(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -173,7 +173,7 @@ func TestMessageIdentity(t *testing.T) {
 	})
 }
 
-// TestConsumerRole holds that a login with the role of a consumer can run an inbox and nothing else.
+// TestConsumerRole verifies that a login with the consumer role can run an inbox and nothing else.
 func TestConsumerRole(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {

@@ -12,18 +12,19 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// handleAttempts is how often a transaction is begun that the server gives up for the sake of others.
+// handleAttempts is how often Handle begins a transaction that the server aborts in favour of
+// others.
 const handleAttempts = 5
 
 // Handle implements [inbox.Store].
 func (s *inboxStore[Tx]) Handle(ctx context.Context, consumer string, msgs []postrider.Message, late bool, work inbox.Work[Tx]) ([]inbox.Verdict, error) {
-	// In one global order, so that two batches cannot wait for each other.
+	// All callers use the same order, so two batches cannot deadlock.
 	sorted := make([]place, len(msgs))
 	for i := range msgs {
 		sorted[i] = place{&msgs[i], i}
 	}
 	slices.SortStableFunc(sorted, func(a, b place) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-	// The same message again is a repetition, whatever becomes of the first.
+	// A second copy in the batch is a repetition, whatever happens to the first.
 	sorted = slices.CompactFunc(sorted, func(a, b place) bool { return a.ID == b.ID })
 	for n := 1; ; n++ {
 		outcomes, err := s.handle(ctx, consumer, sorted, late, work)
@@ -41,16 +42,16 @@ func (s *inboxStore[Tx]) Handle(ctx context.Context, consumer string, msgs []pos
 	}
 }
 
-// place is a message that is handled together with others.
+// place is a message of a batch.
 type place struct {
 	*postrider.Message
-	index int // among those that the caller has handed over
+	index int // in the caller's batch
 }
 
-// verdictOf is what the letters of the claim mean when all is done.
+// verdictOf translates the outcomes of a claim for the caller, once the transaction has committed.
 var verdictOf = map[byte]inbox.Verdict{'f': inbox.Handled, 'r': inbox.Repeated, 'w': inbox.Waiting, 'l': inbox.Late, 'a': inbox.Late}
 
-// errFreed means that a message was about to wait for one that is gone meanwhile.
+// errFreed means that the message for which another was about to wait is gone.
 var errFreed = errors.New("postgres: the key is free again")
 
 func (s *inboxStore[Tx]) handle(ctx context.Context, consumer string, msgs []place, late bool, work inbox.Work[Tx]) ([]byte, error) {
@@ -77,10 +78,10 @@ func (s *inboxStore[Tx]) handle(ctx context.Context, consumer string, msgs []pla
 			return nil, &inbox.FailedError{Err: err}
 		}
 	}
-	// The lock on what is deferred comes last, as in Retry: work may take locks of its own.
+	// Take the lock on deferred messages last, as Retry does: work may take locks of its own.
 	for i := range msgs {
 		if outcomes[i] != 'f' && outcomes[i] != 'r' {
-			if err := s.shelve(ctx, t, c, *msgs[i].Message, outcomes[i]); err != nil {
+			if err := s.deferUnhandled(ctx, t, c, *msgs[i].Message, outcomes[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -92,14 +93,14 @@ func (s *inboxStore[Tx]) handle(ctx context.Context, consumer string, msgs []pla
 	return outcomes, nil
 }
 
-// shelve defers a message that is not to be handled now.
-func (s *inboxStore[Tx]) shelve(ctx context.Context, in statements, c terms, m postrider.Message, letter byte) error {
+// deferUnhandled defers a message that must not be handled now.
+func (s *inboxStore[Tx]) deferUnhandled(ctx context.Context, in statements, c terms, m postrider.Message, outcome byte) error {
 	back := inbox.Deferral{Status: feeds.StatusWaiting, Blocking: true}
-	if letter != 'w' {
-		// Most likely it was handled long ago. So it does not hold up its key.
+	if outcome != 'w' {
+		// The consumer most likely handled it long ago, so it does not block its key.
 		back = inbox.Deferral{Status: feeds.StatusDead, Cause: inbox.ErrLate.Error()}
 	}
-	done, err := s.setAside(ctx, in, c, m, back)
+	done, err := s.deferIn(ctx, in, c, m, back)
 	if err == nil && !done {
 		err = errFreed
 	}
@@ -117,7 +118,7 @@ func (s *inboxStore[Tx]) Defer(ctx context.Context, consumer string, m postrider
 		return fmt.Errorf("postgres: deferred: %w", explain(err))
 	}
 	defer func() { _ = t.rollback(context.WithoutCancel(ctx)) }()
-	if _, err := s.setAside(ctx, t, c, m, back); err != nil {
+	if _, err := s.deferIn(ctx, t, c, m, back); err != nil {
 		return err
 	}
 	if err := t.commit(ctx); err != nil {
@@ -126,7 +127,7 @@ func (s *inboxStore[Tx]) Defer(ctx context.Context, consumer string, m postrider
 	return nil
 }
 
-func (s *inboxStore[Tx]) setAside(ctx context.Context, in statements, c terms, m postrider.Message, back inbox.Deferral) (done bool, err error) {
+func (s *inboxStore[Tx]) deferIn(ctx context.Context, in statements, c terms, m postrider.Message, back inbox.Deferral) (done bool, err error) {
 	message, err := received(m)
 	if err != nil {
 		return false, err
@@ -140,8 +141,9 @@ func (s *inboxStore[Tx]) setAside(ctx context.Context, in statements, c terms, m
 	return done, nil
 }
 
-// refused says whose fault a failed commit is: if the server has answered, that of what was to be committed. At the end of ctx
-// database/sql rolls back by itself, and that is nobody's fault.
+// refused classifies a failed commit. If the server answered, what was to be committed is at fault,
+// and refused returns an [inbox.FailedError]. When ctx ends, database/sql rolls back by itself;
+// that says nothing about the message.
 func refused(ctx context.Context, err error) error {
 	if answered(err) && !yielded(err) && ctx.Err() == nil {
 		return &inbox.FailedError{Err: err}

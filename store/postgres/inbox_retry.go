@@ -54,10 +54,11 @@ func (s *inboxStore[Tx]) Retry(ctx context.Context, consumer string, work func(c
 
 var errDecided = errors.New("postgres: an operator has decided about the message")
 
-// finish commits what was done for a message. Its first result is why the database has refused that, for good.
+// finish commits the work for a message. Its first result is the reason why the database
+// permanently refused the work.
 func (s *inboxStore[Tx]) finish(ctx context.Context, t transaction[Tx], d feeds.Deferred) (refusal, err error) {
 	err = s.conclude(ctx, t, d, true, inbox.Deferral{})
-	if sqlState(err) == "25P02" { // a statement has failed, and the handler has not said so
+	if sqlState(err) == "25P02" { // a statement failed, and the handler ignored it
 		return err, nil
 	}
 	if err != nil {
@@ -74,8 +75,9 @@ func (s *inboxStore[Tx]) finish(ctx context.Context, t transaction[Tx], d feeds.
 	return nil, nil
 }
 
-// fail undoes what was done for a message and records that it has failed: in the same transaction, so that nobody takes the
-// message meanwhile, or in another one if that is lost, as after a statement that took too long.
+// fail undoes the work for a message and records the failed attempt. It does so in the same
+// transaction, so that no other process takes the message in between. If that transaction is lost,
+// for instance because a statement took too long, it uses another one.
 func (s *inboxStore[Tx]) fail(ctx context.Context, t transaction[Tx], d feeds.Deferred, back inbox.Deferral) error {
 	_, err := t.exec(ctx, "ROLLBACK TO SAVEPOINT postrider")
 	if err != nil {
@@ -97,7 +99,8 @@ func (s *inboxStore[Tx]) fail(ctx context.Context, t transaction[Tx], d feeds.De
 	return nil
 }
 
-// conclude ends an attempt when the transaction commits. It returns errDecided if an operator was faster.
+// conclude records the end of an attempt, which takes effect when the transaction commits. It
+// returns errDecided if an operator acted on the message first.
 func (s *inboxStore[Tx]) conclude(ctx context.Context, in statements, d feeds.Deferred, delivered bool, back inbox.Deferral) error {
 	var done bool
 	err := in.row(ctx, s.cfg.in("SELECT @schema@.conclude_aside($1, $2, $3, $4, $5, $6, $7, $8)"),
@@ -121,7 +124,8 @@ func (s *inboxStore[Tx]) next(ctx context.Context, in statements, feed string) (
 	return inbox.Attempt{Next: time.Duration(max(*ms, 10)) * time.Millisecond}, nil
 }
 
-// row is a message as set_aside takes it; its payload goes beside it.
+// row is a message in the form that the SQL function set_aside takes. The payload is a separate
+// argument.
 type row struct {
 	ID            postrider.ID      `json:"id"`
 	Type          string            `json:"type"`
@@ -141,7 +145,8 @@ type row struct {
 	Headers       map[string]string `json:"headers,omitempty"`
 }
 
-// received is a message as set_aside takes it. What came from a broker may hold anything.
+// received returns a message in the form that set_aside takes. It replaces what a column cannot
+// hold, because a broker may deliver anything.
 func received(m postrider.Message) (string, error) {
 	r := row{
 		ID: m.ID, Type: text(m.Type), AggregateType: text(m.AggregateType), AggregateID: text(m.AggregateID), Key: text(m.Key),
@@ -162,7 +167,7 @@ func received(m postrider.Message) (string, error) {
 	return string(b), err
 }
 
-// text makes a text fit for a column.
+// text replaces what a text column cannot hold: NUL and invalid UTF-8.
 func text(s string) string {
 	if strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) {
 		return s

@@ -24,7 +24,7 @@ func TestInbox(t *testing.T) {
 	})
 }
 
-// TestInboxThroughPooler takes one driver a server, to save time.
+// TestInboxThroughPooler tests one driver per server, to save time.
 func TestInboxThroughPooler(t *testing.T) {
 	t.Parallel()
 	runs := []func(*testing.T, string){runInboxPgx, runInboxSQL}
@@ -77,7 +77,7 @@ func (y *inboxYard) exec(statement string) {
 	}
 }
 
-// clear makes the schema as good as new, which is quicker than a new one.
+// clear makes the schema as good as new, which is faster than creating one.
 func (y *inboxYard) clear() {
 	var all string
 	for _, table := range []string{"marks", "inbox", "inbox_strays", "deferred", "consumers"} {
@@ -109,7 +109,7 @@ func (y *inboxYard) sql(t testing.TB) inboxtest.Subject[*sql.Tx] {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = tx.Rollback() }() // after the commit it does nothing
+		defer func() { _ = tx.Rollback() }() // a no-op after the commit
 		if err := f(ctx, tx); err != nil {
 			return err
 		}

@@ -9,12 +9,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// readCommitted is what every transaction of ours is, whatever the default of the database or role is: a function that has waited for a
-// lock must see what was committed before it had the lock. At any other level a message could stay deferred with nothing before it.
+// readCommitted holds the options of every transaction that this package begins, whatever the
+// default of the database or role: a function that has waited for a lock must see what was
+// committed before it got the lock. At any other level a message could stay deferred with nothing
+// before it.
 var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 
-// committed is a pool whose single statements are READ COMMITTED too. Without BEGIN they have the default, which is that almost everywhere
-// and costs no round trip. Where it is not, the first function that a relay calls says so, and each statement gets a transaction of its own.
+// committed is a pool whose single statements are READ COMMITTED too. Without BEGIN, they run at
+// the default level, which is almost always READ COMMITTED and costs no extra round trip. If it is
+// another one, the first function that a relay calls fails, and from then on each statement gets
+// its own transaction.
 type committed struct {
 	*pgxpool.Pool
 	explicit *atomic.Bool
@@ -22,7 +26,8 @@ type committed struct {
 
 func newCommitted(pool *pgxpool.Pool) committed { return committed{pool, new(atomic.Bool)} }
 
-// refused reports whether a statement was refused for its isolation level, and is to be sent again.
+// refused reports whether the server refused a statement because of its isolation level. The caller
+// must send it again.
 func (c committed) refused(err error) bool {
 	if state(err) != "25001" { // active_sql_transaction, of check_isolation
 		return false
@@ -31,7 +36,8 @@ func (c committed) refused(err error) bool {
 	return true
 }
 
-// begin makes a connection's next statements one transaction, if they need one. The returned function ends it.
+// begin starts a transaction for the connection's next statements if they need one. The returned
+// function commits it.
 func (c committed) begin(ctx context.Context, conn *pgxpool.Conn) (end func(), err error) {
 	if !c.explicit.Load() {
 		return func() {}, nil
@@ -75,7 +81,8 @@ func (c committed) QueryRow(ctx context.Context, sql string, args ...any) pgx.Ro
 	return committedRow{rows, err}
 }
 
-// committedRows commits when the last row was read, before Err is asked. Closed before that, it rolls back.
+// committedRows commits after the last row was read and before the caller checks Err. If closed
+// earlier, it rolls back.
 type committedRows struct {
 	pgx.Rows
 	tx    pgx.Tx

@@ -12,13 +12,13 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// atLevel returns an address whose connections have another default than READ COMMITTED.
+// atLevel returns an address whose connections have another default isolation level.
 func atLevel(dsn, level string) string {
 	return dsn + "&default_transaction_isolation=" + url.PathEscape(level)
 }
 
-// TestAnyIsolation holds that relays, housekeeping and operators work where the default of the database or role is not READ COMMITTED:
-// their own transactions are, all the same.
+// TestAnyIsolation verifies that relays, housekeeping and operators work if the default of the
+// database or role is not READ COMMITTED.
 func TestAnyIsolation(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -80,11 +80,11 @@ func testAnyIsolation(t *testing.T, h *house) {
 	}
 
 	ids := h.enqueue(20)
-	h.setOneAside("f")
+	h.addDeadLetter("f")
 	d := h.db.Admin()
 	by := admin.By{Who: "ann", Why: "a test"}
 	if n, err := d.Act(ctx, by, admin.Discard, admin.Filter{Feed: "f"}, 0); err != nil || n != 1 {
-		t.Errorf("discarded %d letters; %v", n, err)
+		t.Errorf("discarded %d dead letters; %v", n, err)
 	}
 	if err := d.PauseFeed(ctx, by, "f", true); err != nil {
 		t.Error(err)
@@ -106,8 +106,8 @@ func TestStoreAtAnyIsolation(t *testing.T) {
 	})
 }
 
-// setOneAside makes the next message of a feed a dead letter, as a relay does.
-func (h *house) setOneAside(name string) {
+// addDeadLetter makes the next message of a feed a dead letter, as a relay does.
+func (h *house) addDeadLetter(name string) {
 	h.t.Helper()
 	ctx := h.t.Context()
 	feed := h.open(name)

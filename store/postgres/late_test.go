@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// seat is a member of a feed, and what it has read.
+// seat is a member of a feed, with what it has read.
 type seat struct {
 	feeds.Feed
 	h      *house
@@ -37,7 +37,8 @@ func (s *seat) balance() feeds.Share {
 	return s.share
 }
 
-// read asks once for some shards, or all that it holds, and returns the types of the messages, sorted.
+// read reads once, for some shards or all that it owns, and returns the types of the messages,
+// sorted.
 func (s *seat) read(shards ...int) (types []string) {
 	s.h.t.Helper()
 	want := demand(s.share)
@@ -58,7 +59,7 @@ func (s *seat) read(shards ...int) (types []string) {
 	return types
 }
 
-// readAll asks several times: what is there comes in one of them.
+// readAll reads several times, so that it finds everything.
 func (s *seat) readAll() (types []string) {
 	s.h.t.Helper()
 	for range 4 {
@@ -68,7 +69,7 @@ func (s *seat) readAll() (types []string) {
 	return types
 }
 
-// marks confirm everything that was read.
+// marks returns marks that settle everything that was read.
 func (s *seat) marks() (marks []feeds.Mark) {
 	for _, shard := range s.share.Shards {
 		m := feeds.Mark{Shard: shard, Batch: s.latest[shard]}
@@ -87,7 +88,7 @@ func (s *seat) settle() {
 	}
 }
 
-// release gives everything up, as far as it was confirmed.
+// release releases the shards at the given marks.
 func (s *seat) release(marks []feeds.Mark) {
 	s.h.t.Helper()
 	if err := s.Release(s.h.t.Context(), marks); err != nil {
@@ -141,14 +142,15 @@ func expectTypes(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// TestLateBesideTheFloor commits a message after others with higher numbers were read. A snapshot lists only the transactions below its
-// end: a floor that counts for a snapshot too early, or without a transaction of the reader's own, loses the message.
+// TestLateBesideTheFloor commits a message after others with higher numbers were read. A snapshot
+// lists only the transactions below its xmax: a floor that is used for a snapshot too early, or
+// without a transaction of the reader's own, loses the message.
 func TestLateBesideTheFloor(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 1})
 		s := h.sit("f")
-		for range 20 { // what others do on the server hides it now and then
+		for range 20 { // other activity on the server sometimes hides the error
 			early, late := h.begin(), h.begin()
 			early.exec("SELECT pg_current_xact_id()")
 			late.exec("INSERT INTO @.messages (type) VALUES ('late')")
@@ -158,7 +160,7 @@ func TestLateBesideTheFloor(t *testing.T) {
 			late.commit()
 			expectTypes(t, "the later transaction", s.readAll(), "late")
 
-			alone := h.begin() // nobody else ends a transaction
+			alone := h.begin() // no other transaction ends meanwhile
 			alone.exec("INSERT INTO @.messages (type) VALUES ('alone')")
 			expectTypes(t, "in flight", s.readAll())
 			alone.commit()
@@ -168,7 +170,8 @@ func TestLateBesideTheFloor(t *testing.T) {
 	})
 }
 
-// TestCrossedTransactions commits two transactions of which the one with the lower ID has the higher numbers, and reads them in pages.
+// TestCrossedTransactions commits two transactions, of which the one with the lower ID has the
+// higher numbers, and reads them in pages.
 func TestCrossedTransactions(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -196,7 +199,8 @@ func TestCrossedTransactions(t *testing.T) {
 	})
 }
 
-// TestFirstMessage reads an empty log before its first message is written, whose number an unused sequence shows as its last one.
+// TestFirstMessage reads an empty log before its first message is written. An unused sequence shows
+// the number of that message as its last value.
 func TestFirstMessage(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -209,7 +213,8 @@ func TestFirstMessage(t *testing.T) {
 	})
 }
 
-// TestIdleMemberTakesOver holds that a member which has nothing to read finds what is left of a shard that it takes from another.
+// TestIdleMemberTakesOver verifies that an idle member finds what is left in a shard that it takes
+// over.
 func TestIdleMemberTakesOver(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {

@@ -10,20 +10,22 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Layout is what the first migration lays out.
+// Layout configures what the first migration creates.
 type Layout struct {
-	// Shards is into how many parts the keys of a new feed are divided; a shard is read by one relay at a time. 1 to 1024.
-	// Defaults to 8.
+	// Shards is the number of parts into which a new feed divides its keys. One relay reads a shard
+	// at a time. 1 to 1024. Defaults to 8.
 	Shards int
-	// Slots is how many partitions the ring has. 3 to 128. Defaults to 8.
+	// Slots is the number of partitions in the ring, 3 to 128. Defaults to 8.
 	Slots int
-	// Period is for how long one slot is written before the next one's turn. Delivered messages are kept for about
-	// Slots - 1 periods. A whole number of seconds. Defaults to 24 hours.
+	// Period is how long producers write to one slot before they move to the next. Delivered
+	// messages are kept for about Slots - 1 periods. A whole number of seconds. Defaults to 24
+	// hours.
 	Period time.Duration
-	// DedupWindow is for how long a dedup key is remembered. A whole number of seconds. Defaults to 7 days.
+	// DedupWindow is how long a dedup key is remembered. A whole number of seconds. Defaults to 7
+	// days.
 	DedupWindow time.Duration
-	// InboxWindow is for how long consumers remember, at least, which messages they have received. A multiple of 7 seconds.
-	// Defaults to 7 days.
+	// InboxWindow is how long, at least, consumers remember which messages they have received. A
+	// multiple of 7 seconds. Defaults to 7 days.
 	InboxWindow time.Duration
 }
 
@@ -72,7 +74,7 @@ func (l Layout) in(sql string) string {
 	).Replace(sql)
 }
 
-// limits fills in what no message may exceed.
+// limits fills in the size limits of messages.
 func limits(sql string) string {
 	return strings.NewReplacer(
 		"@max_text@", strconv.Itoa(postrider.MaxText),

@@ -22,7 +22,8 @@ const watchOrder = `
 	END $$;
 	ALTER TABLE @.messages ALTER COLUMN seq SET DEFAULT @.watched_number();`
 
-// waysToWrite are all that a producer has. Each is the first statement of its transaction.
+// waysToWrite are all ways in which a producer can write. Each is the first statement of its
+// transaction.
 var waysToWrite = []struct {
 	name  string
 	write func(ctx context.Context, h *house, tx pgx.Tx) error
@@ -52,7 +53,8 @@ func statement(sql string) func(context.Context, *house, pgx.Tx) error {
 	}
 }
 
-// TestTransactionIDComesBeforeNumber holds what the cursor relies on: whoever draws a number has a transaction ID.
+// TestTransactionIDComesBeforeNumber verifies an invariant of the cursor: a transaction has an ID
+// before it draws a number.
 func TestTransactionIDComesBeforeNumber(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -68,7 +70,7 @@ func TestTransactionIDComesBeforeNumber(t *testing.T) {
 	})
 }
 
-// TestWrongColumnOrderIsNoticed shows that the test above can fail.
+// TestWrongColumnOrderIsNoticed verifies that the test above can fail.
 func TestWrongColumnOrderIsNoticed(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {

@@ -15,32 +15,33 @@ import (
 type ledgerRow struct {
 	n       int64
 	at      cursor
-	crashes int // holders in a row that died without progress
+	crashes int // owners in a row that disappeared without progress
 	slice
 }
 
-// slice is the part of the log that a cursor is about.
+// slice is the part of the log that a cursor covers.
 type slice struct {
 	base   int    // the shard
-	tenant string // only this one, if it is not empty
-	others string // JSON array of tenants that are read apart, if it is not empty
+	tenant string // if not empty, the only tenant that it covers
+	others string // if not empty, a JSON array of the tenants that have slices of their own
 }
 
 // ledgerState is what the ledger says about a feed.
 type ledgerState struct {
-	held       map[int]ledgerRow // by this member
+	held       map[int]ledgerRow // owned by this member
 	generation string
 	shards     int
 	stop       *stop
 }
 
-// stop is the place where all shards of a feed wait for each other, before their number changes.
+// stop is the position at which all shards of a feed wait for each other before the number of
+// shards changes.
 type stop struct {
 	point
-	hi int64 // nothing that it sees lies above
+	hi int64 // the snapshot sees nothing above it
 }
 
-// askBalance announces the member and returns its share, and what the ledger says.
+// askBalance announces the member and returns its share and the state of the ledger.
 func (f *feed) askBalance(ctx context.Context) (share feeds.Share, state ledgerState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -90,7 +91,7 @@ func (f *feed) askBalance(ctx context.Context) (share feeds.Share, state ledgerS
 	return share, state, err
 }
 
-// ledgerEntry is one row a shard, to be appended.
+// ledgerEntry is a set of rows to append, one for each shard.
 type ledgerEntry struct {
 	generation string
 	release    bool
@@ -107,7 +108,8 @@ func (e *ledgerEntry) add(shard int, l *lane, at cursor) {
 	e.at = append(e.at, at)
 }
 
-// askSettle appends the rows and returns the shards for which that succeeded: those that are still ours.
+// askSettle appends the rows. It returns the shards for which that succeeded: those that this
+// member still owns.
 func (f *feed) askSettle(ctx context.Context, e *ledgerEntry) (map[int]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestSettleOfAnEarlierGeneration holds that a position which was read before the server crashed does not count afterwards: numbers and
-// transaction IDs of it may have been handed out again.
+// TestSettleOfAnEarlierGeneration verifies that a position read before the server crashed does not
+// count afterwards: the server may have assigned its numbers and transaction IDs again.
 func TestSettleOfAnEarlierGeneration(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -32,7 +32,8 @@ func TestSettleOfAnEarlierGeneration(t *testing.T) {
 	})
 }
 
-// TestLostAnswerOfASettle holds that a member whose settle has happened, though its answer was lost, keeps its shards and settles on.
+// TestLostAnswerOfASettle verifies that a member whose settle succeeded, but whose answer was lost,
+// keeps its shards and continues to settle.
 func TestLostAnswerOfASettle(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -46,7 +47,7 @@ func TestLostAnswerOfASettle(t *testing.T) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, address)
 			return deafConn{conn, &deaf}, err
 		}
-		config.MaxConns = 1 // on which the statement is prepared: the answer that is lost must be that of its execution
+		config.MaxConns = 1 // the statement is prepared on this connection, so the lost answer is that of its execution
 		pool, err := pgxpool.NewWithConfig(t.Context(), config)
 		if err != nil {
 			t.Fatal(err)
@@ -75,11 +76,11 @@ func TestLostAnswerOfASettle(t *testing.T) {
 			if happened() {
 				break
 			}
-			if attempt == 10 { // the driver asks the server to cancel what it has given up, which a slow one may do
+			if attempt == 10 { // the driver asks the server to cancel the statement that it gave up on, and a slow server may do so
 				t.Fatal("the settle has not happened")
 			}
 		}
-		s.settle() // fails if one is lost
+		s.settle() // fails if a shard is lost
 		if n := s.balance(); len(n.Shards) != 2 {
 			t.Errorf("the member holds %v, want both shards", n.Shards)
 		}
@@ -88,13 +89,14 @@ func TestLostAnswerOfASettle(t *testing.T) {
 	})
 }
 
-// TestLeaseIsKept holds that a member which has not settled for most of its lease keeps its shards, also beside one that was heard meanwhile.
+// TestLeaseIsKept verifies that a member which has not settled for most of its lease keeps its
+// shards, also if another member was heard in the meantime.
 func TestLeaseIsKept(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
 		holder := h.sit("f")
-		h.exec("UPDATE @.checkpoints SET at = at - interval '40 seconds', until = until - interval '40 seconds'") // of a minute
+		h.exec("UPDATE @.checkpoints SET at = at - interval '40 seconds', until = until - interval '40 seconds'") // of a lease of one minute
 		other := h.sit("f")
 		h.exec("UPDATE @.members SET at = at - interval '20 seconds'")
 		if other.balance(); len(other.share.Shards) > 0 || other.share.Quota != 1 {
@@ -104,7 +106,8 @@ func TestLeaseIsKept(t *testing.T) {
 	})
 }
 
-// TestSweepLeavesTheFence holds that a member which slept until the rows behind its own were swept has lost its shards all the same.
+// TestSweepLeavesTheFence verifies that a member which was suspended until the rows after its own
+// were swept has still lost its shards.
 func TestSweepLeavesTheFence(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -113,7 +116,7 @@ func TestSweepLeavesTheFence(t *testing.T) {
 		h.exec("UPDATE @.checkpoints SET at = at - interval '1 hour', until = until - interval '1 hour'")
 		h.exec("UPDATE @.members SET at = at - interval '1 hour', until = until - interval '1 hour'")
 		taker := h.sit("f")
-		h.exec("UPDATE @.members SET at = at - interval '20 seconds'") // so long it has been heard, and the holder has not
+		h.exec("UPDATE @.members SET at = at - interval '20 seconds'") // for so long it has been heard, and the owner has not
 		taker.balance()
 		if len(taker.share.Shards) != 2 {
 			t.Fatalf("got %+v, want both shards", taker.share)
@@ -132,7 +135,7 @@ func TestSweepLeavesTheFence(t *testing.T) {
 	})
 }
 
-// deafConn is a connection that ends instead of giving an answer.
+// deafConn is a connection that closes instead of returning an answer.
 type deafConn struct {
 	net.Conn
 	deaf *atomic.Bool

@@ -25,7 +25,7 @@ var limitedColumns = []string{
 	"correlation_id", "causation_id",
 }
 
-// TestLimits holds that no way into the log is wider than that of the library.
+// TestLimits verifies that no way into the log allows more than the library does.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -134,8 +134,8 @@ func (h *house) testOtherLimits(t *testing.T, way string, write func(context.Con
 	}
 }
 
-// mustRefuse checks that an error of enqueue names the column and what is wrong with it, that one of the table itself shows the rule,
-// and that neither shows anything of the message.
+// mustRefuse checks that an error of enqueue names the column and the reason, that an error of the
+// table itself names the rule, and that neither contains anything of the message.
 func mustRefuse(t *testing.T, way string, err error, column, says string) {
 	t.Helper()
 	var pg *pgconn.PgError
@@ -166,7 +166,7 @@ func mustHide(t *testing.T, pg *pgconn.PgError) {
 	}
 }
 
-// TestEmptyKeyIsNone holds that SQL and Go agree on which messages have a key, and which.
+// TestEmptyKeyIsNone verifies that SQL and Go agree on the key of every message.
 func TestEmptyKeyIsNone(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -198,7 +198,8 @@ func TestEmptyKeyIsNone(t *testing.T) {
 	})
 }
 
-// TestLongTextsOfOthers holds that messages of other senders, whom nobody limits, can be deferred, found and decided about.
+// TestLongTextsOfOthers verifies that messages of other senders, which are not limited, can be
+// deferred, found and acted on.
 func TestLongTextsOfOthers(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {

@@ -11,14 +11,16 @@ import (
 const (
 	// mostReclaims is how many slots one round empties.
 	mostReclaims = 8
-	// mostSweeps bounds what one round deletes: 10,000 rows of a kind each time. What is left waits for the next round.
+	// mostSweeps bounds what one round deletes: each sweep deletes up to 10,000 rows of a table.
+	// The next round deletes the rest.
 	mostSweeps = 100
-	// sweepPause leaves the server to others between two sweeps.
+	// sweepPause leaves room for other work on the server between two sweeps.
 	sweepPause = 10 * time.Millisecond
 )
 
-// Maintain implements [feeds.Maintainer]: it empties the ring slot that will be written next, and others if the log is
-// too large, once every feed has delivered all of them, drops old rows of the ledger and of other tables, some at a time, and freezes a slot that is full.
+// Maintain implements [feeds.Maintainer]. It empties the next slot of the ring, and others if the
+// log is too large, once every feed has delivered all of their messages. Then it deletes old rows
+// of the ledger and of other tables, in chunks, and freezes a full slot.
 func (s *feedStore) Maintain(ctx context.Context) error {
 	var most *int64
 	if s.cfg.MaxLogSize > 0 {
@@ -46,7 +48,8 @@ func (s *feedStore) Maintain(ctx context.Context) error {
 	return s.freeze(ctx)
 }
 
-// inTurn runs one statement in a transaction of its own, and scans the row that it returns, if into is not nil.
+// inTurn runs one statement in a transaction of its own. It scans the row that the statement
+// returns, unless into is nil.
 func (s *feedStore) inTurn(ctx context.Context, into any, sql string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

@@ -15,9 +15,10 @@ import (
 
 const matrixFile = "testdata/rights.txt"
 
-// TestRoleMatrix runs every statement on every object of the schema as every role, and as somebody who was given none, and
-// compares who was let through with what was decided. Objects come from the catalogue: a table or function that is added
-// later is in the matrix at once, and the test fails until somebody has decided who may touch it.
+// TestRoleMatrix runs every statement on every object of the schema as every role, and as a user
+// without any, and compares which were allowed with testdata/rights.txt. The objects come from the
+// catalogue, so a new table or function is in the matrix at once, and the test fails until the file
+// says who may use it.
 func TestRoleMatrix(t *testing.T) {
 	t.Parallel()
 	wanted, err := os.ReadFile(matrixFile)
@@ -49,7 +50,8 @@ func TestRoleMatrix(t *testing.T) {
 	})
 }
 
-// TestRoleMatrixWithoutPublic holds that every role may do the same where default privileges take EXECUTE from PUBLIC, and others less.
+// TestRoleMatrixWithoutPublic verifies that every role has the same rights where default privileges
+// take EXECUTE from PUBLIC, and that other users have fewer.
 func TestRoleMatrixWithoutPublic(t *testing.T) {
 	t.Parallel()
 	wanted, err := os.ReadFile(matrixFile)
@@ -108,7 +110,7 @@ func (c *catalogue) matrix() string {
 	return b.String()
 }
 
-// attempts are all statements of the matrix.
+// attempts returns all statements of the matrix.
 func (c *catalogue) attempts() (all []attempt) {
 	for _, row := range c.rows(`SELECT c.relname::text, c.relkind::text, (SELECT attname::text FROM pg_attribute a
 			WHERE a.attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum LIMIT 1), pg_relation_is_updatable(c.oid, false)
@@ -148,7 +150,7 @@ func (c *catalogue) attempts() (all []attempt) {
 		attempt{"create function", "CREATE FUNCTION @.x() RETURNS integer LANGUAGE sql AS 'SELECT 1'"})
 }
 
-// allowed reports whether a role is let through. Whatever else goes wrong with the statement, it was let through.
+// allowed reports whether a role has the right. Any other error of the statement means that it has.
 func (c *catalogue) allowed(conn *pgx.Conn, role, sql string) bool {
 	c.t.Helper()
 	ctx := c.t.Context()
@@ -157,7 +159,8 @@ func (c *catalogue) allowed(conn *pgx.Conn, role, sql string) bool {
 		c.t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(ctx) }()
-	// Without a generation no function refuses the caller's positions before the caller's rights are looked at.
+	// Without a generation, no function refuses the caller's positions before it checks the
+	// caller's rights.
 	begin := fmt.Sprintf("DELETE FROM %s.generation; SET LOCAL ROLE %[1]s_%s", c.schema, role)
 	if _, err := tx.Exec(ctx, begin, pgx.QueryExecModeSimpleProtocol); err != nil {
 		c.t.Fatal(err)
@@ -166,8 +169,8 @@ func (c *catalogue) allowed(conn *pgx.Conn, role, sql string) bool {
 	return sqlState(err) != "42501" // insufficient_privilege
 }
 
-// TestFunctionsArePinned holds that no function that runs with its owner's rights can be led to other objects by the caller's
-// search path, and that nobody may call one by being there.
+// TestFunctionsArePinned verifies that the caller's search path cannot redirect a function that
+// runs with its owner's rights, and that PUBLIC may not call one.
 func TestFunctionsArePinned(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {

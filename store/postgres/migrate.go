@@ -12,30 +12,34 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// A schema is two things. Tables have versions: each step of sql/schema is applied once, in order. Functions are code: every Up replaces all
-// of them, so a release that changes only functions has no new version of the tables.
+// A schema has two parts. Tables have versions: each step of sql/schema is applied once, in order.
+// Functions are code: every Up replaces all of them, so a release that changes only functions has
+// no new version of the tables.
 
-// needs has, for each version of the tables, the oldest version that a program must know to work with it. A version that only adds has the
-// number of the one before: programs that are older go on working.
+// needs has, for each version of the tables, the oldest version that a program must know to work
+// with it. A version that only adds something repeats the number of the version before it, because
+// older programs keep working.
 var needs = []int{1}
 
 const (
 	// oldestSchema is the oldest version of the tables that this package works with.
 	oldestSchema = 1
-	// functionsVersion grows with each release that changes a function. An older program does not replace the functions of a newer one.
+	// functionsVersion grows with each release that changes a function. An older program does not
+	// replace the functions of a newer one.
 	functionsVersion = 1
 )
 
-// SchemaVersion is the newest version of the tables that this package knows.
+// SchemaVersion returns the newest version of the tables that this package knows.
 func SchemaVersion() int { return len(needs) }
 
-// Migrator lays out the schema, version by version. Several may run at once: they wait for each other.
+// Migrator creates and upgrades the schema, version by version. Several may run at once: they wait
+// for each other.
 type Migrator struct {
 	pool   *pgxpool.Pool
 	script Script
 }
 
-// Migration is one version of the tables.
+// Migration describes one version of the tables.
 type Migration struct {
 	Version   int       `json:"version"`
 	Applied   bool      `json:"applied"`
@@ -45,19 +49,19 @@ type Migration struct {
 // Functions says which functions a schema has.
 type Functions struct {
 	Version int  `json:"version"` // 0 if there are none
-	Newer   bool `json:"newer"`   // they are those of a newer program, and stay
-	Same    bool `json:"same"`    // they are those of this package
+	Newer   bool `json:"newer"`   // a newer program installed them, and Up keeps them
+	Same    bool `json:"same"`    // this package installed them
 }
 
-// State is how far a schema has come.
+// State says which version a schema has.
 type State struct {
-	Migrations []Migration `json:"migrations"` // all that this package knows, and those that the database has besides; oldest first
+	Migrations []Migration `json:"migrations"` // those that this package knows and those that the database has, oldest first
 	Functions  Functions   `json:"functions"`
 	// Needs is the oldest version that a program must know to work with these tables.
 	Needs int `json:"needs"`
 }
 
-// Version is how far the tables have come without a gap.
+// Version returns the newest version of the tables up to which none is missing.
 func (s *State) Version() int {
 	for i, m := range s.Migrations {
 		if !m.Applied {
@@ -72,8 +76,8 @@ func (s *State) Current() bool {
 	return s.Version() == len(s.Migrations) && (s.Functions.Same || s.Functions.Newer)
 }
 
-// Up applies the versions that are missing and replaces the functions, all in one transaction, and returns what was missing. Functions of a
-// newer program stay.
+// Up applies the missing versions and replaces the functions, all in one transaction. It returns
+// the versions that were missing. It does not replace the functions of a newer program.
 func (m *Migrator) Up(ctx context.Context) ([]Migration, error) {
 	var done []Migration
 	err := m.locked(ctx, func(tx pgx.Tx) error {
@@ -107,9 +111,10 @@ func (m *Migrator) Up(ctx context.Context) ([]Migration, error) {
 	return done, nil
 }
 
-// Down takes the schema back to the given version, all in one transaction, and returns what it undid, newest first.
-// Version 0 removes every table, with the messages in them, and every function. To any other version the functions stay: the program that
-// knows that version replaces them with its own Up.
+// Down takes the schema back to the given version, all in one transaction, and returns what it
+// undid, newest first. Version 0 removes every table, with its messages, and every function. Any
+// other version keeps the functions: the program that knows that version replaces them with its own
+// Up.
 func (m *Migrator) Down(ctx context.Context, to int) ([]Migration, error) {
 	if to < 0 || to > len(needs) {
 		return nil, fmt.Errorf("postgres: there is no version %d: want 0 to %d", to, len(needs))
@@ -141,7 +146,7 @@ func (m *Migrator) Down(ctx context.Context, to int) ([]Migration, error) {
 	return undone, nil
 }
 
-// State returns how far the schema has come.
+// State returns the state of the schema.
 func (m *Migrator) State(ctx context.Context) (*State, error) {
 	var state *State
 	err := m.locked(ctx, func(tx pgx.Tx) (err error) {
@@ -154,8 +159,8 @@ func (m *Migrator) State(ctx context.Context) (*State, error) {
 	return state, nil
 }
 
-// Roles creates the roles of producers, relays, consumers and operators if they are missing and grants them what they need. It takes the right to
-// create roles.
+// Roles creates the roles of producers, relays, consumers and operators if they are missing, and
+// grants them the rights they need. The user needs the right to create roles.
 func (m *Migrator) Roles(ctx context.Context) error {
 	err := m.locked(ctx, func(tx pgx.Tx) error { return m.run(ctx, tx, m.script.Roles()) })
 	if err != nil {
@@ -164,8 +169,9 @@ func (m *Migrator) Roles(ctx context.Context) error {
 	return nil
 }
 
-// SetRing gives the ring of the log other numbers of slots and another period, while everything runs. Messages stay where they are: a slot that is
-// no longer of the ring is emptied when every feed has passed it.
+// SetRing changes the number of slots and the period of the log's ring while everything runs.
+// Messages stay where they are: a slot that is no longer part of the ring is emptied when every
+// feed has passed it.
 func (m *Migrator) SetRing(ctx context.Context, slots int, period time.Duration) error {
 	layout, err := Layout{Slots: slots, Period: period}.withDefaults()
 	if err != nil {
@@ -181,7 +187,7 @@ func (m *Migrator) SetRing(ctx context.Context, slots int, period time.Duration)
 	return nil
 }
 
-// locked runs f in a transaction that no other migrator of this schema shares.
+// locked runs f in a transaction that excludes every other migrator of this schema.
 func (m *Migrator) locked(ctx context.Context, f func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, m.pool, readCommitted, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
@@ -189,8 +195,9 @@ func (m *Migrator) locked(ctx context.Context, f func(pgx.Tx) error) error {
 		if err != nil {
 			return err
 		}
-		// Locking a table makes the session forget what it knows of the catalogue. Without that, one that has looked for the schema before
-		// would create it a second time, after another migrator has created it while this one waited.
+		// Locking a table discards the session's catalogue cache. Without that, a session that
+		// looked for the schema before it waited for another migrator would try to create the
+		// schema a second time.
 		if _, err := tx.Exec(ctx, "SELECT FROM pg_catalog.pg_namespace LIMIT 0", pgx.QueryExecModeExec); err != nil {
 			return err
 		}
@@ -204,7 +211,7 @@ func (m *Migrator) run(ctx context.Context, tx pgx.Tx, sql string) error {
 	return err
 }
 
-// ReadState returns how far the schema has come, as tx sees it.
+// ReadState returns the state of the schema, as tx sees it.
 func ReadState(ctx context.Context, tx pgx.Tx, cfg Config) (*State, error) {
 	s := &State{Migrations: make([]Migration, len(needs))}
 	for i := range s.Migrations {
@@ -243,7 +250,8 @@ func ReadState(ctx context.Context, tx pgx.Tx, cfg Config) (*State, error) {
 	return s, err
 }
 
-// checkVersion returns ErrSchema, with the next command to type, unless this package works with the schema.
+// checkVersion returns ErrSchema, with the next command to run, unless this package works with the
+// schema.
 func checkVersion(ctx context.Context, pool *pgxpool.Pool, cfg Config) error {
 	var version, needed int
 	err := explain(pool.QueryRow(ctx, cfg.in("SELECT coalesce(max(version), 0), coalesce(max(needs), 0) FROM @schema@.migrations"),

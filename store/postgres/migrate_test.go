@@ -56,7 +56,8 @@ func TestMigrateUpAndDown(t *testing.T) {
 	})
 }
 
-// TestMigrateAfterALook: a session that has found no schema, and then waits for another migrator, must not create the schema again.
+// TestMigrateAfterALook verifies that a session which has found no schema, and then waits for
+// another migrator, does not create the schema again.
 func TestMigrateAfterALook(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -76,7 +77,7 @@ func TestMigrateAfterALook(t *testing.T) {
 		}
 		migrator := must(must(postgres.Open(second, cfg))(t).Migrator(postgres.Layout{}))(t)
 		for _, sql := range []string{"CREATE SCHEMA t_migrate_after_look", "DROP SCHEMA t_migrate_after_look", "SELECT to_regclass('t_migrate_after_look.x')"} {
-			if _, err := second.Exec(ctx, sql); err != nil { // its caches are warm, and say that there is no such schema
+			if _, err := second.Exec(ctx, sql); err != nil { // fills its caches, which say that there is no such schema
 				t.Fatal(err)
 			}
 		}
@@ -138,7 +139,7 @@ func TestMigrateByManyAtOnce(t *testing.T) {
 	})
 }
 
-// TestPrintedScript holds that what "migrate print" prints is what the migrator does.
+// TestPrintedScript verifies that "migrate print" prints what the migrator does.
 func TestPrintedScript(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -161,8 +162,8 @@ func TestPrintedScript(t *testing.T) {
 	})
 }
 
-// TestFunctionsAreReplaced holds that Up puts back every function, leaves rights and layout as they are, and leaves the functions of a newer
-// program alone.
+// TestFunctionsAreReplaced verifies that Up restores every function, keeps rights and layout, and
+// does not touch the functions of a newer program.
 func TestFunctionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -232,7 +233,8 @@ func TestFunctionsAreReplaced(t *testing.T) {
 	})
 }
 
-// TestFunctionsAreReplacedAtWork replaces the functions again and again while producers and a relay call them.
+// TestFunctionsAreReplacedAtWork replaces the functions repeatedly while producers and a relay call
+// them.
 func TestFunctionsAreReplacedAtWork(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -303,7 +305,8 @@ func TestFunctionsAreReplacedAtWork(t *testing.T) {
 	})
 }
 
-// TestVersionsBesideEachOther holds that a program works with newer tables that only add something, and refuses those that do not.
+// TestVersionsBesideEachOther verifies that a program works with newer tables that only add
+// something, and refuses others.
 func TestVersionsBesideEachOther(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {

@@ -22,7 +22,7 @@ func (h *house) change(shards int) (done bool) {
 	return done
 }
 
-// finish takes the steps that are left.
+// finish takes the remaining steps.
 func (h *house) finish(shards int) {
 	h.t.Helper()
 	for range 10 {
@@ -33,13 +33,14 @@ func (h *house) finish(shards int) {
 	h.t.Fatalf("the change to %d shards does not end", shards)
 }
 
-// TestChangeOfShards takes a change of shards step by step: shards that stand at different places, with a message deferred, a transaction
-// in flight that their snapshots list, and one that they do not.
+// TestChangeOfShards takes a change of shards step by step. The shards are at different positions,
+// with a deferred message, an in-flight transaction that their snapshots list, and one that they do
+// not.
 func TestChangeOfShards(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
-		// of each shard one, with the key of the old number
+		// Write one message for each shard, with a key of the old number of shards.
 		write := func(w interface{ exec(string) }, types string) {
 			t.Helper()
 			w.exec(`INSERT INTO @.messages (type, key) SELECT DISTINCT ON (s) '` + types + `' || s, 'k' || i
@@ -72,7 +73,7 @@ func TestChangeOfShards(t *testing.T) {
 		if h.change(5) {
 			t.Fatal("the change did not wait for the holder")
 		}
-		s.settle() // it has lost nothing
+		s.settle() // fails if a shard is lost
 		if s.balance(); s.share.Quota != 0 || !s.share.Moving {
 			t.Fatalf("got %+v, want a quota of 0", s.share)
 		}
@@ -104,8 +105,8 @@ func TestChangeOfShards(t *testing.T) {
 	})
 }
 
-// TestChangeBesideLateWriters ends transactions while nobody holds a shard: what was in flight at the place where the new shards begin is
-// found by them, by the ledger alone.
+// TestChangeBesideLateWriters ends transactions while no member owns a shard: the new shards must
+// find what was in flight at their first position, from the ledger alone.
 func TestChangeBesideLateWriters(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -123,7 +124,7 @@ func TestChangeBesideLateWriters(t *testing.T) {
 		unseen.commit()
 		s = h.sit("f")
 		expectTypes(t, "after the change", s.readAll(), "late", "unseen")
-		alone := h.begin() // nothing older is open beside it
+		alone := h.begin() // no older transaction is open
 		alone.exec("INSERT INTO @.messages (type) VALUES ('alone')")
 		s.leave()
 		h.finish(2)
@@ -132,7 +133,8 @@ func TestChangeBesideLateWriters(t *testing.T) {
 	})
 }
 
-// TestChangeFencesOldHolders holds that a member which slept while its shards were abolished and made again does not hold the new ones.
+// TestChangeFencesOldHolders verifies that a member which was suspended while its shards were
+// removed and created again does not own the new ones.
 func TestChangeFencesOldHolders(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -149,7 +151,8 @@ func TestChangeFencesOldHolders(t *testing.T) {
 	})
 }
 
-// TestNobodyTakesAShardDuringAStep holds that a member waits while a change of shards looks at the cursors.
+// TestNobodyTakesAShardDuringAStep verifies that a member waits while a change of shards reads the
+// cursors.
 func TestNobodyTakesAShardDuringAStep(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {

@@ -10,7 +10,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Outbox writes messages in a pgx transaction. It is safe for concurrent use and needs no connection of its own.
+// Outbox writes messages in a pgx transaction. It is safe for concurrent use and needs no
+// connection of its own.
 type Outbox struct{ enqueuer }
 
 // sqlOutbox writes messages in a database/sql transaction.
@@ -21,8 +22,9 @@ var (
 	_ postrider.Outbox[*sql.Tx] = (*sqlOutbox)(nil)
 )
 
-// Enqueue implements [postrider.Outbox]. It uses the connection's own query mode: with pgx's default, the first Enqueue on a
-// connection also prepares the statement; behind a pooler that allows no prepared statements, configure pgx accordingly.
+// Enqueue implements [postrider.Outbox]. It uses the connection's own query mode: with pgx's
+// default, the first Enqueue on a connection also prepares the statement. Behind a pooler that
+// allows no prepared statements, configure pgx accordingly.
 func (o *Outbox) Enqueue(ctx context.Context, tx pgx.Tx, msgs ...postrider.Message) error {
 	_, err := o.offer(ctx, pgxStatements{tx}, msgs)
 	return err
@@ -33,9 +35,9 @@ func (o *Outbox) Offer(ctx context.Context, tx pgx.Tx, msgs ...postrider.Message
 	return o.offer(ctx, pgxStatements{tx}, msgs)
 }
 
-// Queue adds to a batch what Enqueue would send, so that messages travel with the caller's own statements, and with COMMIT:
-// a batch of BEGIN, the changes, the messages and COMMIT is one round trip. A message whose dedup key was enqueued before is left
-// out, as by Enqueue.
+// Queue adds to a batch what Enqueue would send, so that messages travel with the caller's own
+// statements. A batch of BEGIN, the changes, the messages and COMMIT takes one round trip. Like
+// Enqueue, Queue leaves out a message whose dedup key was enqueued before.
 func (o *Outbox) Queue(batch *pgx.Batch, msgs ...postrider.Message) error {
 	all, err := o.writing(msgs)
 	if err != nil {
@@ -59,7 +61,7 @@ func (o *sqlOutbox) Offer(ctx context.Context, tx *sql.Tx, msgs ...postrider.Mes
 }
 
 type enqueuer struct {
-	lock     string // the statement
+	lock     string // the statement that takes the lock
 	lockKeys bool
 	shapes   *shapes
 }
@@ -93,7 +95,7 @@ func (e *enqueuer) offer(ctx context.Context, tx statements, msgs []postrider.Me
 			if !fresh[key] {
 				repeats = append(repeats, i)
 			}
-			delete(fresh, key) // the first message that has it was written
+			delete(fresh, key) // only the first message with the key was written
 		}
 	}
 	return repeats, nil

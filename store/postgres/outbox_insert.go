@@ -12,7 +12,8 @@ import (
 	"github.com/postrider/postrider/internal/enqueue"
 )
 
-// columns are those that producers write, besides the payload. Types are named, because in some modes drivers send every text as one.
+// columns are the columns that producers write, besides the payload. Types are named because
+// drivers send every text as one in some modes.
 var columns = [...]struct{ name, of string }{
 	{"id", "uuid"}, {"type", "text"}, {"aggregate_type", "text"}, {"aggregate_id", "text"}, {"key", "text"}, {"topic", "text"},
 	{"routing_key", "text"}, {"tenant_id", "text"}, {"content_type", "text"}, {"schema_version", "integer"}, {"schema_id", "text"},
@@ -24,13 +25,15 @@ const (
 	versionColumn = 9
 	allColumns    = 1<<len(columns) - 1
 
-	// maxShapes is how many statements an outbox uses, and so a connection keeps prepared.
+	// maxShapes bounds how many statements an outbox uses, and so how many a connection keeps
+	// prepared.
 	maxShapes = 32
 
 	lockKeys = `SELECT @schema@.lock_keys(VARIADIC $1::text[])`
 )
 
-// texts is a message as text, by columns. An empty text is NULL, or the column's default if no message of the call has one.
+// texts is a message as text, by column. An empty text is NULL, or the column's default if no
+// message of the call sets the column.
 type texts [len(columns)]string
 
 func textsOf(m *postrider.Message) (r texts, err error) {
@@ -66,15 +69,16 @@ func (r *texts) uses() (mask int) {
 	return mask
 }
 
-// shape is a statement that writes messages. A message is a plain row, so that writing it costs the server what a plain row costs; and
-// columns that no message of a call has are left out, because a parameter that is NULL costs both sides nearly as much as one that is not.
+// shape describes a statement that writes messages. A message is a plain row, which is the cheapest
+// thing for the server to write. Columns that no message of a call sets are left out, because a
+// NULL parameter costs client and server nearly as much as a value.
 type shape struct {
 	columns int  // a bit for each
-	many    bool // it takes a list for each column, and all payloads in one piece
-	unique  bool // it leaves out what was enqueued before, and returns the dedup keys of the rest
+	many    bool // the statement takes a list for each column, and all payloads as one value
+	unique  bool // the statement skips what was enqueued before, and returns the new dedup keys
 }
 
-// statement returns the text, with @schema@ for the schema.
+// statement returns the SQL text, with @schema@ in place of the schema.
 func (s shape) statement() string {
 	var names, params, lists []string
 	for i, c := range columns {
@@ -99,14 +103,15 @@ func (s shape) statement() string {
 		"WHERE m.dedup_key IS NULL OR m.dedup_key IN (SELECT f FROM fresh)) SELECT f FROM fresh", n+4, insert)
 }
 
-// shapes are the statements that were used. Programs use few: each place that enqueues sets the same columns each time.
+// shapes caches the statements in use. Programs use few: each place that enqueues sets the same
+// columns each time.
 type shapes struct {
 	cfg   Config
 	mu    sync.RWMutex
 	known map[shape]string
 }
 
-// find returns the statement for s, or, when there are too many, the one for all columns.
+// find returns the statement for s, or the one for all columns if there are too many statements.
 func (k *shapes) find(s shape) (shape, string) {
 	k.mu.RLock()
 	text, ok := k.known[s]
@@ -125,14 +130,15 @@ func (k *shapes) find(s shape) (shape, string) {
 	return s, k.known[s]
 }
 
-// sending is a statement that has to be sent for messages.
+// sending is a statement to send, with its arguments.
 type sending struct {
 	sql     string
 	args    []any
-	returns bool // dedup keys that are new
+	returns bool // it returns the new dedup keys
 }
 
-// writing validates the messages and returns what writes them. Of those with the same dedup key, only the first is written.
+// writing validates the messages and returns the statements that write them. Of messages with the
+// same dedup key, it writes only the first.
 func (e *enqueuer) writing(msgs []postrider.Message) (all []sending, err error) {
 	if len(msgs) == 0 {
 		return nil, nil
@@ -219,7 +225,8 @@ func (e *enqueuer) insert(msgs []postrider.Message) (sending, error) {
 	return sending{sql: sql, args: args, returns: want.unique}, nil
 }
 
-// timeText returns a time as every driver can send it, and as the server reads it whatever its settings.
+// timeText formats a time so that every driver can send it and the server reads it the same way
+// whatever its settings.
 func timeText(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -227,7 +234,7 @@ func timeText(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.999999999Z07:00")
 }
 
-// given returns nil, which is NULL, for an empty text.
+// given returns nil, that is NULL, for an empty text.
 func given(s string) any {
 	if s == "" {
 		return nil

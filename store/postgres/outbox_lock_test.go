@@ -11,7 +11,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestLockKeys holds that a writer of a key waits until the writer before has committed, and that writers of other keys do not.
+// TestLockKeys verifies that a writer of a key waits until the previous writer has committed, and
+// that writers of other keys do not.
 func TestLockKeys(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -67,8 +68,8 @@ func TestLockKeys(t *testing.T) {
 	})
 }
 
-// TestLockManyKeys holds that a call with any number of keys leaves room in the server's table of locks, and excludes writers of one of
-// the keys as they exclude each other.
+// TestLockManyKeys verifies that a call with any number of keys leaves room in the server's lock
+// table, and still excludes other writers of the same keys.
 func TestLockManyKeys(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {

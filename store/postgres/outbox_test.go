@@ -74,8 +74,8 @@ func TestSQLOutbox(t *testing.T) {
 	})
 }
 
-// TestOutboxShapes writes messages with all kinds of columns, one at a time and several in one call, and reads them as they were written. A connection
-// keeps a bounded number of statements prepared for them.
+// TestOutboxShapes writes messages with all kinds of columns, one at a time and several in one
+// call, and reads them back. A connection keeps a bounded number of statements prepared for them.
 func TestOutboxShapes(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -154,8 +154,8 @@ func inTx(t *testing.T, db *sql.DB, f func(*sql.Tx) error) {
 	}
 }
 
-// TestEnqueueIsOneRoundTrip counts on the wire. A driver that prepares statements needs a second one the first time that
-// a connection sees the statement.
+// TestEnqueueIsOneRoundTrip counts round trips on the connection. A driver that prepares statements
+// needs a second one the first time that a connection sees the statement.
 func TestEnqueueIsOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, testOneRoundTrip)
@@ -174,10 +174,10 @@ func testOneRoundTrip(t *testing.T, dsn string) {
 	for _, size := range []int{1, 1000} {
 		msgs, _ := messages(size)
 		for i := range msgs {
-			msgs[i].Payload = []byte(strings.Repeat("p", 300)) // 300 kB do not fit any buffer on the way
+			msgs[i].Payload = []byte(strings.Repeat("p", 300)) // 300 kB exceed every buffer on the way
 		}
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			if err := h.outbox.Enqueue(ctx, tx, msgs[:min(size, 2)]...); err != nil { // the first time
+			if err := h.outbox.Enqueue(ctx, tx, msgs[:min(size, 2)]...); err != nil { // prepares the statement
 				return err
 			}
 			return wire.mustTurn(t, "Outbox", 1, func() error { return h.outbox.Enqueue(ctx, tx, msgs...) })
@@ -186,7 +186,7 @@ func testOneRoundTrip(t *testing.T, dsn string) {
 			t.Fatal(err)
 		}
 		inTx(t, db, func(tx *sql.Tx) error {
-			if err := sqlOutbox.Enqueue(ctx, tx, msgs[:min(size, 2)]...); err != nil { // the first time
+			if err := sqlOutbox.Enqueue(ctx, tx, msgs[:min(size, 2)]...); err != nil { // prepares the statement
 				return err
 			}
 			return wire.mustTurn(t, "SQLOutbox", 1, func() error { return sqlOutbox.Enqueue(ctx, tx, msgs...) })
@@ -194,7 +194,7 @@ func testOneRoundTrip(t *testing.T, dsn string) {
 	}
 }
 
-// wired returns a pool of one connection that is watched.
+// wired returns a pool with one connection, whose traffic is counted.
 func (h *house) wired(dsn string, w *wire) *pgxpool.Pool {
 	h.t.Helper()
 	config, err := pgxpool.ParseConfig(dsn)
@@ -217,10 +217,10 @@ func (h *house) wired(dsn string, w *wire) *pgxpool.Pool {
 	return pool
 }
 
-// wire counts how often the talking changes from the server to the client.
+// wire counts how often the direction of the traffic changes from server to client.
 type wire struct {
 	mu    sync.Mutex
-	heard bool // the server has spoken last
+	heard bool // the server sent last
 	turns int
 }
 
@@ -261,7 +261,8 @@ func (c *wiredConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestQueue holds that messages travel with the caller's own statements and COMMIT, in one round trip.
+// TestQueue verifies that messages travel with the caller's own statements and COMMIT, in one round
+// trip.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, testQueue)

@@ -22,12 +22,13 @@ import (
 const (
 	planShards = 8
 	planSlots  = 8
-	// descents is what a read may touch however little it finds: the way down an index for each slot.
+	// descents is how many buffers a read may touch even if it finds nothing: one descent of an
+	// index for each slot.
 	descents = 100 + 4*planSlots
 )
 
-// TestPlans holds that reading the log costs what it finds, however much lies there, and whatever the planner knows:
-// nothing, what was true long ago, or the truth.
+// TestPlans verifies that reading the log costs only what it finds, however large the log is, and
+// whether the planner has no statistics, old ones or current ones.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	large := 1_000_000
@@ -52,8 +53,8 @@ func TestPlans(t *testing.T) {
 	})
 }
 
-// TestLedgerPlans holds that plans made while the ledger was small do not read all of it when it has grown, nor what is
-// other feeds'.
+// TestLedgerPlans verifies that plans made while the ledger was small do not read all of it when it
+// has grown, nor rows of other feeds.
 func TestLedgerPlans(t *testing.T) {
 	t.Parallel()
 	const feeds = 10
@@ -63,7 +64,7 @@ func TestLedgerPlans(t *testing.T) {
 		h.exec("ALTER TABLE @.checkpoints SET (autovacuum_enabled = false)")
 		name := h.newFeed("")
 		for range feeds - 1 {
-			h.newFeed("") // those of others cost this one nothing
+			h.newFeed("") // other feeds cost this one nothing
 		}
 		h.exec("ANALYZE @.checkpoints")
 		var plans plans
@@ -85,7 +86,7 @@ func TestLedgerPlans(t *testing.T) {
 			SELECT feed, shard, n + i, until, lo, starts, s1 FROM @.cursors, generate_series(1, 1000) i`)
 		plans.clear()
 		work()
-		buffers, _, faults := plans.judge("checkpoints")
+		buffers, _, faults := plans.inspect("checkpoints")
 		t.Logf("%d buffers", buffers)
 		if limit := 20 * planShards * feeds; buffers > limit { // the way down the index, for each cursor
 			t.Errorf("%d buffers touched, want at most %d", buffers, limit)
@@ -96,8 +97,8 @@ func TestLedgerPlans(t *testing.T) {
 	})
 }
 
-// TestReclaimPlans holds that the question whether a slot has been passed, which is asked under its lock, does not cost
-// more for a full slot, nor beside a transaction that was open all the time.
+// TestReclaimPlans verifies that slot_passed, which runs under the lock, does not cost more for a
+// full slot, nor with a transaction that was open all the time.
 func TestReclaimPlans(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -117,7 +118,7 @@ func TestReclaimPlans(t *testing.T) {
 		if err := h.watched(t, dsn, &plans).store.Maintain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		buffers, _, faults := plans.judge("messages_")
+		buffers, _, faults := plans.inspect("messages_")
 		t.Logf("%d buffers", buffers)
 		if limit := 50; buffers > limit {
 			t.Errorf("%d buffers touched, want at most %d", buffers, limit)
@@ -129,7 +130,7 @@ func TestReclaimPlans(t *testing.T) {
 }
 
 func testPlans(t *testing.T, h *house, dsn string, size int) {
-	// A feed that has passed everything but what was in flight.
+	// A feed that has passed everything except what was in flight.
 	open, err := h.pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -161,13 +162,14 @@ func testPlans(t *testing.T, h *house, dsn string, size int) {
 func newPlanHouse(t *testing.T, dsn string) *house {
 	t.Helper()
 	h := newHouse(t, dsn, postgres.Layout{Shards: planShards, Slots: planSlots, Period: still.Period})
-	for slot := range planSlots { // no statistics but those we ask for
+	for slot := range planSlots { // no statistics except those that the test gathers
 		h.exec(fmt.Sprintf("ALTER TABLE @.messages_%d SET (autovacuum_enabled = false)", slot))
 	}
 	return h
 }
 
-// grow fills the log up to a size, the oldest messages in the slot after the current one, as a ring that has turned.
+// grow fills the log up to a size. The oldest messages are in the slot after the current one, as in
+// a ring that has turned once.
 func (h *house) grow(size int) {
 	h.t.Helper()
 	h.exec(fmt.Sprintf(`INSERT INTO @.messages (type, key, slot)
@@ -175,7 +177,7 @@ func (h *house) grow(size int) {
 		  (SELECT count(*) FROM @.messages) + 1, %[1]d) g`, size, planSlots))
 }
 
-// newFeed opens a feed and places it by a statement.
+// newFeed opens a feed and sets its position with a statement.
 func (h *house) newFeed(place string) string {
 	h.t.Helper()
 	name := "f" + postrider.NewID().String()
@@ -186,7 +188,8 @@ func (h *house) newFeed(place string) string {
 	return name
 }
 
-// mustReadCheaply reads once and looks at the plans that were used. It returns the kinds of indexes in them.
+// mustReadCheaply reads once and checks the plans that were used. It returns the kinds of indexes
+// in them.
 func (h *house) mustReadCheaply(t *testing.T, dsn, what, name string, limit, atLeast, buffers int) map[string]bool {
 	t.Helper()
 	ctx := t.Context()
@@ -210,7 +213,7 @@ func (h *house) mustReadCheaply(t *testing.T, dsn, what, name string, limit, atL
 	for _, b := range batches {
 		messages += len(b.Messages)
 	}
-	touched, kinds, faults := plans.judge("messages_")
+	touched, kinds, faults := plans.inspect("messages_")
 	t.Logf("%s: %d messages, %d buffers, limit %d", what, messages, touched, buffers)
 	if messages < atLeast {
 		t.Errorf("%s: %d messages, want %d", what, messages, atLeast)
@@ -224,13 +227,14 @@ func (h *house) mustReadCheaply(t *testing.T, dsn, what, name string, limit, atL
 	return kinds
 }
 
-// watched returns the same log, used by a relay whose plans are reported.
+// watched returns the same log, with a relay whose plans are reported.
 func (h *house) watched(t *testing.T, dsn string, p *plans) *house {
 	t.Helper()
 	return openHouse(t, watchedPool(t, dsn, p), h.cfg)
 }
 
-// watchedPool is one connection that reports the plan of every statement, also inside functions.
+// watchedPool returns a pool with one connection, which reports the plan of every statement, also
+// inside functions.
 func watchedPool(t *testing.T, dsn string, p *plans) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(dsn)
@@ -272,7 +276,7 @@ type plan struct {
 type plans struct {
 	mu       sync.Mutex
 	all      []plan
-	compiled []string // statements that were not worth it: it takes longer than all of these together
+	compiled []string // statements that were compiled, which takes longer than all of these together
 }
 
 func (p *plans) add(notice string) {
@@ -299,21 +303,22 @@ func (p *plans) clear() {
 	p.all, p.compiled = nil, nil
 }
 
-// judge looks at the statements that read a table. It returns how many buffers they touched, the kinds of indexes that
-// they used, and all about them that is not as it should be.
-func (p *plans) judge(table string) (buffers int, kinds map[string]bool, faults []string) {
-	return p.judgeBy(table, true)
+// inspect checks the statements that read a table. It returns how many buffers they touched, the
+// kinds of indexes that they used, and everything that is wrong with them.
+func (p *plans) inspect(table string) (buffers int, kinds map[string]bool, faults []string) {
+	return p.inspectBy(table, true)
 }
 
-// judgeAll is judge for statements that may use several indexes.
-func (p *plans) judgeAll(table string) (buffers int, kinds map[string]bool, faults []string) {
-	return p.judgeBy(table, false)
+// inspectAll is inspect for statements that may use several indexes.
+func (p *plans) inspectAll(table string) (buffers int, kinds map[string]bool, faults []string) {
+	return p.inspectBy(table, false)
 }
 
-// mostCompared is how many pairs of rows a statement may compare that do not belong together: a hundred messages with each other.
+// mostCompared bounds how many non-matching pairs of rows a statement may compare: a hundred
+// messages with each other.
 const mostCompared = 10_000
 
-func (p *plans) judgeBy(table string, oneIndex bool) (buffers int, kinds map[string]bool, faults []string) {
+func (p *plans) inspectBy(table string, oneIndex bool) (buffers int, kinds map[string]bool, faults []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	kinds = map[string]bool{}
@@ -337,7 +342,7 @@ func (p *plans) judgeBy(table string, oneIndex bool) (buffers int, kinds map[str
 		if oneIndex && len(indexes) > 1 { // the wrong one reads a whole shard
 			faults = append(faults, fmt.Sprintf("one statement uses several indexes: %v", indexes))
 		}
-		if len(indexes) > 0 { // not the statement around it, which counts the reading of the catalogue too
+		if len(indexes) > 0 { // skip the enclosing statement, which also counts catalogue reads
 			buffers += root.Hit + root.Read
 		}
 	}
@@ -357,12 +362,12 @@ func (n plan) walk(f func(plan)) {
 	}
 }
 
-// TestHeldPlans holds that messages which wait for their names cost nothing as long as these accept nothing, and that a probe costs
-// as little.
+// TestHeldPlans verifies that messages held for their names cost nothing as long as these accept
+// nothing, and that a probe costs as little.
 func TestHeldPlans(t *testing.T) {
 	t.Parallel()
 	const held, limit = 10_000, 500
-	const few = 2000 // it is about 200, and what the server looks up in its catalogue; a walk along all takes more than 10,000
+	const few = 2000 // it takes about 200, and catalogue lookups; a scan of all rows takes more than 10,000
 	pgtest.Each(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newPlanHouse(t, dsn)
@@ -385,7 +390,8 @@ func TestHeldPlans(t *testing.T) {
 			}
 			return feed
 		}
-		// What becomes of messages is told of another feed: what it leaves behind in the indexes is nobody's until it is vacuumed.
+		// Conclude messages of another feed: the dead index entries that this leaves behind are not
+		// in the way until vacuum removes them.
 		feed, other := open(), open()
 		ask := func(feed feeds.Feed, what string, probe bool, messages, buffers int, names ...string) []feeds.Deferred {
 			t.Helper()
@@ -400,7 +406,7 @@ func TestHeldPlans(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			touched, kinds, faults := plans.judgeAll("deferred")
+			touched, kinds, faults := plans.inspectAll("deferred")
 			t.Logf("%s: %d messages, %d buffers, limit %d, by %v", what, len(due.Messages), touched, buffers, kinds)
 			if len(due.Messages) != messages || touched > buffers {
 				t.Errorf("%s: %d messages and %d buffers, want %d and at most %d", what, len(due.Messages), touched, messages, buffers)
@@ -420,9 +426,9 @@ func TestHeldPlans(t *testing.T) {
 			if _, err := other.Conclude(ctx, done); err != nil {
 				t.Fatal(err)
 			}
-			touched, kinds, faults := plans.judgeAll("deferred")
+			touched, kinds, faults := plans.inspectAll("deferred")
 			t.Logf("%s: %d messages, %d buffers, by %v", what, len(msgs), touched, kinds)
-			if most := 200 * len(msgs); touched > most { // each is in up to seven indexes, and its key is looked for
+			if most := 200 * len(msgs); touched > most { // each message is in up to seven indexes, and its key is looked up
 				t.Errorf("%s: %d buffers for %d messages, want at most %d", what, touched, len(msgs), most)
 			}
 			for _, fault := range faults {

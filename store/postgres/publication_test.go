@@ -11,8 +11,9 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestPublicationOfAllTables holds that housekeeping goes on under a publication of all tables, as Debezium makes it: then the server
-// refuses to update or delete in a table without a replica identity.
+// TestPublicationOfAllTables verifies that housekeeping works under a publication of all tables,
+// such as Debezium creates: the server then refuses to update or delete in a table without a
+// replica identity.
 func TestPublicationOfAllTables(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -28,7 +29,7 @@ func TestPublicationOfAllTables(t *testing.T) {
 		}
 		for _, table := range tables {
 			switch _, err := h.pool.Exec(t.Context(), "DELETE FROM "+table+" WHERE false"); sqlState(err) {
-			case "", "42501": // nobody deletes from the record
+			case "", "42501": // no role may delete from the audit log
 			default:
 				t.Error(err)
 			}
@@ -54,7 +55,8 @@ func TestPublicationOfAllTables(t *testing.T) {
 	})
 }
 
-// TestGenerationInAnyTimeZone holds that the zone of a session is no crash of the server.
+// TestGenerationInAnyTimeZone verifies that a session's time zone does not look like a crash of the
+// server.
 func TestGenerationInAnyTimeZone(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -74,7 +76,7 @@ func TestGenerationInAnyTimeZone(t *testing.T) {
 				}
 				c.Release()
 			}
-			for range 3 { // the second and third only look whether anything has happened
+			for range 3 { // the second and third read only check for changes
 				if _, err := feed.Read(ctx, demand(share)); err != nil {
 					t.Errorf("in zone %s: %v", zone, err)
 				}

@@ -13,10 +13,10 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// smallPayload is what a payload may always have to come with its row, whatever the budget.
+// smallPayload is the size up to which a payload always comes with its row, whatever the budget.
 const smallPayload = 1 << 10
 
-// noCut is the bound of a lane of which a read left nothing out.
+// noCut is the bound of a lane whose rows were all returned.
 const noCut = math.MaxInt64
 
 // readRequest asks for the next pages of several scans, in one statement.
@@ -24,31 +24,31 @@ type readRequest struct {
 	scans  []*scan
 	shards int // of the feed
 	takeID bool
-	small  int // larger payloads are asked for when it is known which of them fit
+	small  int // payloads above this size are requested separately, once it is known which of them fit
 }
 
-// readResult is what one snapshot had to offer.
+// readResult is what one snapshot returned.
 type readResult struct {
 	snapshot   string
 	generation string
-	drawn      int64 // a sequence number that was
-	hi         int64 // nothing that the snapshot sees lies above
+	drawn      int64 // a number that the sequence has drawn
+	hi         int64 // the snapshot sees nothing above it
 	scans      []scanned
 }
 
-// scanned is what a scan has found.
+// scanned is what one scan found.
 type scanned struct {
-	began   int64      // nothing in front of it
-	reached int64      // the last number that was looked at, if there may be more: otherwise 0
-	lanes   []laneRows // in the order of the scan
+	began   int64      // all messages lie above it
+	reached int64      // the last number that was looked at, or 0 if the scan reached its end
+	lanes   []laneRows // in the order of the scan's lanes
 }
 
-// laneRows are the rows of one lane in order, of which large payloads may not be there yet.
+// laneRows are the rows of one lane in order. Large payloads may still be missing.
 type laneRows struct {
 	seqs     []int64
 	messages []postrider.Message
-	missing  map[int64]int // by seq: the bytes of payloads that are not there yet
-	bound    int64         // up to here nothing was left out
+	missing  map[int64]int // sizes of the missing payloads, by seq
+	bound    int64         // up to here, every message was returned
 }
 
 func newReadRequest(scans []*scan, shards int, takeID bool) *readRequest {
@@ -63,7 +63,7 @@ func newReadRequest(scans []*scan, shards int, takeID bool) *readRequest {
 	return r
 }
 
-// ask speaks to the server below the driver's row scanning, which would cost more than all the rest of a read.
+// ask bypasses the driver's row scanning, which would cost more than the rest of a read.
 func (r *readRequest) ask(ctx context.Context, pool committed, cfg Config) (*readResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -101,7 +101,7 @@ func (r *readRequest) ask(ctx context.Context, pool committed, cfg Config) (*rea
 	return result, r.complete(ctx, conn.Conn().PgConn(), cfg, result)
 }
 
-// cut leaves what was asked for, and notes for each lane up to where nothing was left out.
+// cut drops the rows that exceed the demands, and sets the bound of each lane.
 func (r *readRequest) cut(result *readResult) {
 	for i, s := range r.scans {
 		got := &result.scans[i]
@@ -118,7 +118,7 @@ func (r *readRequest) cut(result *readResult) {
 	}
 }
 
-// The columns of read_log.
+// Columns of read_log.
 const (
 	columnScan = iota
 	columnSnapshot
@@ -129,8 +129,8 @@ const (
 	columnReached
 	columnShard
 	columnSeq
-	columnMessage                      // the first of the message,
-	columnBytes   = columnMessage + 19 // and what comes behind the last
+	columnMessage                      // the first column of the message
+	columnBytes   = columnMessage + 19 // the column after the last one of the message
 )
 
 func (r *readRequest) collect(result *readResult, dec *decoder, row [][]byte) {
@@ -149,7 +149,7 @@ func (r *readRequest) collect(result *readResult, dec *decoder, row [][]byte) {
 	j := s.byBase[int(dec.int16(row[columnShard]))]
 	rows := &got.lanes[j]
 	if rows.seqs == nil {
-		// As many as last time, for a shard far behind is read in full pages.
+		// Expect as many as last time: a shard that is far behind is read in full pages.
 		size := min(max(s.lanes[j].lastPage, 8), s.demands[j].Limit)
 		rows.seqs, rows.messages = make([]int64, 0, size), make([]postrider.Message, 0, size)
 	}
@@ -164,8 +164,8 @@ func (r *readRequest) collect(result *readResult, dec *decoder, row [][]byte) {
 	}
 }
 
-// cutAt leaves only the rows that were asked for and fit into the budget. It notes up to where nothing was left out: noCut when
-// these are all rows of the window.
+// cutAt keeps only the rows that were asked for and that fit into the budget. It sets bound, which
+// is noCut if these are all rows of the window.
 func (s *laneRows) cutAt(d feeds.Demand, end int64) {
 	s.bound = end
 	sum, keep := 0, len(s.seqs)
@@ -179,7 +179,7 @@ func (s *laneRows) cutAt(d feeds.Demand, end int64) {
 	s.seqs, s.messages = s.seqs[:keep], s.messages[:keep]
 }
 
-// complete asks for the payloads that were too large to come with their rows.
+// complete fetches the payloads that were too large to come with their rows.
 func (r *readRequest) complete(ctx context.Context, conn *pgconn.PgConn, cfg Config, result *readResult) error {
 	var seqs array
 	wanted := make(map[int64]*[]byte)

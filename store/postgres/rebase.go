@@ -11,32 +11,35 @@ import (
 	"github.com/postrider/postrider/admin"
 )
 
-// Rebased is what [DB.Rebase] kept for a feed.
+// Rebased says what [DB.Rebase] kept for a feed.
 type Rebased struct {
 	Feed      string `json:"feed"`
 	Unsettled int64  `json:"unsettled"`
 }
 
-// Foreign reports whether relays with this configuration pause, because the ledger was written elsewhere or has another home.
+// Foreign reports whether relays with this configuration send nothing because the ledger was
+// written in another database or has another Home.
 func (db *DB) Foreign(ctx context.Context) (foreign bool, err error) {
 	err = db.pool.QueryRow(ctx, db.cfg.in("SELECT NOT @schema@.at_home() OR EXISTS (SELECT FROM @schema@.identity i WHERE i.home <> nullif($1, ''))"),
 		pgx.QueryExecModeExec, db.cfg.Home).Scan(&foreign)
 	return foreign, explain(err)
 }
 
-// Rebase makes this database the home of the ledger, after a restore or a clone: it keeps what the ledger had not
-// settled for at least one feed, forgets all other messages, and starts every cursor anew. The ledger gets the home of the configuration, if that
-// has one. Producers wait while it runs. It is recorded as what an operator has done.
+// Rebase makes the ledger belong to this database, after a restore or a clone. It keeps the
+// messages that the ledger had not settled for at least one feed, deletes all other messages, and
+// starts every cursor anew. The ledger gets the Home of the configuration, if there is one.
+// Producers wait while it runs. It is recorded in the audit log.
 func (db *DB) Rebase(ctx context.Context, by admin.By) ([]Rebased, error) {
 	return db.rebase(ctx, &by)
 }
 
-// PlanRebase returns what [DB.Rebase] would keep, and changes nothing. It does the same work, so that producers wait for it too.
+// PlanRebase returns what [DB.Rebase] would keep, and changes nothing. It does the same work, so
+// producers wait for it too.
 func (db *DB) PlanRebase(ctx context.Context) ([]Rebased, error) { return db.rebase(ctx, nil) }
 
 var errPlanned = errors.New("only planned")
 
-// rebase is undone if there is nobody to be recorded.
+// rebase rolls back if by is nil.
 func (db *DB) rebase(ctx context.Context, by *admin.By) ([]Rebased, error) {
 	var kept []Rebased
 	err := pgx.BeginTxFunc(ctx, newCommitted(db.pool), readCommitted, func(tx pgx.Tx) error {
@@ -50,7 +53,9 @@ func (db *DB) rebase(ctx context.Context, by *admin.By) ([]Rebased, error) {
 		if by == nil {
 			return errPlanned
 		}
-		if db.cfg.Home != "" { // otherwise the first relay would say what it is, also one that was left at the original's
+		// Otherwise the first relay would set it, and that might be one that still has the
+		// configuration of the original.
+		if db.cfg.Home != "" {
 			if _, err := tx.Exec(ctx, db.cfg.in("SELECT @schema@.check_home($1)"), pgx.QueryExecModeExec, db.cfg.Home); err != nil {
 				return err
 			}

@@ -20,9 +20,9 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// What happens to a ledger, by statements of one transaction. After a restore every row is written anew, by a cluster
-// with other transaction IDs: to the old ledger, which is far ahead, whatever is written here looks as if it had been
-// settled long ago. And its clock was fast.
+// What can happen to a ledger, as statements of one transaction. A restore writes every row again,
+// in a cluster with other transaction IDs: to the old ledger, which is far ahead, everything
+// written here looks settled long ago. Its clock was also ahead.
 const (
 	restored = `
 		CREATE FUNCTION @.elsewhere(s pg_snapshot) RETURNS pg_snapshot LANGUAGE sql AS $$
@@ -40,7 +40,7 @@ func TestRebase(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, how string
-		stays     bool // what was delivered stays in the log
+		stays     bool // delivered messages are still in the log
 	}{
 		{"restored", restored, false},
 		{"restored, with the same xmin by chance", restored + "UPDATE @.identity SET row_xid = xmin", false},
@@ -54,7 +54,7 @@ func TestRebase(t *testing.T) {
 				h.mustDeliver("a", both)
 				h.mustDeliver("b", both)
 				onlyB := h.enqueue(60)
-				h.mustDeliver("a", onlyB) // b is left behind
+				h.mustDeliver("a", onlyB) // b falls behind
 
 				h.exec(c.how)
 				h.mustBeForeign("a")
@@ -76,7 +76,8 @@ func TestRebase(t *testing.T) {
 	}
 }
 
-// TestRebaseOfAClone holds that a log which came along page by page is not copied: in a real clone of a database, as after pg_upgrade.
+// TestRebaseOfAClone verifies that a log which was copied page by page is not rewritten: in a real
+// clone of a database, as after pg_upgrade.
 func TestRebaseOfAClone(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, server string) {
@@ -89,7 +90,7 @@ func TestRebaseOfAClone(t *testing.T) {
 		if err := h.store.Canary(ctx, time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		h.pool.Reset() // nobody may be connected to a template
+		h.pool.Reset() // a template must have no connections
 
 		name := dsn[strings.LastIndex(dsn, "/")+1:]
 		name, _, _ = strings.Cut(name, "?")
@@ -116,7 +117,8 @@ func TestRebaseOfAClone(t *testing.T) {
 		}
 		before := files()
 
-		// A producer that has written and not committed does not wait, and nobody waits for it.
+		// A producer that has written and not committed does not wait, and rebase does not wait for
+		// it.
 		tx, err := pool.Begin(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -158,7 +160,8 @@ func TestRebaseOfAClone(t *testing.T) {
 	})
 }
 
-// TestRebaseOfManyMessages holds that what was kept is read in pages, also by a feed that waits for little of it.
+// TestRebaseOfManyMessages verifies that the kept messages are read in pages, also by a feed that
+// needs few of them.
 func TestRebaseOfManyMessages(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -175,7 +178,8 @@ func TestRebaseOfManyMessages(t *testing.T) {
 	})
 }
 
-// TestRebaseWithoutFeeds holds that a log that no feed has ever read keeps all of it for the first one.
+// TestRebaseWithoutFeeds verifies that a log which no feed has ever read is kept completely for the
+// first one.
 func TestRebaseWithoutFeeds(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -187,7 +191,8 @@ func TestRebaseWithoutFeeds(t *testing.T) {
 	})
 }
 
-// TestRebaseWithNothingLeft holds that a log of which everything was delivered can move, also where no other transaction is in flight.
+// TestRebaseWithNothingLeft verifies that rebase works if everything was delivered and no other
+// transaction is in flight.
 func TestRebaseWithNothingLeft(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -201,8 +206,8 @@ func TestRebaseWithNothingLeft(t *testing.T) {
 	})
 }
 
-// TestRebaseWithOldNumbers holds that messages keep their order when the sequence has not come along, as with logical
-// replication: what was written here then has the same numbers as what was brought.
+// TestRebaseWithOldNumbers verifies that messages keep their order if the sequence was not copied,
+// as with logical replication: new messages then have the same numbers as copied ones.
 func TestRebaseWithOldNumbers(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -217,8 +222,8 @@ func TestRebaseWithOldNumbers(t *testing.T) {
 	})
 }
 
-// TestRebaseUnderARelay holds that a relay that was there before the rebase, for instance because the database was
-// replaced under its feet, keeps nothing of what it knew.
+// TestRebaseUnderARelay verifies that a relay that was running before the rebase, for instance
+// because the database was replaced while it ran, discards everything it knew.
 func TestRebaseUnderARelay(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -244,8 +249,9 @@ func TestRebaseUnderARelay(t *testing.T) {
 	})
 }
 
-// TestRebaseBesideAWriter holds that a writer is not given up for a rebase that came in between, nor the rebase for him: one who has
-// looked at the log before he writes, as COPY of some drivers does, and a canary, which has deleted old ones before.
+// TestRebaseBesideAWriter verifies that rebase does not deadlock with a writer: one that has read
+// the log before it writes, as COPY of some drivers does, and a canary, which has deleted old
+// canaries before.
 func TestRebaseBesideAWriter(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]string{
@@ -300,7 +306,7 @@ func TestRebaseRefusesAnOldSnapshot(t *testing.T) {
 	})
 }
 
-// house is a log with a producer and one member a feed, without a relay.
+// house is a log with a producer and one member for each feed, without a relay.
 type house struct {
 	t      *testing.T
 	pool   *pgxpool.Pool
@@ -310,7 +316,7 @@ type house struct {
 	outbox *postgres.Outbox
 }
 
-// relayStore is all that a relay finds in a store.
+// relayStore is everything that a relay uses of a store.
 type relayStore interface {
 	feeds.Store
 	feeds.Maintainer
@@ -323,17 +329,17 @@ func newHouse(t *testing.T, dsn string, layout postgres.Layout) *house {
 	return openHouse(t, pool, pgtest.Schema(t, pool, layout))
 }
 
-// openHouse is a log that is there already.
+// openHouse opens an existing log.
 func openHouse(t *testing.T, pool *pgxpool.Pool, cfg postgres.Config) *house {
 	t.Helper()
 	db := must(postgres.Open(pool, cfg))(t)
 	return &house{t, pool, cfg, db, db.Feeds().(relayStore), db.Outbox()}
 }
 
-// in puts the schema in place of each @.
+// in replaces each @ with the schema.
 func (h *house) in(sql string) string { return strings.ReplaceAll(sql, "@.", h.cfg.Schema+".") }
 
-// exec runs statements, in one transaction if they are several.
+// exec runs statements; several run in one transaction.
 func (h *house) exec(sql string) {
 	h.t.Helper()
 	if _, err := h.pool.Exec(h.t.Context(), h.in(sql), pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -353,7 +359,7 @@ func (h *house) mustFail(level pgx.TxIsoLevel, sql string) {
 	}
 }
 
-// mustWaitForALock returns when a session that calls a function waits for another one.
+// mustWaitForALock returns when a session that calls a function waits for a lock of another one.
 func (h *house) mustWaitForALock(function string) {
 	h.t.Helper()
 	for waits := false; !waits; {
@@ -365,7 +371,7 @@ func (h *house) mustWaitForALock(function string) {
 	}
 }
 
-// sqlState returns the code of a server's error, or nothing.
+// sqlState returns the SQLSTATE of a server's error, or an empty string.
 func sqlState(err error) string {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -401,7 +407,8 @@ func (h *house) enqueue(n int) (ids []postrider.ID) {
 	return ids
 }
 
-// enqueueInSavepoint does the same in a subtransaction, where a row's xmin is not the transaction's ID.
+// enqueueInSavepoint does the same in a subtransaction, where a row's xmin is not the transaction's
+// ID.
 func (h *house) enqueueInSavepoint(n int) []postrider.ID {
 	h.t.Helper()
 	msgs, ids := messages(n)
@@ -425,7 +432,8 @@ func (h *house) open(name string) feeds.Feed {
 	return feed
 }
 
-// mustDeliver lets a member read and settle everything there is, which must be these messages, in the order of each key.
+// mustDeliver lets a member read and settle everything. That must be these messages, in the order
+// of each key.
 func (h *house) mustDeliver(name string, want []postrider.ID) {
 	h.t.Helper()
 	got, err := deliver(h.t.Context(), h.open(name))
@@ -461,7 +469,7 @@ func deliver(ctx context.Context, feed feeds.Feed) (all []postrider.Message, err
 	if err != nil {
 		return nil, err
 	}
-	for empty := 0; empty < 3; empty++ { // one may be a page that held nothing of ours
+	for empty := 0; empty < 3; empty++ { // a page may contain no message for us
 		batches, err := feed.Read(ctx, demand(share))
 		if err != nil {
 			return nil, err
@@ -526,8 +534,8 @@ func (h *house) rebase() map[string]int {
 	return kept
 }
 
-// TestHome holds that what relays are told of their place keeps those of a copy from sending, which is the same database in all that can be
-// asked: the first gives the ledger its home, and who has another, or none, holds nothing until a rebase.
+// TestHome verifies that Home keeps the relays of a file-level copy from sending. The first relay
+// gives the ledger its home. A relay with another home, or none, owns nothing until a rebase.
 func TestHome(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -538,7 +546,7 @@ func TestHome(t *testing.T) {
 			return openHouse(t, h.pool, cfg)
 		}
 		first := h.enqueue(10)
-		h.mustDeliver("f", first) // as long as nobody has said anything
+		h.mustDeliver("f", first) // as long as no relay has a home
 		second := h.enqueue(10)
 		at("production").mustDeliver("f", second)
 		waiting := h.enqueue(5)
@@ -554,13 +562,14 @@ func TestHome(t *testing.T) {
 		if kept := at("staging").rebase(); kept["f"] != len(waiting) {
 			t.Errorf("kept %v, want %d", kept, len(waiting))
 		}
-		at("production").mustBeForeign("f") // also before the first relay of staging
+		at("production").mustBeForeign("f") // even before the first relay of staging
 		at("staging").mustDeliver("f", waiting)
 	})
 }
 
-// TestHomeOfTwoRelays holds that of two relays that begin at the same time one gives the ledger its home. The other must not write the row
-// again: after pg_upgrade the ledger would look like one that was restored, and be sent again in part. And it must not hold shards under another home.
+// TestHomeOfTwoRelays verifies that only one of two relays that start at the same time gives the
+// ledger its home. The other must not write the row again: after pg_upgrade, the ledger would look
+// restored, and some messages would be sent again. And it must not own shards under another home.
 func TestHomeOfTwoRelays(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {

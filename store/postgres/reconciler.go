@@ -12,13 +12,13 @@ import (
 	"github.com/postrider/postrider/reconcile"
 )
 
-// reconcilers is a [reconcile.Store] over either driver.
+// reconcilers implements [reconcile.Store] over either driver.
 type reconcilers[Tx any] struct {
 	db  database[Tx]
 	cfg Config
 }
 
-// Times go as microseconds since 1970, which every driver reads alike.
+// Times travel as microseconds since 1970, which every driver reads the same way.
 const (
 	asMicros   = "(extract(epoch FROM %s) * 1000000)::bigint"
 	fromMicros = "(timestamptz 'epoch' + %s::bigint * interval '1 microsecond')"
@@ -92,7 +92,7 @@ func (p *reconcilers[Tx]) Finish(ctx context.Context, c reconcile.Claim, next ti
 		c.Job, c.Token, at, forget.Microseconds(), why)
 }
 
-// fenced is for statements that return false when the claim is another's.
+// fenced runs a statement that returns false if another claim has replaced this one.
 func (p *reconcilers[Tx]) fenced(ctx context.Context, s statements, statement string, args ...any) error {
 	var ours bool
 	if err := s.row(ctx, p.cfg.in(statement), args, &ours); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// sentLog is a log as one feed has delivered it, for reconcilers.
+// sentLog is the log as one feed has delivered it, for reconcilers.
 type sentLog struct {
 	admin *Admin
 	feed  string
@@ -81,7 +81,7 @@ func (r receipts) Missing(ctx context.Context, consumer string, ids []postrider.
 	return missing, nil
 }
 
-// RecordReconciler notes that an operator has run a reconciler by hand.
+// RecordReconciler adds to the audit log that an operator has run a reconciler by hand.
 func (d *Admin) RecordReconciler(ctx context.Context, by admin.By, job string, n reconcile.Counts) error {
 	_, err := d.pool.Exec(ctx, d.cfg.in("SELECT @schema@.record_reconciler($1, $2, $3, $4, $5)"), pgx.QueryExecModeExec, by.Who, by.Why, job, n.Found, n.Fixed)
 	if err != nil {

@@ -15,29 +15,32 @@ import (
 	"github.com/postrider/postrider/reconcile"
 )
 
-// ReconcilerQuery is a [reconcile.Find] as SQL: a query for business rows that lack their effect. It is run so that it can write
-// nothing.
+// ReconcilerQuery is a [reconcile.Find] in SQL: a query for business rows that lack their effect.
+// It runs read-only.
 type ReconcilerQuery struct {
-	// SQL is one SELECT. $1 is since and $2 until, both of type timestamptz. Its columns are the fields of a message, by name: type,
-	// aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, payload (json or text) or payload_bytes (bytea),
-	// content_type, headers (json), schema_version, schema_id, dedup_key, occurred_at, deliver_after, priority, correlation_id and
-	// causation_id. Other columns are allowed if DedupKey uses them. Required.
+	// SQL is one SELECT. $1 is since and $2 is until, both of type timestamptz. Its columns are the
+	// fields of a message, by name: type, aggregate_type, aggregate_id, key, topic, routing_key,
+	// tenant_id, payload (json or text) or payload_bytes (bytea), content_type, headers (json),
+	// schema_version, schema_id, dedup_key, occurred_at, deliver_after, priority, correlation_id
+	// and causation_id. Other columns are allowed if DedupKey uses them. Required.
 	SQL string
-	// Type, AggregateType and Topic are those of all messages. Default to what the columns say.
+	// Type, AggregateType and Topic apply to all messages. They default to the columns of the same
+	// names.
 	Type, AggregateType, Topic string
-	// DedupKey is a text with columns in braces, such as "enrollment:{id}". Defaults to column dedup_key.
+	// DedupKey is a text with columns in braces, such as "enrollment:{id}". Defaults to column
+	// dedup_key.
 	DedupKey string
-	// Timeout is how long the query may take. Defaults to what the server says.
+	// Timeout bounds the query. Defaults to the server's statement_timeout.
 	Timeout time.Duration
 }
 
-// Find returns the query for jobs whose transactions are pgx's.
+// Find returns the query for jobs that use pgx transactions.
 func (q ReconcilerQuery) Find() (reconcile.Find[pgx.Tx], error) { return find(q, pgxDatabase{}.in) }
 
-// SQLFind returns the query for jobs whose transactions are those of database/sql.
+// SQLFind returns the query for jobs that use database/sql transactions.
 func (q ReconcilerQuery) SQLFind() (reconcile.Find[*sql.Tx], error) { return find(q, sqlDatabase{}.in) }
 
-// Validate reports everything that can be known to be wrong without the database.
+// Validate reports all errors that can be found without the database.
 func (q ReconcilerQuery) Validate() error {
 	var errs []error
 	if strings.TrimSpace(q.SQL) == "" {
@@ -52,7 +55,7 @@ func (q ReconcilerQuery) Validate() error {
 	return errors.Join(errs...)
 }
 
-// key is nil if the column has it.
+// key returns the template of the dedup key, or nil if the query has a dedup_key column.
 func (q ReconcilerQuery) key() (*reconcile.KeyTemplate, error) {
 	if q.DedupKey == "" {
 		return nil, nil
@@ -66,7 +69,8 @@ func find[Tx any](q ReconcilerQuery, in func(Tx) statements) (reconcile.Find[Tx]
 		return nil, err
 	}
 	key, _ := q.key()
-	// The comparison tells the server the types, whatever the query makes of the arguments; the line break ends a comment.
+	// The comparison tells the server the types of the arguments, whether or not the query uses
+	// them. The line break ends a comment at the end of the query.
 	statement := "SELECT to_json(q)::text FROM (" + strings.TrimRight(strings.TrimSpace(q.SQL), ";") +
 		"\n) q WHERE $1::timestamptz <= $2::timestamptz LIMIT $3"
 	return func(ctx context.Context, tx Tx, since, until time.Time, limit int) ([]postrider.Message, error) {
@@ -86,7 +90,8 @@ func find[Tx any](q ReconcilerQuery, in func(Tx) statements) (reconcile.Find[Tx]
 	}, nil
 }
 
-// readOnly lets do read and nothing else. That ends with the savepoint, as the timeout does.
+// readOnly runs do in a savepoint, read-only and with a timeout. Rolling the savepoint back
+// restores both settings.
 func readOnly(ctx context.Context, s statements, timeout time.Duration, do func(statements) error) error {
 	before := []string{"SAVEPOINT postrider_reconciler", "SET LOCAL transaction_read_only = on"}
 	if timeout > 0 {
@@ -107,7 +112,7 @@ func readOnly(ctx context.Context, s statements, timeout time.Duration, do func(
 	return err
 }
 
-// message makes one of a row, which is a JSON object of its columns.
+// message builds a message from a row, given as a JSON object of its columns.
 func (q ReconcilerQuery) message(text string, key *reconcile.KeyTemplate) (postrider.Message, error) {
 	m := postrider.Message{Type: q.Type, AggregateType: q.AggregateType, Topic: q.Topic}
 	var columns map[string]json.RawMessage
@@ -136,7 +141,7 @@ func (q ReconcilerQuery) message(text string, key *reconcile.KeyTemplate) (postr
 
 var errNoColumn = errors.New("no message has such a field")
 
-// setColumn sets the field that a column means. Null leaves it as it is.
+// setColumn sets the field with the name of a column. Null leaves the field unchanged.
 func setColumn(m *postrider.Message, name string, value json.RawMessage) error {
 	text := textOf(value)
 	into := func(target any) error { return json.Unmarshal(value, target) }

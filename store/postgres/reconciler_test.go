@@ -19,7 +19,7 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// plainTx is a transactor without any repetition.
+// plainTx is a transactor that never retries.
 type plainTx struct{ pool *pgxpool.Pool }
 
 func (p plainTx) Do(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
@@ -68,7 +68,8 @@ func testReconcilers(t *testing.T, dsn string) {
 	})
 }
 
-// TestReconcilerQuery holds that rows become messages, by either driver, and that a query can write nothing.
+// TestReconcilerQuery verifies that rows become messages, with either driver, and that a query
+// cannot write.
 func TestReconcilerQuery(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -157,7 +158,8 @@ func TestReconcilerQuery(t *testing.T) {
 	}
 }
 
-// TestUnreceived holds that what a consumer has not recorded is sent again, a limited number of times, and nothing else.
+// TestUnreceived verifies that messages a consumer has not recorded are sent again, a limited
+// number of times, and no others.
 func TestUnreceived(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -211,7 +213,8 @@ func TestUnreceived(t *testing.T) {
 	})
 }
 
-// TestReconcilerRole holds that a consumer can reconciler, and neither send what is in the log again nor touch the record.
+// TestReconcilerRole verifies that a consumer can run reconcilers, and can neither resend messages
+// of the log nor touch the audit log.
 func TestReconcilerRole(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {

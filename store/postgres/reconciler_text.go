@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// textOf is a column as text: a string as it is, null as nothing, anything else as its JSON.
+// textOf returns a column as text: a string unchanged, null as an empty text, anything else as
+// JSON.
 func textOf(value json.RawMessage) string {
 	var text *string
 	if json.Unmarshal(value, &text) == nil {
@@ -19,7 +20,7 @@ func textOf(value json.RawMessage) string {
 	return string(value)
 }
 
-// hexBytes reads bytea as JSON has it.
+// hexBytes decodes a bytea value as it appears in JSON.
 func hexBytes(text string) ([]byte, error) {
 	digits, ok := strings.CutPrefix(text, `\x`)
 	if !ok && text != "" {

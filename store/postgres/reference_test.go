@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/reference/tables.md")
 
-// The page about the tables is what the catalogue of a server says.
+// TestReference generates the reference of the tables from the catalogue of a server.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
@@ -47,7 +47,7 @@ type catalogue struct {
 	schema string
 }
 
-// rows returns what a query answers, all of it as text; $1 is the schema.
+// rows returns the result of a query, all of it as text. $1 is the schema.
 func (c *catalogue) rows(sql string) (all [][]string) {
 	c.t.Helper()
 	rows, err := c.pool.Query(c.t.Context(), sql, c.schema)

@@ -18,7 +18,7 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// choosy refuses messages of one type for good.
+// choosy permanently refuses messages of one type.
 type choosy struct {
 	mu   sync.Mutex
 	sent []string // payloads
@@ -40,8 +40,9 @@ func (c *choosy) Publish(_ context.Context, msgs []postrider.Message) []error {
 
 func (c *choosy) Close() error { return nil }
 
-// TestRefusedByTable: a message that table deferred refuses becomes a dead letter without content; the others of its key and of its
-// shard are sent, the log keeps it, and a replay sends it when the table accepts it.
+// TestRefusedByTable verifies that a message which table deferred cannot store becomes a dead
+// letter without content. The other messages of its key and shard are sent, the log keeps the
+// content, and a replay sends the message once the table accepts it.
 func TestRefusedByTable(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -133,7 +134,8 @@ func TestRefusedByTable(t *testing.T) {
 	})
 }
 
-// TestExcludeIsBounded: relays hear of all exclusions with every Balance, so there are not many. What was passed makes room.
+// TestExcludeIsBounded verifies that exclusions are bounded, because relays read all of them with
+// every Balance, and that those of passed messages make room.
 func TestExcludeIsBounded(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {

@@ -17,10 +17,10 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// still is a ring that does not turn while a test runs.
+// still is a ring that does not turn during a test.
 var still = postgres.Layout{Shards: 4, Period: 10_000 * time.Hour}
 
-// fill writes into the slot whose turn is next, as if that had been the current one long ago.
+// fill writes into the slot whose turn is next, as if it had been the current one long ago.
 const fill = `INSERT INTO @.messages (type, slot)
 	SELECT 't', (@.slot_at(now()) + 1) % @.slot_count() FROM generate_series(1, 12000)`
 
@@ -39,7 +39,8 @@ func TestReclaim(t *testing.T) {
 	})
 }
 
-// TestReclaimAboveTheLimit holds that a log which is too large gives up every slot that all feeds have passed, and no other.
+// TestReclaimAboveTheLimit verifies that a log which is too large empties every slot that all feeds
+// have passed, and no other.
 func TestReclaimAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -69,7 +70,7 @@ func TestReclaimAboveTheLimit(t *testing.T) {
 		until := func(most int64, want ...int) {
 			t.Helper()
 			var left []int
-			for range 100 { // autovacuum, or what others had in flight, may be in the way
+			for range 100 { // autovacuum, or transactions of others, may interfere
 				if left = limited(most); slices.Equal(left, want) {
 					return
 				}
@@ -83,7 +84,7 @@ func TestReclaimAboveTheLimit(t *testing.T) {
 			t.Errorf("slots %v are left, and nothing was delivered", left)
 		}
 		h.deliverAll("f")
-		until(1<<40, 0, 2, 3, 4, 5, 6, 7) // the next one, as always
+		until(1<<40, 0, 2, 3, 4, 5, 6, 7) // always the next one
 		until(0, 0, 2, 3, 4, 5, 6, 7)
 
 		writer, err := h.pool.Begin(ctx) // of a slot whose turn is over
@@ -94,7 +95,7 @@ func TestReclaimAboveTheLimit(t *testing.T) {
 		if _, err := writer.Exec(ctx, h.in("INSERT INTO @.messages (type, slot) SELECT 't', (@.slot_at(now()) + 3) % 8")); err != nil {
 			t.Fatal(err)
 		}
-		until(1, 0, 3) // the current one, and the one that is written to
+		until(1, 0, 3) // the current slot, and the one with an open writer
 		if err := writer.Commit(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +107,7 @@ func TestReclaimAboveTheLimit(t *testing.T) {
 	})
 }
 
-// TestReclaimWithoutFeeds holds that nothing is removed before somebody has read it.
+// TestReclaimWithoutFeeds verifies that nothing is removed before a feed has read it.
 func TestReclaimWithoutFeeds(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -116,8 +117,8 @@ func TestReclaimWithoutFeeds(t *testing.T) {
 	})
 }
 
-// TestReclaimBesideOldTransaction holds that a transaction that stays open does not stop retention, unless it has
-// written to the slot itself.
+// TestReclaimBesideOldTransaction verifies that a transaction which stays open does not stop
+// retention, unless it has written to the slot itself.
 func TestReclaimBesideOldTransaction(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -139,7 +140,7 @@ func TestReclaimBesideOldTransaction(t *testing.T) {
 		}
 		h.exec(fill)
 		h.deliverAll("f")
-		h.mustReclaim(false) // it holds the slot
+		h.mustReclaim(false) // the writer holds a lock on the slot
 		if err := old.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -152,8 +153,8 @@ func TestReclaimBesideOldTransaction(t *testing.T) {
 // fillOne writes one message into the slot whose turn is next.
 const fillOne = `INSERT INTO @.messages (type, slot) SELECT 't', (@.slot_at(now()) + 1) % @.slot_count()`
 
-// TestReclaimBesideTheNewestWriter holds that the message with the highest number of a slot keeps it, if its transaction was in flight when
-// all feeds last looked.
+// TestReclaimBesideTheNewestWriter verifies that the message with the highest number of a slot
+// keeps the slot if its transaction was in flight at the last read of all feeds.
 func TestReclaimBesideTheNewestWriter(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -185,13 +186,14 @@ func TestReclaimBesideTheNewestWriter(t *testing.T) {
 	})
 }
 
-// TestReclaimLooksAgainUnderTheLock holds that a message which is committed between the first look and the lock is not truncated.
+// TestReclaimLooksAgainUnderTheLock verifies that a message which is committed between the first
+// check and the lock is not truncated.
 func TestReclaimLooksAgainUnderTheLock(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		h := newHouse(t, dsn, still)
-		h.exec("ALTER FUNCTION @.reclaim SET lock_timeout = '30s'") // so that it waits for the writer, whatever else the machine does
+		h.exec("ALTER FUNCTION @.reclaim SET lock_timeout = '30s'") // so that it waits for the writer even on a slow machine
 		h.exec(fill)
 		h.deliverAll("f")
 		writer, err := h.pool.Begin(ctx)
@@ -216,7 +218,7 @@ func TestReclaimLooksAgainUnderTheLock(t *testing.T) {
 				if err != nil || ctx.Err() != nil {
 					t.Fatal(err)
 				}
-				h.lookAgain() // what others had in flight at the last read has ended since
+				h.lookAgain() // transactions of others that were in flight at the last read have ended
 				go maintain()
 			case <-time.After(5 * time.Millisecond):
 			}
@@ -233,7 +235,8 @@ func TestReclaimLooksAgainUnderTheLock(t *testing.T) {
 	})
 }
 
-// TestReclaimKeepsTheContentOfADeadLetter holds that a slot stays while it has the only content of a message that was deferred.
+// TestReclaimKeepsTheContentOfADeadLetter verifies that a slot is kept while it has the only
+// content of a deferred message.
 func TestReclaimKeepsTheContentOfADeadLetter(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -256,7 +259,8 @@ func TestReclaimKeepsTheContentOfADeadLetter(t *testing.T) {
 	})
 }
 
-// TestReclaimInForeignDatabase holds that a restored ledger does not decide over what was written since.
+// TestReclaimInForeignDatabase verifies that a restored ledger does not decide about messages
+// written since.
 func TestReclaimInForeignDatabase(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -264,7 +268,7 @@ func TestReclaimInForeignDatabase(t *testing.T) {
 		h.enqueue(3)
 		h.deliverAll("f")
 		h.exec(restored)
-		h.exec("UPDATE @.checkpoints SET lo = 1000000000") // the other database had come further
+		h.exec("UPDATE @.checkpoints SET lo = 1000000000") // the other database was further ahead
 		h.exec(fill)
 		h.mustReclaim(false)
 		h.rebase()
@@ -279,7 +283,8 @@ func TestReclaimRefusesAnOldSnapshot(t *testing.T) {
 	})
 }
 
-// TestLedgerIsSwept holds that history goes, and that a cursor stays however old it is.
+// TestLedgerIsSwept verifies that old rows are deleted, and that a cursor is kept however old it
+// is.
 func TestLedgerIsSwept(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -301,7 +306,7 @@ func TestLedgerIsSwept(t *testing.T) {
 		}
 		hurry, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if err := h.store.Maintain(hurry); err != nil { // who would wait for another's rows could also be waited for
+		if err := h.store.Maintain(hurry); err != nil { // sweep must not wait for locked rows, because that could deadlock
 			t.Fatal(err)
 		}
 		if err := other.Commit(t.Context()); err != nil {
@@ -329,8 +334,9 @@ func TestLedgerIsSwept(t *testing.T) {
 	})
 }
 
-// TestSweepAtSize holds that one round of housekeeping removes what has grown in ten times the usual, in statements that are short each, and
-// that what was deleted beside an old snapshot, and cannot be vacuumed, is not walked over again.
+// TestSweepAtSize verifies that one round of housekeeping removes ten times the usual amount, in
+// short statements, and that rows which were deleted but cannot be vacuumed, because of an old
+// snapshot, are not scanned again.
 func TestSweepAtSize(t *testing.T) {
 	t.Parallel()
 	size := 100_000
@@ -363,7 +369,7 @@ func TestSweepAtSize(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, table := range []string{"checkpoints", "dedup_keys", "swept"} {
-				some, _, faults := plans.judgeAll(table)
+				some, _, faults := plans.inspectAll(table)
 				buffers += some
 				for _, fault := range faults {
 					t.Error(fault)
@@ -395,7 +401,8 @@ func TestSweepAtSize(t *testing.T) {
 	})
 }
 
-// TestSweepKeepsWhatIsInTheWindow holds that a dedup key is remembered for as long as the window says, and not longer.
+// TestSweepKeepsWhatIsInTheWindow verifies that a dedup key is remembered for the window, and not
+// longer.
 func TestSweepKeepsWhatIsInTheWindow(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -431,7 +438,8 @@ func TestSweepKeepsWhatIsInTheWindow(t *testing.T) {
 	})
 }
 
-// TestSweepComesBackForALockedKey holds that a key which somebody had locked when its time was over is swept later.
+// TestSweepComesBackForALockedKey verifies that a key that was locked when it expired is swept
+// later.
 func TestSweepComesBackForALockedKey(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -474,13 +482,13 @@ func (h *house) deliverAll(feed string) {
 	}
 }
 
-// mustReclaim runs the housekeeping and holds that it has, or has not, emptied the log.
+// mustReclaim runs maintenance and checks whether it has emptied the log.
 func (h *house) mustReclaim(want bool) {
 	h.t.Helper()
 	before := h.count()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for range 100 { // something else, such as autovacuum, may hold the slot just now
+	for range 100 { // autovacuum, for instance, may hold a lock on the slot
 		if err := h.store.Maintain(h.t.Context()); err != nil {
 			h.t.Fatal(err)
 		}
@@ -488,14 +496,14 @@ func (h *house) mustReclaim(want bool) {
 			break
 		}
 		<-tick.C
-		h.lookAgain() // as relays do: what others had in flight at the last read may have ended since
+		h.lookAgain() // as relays do: transactions that were in flight at the last read may have ended
 	}
 	if after := h.count(); want && (before == 0 || after != 0) || !want && after != before {
 		h.t.Errorf("%d messages became %d; want them gone: %t", before, after, want)
 	}
 }
 
-// lookAgain has every feed read on.
+// lookAgain makes every feed read again.
 func (h *house) lookAgain() {
 	h.t.Helper()
 	rows, err := h.pool.Query(h.t.Context(), h.in("SELECT name FROM @.feeds"))

@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestProducerRole holds that a producer can write messages in every way, and nothing else.
+// TestProducerRole verifies that a producer can write messages in every way, and do nothing else.
 func TestProducerRole(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -22,7 +22,7 @@ func TestProducerRole(t *testing.T) {
 		producer := h.as(dsn, "producer")
 		for _, way := range waysToWrite {
 			if way.name == "returning" || way.name == "with" {
-				continue // returns columns, which is reading
+				continue // returns columns, which needs the right to read
 			}
 			if err := producer.write(t.Context(), way.write); err != nil {
 				t.Errorf("%s: %v", way.name, err)
@@ -67,7 +67,8 @@ func TestProducerRole(t *testing.T) {
 	})
 }
 
-// TestRelayRole holds that a relay can do all of its work, and cannot change or remove a message.
+// TestRelayRole verifies that a relay can do all of its work, and cannot change or remove a
+// message.
 func TestRelayRole(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -79,9 +80,9 @@ func TestRelayRole(t *testing.T) {
 		relay.mustReclaim(true)
 		relay.mustDeliver("f", h.enqueue(20))
 		h.enqueue(1)
-		relay.setOneAside("f")
+		relay.addDeadLetter("f")
 		relay.exec("SELECT @.report('f', '{orders}', '{1}', '{refused}')")
-		// Somebody else's shard is not to be had by claiming it in the ledger, if it is a consumer's.
+		// A relay cannot take over the shard of a consumer by claiming it in the ledger.
 		relay.exec(`INSERT INTO @.checkpoints (feed, shard, n, member, until, lo, starts, s1)
 			VALUES ('inbox/c', 0, 1, '01890a5d-ac96-774b-bcce-b302099a8057', now(), 0, '{}', '1:1:')`)
 		err := relay.write(t.Context(), statement(`SELECT @.conclude('inbox/c', '01890a5d-ac96-774b-bcce-b302099a8057',
@@ -130,7 +131,7 @@ func TestRelayRole(t *testing.T) {
 	})
 }
 
-// as returns the same log, used with the rights of one of its roles.
+// as returns the same log, with the rights of one of its roles.
 func (h *house) as(dsn, role string) *house {
 	h.t.Helper()
 	ctx := h.t.Context()
@@ -157,7 +158,8 @@ func (h *house) as(dsn, role string) *house {
 	return openHouse(h.t, pool, h.cfg)
 }
 
-// TestOperatorRole holds that an operator can do what is recorded, and that nobody can change the record.
+// TestOperatorRole verifies that an operator can act only in ways that are recorded, and that no
+// role can change the audit log.
 func TestOperatorRole(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, dsn string) {
@@ -204,7 +206,7 @@ func TestOperatorRole(t *testing.T) {
 			"INSERT INTO @.audit (who, action) VALUES ('x', 'y')",
 			"DELETE FROM @.audit",
 			"SELECT @.rebase()",
-			"SELECT @.act('discard', '{f}', '{1}')", // only what is recorded
+			"SELECT @.act('discard', '{f}', '{1}')", // only recorded acts are allowed
 			"SELECT @.resend('f', '{1}', 1)",
 			"INSERT INTO @.jobs (dead, filter, who, total, until_seq) VALUES (true, '{}', 'x', 0, 0)",
 		)

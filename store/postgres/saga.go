@@ -14,8 +14,8 @@ import (
 	"github.com/postrider/postrider/saga"
 )
 
-// sagaStore keeps sagas in the application's database. It is both the store that runners work on and the admin API, and
-// safe for concurrent use.
+// sagaStore stores sagas in the application's database. It implements both the store that runners
+// use and the admin API. It is safe for concurrent use.
 type sagaStore[Tx any] struct {
 	db  database[Tx]
 	cfg Config
@@ -27,7 +27,7 @@ var (
 	_ saga.Maintainer     = (*sagaStore[pgx.Tx])(nil)
 )
 
-// sagaTries is how often a transaction is begun anew that the database has given up for the sake of others.
+// sagaTries is how often Do runs a transaction that the database aborts in favour of others.
 const sagaTries = 5
 
 // Do implements [saga.Store].
@@ -46,7 +46,7 @@ func (s *sagaStore[Tx]) once(ctx context.Context, f func(ctx context.Context, tx
 	if err != nil {
 		return fmt.Errorf("postgres: saga: begin: %w", explain(err))
 	}
-	// Also when ctx has ended, or the connection would be lost to the pool.
+	// Roll back even if ctx has ended, or the pool would lose the connection.
 	defer func() { _ = t.rollback(context.WithoutCancel(ctx)) }()
 	within, end := postrider.ForTransaction(ctx)
 	defer end(false)
@@ -93,7 +93,7 @@ func (s *sagaStore[Tx]) Due(ctx context.Context, known saga.Known) (next time.Du
 	if seconds == nil {
 		return 0, false, nil
 	}
-	// What is due in years need not be known to the second, and must not overflow.
+	// A cap avoids overflow; a step that is due in years need not be exact.
 	return time.Duration(min(*seconds, 1e8) * float64(time.Second)), true, nil
 }
 
@@ -139,7 +139,7 @@ func (s *sagaStore[Tx]) Lock(ctx context.Context, tx Tx, name, id string) (*saga
 	return readSaga(doc)
 }
 
-// savedSaga is what save_saga takes, beside data and payload.
+// savedSaga is the first argument of save_saga. Data and payload are separate.
 type savedSaga struct {
 	Name     string       `json:"name"`
 	ID       string       `json:"id"`
@@ -152,7 +152,7 @@ type savedSaga struct {
 	Signal   *savedSignal `json:"signal,omitempty"`
 }
 
-// savedStep is a step with all its fields: what is left out would be NULL.
+// savedStep has all fields of a step: a missing one would become NULL.
 type savedStep struct {
 	saga.StepState
 	Error string `json:"error"`
@@ -160,7 +160,7 @@ type savedStep struct {
 	Skip  bool   `json:"skip"`
 }
 
-// savedSignal is a signal with all its fields.
+// savedSignal has all fields of a signal.
 type savedSignal struct {
 	saga.Signal
 	Late    bool `json:"late"`
@@ -215,7 +215,8 @@ func (s *sagaStore[Tx]) Try(ctx context.Context, tx Tx, f func() error) error {
 	}
 	failed := f()
 	if failed != nil && !yielded(failed) {
-		// If it cannot be taken back, the transaction is broken, and whoever uses it next is told.
+		// If the rollback fails, the transaction is broken, and its next statement returns an
+		// error.
 		_, _ = in.exec(ctx, "ROLLBACK TO SAVEPOINT postrider_saga")
 	}
 	return failed

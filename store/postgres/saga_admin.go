@@ -19,7 +19,7 @@ var (
 	_ saga.Admin = (*sagaStore[*sql.Tx])(nil)
 )
 
-// sagaWhere is a filter as a condition on table sagas, g.
+// sagaWhere returns a filter as a condition on table sagas, g.
 func sagaWhere(f *saga.Filter) *where {
 	var w where
 	if f.Name != "" {
@@ -37,7 +37,7 @@ func sagaWhere(f *saga.Filter) *where {
 		}
 		w.conditions = append(w.conditions, "g.status IN ("+strings.Join(places, ", ")+")")
 		if open {
-			w.conditions = append(w.conditions, "g.finished IS NULL") // these have an index of their own
+			w.conditions = append(w.conditions, "g.finished IS NULL") // lets the planner use the partial index on open sagas
 		}
 	}
 	if !f.Before.IsZero() {
@@ -116,7 +116,8 @@ func (s *sagaStore[Tx]) Act(ctx context.Context, by admin.By, act saga.Act, name
 	return *done, nil
 }
 
-// sagaSweep is how many sagas are removed in one statement, and sagaSweeps how many statements there are at a time.
+// sagaSweep is how many sagas one statement removes, and sagaSweeps how many statements Maintain
+// runs.
 const (
 	sagaSweep  = 1000
 	sagaSweeps = 10

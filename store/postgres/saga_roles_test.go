@@ -16,8 +16,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestSagaRoles holds that a consumer can run sagas and cannot act as an operator, that an operator can do what is recorded and
-// nothing else, and that a relay sees nothing of them.
+// TestSagaRoles verifies that a consumer can run sagas and cannot act as an operator, that an
+// operator can act only in ways that are recorded, and that a relay cannot read sagas.
 func TestSagaRoles(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")

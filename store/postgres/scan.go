@@ -6,25 +6,25 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// mostLooked bounds how many numbers of the log one scan looks at.
+// mostLooked bounds how many sequence numbers one scan looks at.
 const mostLooked = 20_000
 
-// scan is one walk through the log, for lanes that stand at the same place. Most of the time, all lanes do.
+// scan is one pass over the log, for lanes at the same position. Most of the time, all lanes are.
 type scan struct {
 	at      cursor
-	upto    int64 // inside a window: it goes no further
-	look    int   // at so many numbers
+	upto    int64 // inside a window: the scan ends here
+	look    int   // how many sequence numbers to look at
 	lanes   []*lane
 	demands []feeds.Demand
-	byBase  map[int]int // from shard to its place in the slices above
+	byBase  map[int]int // from shard to the index in the slices above
 }
 
-// stand is what lanes of one scan have in common. A slice has a scan of its own.
+// stand is what the lanes of one scan have in common. A tenant's slice has a scan of its own.
 type stand struct {
 	s1, s2       string
 	lo, last, hi int64
 	tenant       string
-	base         int  // of a slice
+	base         int  // only set for a slice
 	few          bool // it wants few messages
 }
 
@@ -37,9 +37,10 @@ func (l *lane) stand() stand {
 	return s
 }
 
-// planScans divides demands into scans, in the order of the demands. A lane that wants much less than others has a scan of its
-// own: it would hold them up, or be cut at a place of its own. A scan that is behind lanes of the same window stops where they stand,
-// so that one scan serves them all from there on. Nobody goes behind a stop.
+// planScans groups demands into scans, in the order of the demands. A lane that wants far fewer
+// messages than others gets its own scan: otherwise it would slow them down, or be cut at a
+// position of its own. A scan that is behind other lanes in the same window ends at their position,
+// so that one scan can serve all of them from there. No scan goes beyond a stop.
 func planScans(want []feeds.Demand, lanes map[int]*lane, shards int, at *stop) []*scan {
 	byStand := make(map[stand]*scan)
 	var scans []*scan
@@ -67,7 +68,7 @@ func planScans(want []feeds.Demand, lanes map[int]*lane, shards int, at *stop) [
 		s.look = min(s.look, d.Limit)
 	}
 	for _, s := range scans {
-		// Of the messages, each lane has its share only, and some have more than others.
+		// A lane gets only its share of the messages, and the shares differ.
 		s.look = min(max(s.look*shards*7/8, 1), mostLooked)
 		if !s.at.inside() {
 			continue
@@ -81,7 +82,7 @@ func planScans(want []feeds.Demand, lanes map[int]*lane, shards int, at *stop) [
 	return scans
 }
 
-// points returns what scans know of snapshots.
+// points returns the snapshots of the scans' cursors.
 func points(scans []*scan) []point {
 	var known []point
 	for _, s := range scans {
@@ -135,7 +136,7 @@ func (a *scanArguments) values() [][]byte {
 	return values
 }
 
-// startsText is the text of an array.
+// startsText returns starts as the text of an array.
 func (p *point) startsText() string {
 	var starts array
 	for _, seq := range p.starts {

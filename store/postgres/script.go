@@ -12,12 +12,13 @@ import (
 //go:embed sql
 var sqlFiles embed.FS
 
-// functionFiles are in the order in which they are created: some need what stands before them.
+// functionFiles lists the files in the order in which they must run: some functions need earlier
+// ones.
 var functionFiles = []string{
 	"relay", "enqueue", "retention", "deferred", "operator", "lanes", "inbox", "idempotency", "saga", "reconciler", "console",
 }
 
-// Script is the schema as SQL text, for a [Migrator] or for the migration tool that a team already has.
+// Script is the schema as SQL text, for a [Migrator] or for another migration tool.
 type Script struct {
 	cfg    Config
 	layout Layout
@@ -33,22 +34,26 @@ func NewScript(cfg Config, layout Layout) (Script, error) {
 	return Script{cfg, layout}, err
 }
 
-// Up returns the statements that lead the tables from version-1 to version. They can run in one transaction.
+// Up returns the statements that take the tables from version-1 to version. They can run in one
+// transaction.
 func (s Script) Up(version int) string {
 	return s.step(version, "") + s.cfg.in(fmt.Sprintf("\nINSERT INTO @schema@.migrations (version, needs) VALUES (%d, %d);\n", version, needs[version-1]))
 }
 
-// Down returns the statements that lead the tables from version back to version-1, and remove all functions with the first.
+// Down returns the statements that take the tables from version back to version-1. Those of version
+// 1 also remove all functions.
 func (s Script) Down(version int) string {
 	text := s.step(version, ".down") + s.cfg.in(fmt.Sprintf("\nDELETE FROM @schema@.migrations WHERE version = %d;\n", version))
 	if version == 1 {
 		return s.dropFunctions() + text
 	}
-	// Nobody says any more whose functions these are, so that the program which knows the version below replaces them with its own.
+	// Without functions_version, the program that knows the version below replaces the functions
+	// with its own.
 	return text + s.cfg.in("DROP FUNCTION IF EXISTS @schema@.functions_version();\n")
 }
 
-// Functions returns the statements that create all functions, or replace them while everything runs. They follow the newest version.
+// Functions returns the statements that create all functions, or replace them while everything
+// runs. The tables must have the newest version.
 func (s Script) Functions() string {
 	return s.cfg.in(functions() + fmt.Sprintf(`
 -- Which functions these are.
@@ -58,7 +63,7 @@ AS $$ SELECT %d, '%s' $$;
 `, functionsVersion, functionsDigest()))
 }
 
-// All returns everything from an empty database to the newest version.
+// All returns the statements that take an empty database to the newest version.
 func (s Script) All() string {
 	var b strings.Builder
 	b.WriteString(s.prologue())
@@ -69,12 +74,13 @@ func (s Script) All() string {
 	return b.String()
 }
 
-// Roles returns the statements that create the roles of producers, relays, consumers and operators and grant them what they need.
+// Roles returns the statements that create the roles of producers, relays, consumers and operators
+// and grant them the rights they need.
 func (s Script) Roles() string {
 	return strings.ReplaceAll(s.cfg.in(read("roles.sql")), "@name@", s.cfg.Schema)
 }
 
-// prologue makes room for the versions; running it again changes nothing.
+// prologue creates the table of versions. It is safe to run again.
 func (s Script) prologue() string {
 	return s.cfg.in(`CREATE SCHEMA IF NOT EXISTS @schema@;
 CREATE TABLE IF NOT EXISTS @schema@.migrations (
@@ -89,7 +95,8 @@ func (s Script) step(version int, direction string) string {
 	return s.layout.in(limits(s.cfg.in(read(fmt.Sprintf("schema/%03d%s.sql", version, direction)))))
 }
 
-// functions is the text of all functions, with @schema@ for the schema. It has nothing of the layout, which only the first migration knows.
+// functions returns the text of all functions, with @schema@ in place of the schema. It contains
+// nothing of the layout, which only the first migration knows.
 func functions() string {
 	texts := make([]string, len(functionFiles))
 	for i, name := range functionFiles {
@@ -98,12 +105,13 @@ func functions() string {
 	return strings.Join(texts, "\n")
 }
 
-// functionsDigest tells functions from each other that have the same version: between two releases they have.
+// functionsDigest distinguishes functions that have the same version, as between two releases.
 func functionsDigest() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(functions())))[:16] }
 
 var created = regexp.MustCompile(`(?m)^CREATE OR REPLACE FUNCTION @schema@\.(\w+)`)
 
-// dropFunctions removes what Functions creates, whatever arguments it had in other releases, and nothing else that the schema has.
+// dropFunctions returns statements that remove what Functions creates, whatever arguments it had in
+// other releases, and nothing else in the schema.
 func (s Script) dropFunctions() string {
 	names := []string{"functions_version"}
 	for _, m := range created.FindAllStringSubmatch(functions(), -1) {
@@ -126,7 +134,7 @@ $$;
 func read(name string) string {
 	text, err := sqlFiles.ReadFile("sql/" + name)
 	if err != nil {
-		panic(err) // the files are embedded: only a typo in this package leads here
+		panic(err) // the files are embedded, so only a typo in this package causes an error
 	}
 	return string(text)
 }

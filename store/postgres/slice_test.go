@@ -8,7 +8,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestSlice reads a tenant apart from the others and together with them again. A message of each, and one without a tenant, must come once.
+// TestSlice splits a tenant off and merges it back. A message of each tenant, and one without a
+// tenant, must come once.
 func TestSlice(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -60,7 +61,8 @@ func TestSlice(t *testing.T) {
 	})
 }
 
-// TestSleeperOfASlice holds that a member which slept through the end of its slice has lost it, though its number is that of another slice now.
+// TestSleeperOfASlice verifies that a member which was suspended through the end of its slice has
+// lost it, even if another slice has its number now.
 func TestSleeperOfASlice(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -78,7 +80,7 @@ func TestSleeperOfASlice(t *testing.T) {
 		h.exec("UPDATE @.members SET at = at - interval '1 hour', until = until - interval '1 hour'")
 
 		s := h.sit("f")
-		h.exec("UPDATE @.members SET at = at - interval '20 seconds'") // so long it has been heard, and the holder has not
+		h.exec("UPDATE @.members SET at = at - interval '20 seconds'") // for so long it has been heard, and the owner has not
 		s.balance()
 		splitter := s.Feed.(feeds.Splitter)
 		expectTypes(t, "the next member", s.readAll(), "a")

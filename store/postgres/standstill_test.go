@@ -7,8 +7,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestStandstill holds that a server that stood still for longer than a lease takes no shard from its holder, and that a holder
-// who alone was silent loses it.
+// TestStandstill verifies that owners keep their shards when the server stood still for longer than
+// a lease, and that an owner which alone was silent loses its shards.
 func TestStandstill(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -40,7 +40,7 @@ func TestStandstill(t *testing.T) {
 			t.Fatalf("the holder has %d shards left, want %d", n, still.Shards)
 		}
 
-		h.exec("UPDATE @.members SET at = at - interval '20 seconds', until = until - interval '20 seconds'") // of a lease of a minute
+		h.exec("UPDATE @.members SET at = at - interval '20 seconds', until = until - interval '20 seconds'") // of a lease of one minute
 		if n := held(other); n != still.Shards/2 {
 			t.Errorf("another took %d shards, want %d", n, still.Shards/2)
 		}

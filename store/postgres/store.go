@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// feedStore is the relay's side of the log. It is safe for concurrent use.
+// feedStore implements the relay's side of the log. It is safe for concurrent use.
 type feedStore struct {
 	pool    committed
 	cfg     Config
@@ -24,7 +24,8 @@ var (
 	_ feeds.Canary     = (*feedStore)(nil)
 )
 
-// statementTimeout bounds every statement of the store: a connection that died without a word must not hang a relay.
+// statementTimeout bounds every statement of the store, so that a silently dead connection cannot
+// hang a relay.
 const statementTimeout = 15 * time.Second
 
 // Open implements [feeds.Store].
@@ -57,7 +58,7 @@ func (s *feedStore) Open(ctx context.Context, name string, member feeds.Member) 
 	return newFeed(s.pool, s.cfg, name, member), nil
 }
 
-// refusal is why a feed cannot be opened.
+// refusal returns the error that says why a feed cannot be opened.
 func refusal(name, destination string, answer []byte) error {
 	var why struct {
 		Feeds       []string

@@ -41,7 +41,8 @@ func runSuite(t *testing.T, dsn string) {
 	})
 }
 
-// lender lends schemas to the tests of a suite, one after the other: to lay one out takes longer than most of these tests.
+// lender lends schemas to the tests of a suite, one after another: creating one takes longer than
+// most of these tests.
 type lender struct {
 	suite  *testing.T
 	pool   *pgxpool.Pool
@@ -50,7 +51,7 @@ type lender struct {
 	free   []postgres.Config
 }
 
-// lend returns a schema that is as if it were new, until the test ends.
+// lend returns a schema that is as good as new, until the test ends.
 func (l *lender) lend(t *testing.T) (cfg postgres.Config) {
 	t.Helper()
 	l.mu.Lock()
@@ -63,7 +64,7 @@ func (l *lender) lend(t *testing.T) (cfg postgres.Config) {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			return // whoever looks for the reason may find it there
+			return // keep the evidence
 		}
 		if _, err := l.pool.Exec(context.Background(), strings.ReplaceAll(emptySchema, "@schema@", cfg.Schema), pgx.QueryExecModeSimpleProtocol); err != nil {
 			t.Errorf("empty schema %s: %v", cfg.Schema, err)
@@ -76,7 +77,8 @@ func (l *lender) lend(t *testing.T) (cfg postgres.Config) {
 	return cfg
 }
 
-// emptySchema takes away all that is not of the layout. TRUNCATE and ALTER SEQUENCE would have all sessions plan all statements again.
+// emptySchema deletes everything that is not part of the layout. TRUNCATE and ALTER SEQUENCE would
+// make all sessions plan all statements again.
 const emptySchema = `DO $$
 DECLARE
   r regclass;

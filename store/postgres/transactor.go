@@ -11,22 +11,24 @@ import (
 	"github.com/postrider/postrider/internal/retrying"
 )
 
-// runner asks for the transaction's ID before each COMMIT, so that it can find out on another connection what became of a COMMIT
-// that was not answered.
+// runner implements [postrider.Transactor]. It asks for the transaction's ID before each COMMIT. If
+// a COMMIT is not answered, it uses the ID to find out on another connection whether the
+// transaction was committed.
 type runner[Tx any] struct {
 	cfg       Config
 	db        database[Tx]
-	questions atomic.Pointer[questions] // nil: look first what the server offers
+	questions atomic.Pointer[questions] // nil: ask the server again what it offers
 }
 
 const (
-	// commitGrace is how long a COMMIT may go on when the context of the caller has ended. Breaking its connection would make
-	// a doubt of what is nearly always a matter of milliseconds.
+	// commitGrace is how long a COMMIT may take after the caller's context has ended. A COMMIT
+	// nearly always takes milliseconds; breaking its connection would leave the outcome unknown.
 	commitGrace     = time.Second
 	rollbackTimeout = 5 * time.Second
 )
 
-// Do implements [postrider.Transactor]. A COMMIT that is under way when ctx ends is given a second to be answered.
+// Do implements [postrider.Transactor]. A COMMIT that is in progress when ctx ends gets one more
+// second.
 func (t *runner[Tx]) Do(ctx context.Context, f func(context.Context, Tx) error) error {
 	policy := t.cfg.Transactor.Retry
 	for attempt := 1; ; attempt++ {
@@ -43,14 +45,14 @@ func (t *runner[Tx]) Do(ctx context.Context, f func(context.Context, Tx) error) 
 	}
 }
 
-// run is one attempt. It reports again only if it is certain that nothing was committed.
+// run makes one attempt. It returns again = true only if it is certain that nothing was committed.
 func (t *runner[Tx]) run(ctx context.Context, f func(context.Context, Tx) error) (again bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
 	inside, end := postrider.ForTransaction(ctx)
 	defer end(false)
-	// The life of the transaction ends with ctx until COMMIT is sent.
+	// Until COMMIT is sent, the end of ctx ends the transaction.
 	life, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
 	detach := context.AfterFunc(ctx, kill)
@@ -93,10 +95,10 @@ func (t *runner[Tx]) run(ctx context.Context, f func(context.Context, Tx) error)
 	case asks == nil:
 		return false, fmt.Errorf("postgres: %w: %w", postrider.ErrUncertain, err)
 	case mark.xid == "" && t.cfg.Transactor.Isolation == sql.LevelSerializable:
-		return true, fmt.Errorf("postgres: commit: %w", err) // nothing was written, but what was read may not hold
-	case mark.xid == "": // nothing was written: there was nothing to commit
+		return true, fmt.Errorf("postgres: commit: %w", err) // nothing was written, but what was read may be inconsistent
+	case mark.xid == "": // nothing was written, so there was nothing to commit
 	default:
-		t.questions.Store(nil) // whatever it was, it may have changed the server
+		t.questions.Store(nil) // the failure may have replaced the server
 		committed, doubt := t.resolve(ctx, asks, mark)
 		if doubt != nil {
 			return false, fmt.Errorf("postgres: %w: transaction %s: %w; COMMIT: %w", postrider.ErrUncertain, mark.xid, doubt, err)
@@ -109,11 +111,11 @@ func (t *runner[Tx]) run(ctx context.Context, f func(context.Context, Tx) error)
 	return false, nil
 }
 
-// early judges a failure before COMMIT was sent: nothing was committed, whatever has happened.
+// early classifies a failure before COMMIT was sent. Nothing was committed, whatever happened.
 func (t *runner[Tx]) early(ctx context.Context, when string, err error) (again bool, _ error) {
 	if ctx.Err() != nil {
 		return false, fmt.Errorf("postgres: %s: %w", when, ctx.Err())
 	}
-	t.questions.Store(nil) // the server, or its schema, may be another
+	t.questions.Store(nil) // the server, or its schema, may have been replaced
 	return yielded(err) || lost(err), fmt.Errorf("postgres: %s: %w", when, explain(err))
 }

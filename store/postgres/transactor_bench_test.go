@@ -14,8 +14,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// BenchmarkTransactor shows what the question before COMMIT costs: one row and one message for each transaction, 8 at a time,
-// with and without it in turn.
+// BenchmarkTransactor measures the statement before COMMIT: one row and one message for each
+// transaction, 8 at a time, with and without it in turn.
 func BenchmarkTransactor(b *testing.B) {
 	pool := must(pgxpool.New(b.Context(), pgtest.Env(b, "POSTRIDER_TEST_POSTGRES18")))(b)
 	b.Cleanup(pool.Close)

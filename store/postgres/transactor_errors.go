@@ -9,7 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// sqlState returns the server's code for an error, with any driver; empty if the error is not the server's.
+// sqlState returns the SQLSTATE of an error, with any driver. It is empty if the error does not
+// come from the server.
 func sqlState(err error) string {
 	var coded interface{ SQLState() string }
 	if errors.As(err, &coded) {
@@ -18,19 +19,20 @@ func sqlState(err error) string {
 	return ""
 }
 
-// yielded reports whether the server has given a transaction up for the sake of others.
+// yielded reports whether the server aborted a transaction in favour of others.
 func yielded(err error) bool {
 	code := sqlState(err)
 	return code == "40001" || code == "40P01" // serialization failure, deadlock
 }
 
-// ended reports whether somebody has committed or rolled back the transaction, or some statement of it has failed. Then
-// nothing is known about the function's intentions, except that running it again is not among them.
+// ended reports whether the function itself committed or rolled back the transaction, or ignored
+// the failure of a statement in it. Then nothing is known about the function's intentions, so it
+// must not run again.
 func ended(err error) bool {
 	return errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, pgx.ErrTxCommitRollback)
 }
 
-// lost reports whether an error came between us and the server, which has not said a word about the statement.
+// lost reports whether the connection failed before the server answered the statement.
 func lost(err error) bool {
 	var refused *pgconn.ConnectError
 	return !ended(err) && !errors.As(err, &refused) && doubtful(err)
@@ -39,9 +41,9 @@ func lost(err error) bool {
 // answered reports whether an error of COMMIT means that the transaction was not committed.
 func answered(err error) bool { return ended(err) || !doubtful(err) }
 
-// doubtful reports whether an error says nothing about what has become of a statement. Besides lost connections these are the
-// words with which a server or a pooler ends a connection: they can come when the COMMIT has been done already, for instance
-// while it waits for a standby.
+// doubtful reports whether an error leaves open what happened to a statement. Besides lost
+// connections, these are the errors with which a server or a pooler ends a connection: they can
+// arrive after the COMMIT took effect, for instance while it waits for a standby.
 func doubtful(err error) bool {
 	code := sqlState(err)
 	if len(code) != 5 {

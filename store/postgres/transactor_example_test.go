@@ -17,10 +17,10 @@ import (
 	"github.com/postrider/postrider/store/unitofwork"
 )
 
-// The wiring of an application that uses pgx. Its code holds the transactor as the interface.
+// The wiring of an application that uses pgx. The application keeps the transactor as an interface.
 func ExampleDB_Transactor() {
 	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, "postgres://nobody@127.0.0.1:1/shop?sslmode=disable&connect_timeout=1") // there is none
+	pool, err := pgxpool.New(ctx, "postgres://nobody@127.0.0.1:1/shop?sslmode=disable&connect_timeout=1") // no server is there
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -33,7 +33,7 @@ func ExampleDB_Transactor() {
 		fmt.Println(err)
 		return
 	}
-	var work postrider.Transactor[pgx.Tx] = unitofwork.New(db.Transactor(), db.Outbox()) // or the transactor itself, and no unit of work
+	var work postrider.Transactor[pgx.Tx] = unitofwork.New(db.Transactor(), db.Outbox()) // or the transactor itself, without a unit of work
 
 	err = work.Do(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "INSERT INTO orders (id) VALUES ($1)", "42")
@@ -50,10 +50,10 @@ func ExampleDB_Transactor() {
 	// Output: nothing has happened
 }
 
-// With database/sql, any isolation level and any driver of PostgreSQL.
+// With database/sql, any isolation level and any PostgreSQL driver.
 func ExampleSQLDB_Transactor() {
 	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, "postgres://nobody@127.0.0.1:1/shop?sslmode=disable&connect_timeout=1") // there is none
+	pool, err := pgxpool.New(ctx, "postgres://nobody@127.0.0.1:1/shop?sslmode=disable&connect_timeout=1") // no server is there
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -21,7 +21,7 @@ func TestJudge(t *testing.T) {
 		generation string // of the mark
 		fate       fate
 		committed  bool
-		verdict    bool
+		known      bool
 		doubt      error
 	}{
 		{"committed", "g", fate{system, false, server{"g", 5}, false, "committed"}, true, true, nil},
@@ -45,14 +45,14 @@ func TestJudge(t *testing.T) {
 		{"aborted, without", "", fate{system, false, server{"", 5}, false, "aborted"}, false, true, nil},
 		{"open, without", "", fate{system, false, server{"", 5}, false, "in progress"}, false, false, errOpen},
 	} {
-		committed, verdict, doubt := mark{xid: "7", server: server{c.generation, 5}}.judge(c.fate, system)
-		if committed != c.committed || verdict != c.verdict || !errors.Is(doubt, c.doubt) || (doubt == nil) != (c.doubt == nil) {
-			t.Errorf("%s: committed %v, verdict %v, %v", c.name, committed, verdict, doubt)
+		committed, known, doubt := mark{xid: "7", server: server{c.generation, 5}}.conclude(c.fate, system)
+		if committed != c.committed || known != c.known || !errors.Is(doubt, c.doubt) || (doubt == nil) != (c.doubt == nil) {
+			t.Errorf("%s: committed %v, known %v, %v", c.name, committed, known, doubt)
 		}
 	}
 }
 
-// Whatever number the server is asked about, it has an answer.
+// The status query must succeed for every transaction ID.
 func TestQuestionsAboutAnyNumber(t *testing.T) {
 	t.Parallel()
 	dsn := need.Env(t, "POSTRIDER_TEST_POSTGRES18", "postgres18")

@@ -10,28 +10,30 @@ import (
 	"github.com/postrider/postrider/retry"
 )
 
-// mark is what is noted of a transaction before its COMMIT.
+// mark identifies a transaction. It is taken before the COMMIT.
 type mark struct {
 	xid string // empty: nothing was written
 	server
-	asked float64 // when, by the server's clock
+	asked float64 // time of the server's clock
 }
 
-// server is one life of a server: from its start, or its recovery after a crash, to the next.
+// server identifies one run of a server: from its start, or its recovery after a crash, to the
+// next.
 type server struct {
-	generation string  // see migration 001; empty: unknown
-	started    float64 // the postmaster, which outlives some crashes
+	generation string  // of the schema's table generation; empty: unknown
+	started    float64 // start of the postmaster, which survives some crashes
 }
 
-// questions are the statements that fit what the database offers.
+// questions holds the statements that fit what the database offers.
 type questions struct {
 	system         int64 // the identifier of the cluster
-	server               // as it was some time before the transactions that are marked with it
+	server               // read some time before the transactions that carry its mark
 	before, status string
 }
 
-// prepare finds out whether the schema can tell that the server has crashed, and makes sure that it can. That is done once and
-// after each trouble: a generation that was read before a transaction, and is the same after it, was the same all the time.
+// prepare finds out whether the schema can detect a crash of the server, and makes sure that it
+// can. It does so once, and again after each failure: a generation that was read before a
+// transaction, and is the same afterwards, was the same all the time.
 func (t *runner[Tx]) prepare(ctx context.Context) (*questions, error) {
 	if asks := t.questions.Load(); asks != nil || t.cfg.Transactor.LeaveUncertain {
 		return asks, nil
@@ -59,12 +61,13 @@ func (t *runner[Tx]) prepare(ctx context.Context) (*questions, error) {
 			return nil, err
 		}
 	}
-	// As little as possible: every transaction waits for it.
+	// Keep it minimal: every transaction waits for it.
 	asks.before = `SELECT coalesce(pg_current_xact_id_if_assigned()::text, ''),
 		date_part('epoch', pg_postmaster_start_time()), date_part('epoch', clock_timestamp())`
-	// A session that was there before the mark was set is a witness: a crash would have ended it. Numbers are handed out in
-	// order, so one behind a number that we get now has never been handed out by this server, or was taken back by a crash;
-	// pg_xact_status would refuse it.
+	// A session that is older than the mark proves that the server did not crash since: a crash
+	// would have ended it. Transaction IDs are assigned in order. So an ID above one that we get
+	// now was never assigned by this server, or a crash took it back; pg_xact_status would refuse
+	// it.
 	asks.status = `
 		SELECT s.system_identifier, pg_is_in_recovery(), ` + generation + `, date_part('epoch', pg_postmaster_start_time()),
 		       EXISTS (SELECT FROM pg_stat_activity WHERE backend_start < to_timestamp($2::float8)),
@@ -90,7 +93,7 @@ type fate struct {
 	standby bool
 	server
 	witness bool   // a session is alive that is older than the mark
-	status  string // as pg_xact_status says; empty: it is too old to know
+	status  string // result of pg_xact_status; empty: too old for the server to know
 }
 
 func (f *fate) targets() []any {
@@ -105,12 +108,14 @@ var (
 	errOpen      = errors.New("it is still in progress")
 )
 
-// judge concludes from one answer. Without a verdict it returns the reason, which may pass.
+// conclude draws a conclusion from one answer. If known is false, the reason may pass and the
+// caller asks again.
 //
-// A crash can take back transaction numbers that never reached the disk, and others get them. So "committed" counts only on a
-// server that has not crashed since the mark was set. "aborted" counts in any case: had our COMMIT been made, it would be on
-// disk, its number would not have been given to anybody else, and the answer would be "committed".
-func (m mark) judge(f fate, system int64) (committed, verdict bool, reason error) {
+// A crash can take back transaction IDs that never reached the disk, and the server then assigns
+// them to other transactions. So "committed" counts only on a server that has not crashed since the
+// mark was taken. "aborted" always counts: if our COMMIT had succeeded, it would be on disk, the
+// server would not have assigned its ID again, and the answer would be "committed".
+func (m mark) conclude(f fate, system int64) (committed, known bool, reason error) {
 	same := f.server == m.server
 	if m.generation == "" {
 		same = f.started == m.started && f.witness
@@ -119,7 +124,7 @@ func (m mark) judge(f fate, system int64) (committed, verdict bool, reason error
 	case f.system != system:
 		return false, true, errMoved
 	case f.standby:
-		return false, false, errStandby // a standby may be behind, and may be about to be promoted
+		return false, false, errStandby // a standby may lag, and may be about to be promoted
 	case f.status == "committed" && same:
 		return true, true, nil
 	case f.status == "committed":
@@ -133,13 +138,14 @@ func (m mark) judge(f fate, system int64) (committed, verdict bool, reason error
 	}
 }
 
-// askAgain is how often the server is asked what became of a COMMIT.
+// askAgain is the backoff between questions about the outcome of a COMMIT.
 var askAgain = retry.Policy{First: 5 * time.Millisecond, Most: 500 * time.Millisecond}
 
-// abandonedAfter is when a session that waits for its next statement is not going to get the COMMIT any more.
+// abandonedAfter is how long a session waits for its next statement before we conclude that the
+// COMMIT will not reach it.
 const abandonedAfter = time.Second
 
-// resolve finds out whether a transaction has committed. It returns the doubt that is left.
+// resolve finds out whether a transaction has committed. It returns an error if it cannot.
 func (t *runner[Tx]) resolve(ctx context.Context, asks *questions, m mark) (committed bool, doubt error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.cfg.Transactor.ResolveTimeout)
 	defer cancel()
@@ -147,8 +153,8 @@ func (t *runner[Tx]) resolve(ctx context.Context, asks *questions, m mark) (comm
 		var f fate
 		err := t.db.row(ctx, asks.status, []any{m.xid, m.asked}, f.targets()...)
 		if err == nil {
-			var verdict bool
-			if committed, verdict, err = m.judge(f, asks.system); verdict {
+			var known bool
+			if committed, known, err = m.conclude(f, asks.system); known {
 				return committed, err
 			}
 		}
@@ -161,9 +167,10 @@ func (t *runner[Tx]) resolve(ctx context.Context, asks *questions, m mark) (comm
 	}
 }
 
-// abandon ends a session that still has the transaction open and waits for a statement: its connection is lost without the
-// server knowing. It would hold its locks, and keep us in doubt, until the server's own timeouts. That it is not possible, for
-// instance for lack of a privilege, changes nothing.
+// abandon terminates a session that still has the transaction open and waits for a statement: its
+// connection broke without the server noticing. Otherwise the session would keep its locks, and the
+// outcome would stay open, until the server's own timeouts. Failure to terminate it, for instance
+// for lack of a privilege, is ignored.
 func (t *runner[Tx]) abandon(ctx context.Context, m mark) {
 	_, _ = t.db.exec(ctx, `
 		SELECT pg_terminate_backend(pid) FROM pg_stat_activity

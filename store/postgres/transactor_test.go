@@ -32,7 +32,7 @@ func TestTransactorThroughPooler(t *testing.T) {
 	pgtest.EachPooled(t, func(t *testing.T, dsn string) { runTransactorSuite(t, dsn, nil) })
 }
 
-// The schema of the transactor need not be there: an in-memory outbox does without.
+// The transactor does not need its schema: an in-memory outbox works without it.
 func TestTransactorVariants(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*postgres.Config){
@@ -64,7 +64,7 @@ func runTransactorSuite(t *testing.T, dsn string, change func(*postgres.Config))
 		db := stdlib.OpenDBFromPool(h.pool)
 		t.Cleanup(func() { db.Close() })
 		transactor := must(postgres.OpenSQL(db, cfg))(t).Transactor()
-		outbox := must(postgres.OpenSQL(db, h.cfg))(t).Outbox() // whose schema is there
+		outbox := must(postgres.OpenSQL(db, h.cfg))(t).Outbox() // needs the schema
 		transactortest.Run(t, transactortest.Harness[*sql.Tx]{Transactor: transactor, Outbox: outbox, Store: h.store, Conflict: conflict})
 	})
 }
@@ -102,7 +102,8 @@ func (h *house) transactor(c transactor.Config) postrider.Transactor[pgx.Tx] {
 	return must(postgres.Open(h.pool, cfg))(h.t).Transactor()
 }
 
-// Two transactions that read what the other writes cannot both commit: one is run again, and then sees the other.
+// Two transactions that read what the other writes cannot both commit: one runs again, and then
+// sees the other.
 func TestSerializationFailureIsRepeated(t *testing.T) {
 	t.Parallel()
 	h := newAccounts(t)
@@ -118,7 +119,7 @@ func TestSerializationFailureIsRepeated(t *testing.T) {
 			if err := tx.QueryRow(ctx, h.in("SELECT sum(balance) FROM @.accounts")).Scan(&sum); err != nil {
 				return err
 			}
-			if first { // both have read before one writes
+			if first { // both read before one writes
 				first = false
 				both <- struct{}{}
 				for len(both) < 2 {
@@ -137,7 +138,7 @@ func TestSerializationFailureIsRepeated(t *testing.T) {
 	if err := errors.Join(withdraw(1), <-other); err != nil {
 		t.Error(err)
 	}
-	if sum := h.number("SELECT sum(balance) FROM @.accounts"); sum != 50 || len(runs) < 3 { // the server may see conflicts where there are none
+	if sum := h.number("SELECT sum(balance) FROM @.accounts"); sum != 50 || len(runs) < 3 { // the server may detect false conflicts
 		t.Errorf("together they keep %d after %d runs, want 50 after at least 3", sum, len(runs))
 	}
 }
@@ -174,7 +175,7 @@ func TestDeadlockIsRepeated(t *testing.T) {
 	}
 }
 
-// What the server refuses at COMMIT is refused for good, and the function is not run again.
+// If the server refuses the COMMIT, the error is permanent and the function does not run again.
 func TestRefusedCommit(t *testing.T) {
 	t.Parallel()
 	h := newAccounts(t)
@@ -212,7 +213,7 @@ func TestRefusedCommit(t *testing.T) {
 	}
 }
 
-// A function that commits by itself must not be run again, whatever the transactor makes of it.
+// A function that commits by itself must not run again.
 func TestCommitOfTheFunction(t *testing.T) {
 	t.Parallel()
 	h := newAccounts(t)
@@ -229,7 +230,7 @@ func TestCommitOfTheFunction(t *testing.T) {
 	}
 }
 
-// A producer may add messages and nothing else. Transactions work for it all the same.
+// Transactions work for a producer, although it may only add messages.
 func TestTransactorOfAProducer(t *testing.T) {
 	t.Parallel()
 	h := newAccounts(t)
@@ -252,7 +253,7 @@ func TestTransactorOfAProducer(t *testing.T) {
 	}
 }
 
-// TestConfig holds that everything that is wrong is said at once.
+// TestConfig verifies that all errors are reported at once.
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	pool := must(pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/nothing"))(t)

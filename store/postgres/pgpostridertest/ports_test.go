@@ -1,5 +1,5 @@
-// Package pgpostridertest_test proves that package postridertest works with real transactions, relays and inboxes of PostgreSQL,
-// through the ports alone.
+// Package pgpostridertest_test verifies that package postridertest works with real transactions,
+// relays and inboxes of PostgreSQL, through the ports alone.
 package pgpostridertest_test
 
 import (
@@ -66,7 +66,7 @@ func testRecord[Tx any](t *testing.T, transactor postrider.Transactor[Tx], own p
 	key := t.Name()
 	for _, end := range []error{nil, errors.New("no")} {
 		err := transactor.Do(t.Context(), func(ctx context.Context, tx Tx) error {
-			for range 2 { // the second one is a repetition, if the transaction before has not said so already
+			for range 2 { // the second one is a repetition, unless the first transaction has reported that already
 				if err := outbox.Enqueue(ctx, tx, postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: key}, nil)); err != nil {
 					return err
 				}
@@ -84,8 +84,8 @@ func testRecord[Tx any](t *testing.T, transactor postrider.Transactor[Tx], own p
 	outbox.Exactly(t, match{Type: "order.placed", AggregateID: key}, match{Type: "order.paid"})
 }
 
-// A relay that dies behind its publication, messages that come twice, and a consumer that dies before its commit, on real tables:
-// each message takes effect once.
+// A relay crashes after publishing, messages arrive twice, and a consumer crashes before its
+// commit, on real tables: each message takes effect once.
 func TestFaults(t *testing.T) {
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		pool := pgtest.Pool(t, dsn)

@@ -13,8 +13,8 @@ import (
 
 var databases atomic.Int64
 
-// Database makes an empty database on a server, for programs whose schemas have fixed names, and returns its address. It is dropped
-// when the test ends, whoever uses it.
+// Database creates an empty database on a server, for programs whose schemas have fixed names, and
+// returns its address. It drops the database when the test ends, even if it is in use.
 func Database(t testing.TB, server string) string {
 	t.Helper()
 	address, err := url.Parse(server)
@@ -22,7 +22,7 @@ func Database(t testing.TB, server string) string {
 		t.Fatal(err)
 	}
 	name := fmt.Sprintf("t%d_%d_%s", os.Getpid(), databases.Add(1), slug(t.Name()))
-	// A connection for each: the test may end long after it began, and with the server restarted.
+	// Use separate connections: the test may run for long and restart the server.
 	administer(t.Context(), t, server, "CREATE DATABASE "+name)
 	t.Cleanup(func() { administer(context.Background(), t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
 	address.Path = "/" + name

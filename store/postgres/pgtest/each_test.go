@@ -9,7 +9,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestEach runs this test again without PostgreSQL 15: that fails in CI, and the tests of 18 run all the same.
+// TestEach runs itself again without PostgreSQL 15: in CI, that test fails and those of 18 still
+// run.
 func TestEach(t *testing.T) {
 	const child = "POSTRIDER_TEST_EACH"
 	if os.Getenv(child) != "" {

@@ -1,7 +1,7 @@
 // Package pgtest finds the PostgreSQL servers that tests run against and lends each test a schema.
 //
-// Servers are named by environment variables, which "dev/services env" prints. A test whose server is missing is
-// skipped on a developer's machine and fails when CI=true.
+// Servers are named by environment variables, which "dev/services env" prints. A test whose server
+// is missing is skipped on a developer's machine and fails when CI=true.
 package pgtest
 
 import (
@@ -14,22 +14,23 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// versions are all the server versions that tests may find, as in the names of the variables.
+// versions lists the server versions that tests may find, as in the names of the variables.
 var versions = []string{"14", "15", "16", "17", "18"}
 
-// required lists the versions without which a check must not pass: 15 and 18, or those that POSTRIDER_POSTGRES names.
+// required lists the versions without which a check must fail: 15 and 18, or those in
+// POSTRIDER_POSTGRES.
 func required() []string { return strings.Fields(cmp.Or(os.Getenv("POSTRIDER_POSTGRES"), "15 18")) }
 
-// Each runs f once for every PostgreSQL server there is, with its address: for what depends on the version of the server. At least the
-// required versions must be there: the others run all the same when one of them is missing. They run beside each other, and after the
-// function that calls Each.
+// Each runs f once for every PostgreSQL server, with its address. Use it for tests that depend on
+// the server's version. The test of a missing required version fails or is skipped, and the others
+// still run. They run in parallel, after the function that calls Each returns.
 func Each(t *testing.T, f func(t *testing.T, dsn string)) {
 	t.Helper()
 	each(t, "POSTRIDER_TEST_POSTGRES", beside(f))
 }
 
-// Newest is Each in the long form of tests. The short form takes the newest server only: most tests are about the product more than about the
-// server.
+// Newest is Each in long test runs, and runs f with the newest server only in short ones. Use it
+// for tests that do not depend on the server's version.
 func Newest(t *testing.T, f func(t *testing.T, dsn string)) {
 	t.Helper()
 	short(t, "POSTRIDER_TEST_POSTGRES", versions[len(versions)-1], f)
@@ -44,7 +45,7 @@ func short(t *testing.T, prefix, version string, f func(t *testing.T, dsn string
 	t.Run("pg"+version, func(t *testing.T) { beside(f)(t, Env(t, prefix+version)) })
 }
 
-// InTurn is Each for tests that change the environment: one server after the other.
+// InTurn is Each for tests that change the environment: it runs them one after another.
 func InTurn(t *testing.T, f func(t *testing.T, dsn string)) {
 	t.Helper()
 	each(t, "POSTRIDER_TEST_POSTGRES", f)
@@ -57,8 +58,8 @@ func beside(f func(t *testing.T, dsn string)) func(t *testing.T, dsn string) {
 	}
 }
 
-// EachPooled runs f once for every PgBouncer database there is, with its address. The short form takes the oldest required server behind it:
-// what Newest leaves out there.
+// EachPooled runs f once for every PgBouncer database, with its address. Short test runs use the
+// one in front of the oldest required server, which Newest leaves out.
 func EachPooled(t *testing.T, f func(t *testing.T, dsn string)) {
 	t.Helper()
 	short(t, "POSTRIDER_TEST_PGBOUNCER", required()[0], f)
@@ -73,7 +74,7 @@ func each(t *testing.T, prefix string, f func(t *testing.T, dsn string)) {
 	}
 }
 
-// Env returns a variable that "dev/services env" prints, or ends the test without it.
+// Env returns a variable that "dev/services env" prints. Without it, it skips or fails the test.
 func Env(t testing.TB, name string) string {
 	t.Helper()
 	return need.Env(t, name, "postgres15 postgres18 pgbouncer")

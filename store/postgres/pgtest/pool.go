@@ -10,8 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// shared opens the pools of this process, by the address of their server. A session that other tests have used knows the functions
-// already; to learn them takes a server longer than most tests. Servers that tests kill have no such pool.
+// shared opens the pools that the tests of this process share, by the address of their server. A
+// server needs longer to load the functions into a new session than most tests run. Servers that
+// tests kill have no shared pool.
 var shared = func() map[string]func() (*pgxpool.Pool, error) {
 	all := make(map[string]func() (*pgxpool.Pool, error))
 	for _, v := range versions {
@@ -24,8 +25,9 @@ var shared = func() map[string]func() (*pgxpool.Pool, error) {
 	return all
 }()
 
-// Pool connects to a server. The pool is shared with other tests of the process, and drops sessions whose time zone or format of dates a
-// test has changed. A test that changes anything else of a session needs OwnPool.
+// Pool connects to a server. The pool is shared with other tests of the process. It drops sessions
+// whose time zone or date format a test has changed. A test that changes any other session setting
+// needs OwnPool.
 func Pool(t testing.TB, dsn string) *pgxpool.Pool {
 	t.Helper()
 	open := shared[dsn]
@@ -39,7 +41,7 @@ func Pool(t testing.TB, dsn string) *pgxpool.Pool {
 	return pool
 }
 
-// OwnPool connects to a server until the test ends.
+// OwnPool returns a pool that is closed when the test ends.
 func OwnPool(t testing.TB, dsn string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := connect(dsn)
@@ -56,9 +58,9 @@ func connect(dsn string) (*pgxpool.Pool, error) {
 		return nil, err
 	}
 	cfg.MaxConns = 80
-	// What every user behind a pooler has to set.
+	// Every user behind a pooler has to set this.
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	var begins sync.Map // the settings that each session began with
+	var begins sync.Map // the settings with which each session began
 	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		begins.Store(conn, settingsOf(conn))
 		return nil
@@ -71,7 +73,7 @@ func connect(dsn string) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(context.Background(), cfg)
 }
 
-// settingsOf returns what the server reports by itself when a session changes it.
+// settingsOf returns the settings that the server reports whenever a session changes them.
 func settingsOf(conn *pgx.Conn) [3]string {
 	status := conn.PgConn().ParameterStatus
 	return [3]string{status("TimeZone"), status("DateStyle"), status("IntervalStyle")}

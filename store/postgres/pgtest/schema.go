@@ -19,18 +19,19 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// common is the database of all tests that make none of their own.
+// common is the database that tests use unless they create their own.
 const common = "postrider"
 
-// Schema lends a schema that is as if it had just been laid out, until the test ends. It stays on the server for the next test that asks for
-// the same layout, of whatever process: to lay one out takes longer than most tests. A test may change it in any way, which makes it
-// unfit for others.
+// Schema lends the test a schema that looks freshly migrated. When the test ends, the schema stays
+// on the server for the next test, of any process, that asks for the same layout: migrating one
+// takes longer than most tests. A test may change the schema in any way; a changed one is not lent
+// again.
 func Schema(t testing.TB, pool *pgxpool.Pool, layout postgres.Layout) postgres.Config {
 	t.Helper()
 	at := pool.Config().ConnConfig
 	server := fmt.Sprintf("%s_%d_%s", filepath.Base(at.Host), at.Port, at.Database)
 	kind := fmt.Sprintf("test_%s_%.4x", code(t), sha256.Sum256([]byte(fmt.Sprint(layout))))
-	if at.Database != common { // roles are the server's, and have the name of the schema
+	if at.Database != common { // roles belong to the server, and are named after the schema
 		kind += fmt.Sprintf("_%.3x", sha256.Sum256([]byte(at.Database)))
 	}
 	for n := 0; ; n++ {
@@ -48,7 +49,7 @@ func Schema(t testing.TB, pool *pgxpool.Pool, layout postgres.Layout) postgres.C
 	}
 }
 
-// code tells schemas of other code apart.
+// code distinguishes the schemas of different versions of the code.
 func code(t testing.TB) string {
 	t.Helper()
 	script, err := postgres.NewScript(postgres.Config{}, postgres.Layout{})
@@ -63,7 +64,8 @@ func code(t testing.TB) string {
 	return fmt.Sprintf("%.4x", h.Sum(nil))
 }
 
-// take locks the file that stands for a schema, or returns nil if another test has it. The lock ends with the process.
+// take locks the file that stands for a schema. It returns nil if another test has the lock. The
+// lock ends with the process.
 func take(t testing.TB, server, schema string) *os.File {
 	t.Helper()
 	folder := filepath.Join(os.TempDir(), fmt.Sprintf("postrider-schemas-%d", os.Getuid()))
@@ -81,7 +83,7 @@ func take(t testing.TB, server, schema string) *os.File {
 	return file
 }
 
-// locked locks a file that is still in its place.
+// locked locks a file, and reports whether it got the lock and the file still exists.
 func locked(file *os.File) bool {
 	if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 		return false
@@ -94,7 +96,8 @@ func locked(file *os.File) bool {
 	return err == nil && os.SameFile(mine, there)
 }
 
-// lent is a schema of this test. Its file has the print of the layout as it was made; an empty file is of no use.
+// lent is a schema that is lent to this test. Its file holds the fingerprint of the fresh schema.
+// If the file is empty, the schema cannot be used again.
 type lent struct {
 	t    testing.TB
 	pool *pgxpool.Pool
@@ -102,7 +105,7 @@ type lent struct {
 	file *os.File
 }
 
-// renew empties the schema. It returns false if that is not possible, or not enough.
+// renew empties the schema. It returns false if that is impossible or not enough.
 func (s *lent) renew() bool {
 	was, err := os.ReadFile(s.file.Name())
 	if err != nil || len(was) == 0 {
@@ -137,7 +140,7 @@ func (s *lent) create(layout postgres.Layout) {
 	if _, err := migrator.Up(ctx); err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := s.pool.Exec(ctx, s.in("INSERT INTO @.generation DEFAULT VALUES")); err != nil { // a relay would
+	if _, err := s.pool.Exec(ctx, s.in("INSERT INTO @.generation DEFAULT VALUES")); err != nil { // as a relay does
 		s.t.Fatal(err)
 	}
 	print, err := s.print(ctx)
@@ -149,7 +152,7 @@ func (s *lent) create(layout postgres.Layout) {
 	}
 }
 
-// dropOld drops schemas of other code, which tests of this checkout ask for no more.
+// dropOld drops schemas of other versions of the code, which no test of this checkout uses again.
 func (s *lent) dropOld() {
 	s.t.Helper()
 	same := "test_" + code(s.t) + "_"
@@ -164,7 +167,7 @@ func (s *lent) dropOld() {
 		}
 		file, err := os.OpenFile(name, os.O_RDWR, 0)
 		if err != nil {
-			continue // another test is quicker
+			continue // another test removed it first
 		}
 		if locked(file) {
 			Drop(s.t, s.pool, schema)
@@ -175,10 +178,10 @@ func (s *lent) dropOld() {
 }
 
 func (s *lent) giveBack() {
-	if s.t.Failed() { // whoever looks for the reason may find it there until another test wants the schema
+	if s.t.Failed() { // keep the evidence until another test needs the schema
 		_ = s.file.Truncate(0)
 	}
-	if s.pool.Config().ConnConfig.Database != common { // which is dropped
+	if s.pool.Config().ConnConfig.Database != common { // the database is dropped
 		_ = os.Remove(s.file.Name())
 	}
 	_ = s.file.Close()
@@ -186,7 +189,8 @@ func (s *lent) giveBack() {
 
 func (s *lent) in(sql string) string { return strings.ReplaceAll(sql, "@.", s.cfg.Schema+".") }
 
-// print returns what changes with every change of the layout, and of what is not emptied.
+// print returns a fingerprint, which changes with every change of the layout and of the rows that
+// renew keeps.
 func (s *lent) print(ctx context.Context) (text string, err error) {
 	err = s.pool.QueryRow(ctx, s.in(`
 		WITH tables AS MATERIALIZED (SELECT oid, xmin FROM pg_class WHERE relnamespace = '`+s.cfg.Schema+`'::regnamespace)
@@ -203,8 +207,9 @@ func (s *lent) print(ctx context.Context) (text string, err error) {
 	return text, err
 }
 
-// emptySchema deletes all rows, behind the last writers of an earlier test. TRUNCATE and ALTER SEQUENCE would be changes of the layout, and have
-// all sessions plan all statements again.
+// emptySchema deletes all rows, after the last writers of an earlier test have ended. It does not
+// use TRUNCATE or ALTER SEQUENCE: these change the catalogue and make every session plan every
+// statement again.
 const emptySchema = `DO $$
 DECLARE
   r regclass;
@@ -223,8 +228,8 @@ BEGIN
 END
 $$`
 
-// DropRoles drops the roles whose names begin with that of a schema, when the test ends. Roles belong to the whole server, and so would be met by
-// the next test that borrows the schema.
+// DropRoles drops the roles whose names begin with that of a schema, when the test ends. Roles
+// belong to the whole server, so the next test that borrows the schema would find them.
 func DropRoles(t testing.TB, pool *pgxpool.Pool, schema string) {
 	t.Cleanup(func() {
 		_, err := pool.Exec(context.Background(), `DO $$
@@ -243,8 +248,8 @@ func DropRoles(t testing.TB, pool *pgxpool.Pool, schema string) {
 	})
 }
 
-// Drop removes a schema, waiting for a server that is just coming back, and for sessions of processes that were killed and have
-// not noticed: they may hold what it needs, in another order.
+// Drop removes a schema. It waits for a server that is restarting. It retries after a deadlock with
+// a session of a killed process that still holds locks.
 func Drop(t testing.TB, pool *pgxpool.Pool, schema string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

@@ -1,6 +1,12 @@
--- Four group roles, to be granted to the users that applications, relays and operators log in as. A producer may add
--- messages and nothing else; a consumer may keep inboxes, idempotency keys, sagas and reconcilers; a relay may read messages, keep the ledger and deferred messages, and cannot change or remove
--- a message of the log; an operator may read everything and do what is recorded. Nobody can change the record.
+-- Four group roles, to be granted to the users that applications, relays and operators log in as.
+--
+--   producer  adds messages and does nothing else
+--   consumer  keeps inboxes, idempotency keys, sagas and reconcilers
+--   relay     reads messages, and keeps the ledger and deferred messages; it cannot change or remove a
+--             message of the log
+--   operator  reads everything except stored answers, and acts through functions that write to the audit log
+--
+-- No role can change the audit log.
 DO $$
 BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '@name@_producer') THEN
@@ -20,8 +26,9 @@ $$;
 
 GRANT USAGE ON SCHEMA @schema@ TO "@name@_producer", "@name@_consumer", "@name@_relay", "@name@_operator";
 
--- What runs with the caller's rights is for everybody, but for what moves a ledger or looks into stored answers. Databases whose default
--- privileges take EXECUTE from PUBLIC need that said.
+-- All roles may call the functions that run with the caller's rights, except those that change the
+-- ledger's identity or read stored answers. The explicit grant is for databases whose default
+-- privileges take EXECUTE from PUBLIC.
 DO $$
 DECLARE
   f regprocedure;
@@ -89,7 +96,8 @@ GRANT EXECUTE ON FUNCTION @schema@.record_reconciler(text, text, text, bigint, b
 GRANT SELECT ON SEQUENCE @schema@.message_seq, @schema@.canary_count TO "@name@_relay", "@name@_operator";
 GRANT EXECUTE ON FUNCTION @schema@.oldest_transactions() TO "@name@_relay", "@name@_operator";
 
--- Stored answers are for those who asked: not for relays and operators, and for consumers one key at a time.
+-- Relays and operators cannot read stored answers. Consumers read them one key at a time, through
+-- functions.
 GRANT EXECUTE ON FUNCTION
   @schema@.idempotency_claim(text, text, text, text, bytea, text, double precision, double precision),
   @schema@.idempotency_complete(text, text, text, text, bytea, text, double precision, double precision, bytea),
@@ -98,7 +106,7 @@ GRANT EXECUTE ON FUNCTION
 REVOKE ALL ON @schema@.idempotency_keys FROM "@name@_relay", "@name@_operator";
 REVOKE ALL ON @schema@.idempotency_kept FROM "@name@_relay";
 
--- Sagas hold the application's data: not for relays.
+-- Relays cannot read sagas, which hold the application's data.
 GRANT SELECT, INSERT, UPDATE, DELETE ON @schema@.sagas, @schema@.saga_steps, @schema@.saga_signals TO "@name@_consumer";
 REVOKE ALL ON @schema@.sagas, @schema@.saga_steps, @schema@.saga_signals FROM "@name@_relay";
 GRANT EXECUTE ON FUNCTION @schema@.act_on_saga(text, text, text, text, text, text) TO "@name@_operator";

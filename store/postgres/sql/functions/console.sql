@@ -1,9 +1,11 @@
--- Figures for consoles and metrics, which are asked for every few seconds, and ways to find a place in the log. None of it
--- costs more when there is more: each walk along an index has an end.
+-- Figures for the console and for metrics, which ask every few seconds, and functions that find a
+-- place in the log. The cost does not grow with the amount of data, because each index scan is
+-- bounded.
 
--- How each lane stands: a shard of a feed, or a slice of one. What is not settled lies behind the cursor's place, or belongs to
--- a transaction that was in flight at one of its snapshots; see settled. Behind each place up to most messages are looked at,
--- and from these the rest is guessed. pending is without canaries.
+-- gauge_lanes returns the state of each lane: a shard of a feed, or a slice of one. A message that
+-- is not settled lies above the cursor's place, or belongs to a transaction that was in flight at
+-- one of its snapshots; see settled. Above each place, gauge_lanes looks at up to most messages and
+-- extrapolates from these. pending leaves out canaries.
 CREATE OR REPLACE FUNCTION @schema@.gauge_lanes(
   OUT feed text, OUT shard smallint, OUT base smallint, OUT tenant text, OUT member uuid, OUT until timestamptz, OUT at timestamptz,
   OUT settled timestamptz, OUT place bigint, OUT crashes smallint, OUT pending bigint, OUT exact boolean, OUT oldest timestamptz)
@@ -38,7 +40,7 @@ BEGIN
                @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, s.shards) AS shard
         FROM @schema@.messages m WHERE m.seq > s.place ORDER BY m.seq LIMIT most) m),
     reached AS MATERIALIZED (SELECT s.place, s.shards, count(*) AS n, max(s.seq) AS seq FROM seen s GROUP BY 1, 2),
-    late AS MATERIALIZED (  -- transactions that have landed since: those that are still in flight have nothing to show
+    late AS MATERIALIZED (  -- messages of transactions that have committed since; those still in flight are not visible
       SELECT f.shards, m.* FROM (SELECT c.shards, min(c.passed) AS first, max(c.place) AS last FROM lanes c WHERE c.flown GROUP BY 1) f
       CROSS JOIN LATERAL (
         SELECT m.seq, m.xid, m.tenant_id, m.created_at, m.type <> 'postrider.canary' AS counts,
@@ -66,7 +68,8 @@ BEGIN
 END
 $$;
 
--- How many messages each feed and each consumer have deferred, by status, and how many keys these block: each up to a limit.
+-- gauge_aside returns, for each feed and each consumer, the number of deferred messages by status
+-- and the number of keys that they block. It counts each up to a limit.
 CREATE OR REPLACE FUNCTION @schema@.gauge_aside(
   most integer, OUT feed text, OUT scheduled bigint, OUT retry bigint, OUT held bigint, OUT waiting bigint, OUT dead bigint, OUT parked bigint,
   OUT blocking bigint, OUT blocked bigint)
@@ -102,9 +105,9 @@ BEGIN
 END
 $$;
 
--- Two numbers of the log: messages in front of low were enqueued before the moment, and those from high on at the moment or
--- later, but for what was written at nearly the same time. Null if that is not known. Numbers and times grow together, so that
--- they are found by halves.
+-- place_at returns two sequence numbers: messages below low were enqueued before the moment, and
+-- those from high on at the moment or later, except for messages written at nearly the same time. A
+-- null means unknown. Numbers and times grow together, so it uses binary search.
 CREATE OR REPLACE FUNCTION @schema@.place_at(moment timestamptz, OUT low bigint, OUT high bigint)
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp
@@ -126,7 +129,7 @@ BEGIN
     IF probe.seq IS NULL OR probe.created_at >= moment THEN
       high := middle;
     ELSE
-      low := probe.seq + 1;  -- and null as long as none is
+      low := probe.seq + 1;  -- stays null as long as there is none
       first := low;
     END IF;
   END LOOP;
@@ -134,8 +137,9 @@ BEGIN
 END
 $$;
 
--- For how long the oldest transaction of this database has been open, and the one that keeps vacuum from cleaning up. With the
--- rights of the owner: others see of other users' sessions only that they are there.
+-- oldest_transactions returns the age of the oldest open transaction of this database, and of the
+-- one that keeps vacuum from removing rows. It runs with the owner's rights, because other users
+-- cannot see the details of sessions that are not theirs.
 CREATE OR REPLACE FUNCTION @schema@.oldest_transactions(OUT transaction interval, OUT snapshot interval)
   LANGUAGE sql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp

@@ -1,7 +1,7 @@
--- What relays do with messages that are deferred. They have no right to write the tables: what changes them runs with the owner's rights, and wants
--- the caller to hold the shard.
+-- Functions with which relays handle deferred messages. Relays have no right to write the tables:
+-- these functions run with the owner's rights, and check that the caller owns the shard.
 
--- Forgets the exclusion of messages that their feeds have passed.
+-- forget_excluded deletes exclusions of messages that their feeds have passed.
 CREATE OR REPLACE FUNCTION @schema@.forget_excluded() RETURNS void
   LANGUAGE sql
 AS $$
@@ -11,8 +11,9 @@ AS $$
     WHERE m.seq = x.seq AND c.feed = x.feed AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last))
 $$;
 
--- Every change of what is deferred of a shard waits for its turn: whether a key is blocked must not change between a look
--- and a write. Healthy traffic does not come by here.
+-- lock_deferred serializes all changes to the deferred messages of a shard: whether a key is
+-- blocked must not change between a read and a write. Messages that are delivered at the first
+-- attempt never take this lock.
 CREATE OR REPLACE FUNCTION @schema@.lock_deferred(feed_name text, shards smallint[]) RETURNS void
   LANGUAGE plpgsql
 AS $$
@@ -29,7 +30,7 @@ CREATE OR REPLACE FUNCTION @schema@.check_holder(feed_name text, member_id uuid,
   SET jit = off
 AS $$
 BEGIN
-  IF feed_name LIKE 'inbox/%'  -- what consumers have deferred is theirs, whoever claims to hold a shard of it
+  IF feed_name LIKE 'inbox/%'  -- relays must not touch what consumers have deferred
      OR EXISTS (SELECT FROM unnest(shards) s
              WHERE NOT coalesce((SELECT c.member = member_id AND NOT c.released FROM @schema@.checkpoints c
                                  WHERE c.feed = feed_name AND c.shard = s ORDER BY c.n DESC LIMIT 1), false)) THEN
@@ -38,10 +39,10 @@ BEGIN
 END
 $$;
 
--- Defers messages of the log. The elements of the arrays belong together; those of held are the slices or shards that
--- the messages were read from. No write here waits for the disk: a record of
--- progress that counts on it is written later, and so is lost with it. Of those that are bare, nothing is kept that the table could
--- have refused.
+-- defer defers messages of the log. The elements of the arrays belong together; held has the slices
+-- or shards from which the messages were read. No write here waits for the disk: the checkpoint
+-- that relies on it is written later, so a crash that loses this write loses the checkpoint too. A
+-- bare row keeps nothing of the content that the table could have refused.
 CREATE OR REPLACE FUNCTION @schema@.defer(
   feed_name text, member_id uuid, held smallint[], shards smallint[], seqs bigint[], statuses text[], block boolean[],
   tried integer[], delays double precision[], causes text[], names text[], bares boolean[]) RETURNS void
@@ -58,7 +59,7 @@ BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM @schema@.lock_deferred(feed_name, shards);
   PERFORM @schema@.check_holder(feed_name, member_id, held);
-  -- First what others wait for.
+  -- First the messages that block a key, then those that wait behind them.
   FOR step IN 1 .. 2 LOOP
     INSERT INTO @schema@.deferred (
       feed, seq, shard, status, blocking, attempts, available_at, tried_at, last_error, order_key, priority, id, type,
@@ -99,7 +100,8 @@ BEGIN
 END
 $$;
 
--- Makes the first message of a key go, now that what it waited for is gone. Returns false if there is none: the key is free.
+-- promote makes the first message of a key due, after the one before it is gone. It returns false
+-- if there is none, that is, if the key is free.
 CREATE OR REPLACE FUNCTION @schema@.promote(feed_name text, of_shard smallint, of_key text) RETURNS boolean
   LANGUAGE plpgsql
   SET enable_seqscan = off
@@ -123,9 +125,10 @@ BEGIN
 END
 $$;
 
--- The names that messages of some shards are held for, without those that accept nothing, but with those of which one message
--- is wanted all the same; of too many, those with the first messages. It finds each name by one descent of the index, however
--- many messages there are of it.
+-- released returns the names for which messages of some shards are held and that may get messages
+-- again: names that are not in held_names, and those in held_names that are to be probed with one
+-- message. If there are more than max_rows, it returns those with the oldest messages. It finds
+-- each name by one descent of the index, however many messages the name has.
 CREATE OR REPLACE FUNCTION @schema@.released(
   feed_name text, shards smallint[], held_shards smallint[], held_names text[], probes boolean[], afters bigint[],
   max_rows integer)
@@ -159,12 +162,15 @@ BEGIN
 END
 $$;
 
--- What is due of some shards, and what was held for a name that is not among held_names any more; of those with a probe, the
--- first message alone. Another one that blocks its key comes with up to a hundred that wait behind it. Payloads have up to
--- max_bytes in all, or the first is larger than that; 0 means no limit. The first row has no message: its attempts are the
--- milliseconds until another one is due, at most a day, null if none is.
+-- due returns the messages of some shards that are due, and those held for a name that is no longer
+-- in held_names. Of a name that is probed, it returns the first message only. Any other message
+-- that blocks its key comes with up to a hundred that wait behind it. The payloads have up to
+-- max_bytes in total, unless the first one alone is larger; 0 means no limit. The first row is no
+-- message: its attempts are the milliseconds until another message is due, at most a day, or null
+-- if there is none.
 --
--- What goes is found without payloads, whose size is known without reading them.
+-- The messages are selected without their payloads: the server knows the sizes without reading
+-- them.
 CREATE OR REPLACE FUNCTION @schema@.due(
   feed_name text, shards smallint[], max_rows integer, max_bytes bigint, held_shards smallint[], held_names text[],
   probes boolean[], afters bigint[]) RETURNS SETOF @schema@.deferred
@@ -186,7 +192,7 @@ BEGIN
     ORDER BY d.available_at LIMIT 1) n;
   RETURN NEXT first;
   RETURN QUERY
-    -- Those whose time has come and those that were held take turns, so that neither keeps the other from being sent.
+    -- Due and held messages alternate, so that neither starves the other.
     WITH heads AS MATERIALIZED (
       SELECT h.seq, h.probe, row_number() OVER (ORDER BY h.nth, h.held) AS nth FROM (
         SELECT h.seq, false AS probe, false AS held, row_number() OVER (ORDER BY h.priority DESC, h.available_at, h.seq) AS nth
@@ -199,7 +205,7 @@ BEGIN
         FROM (SELECT n.*, count(*) OVER () AS many
               FROM @schema@.released(feed_name, shards, held_shards, held_names, probes, afters, max_rows) n) n
         CROSS JOIN LATERAL (
-          SELECT p.seq FROM generate_series(0, n.probe::integer) AS pass(n)  -- a probe begins anew behind the last
+          SELECT p.seq FROM generate_series(0, n.probe::integer) AS pass(n)  -- after the last message, a probe starts again with the first
           CROSS JOIN LATERAL (
             SELECT d.seq FROM @schema@.deferred d
             WHERE d.feed = feed_name AND d.shard = n.shard AND d.name_digest = n.name_digest
@@ -225,14 +231,14 @@ BEGIN
           ORDER BY w.seq LIMIT 100) w
         WHERE NOT h.probe AND d.feed = feed_name AND d.seq = h.seq AND d.blocking) r)
     SELECT d.* FROM runs r
-    CROSS JOIN LATERAL (SELECT * FROM @schema@.deferred d WHERE d.feed = feed_name AND d.seq = r.seq LIMIT 1) d  -- one by one, whatever the planner believes
+    CROSS JOIN LATERAL (SELECT * FROM @schema@.deferred d WHERE d.feed = feed_name AND d.seq = r.seq LIMIT 1) d  -- look up rows one by one, whatever the planner estimates
     WHERE max_bytes = 0 OR r.total <= max_bytes OR r.total = r.bytes
     ORDER BY r.nth, r.seq;
 END
 $$;
 
--- Where the rows of some messages are. Each is looked up by itself: a planner without statistics would compare every row of
--- the table with every message.
+-- deferred_rows returns the locations of some messages' rows. It looks up each one separately: a
+-- planner without statistics would compare every row of the table with every message.
 CREATE OR REPLACE FUNCTION @schema@.deferred_rows(feed_name text, seqs bigint[]) RETURNS tid[]
   LANGUAGE plpgsql STABLE
   SET enable_seqscan = off
@@ -244,8 +250,9 @@ BEGIN
 END
 $$;
 
--- Records what has become of messages that were due, and returns the keys that nothing blocks any more. What an operator
--- has meanwhile decided about stays as it is. The caller holds the lock.
+-- end_attempts records the results of due messages, and returns the keys that are no longer
+-- blocked. It skips messages on which an operator has acted in the meantime. The caller holds the
+-- lock.
 CREATE OR REPLACE FUNCTION @schema@.end_attempts(
   feed_name text, seqs bigint[], delivered boolean[], statuses text[], tried integer[], delays double precision[],
   causes text[], names text[] DEFAULT NULL, overtaken boolean[] DEFAULT NULL) RETURNS SETOF text
@@ -258,7 +265,8 @@ CREATE OR REPLACE FUNCTION @schema@.end_attempts(
 AS $$
 #variable_conflict use_column
 DECLARE
-  -- What "|| ''" is appended to is kept from the planner, which would begin with all rows of a status.
+  -- The "|| ''" below hides a condition from the planner, which would otherwise start with all rows
+  -- of a status.
   sent        tid[] := @schema@.deferred_rows(feed_name, ARRAY(SELECT c.seq FROM unnest(seqs, delivered) AS c(seq, delivered) WHERE c.delivered));
   unsent      tid[] := @schema@.deferred_rows(feed_name, ARRAY(SELECT c.seq FROM unnest(seqs, delivered) AS c(seq, delivered) WHERE NOT c.delivered));
   of_shards   smallint[];
@@ -278,7 +286,7 @@ BEGIN
     RETURNING d.job, d.seq, d.id, d.status, d.last_error, d.shard, d.order_key, overtaken[array_position(seqs, d.seq)] AS overtaken),
   results AS (
     INSERT INTO @schema@.job_results (job, seq, id, error)
-    SELECT f.job, f.seq, f.id, f.last_error FROM failed f JOIN @schema@.jobs j ON j.id = f.job WHERE f.status = 'dead'  -- an old job is forgotten
+    SELECT f.job, f.seq, f.id, f.last_error FROM failed f JOIN @schema@.jobs j ON j.id = f.job WHERE f.status = 'dead'  -- an old job may have been swept
     ON CONFLICT (job, seq) DO UPDATE SET error = excluded.error, at = excluded.at)
   SELECT array_agg(f.shard), array_agg(f.order_key) INTO late_shards, late_keys
     FROM failed f WHERE f.overtaken AND f.order_key IS NOT NULL;
@@ -329,8 +337,9 @@ BEGIN
 END
 $$;
 
--- Adds failures to what is known of names; with none, the problem is over. A thousand names of a feed are kept: those that are
--- over go first, then those that were not seen for longest. One at a time: two could wait for each other's rows.
+-- report adds failures to the problems of names. A report without failures ends a problem. It keeps
+-- a thousand names of a feed: problems that are over go first, then those not seen for longest. The
+-- lock serializes reports, because two could deadlock on each other's rows.
 CREATE OR REPLACE FUNCTION @schema@.report(feed_name text, names text[], failed bigint[], causes text[]) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp

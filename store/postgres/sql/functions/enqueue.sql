@@ -1,8 +1,8 @@
--- What producers call. Everything here runs with the caller's rights.
+-- Functions for producers. They run with the caller's rights, except claim_keys.
 
--- Returns those of the keys that are new, and claims them for the caller's transaction. In one global order, so that two
--- callers cannot wait for each other. It is only for those who may write messages: whoever claims a key lets the message that has it
--- be taken for a repetition.
+-- claim_keys claims dedup keys for the caller's transaction, and returns those that are new. It
+-- sorts them, so that two callers cannot deadlock. Only producers may call it: after a claim, a
+-- message with the same key counts as repeated.
 CREATE OR REPLACE FUNCTION @schema@.claim_keys(keys text[]) RETURNS SETOF text
   LANGUAGE sql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -14,12 +14,14 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION @schema@.claim_keys(text[]) FROM PUBLIC;
 
--- Locks ordering keys until the transaction ends, so that messages of a key are delivered in commit order even if their writers
--- share no other lock. In one global order, so that two callers cannot wait for each other.
+-- lock_keys locks ordering keys until the transaction ends, so that messages of a key are delivered
+-- in commit order even if their writers share no other lock. It sorts them, so that two callers
+-- cannot deadlock.
 --
--- The server has room for 64 locks of a transaction (max_locks_per_transaction), and all transactions fail when all of it is used.
--- So the keys are in 1,024 groups. Up to 32 keys are locked one by one, after their groups, which is shared; more keys lock
--- whole groups: at most 1,024 locks, a sixth of what a server with 100 connections has room for.
+-- The server has room for 64 locks per transaction (max_locks_per_transaction), and all
+-- transactions fail once the shared lock table is full. So the keys are in 1,024 groups. Up to 32
+-- keys are locked individually, after a shared lock on their groups. More keys lock whole groups:
+-- at most 1,024 locks, a sixth of the lock table of a server with 100 connections.
 CREATE OR REPLACE FUNCTION @schema@.lock_keys(VARIADIC keys text[]) RETURNS void
   LANGUAGE plpgsql
 AS $$
@@ -36,7 +38,8 @@ BEGIN
 END
 $$;
 
--- Says what is wrong with a message, where the log would only say that it does not take it.
+-- check_message says what is wrong with a message. The log itself would only say that no partition
+-- accepts it.
 CREATE OR REPLACE FUNCTION @schema@.check_message(id uuid, type text, schema_version integer, headers jsonb, payload bytea) RETURNS void
   LANGUAGE plpgsql IMMUTABLE
 AS $$
@@ -55,9 +58,9 @@ BEGIN
 END
 $$;
 
--- One message, from any language: SELECT postrider.enqueue('order.placed', 'order', '42', '{"total": 7}').
--- The payload is kept as it is written; bytes that are not JSON go into payload_bytes. It returns null, and writes nothing,
--- when the dedup key was enqueued before.
+-- enqueue writes one message, from any language: SELECT postrider.enqueue('order.placed', 'order',
+-- '42', '{"total": 7}'). The payload is stored as it is written; bytes that are not JSON go into
+-- payload_bytes. If the dedup key was enqueued before, it returns null and writes nothing.
 CREATE OR REPLACE FUNCTION @schema@.enqueue(
   type           text,
   aggregate_type text        DEFAULT NULL,
@@ -90,7 +93,7 @@ BEGIN
     RAISE EXCEPTION 'give either payload or payload_bytes' USING ERRCODE = 'invalid_parameter_value';
   END IF;
   PERFORM @schema@.check_message(id, type, schema_version, headers, body);
-  -- A key that is too long is refused with its message.
+  -- A key that is too long fails with its message, in the INSERT.
   IF octet_length(dedup_key) BETWEEN 1 AND @max_text@ THEN
     IF NOT EXISTS (SELECT FROM @schema@.claim_keys(ARRAY[dedup_key])) THEN
       RETURN NULL;

@@ -1,6 +1,7 @@
--- Nobody reads the table but through these functions, one key at a time.
+-- Consumers have no right to read the table: they call these functions, which return one key at a
+-- time.
 
--- What is known about a claim; null if the key is to be had.
+-- idempotency_state returns what is known about a claim, or null if the key is free.
 CREATE OR REPLACE FUNCTION @schema@.idempotency_state(k @schema@.idempotency_keys, of_fingerprint bytea, of_token text) RETURNS text
   LANGUAGE plpgsql
 AS $$
@@ -21,9 +22,10 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.idempotency_state(@schema@.idempotency_keys, bytea, text) FROM PUBLIC;
 
--- Claims a key. A lease of zero seconds means until the end of the transaction; nothing is written for it then, the lock is
--- the claim. Whoever claims takes that lock, if only for a moment, and nobody waits for it. Answers that are there already
--- are found before, so that those who read them are in nobody's way.
+-- idempotency_claim claims a key. A lease of zero seconds lasts until the end of the transaction:
+-- the claim is then an advisory lock, and nothing is written. Every claim takes that lock, if only
+-- for a moment, and none waits for it. Existing answers are found before that, so that reading them
+-- blocks nobody.
 CREATE OR REPLACE FUNCTION @schema@.idempotency_claim(
   of_tenant text, of_principal text, of_route text, of_key text, of_fingerprint bytea, of_token text,
   lease double precision, retention double precision, OUT state text, OUT answer bytea)
@@ -45,7 +47,8 @@ BEGIN
       state := 'busy';
       RETURN;
     END IF;
-    -- Who has the row locked is about to complete it, or removes it for its age.
+    -- A transaction that has the row locked is about to complete it, or to delete it because it has
+    -- expired.
     SELECT * INTO k FROM @schema@.idempotency_keys i
       WHERE i.tenant = of_tenant AND i.principal = of_principal AND i.route = of_route AND i.key = of_key FOR UPDATE SKIP LOCKED;
     IF NOT FOUND AND EXISTS (SELECT FROM @schema@.idempotency_keys i
@@ -76,7 +79,7 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.idempotency_claim(text, text, text, text, bytea, text, double precision, double precision) FROM PUBLIC;
 
--- Records the answer of a claim. Returns false if the claim is lost.
+-- idempotency_complete stores the answer of a claim. It returns false if the claim is lost.
 CREATE OR REPLACE FUNCTION @schema@.idempotency_complete(
   of_tenant text, of_principal text, of_route text, of_key text, of_fingerprint bytea, of_token text,
   lease double precision, retention double precision, of_answer bytea) RETURNS boolean
@@ -106,7 +109,8 @@ $$;
 REVOKE ALL ON FUNCTION
   @schema@.idempotency_complete(text, text, text, text, bytea, text, double precision, double precision, bytea) FROM PUBLIC;
 
--- Gives a key back. One that an open transaction is about to complete is left to its lease.
+-- idempotency_release releases a key. If an open transaction is about to complete the claim, it
+-- leaves the row alone.
 CREATE OR REPLACE FUNCTION @schema@.idempotency_release(of_tenant text, of_principal text, of_route text, of_key text, of_token text) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -127,8 +131,9 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.idempotency_release(text, text, text, text, text) FROM PUBLIC;
 
--- Removes up to max_rows keys that are older than their retention, from a time on, and returns how many, and from when on to
--- continue: dead rows that vacuum has not removed yet need not be passed again.
+-- idempotency_purge deletes up to max_rows expired keys, from a time on. It returns how many, and
+-- the time from which to continue, so that the next call does not scan dead rows that vacuum has
+-- not removed yet.
 CREATE OR REPLACE FUNCTION @schema@.idempotency_purge(since timestamptz, max_rows integer, OUT removed bigint, OUT reached timestamptz)
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp

@@ -1,17 +1,17 @@
--- What consumers call: to claim what they receive, to deferred it, and to forget it.
+-- Functions for consumers: they claim what they receive, defer it, and forget it.
 
--- For how long consumers remember, at least.
+-- inbox_window returns how long consumers remember messages, at least.
 CREATE OR REPLACE FUNCTION @schema@.inbox_window() RETURNS interval
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN make_interval(secs => 7 * @schema@.inbox_seconds());
 
--- The period in which an ID was made; null if it does not tell.
+-- inbox_period returns the period in which an ID was created, or null if the ID has no time.
 CREATE OR REPLACE FUNCTION @schema@.inbox_period(id uuid) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN CASE WHEN substr(id::text, 15, 1) = '7'
     THEN ('x' || substr(id::text, 1, 8) || substr(id::text, 10, 4))::bit(48)::bigint / (@schema@.inbox_seconds() * 1000::bigint) END;
 
--- Makes a consumer known, and returns its number and the window in seconds.
+-- open_inbox registers a consumer, and returns its number and the window in seconds.
 CREATE OR REPLACE FUNCTION @schema@.open_inbox(consumer_name text, OUT number integer, OUT seconds double precision)
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -27,8 +27,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.open_inbox(text) FROM PUBLIC;
 
--- Notes that a process works for a consumer. It is to be called every ten seconds; after a minute of silence the consumer counts
--- as gone.
+-- heard is the heartbeat of a process that works for a consumer. Processes call it every ten
+-- seconds. After a minute without it, the consumer counts as gone.
 CREATE OR REPLACE FUNCTION @schema@.heard(consumer_name text, process_name text) RETURNS void
   LANGUAGE sql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -39,7 +39,8 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION @schema@.heard(text, text) FROM PUBLIC;
 
--- What is known of a message that is too old for the ring: r if it was received, l if that may be forgotten, f if it was not.
+-- find_old looks up a message that is too old for the ring: r if it was received, l if its receipt
+-- may be forgotten, f if it was not received.
 CREATE OR REPLACE FUNCTION @schema@.find_old(consumer_number integer, message_id uuid, made_in bigint) RETURNS text
   LANGUAGE plpgsql
 AS $$
@@ -49,8 +50,9 @@ DECLARE
 BEGIN
   SELECT first_period INTO c FROM @schema@.consumers WHERE n = consumer_number;
   IF made_in >= c.first_period THEN
-    -- Its row may still be in the ring, or be written by a transaction that is open: the insert waits for that. From here on the
-    -- slot cannot be emptied before we end, so what was forgotten is read after this.
+    -- Its row may still be in the ring, or a transaction that is still open may be writing it: the
+    -- insert waits for that. From now on the slot cannot be emptied before this transaction ends.
+    -- So read what was forgotten after this, not before.
     INSERT INTO @schema@.inbox (consumer, slot, id) VALUES (consumer_number, made_in % 10, message_id) ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS rows = ROW_COUNT;
     IF rows = 0 THEN
@@ -61,21 +63,23 @@ BEGIN
   IF current_setting('transaction_isolation') = 'read committed' THEN
     SELECT * INTO c FROM @schema@.consumers WHERE n = consumer_number;
   ELSE
-    SELECT * INTO c FROM @schema@.consumers WHERE n = consumer_number FOR SHARE;  -- fails if it has changed since the snapshot
+    SELECT * INTO c FROM @schema@.consumers WHERE n = consumer_number FOR SHARE;  -- fails if the row has changed since the snapshot
   END IF;
   RETURN CASE WHEN made_in <= CASE WHEN made_in >= c.first_period THEN c.forgotten ELSE c.history_forgotten END THEN 'l' ELSE 'f' END;
 END
 $$;
 
--- Claims messages for a consumer, in the caller's transaction. Clients first try the same with one plain insert into the slot,
--- unless the consumer is in trouble, and come here with what that has not told. Each of the IDs, which stand in one global order so that two
--- callers cannot wait for each other, gets a letter:
---   f  fresh: it is the caller's
---   r  repeated: somebody has taken care of it
---   w  it has to wait: an earlier message of its key is deferred. It is not claimed.
---   l  late: the consumer has forgotten messages of its time, so that nobody knows. It is not claimed, unless accept_late is set.
+-- claim claims messages for a consumer, in the caller's transaction. Clients first try a plain
+-- insert into the slot, unless the consumer is in inbox_trouble, and call claim if the insert does
+-- not settle the matter. The IDs must be sorted, so that two callers cannot deadlock. Each ID gets
+-- a letter:
+--   f  fresh: the caller handles it
+--   r  repeated: it is handled or deferred already
+--   w  waiting: an earlier message of its key is deferred. It is not claimed.
+--   l  late: the consumer has forgotten messages of its time, so it may be repeated. It is not claimed,
+--      unless accept_late is set.
 --   a  ahead: its ID is from the future. It is not claimed, unless accept_late is set.
--- Whoever meets a claim of a transaction that is still open waits for its end.
+-- A claim waits for the end of any open transaction that has claimed the same message.
 CREATE OR REPLACE FUNCTION @schema@.claim(consumer_number integer, feed_name text, ids uuid[], keys text[], accept_late boolean) RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -118,7 +122,7 @@ BEGIN
       END IF;
       oldest := least(oldest, period);
     ELSIF letter <> 'f' AND EXISTS (SELECT FROM @schema@.deferred d WHERE d.id = ids[i] AND d.feed = feed_name) THEN
-      letter := 'r'; -- deferred longer ago than the window
+      letter := 'r'; -- deferred before the window
     ELSIF letter = 'f' OR letter IN ('l', 'a') AND accept_late THEN
       INSERT INTO @schema@.inbox_strays (consumer, id, ahead) VALUES (consumer_number, ids[i], letter = 'a') ON CONFLICT DO NOTHING;
       GET DIAGNOSTICS rows = ROW_COUNT;
@@ -133,7 +137,8 @@ BEGIN
     END IF;
     letters := letters || letter;
   END LOOP;
-  -- If a claim has waited for so long that its slot has fallen out of the window, an older one may have been swept meanwhile.
+  -- If a claim has waited so long that its slot left the window, an older claim may have been swept
+  -- in the meantime.
   IF oldest < floor(date_part('epoch', clock_timestamp()) / @schema@.inbox_seconds()) - 7 THEN
     RAISE EXCEPTION 'the inbox''s window has moved on' USING ERRCODE = 'serialization_failure';
   END IF;
@@ -142,9 +147,9 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.claim(integer, text, uuid[], text[], boolean) FROM PUBLIC;
 
--- Claims a message and defers it, in one. All that a consumer defers lies in shard 0 of a feed of its own, which no
--- relay serves. If somebody else has taken care of the message, nothing happens. Returns false if it was to wait and there is
--- nothing any more that it would wait for.
+-- set_aside claims a message and defers it, in one step. All that a consumer defers is in shard 0
+-- of a feed of its own, which no relay serves. If the message is handled or deferred already,
+-- nothing happens. It returns false if the message was to wait and nothing blocks its key any more.
 CREATE OR REPLACE FUNCTION @schema@.set_aside(
   consumer_number integer, feed_name text, message json, body bytea, want text, blocks boolean, tries integer,
   delay double precision, cause text) RETURNS boolean
@@ -193,7 +198,8 @@ BEGIN
     RETURN true;
   END IF;
   INSERT INTO @schema@.inbox_trouble VALUES (consumer_number) ON CONFLICT DO NOTHING;
-  -- One that fails while its key is blocked already, as by a message that another process has received, waits like the others.
+  -- A message that fails while its key is blocked, for instance by a message that another process
+  -- received, waits like the others.
   IF blocked AND blocks AND want = 'retry' THEN
     want := 'waiting';
   END IF;
@@ -212,8 +218,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.set_aside(integer, text, json, bytea, text, boolean, integer, double precision, text) FROM PUBLIC;
 
--- Takes one message that is due. It is the caller's until the end of his transaction, and nobody else is kept from deciding
--- about it: see conclude_aside.
+-- take_due takes one message that is due. It belongs to the caller until the end of the
+-- transaction. Operators can still act on it: see conclude_aside.
 CREATE OR REPLACE FUNCTION @schema@.take_due(feed_name text) RETURNS SETOF @schema@.deferred
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -241,8 +247,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.take_due(text) FROM PUBLIC;
 
--- The milliseconds until something is due, at most a day; null if nothing is. What was due when the transaction began is somebody
--- else's.
+-- next_due returns the milliseconds until a message is due, at most a day, or null if there is
+-- none. It ignores what was due when the transaction began: another process has taken that.
 CREATE OR REPLACE FUNCTION @schema@.next_due(feed_name text) RETURNS bigint
   LANGUAGE sql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -255,7 +261,8 @@ AS $$
 $$;
 REVOKE ALL ON FUNCTION @schema@.next_due(text) FROM PUBLIC;
 
--- Takes a consumer out of trouble, if there is none. The caller holds the lock.
+-- end_trouble removes a consumer from inbox_trouble if a plain insert is enough again. The caller
+-- holds the lock.
 CREATE OR REPLACE FUNCTION @schema@.end_trouble(feed_name text) RETURNS void
   LANGUAGE sql
   SET enable_seqscan = off
@@ -267,8 +274,10 @@ AS $$
     AND NOT EXISTS (SELECT FROM @schema@.inbox_strays s WHERE s.consumer = c.n AND s.ahead)
 $$;
 
--- Ends the attempt at a message that was taken: it is gone if delivered, or it has failed again. Returns false, and does
--- nothing, if an operator has decided about it meanwhile: it is no longer due since the moment, in microseconds, that it was taken at.
+-- conclude_aside ends the attempt at a message that was taken: it deletes the message if it was
+-- delivered, and otherwise records the failure. due_since is the available_at, in microseconds,
+-- with which the message was taken. If that has changed, an operator has acted on the message:
+-- conclude_aside then does nothing and returns false.
 CREATE OR REPLACE FUNCTION @schema@.conclude_aside(
   feed_name text, of_seq bigint, due_since bigint, delivered boolean, status text, tries integer, delay double precision, cause text)
   RETURNS boolean
@@ -295,7 +304,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.conclude_aside(text, bigint, bigint, boolean, text, integer, double precision, text) FROM PUBLIC;
 
--- Forgets up to 10,000 strays that were received before the window, and returns how many. What is deferred is not forgotten.
+-- sweep_strays deletes up to 10,000 strays that were received before the window, and returns how
+-- many. It keeps those of deferred messages.
 CREATE OR REPLACE FUNCTION @schema@.sweep_strays() RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -329,9 +339,10 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.sweep_strays() FROM PUBLIC;
 
--- Empties the slot that is out of the window. As in reclaim, nobody queues behind us.
--- Whoever has looked at the clock just before a period ended may still be about to claim in the slot that has fallen out by that:
--- it has a minute.
+-- sweep_inbox empties the slot that has left the window. As in reclaim, the lock timeout keeps
+-- others from queueing behind it. A client that read the clock just before a period ended may still
+-- be about to claim in the slot that left the window, so sweep_inbox waits for a minute after the
+-- start of a period.
 CREATE OR REPLACE FUNCTION @schema@.sweep_inbox() RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -352,7 +363,7 @@ BEGIN
       PERFORM @schema@.end_trouble(troubled.feed);
     END LOOP;
   EXCEPTION WHEN lock_not_available THEN
-    NULL;  -- next time
+    NULL;  -- the next sweep does it
   END;
   IF floor(moment / @schema@.inbox_seconds()) <> floor((moment - least(60, @schema@.inbox_seconds() / 2.0)) / @schema@.inbox_seconds())
      OR NOT pg_try_advisory_xact_lock(hashtextextended('@schema@.sweep_inbox', 0)) THEN
@@ -367,12 +378,12 @@ BEGIN
   EXCEPTION WHEN lock_not_available THEN
     RETURN false;
   END;
-  -- A second look: by now it may be another slot's turn.
+  -- Check again: the lock may have taken until the next period.
   IF slot <> (floor(date_part('epoch', clock_timestamp()) / @schema@.inbox_seconds())::bigint + 2) % 10 THEN
     RETURN false;
   END IF;
-  -- Whoever has received something of the period remembers that this is forgotten now. Those who have not, because they were
-  -- stopped for long, may take it when they are back.
+  -- Record that a consumer which received something in this period has forgotten it. One that
+  -- received nothing, because it was stopped for long, can still accept messages of the period.
   BEGIN
     EXECUTE format('UPDATE @schema@.consumers c SET forgotten = greatest(c.forgotten, $1)
       WHERE EXISTS (SELECT FROM @schema@.%I i WHERE i.consumer = c.n)', 'inbox_' || slot) USING floor(moment / @schema@.inbox_seconds())::bigint - 8;
@@ -385,8 +396,9 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.sweep_inbox() FROM PUBLIC;
 
--- The ID by which consumers recognise a message that its sender, the source, calls id: the same as codec.Identity in Go. A UUID of
--- no source, or of Postrider itself, stands for itself.
+-- message_identity returns the ID by which consumers recognise a message that its sender, the
+-- source, calls id. It is the same as codec.Identity in Go. A UUID without a source, or from
+-- Postrider itself, is returned unchanged.
 CREATE OR REPLACE FUNCTION @schema@.message_identity(source text, id text) RETURNS uuid
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
   SET search_path = pg_catalog, pg_temp
@@ -409,8 +421,8 @@ BEGIN
 END
 $$;
 
--- From any language, as the first statement of a transaction: SELECT postrider.receive('billing', 'ID'). If it returns false,
--- the message was handled before.
+-- receive is for any language, as the first statement of a transaction: SELECT
+-- postrider.receive('billing', 'ID'). If it returns false, the message was handled before.
 CREATE OR REPLACE FUNCTION @schema@.receive(consumer_name text, message_id uuid) RETURNS boolean
   LANGUAGE plpgsql
 AS $$
@@ -425,8 +437,8 @@ BEGIN
 END
 $$;
 
--- The same for IDs of any form: SELECT postrider.receive('billing', 'order-7', '/shop'). The source is that of the CloudEvent or,
--- where senders have none, the topic or queue.
+-- The same for IDs of any form: SELECT postrider.receive('billing', 'order-7', '/shop'). The source
+-- is that of the CloudEvent or, for senders that set none, the topic or queue.
 CREATE OR REPLACE FUNCTION @schema@.receive(consumer_name text, message_id text, source text DEFAULT NULL) RETURNS boolean
   LANGUAGE plpgsql
 AS $$

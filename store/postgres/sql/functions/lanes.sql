@@ -1,7 +1,9 @@
--- What relays call to read a tenant apart from the others, and together with them again; changes of the number of shards; and canaries.
+-- Functions with which relays give a tenant a slice of its own and merge it back, change the number
+-- of shards, and send canaries.
 
--- Gives a tenant of a shard that was released a slice of its own, from where the shard stands. Returns false if somebody has
--- taken the shard meanwhile, or if there are too many slices.
+-- split gives a tenant of a released shard a slice of its own, which starts at the shard's
+-- position. It returns false if another member has taken the shard in the meantime, or if there are
+-- too many slices.
 CREATE OR REPLACE FUNCTION @schema@.split(feed_name text, of_shard smallint, of_tenant text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -24,7 +26,8 @@ BEGIN
   IF NOT FOUND THEN
     RETURN false;
   END IF;
-  -- The new row of the shard keeps out whoever has it by the old one, and does not know of the slice.
+  -- The new row of the shard fences off a member that still owns it by the old row and does not
+  -- know of the slice.
   was.released := true;
   was.member := NULL;
   was.at := clock_timestamp();
@@ -42,7 +45,7 @@ EXCEPTION WHEN unique_violation THEN
 END
 $$;
 
--- Makes a slice a part of its shard again, if both were released at the same place.
+-- merge makes a slice a part of its shard again, if both were released at the same position.
 CREATE OR REPLACE FUNCTION @schema@.merge(feed_name text, slice smallint) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -60,7 +63,8 @@ BEGIN
   END IF;
   INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts)
     VALUES (feed_name, whole.shard, whole.n + 1, true, clock_timestamp(), whole.s1, greatest(part.lo, whole.lo), whole.starts);
-  -- The last row stays, and the next slice of this number goes on from it: a late settle of this one must not find its place free.
+  -- Keep the last row, from which the next slice with this number continues: a late settle of this
+  -- slice must not find its primary key free.
   DELETE FROM @schema@.checkpoints c WHERE c.feed = feed_name AND c.shard = slice AND c.n < part.n;
   DELETE FROM @schema@.slices s WHERE s.feed = feed_name AND s.shard = slice;
   RETURN true;
@@ -69,7 +73,8 @@ EXCEPTION WHEN unique_violation THEN
 END
 $$;
 
--- Makes a feed have another number of shards. Relays do it, by advance_move; this only asks for it.
+-- change_shards starts a change of a feed's number of shards. Relays carry it out, with
+-- advance_move.
 CREATE OR REPLACE FUNCTION @schema@.change_shards(who text, why text, feed_name text, wanted integer) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -103,22 +108,26 @@ BEGIN
 END
 $$;
 
--- How many shards to count with when a message is deferred that no relay holds. What has begun to move is not moved once more.
+-- aside_shards returns the number of shards to use when a message is deferred outside a relay. Once
+-- deferred messages have begun to move, it is the new number, because a row that is inserted then
+-- is not moved again.
 CREATE OR REPLACE FUNCTION @schema@.aside_shards(feed_name text) RETURNS smallint
   LANGUAGE plpgsql
 AS $$
 DECLARE
   shards smallint;
 BEGIN
-  SELECT f.shards INTO shards FROM @schema@.feeds f WHERE f.name = feed_name FOR SHARE;  -- until the message is there to be moved
+  SELECT f.shards INTO shards FROM @schema@.feeds f WHERE f.name = feed_name FOR SHARE;  -- keeps the number valid until the message is inserted
   RETURN coalesce((SELECT v.shards FROM @schema@.moves v WHERE v.feed = feed_name AND v.moved IS NOT NULL), shards);
 END
 $$;
 
--- Takes the next step of a change of shards, if it can be taken now. A key must not be sent by two relays, so nothing moves before all
--- cursors were released, or their holders have been silent for too long. They have to stand at the same place, because a message
--- of a new shard may be of any old one: if they do not, relays take them again and read up to the last one's place.
--- Then what is deferred is moved, in steps, and the new shards begin at that place.
+-- advance_move takes the next step of a change of shards, if that is possible now. Two relays must
+-- never send messages of the same key. So nothing moves before all cursors were released or their
+-- owners have been silent for too long. All cursors must then be at the same position, because a
+-- message of a new shard may come from any old one. If they are not, relays take them again and
+-- read up to the position of the last one. Then deferred messages move, in steps, and the new
+-- shards start at that position.
 CREATE OR REPLACE FUNCTION @schema@.advance_move(feed_name text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -127,14 +136,14 @@ CREATE OR REPLACE FUNCTION @schema@.advance_move(feed_name text) RETURNS boolean
   SET jit = off
 AS $$
 DECLARE
-  most CONSTANT integer := 5000;  -- messages deferred that a step moves
+  most CONSTANT integer := 5000;  -- deferred messages to move in one step
   move   @schema@.moves;
   was    smallint;
   lapsed record;
   top    bigint;
 BEGIN
   PERFORM @schema@.check_isolation();
-  -- Nobody takes a shard meanwhile: a relay that knew nothing of the place would read beyond it.
+  -- No member may take a shard meanwhile: one that does not know the position would read beyond it.
   IF NOT pg_try_advisory_xact_lock(hashtextextended('@schema@.balance/' || feed_name, 0)) THEN
     RETURN false;
   END IF;
@@ -154,11 +163,12 @@ BEGIN
                 lapsed.starts2, lapsed.last, lapsed.hi, lapsed.crashes)
         ON CONFLICT DO NOTHING;
       IF NOT FOUND THEN
-        RETURN false;  -- it is alive after all
+        RETURN false;  -- its owner is alive after all
       END IF;
     END LOOP;
     IF move.s IS NULL THEN
-      -- A later snapshot sees what an earlier one sees, and if they end at the same transaction, it lists fewer.
+      -- A later snapshot sees what an earlier one sees. Of two with the same xmax, the later one
+      -- lists fewer transactions.
       SELECT p.s, p.lo, p.starts INTO move.s, move.lo, move.starts FROM (
         SELECT coalesce(c.s2, c.s1) AS s, CASE WHEN c.s2 IS NULL THEN c.lo ELSE c.lo2 END AS lo,
                CASE WHEN c.s2 IS NULL THEN c.starts ELSE c.starts2 END AS starts
@@ -173,7 +183,7 @@ BEGIN
     move.moved := 0;
   END IF;
 
-  -- A relay that was late with setting something aside has done so, or is refused.
+  -- After this lock, a relay that was late with deferring a message has done so, or is refused.
   PERFORM @schema@.lock_deferred(feed_name, ARRAY(SELECT generate_series(0, was - 1)::smallint));
   SELECT max(d.seq) INTO top FROM (
     SELECT d.seq FROM @schema@.deferred d WHERE d.feed = feed_name AND d.seq > move.moved ORDER BY d.seq LIMIT most) d;
@@ -189,8 +199,8 @@ BEGIN
   END IF;
   UPDATE @schema@.excluded x SET shard = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, move.shards)
     FROM @schema@.messages m WHERE x.feed = feed_name AND m.seq = x.seq;
-  -- The rows of a shard go on counting from above all others, slices that are gone among them, so that nobody who held a shard of that
-  -- number can add to it.
+  -- The rows of the new shards are numbered from above all others, including former slices. So no
+  -- former owner of a shard with one of these numbers can add a row to it.
   INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts)
     SELECT feed_name, s, l.n + 1, true, clock_timestamp(), move.s, move.lo, move.starts
     FROM generate_series(0, move.shards - 1) s, (
@@ -228,7 +238,8 @@ BEGIN
 END
 $$;
 
--- When the newest canary was sent that a feed has settled, of the shard where that is longest ago.
+-- canary_of returns when the newest canary was sent that a feed has settled, for the shard where
+-- that is longest ago.
 CREATE OR REPLACE FUNCTION @schema@.canary_of(feed_name text) RETURNS timestamptz
   LANGUAGE sql STABLE
   SET search_path = pg_catalog, pg_temp

@@ -1,5 +1,5 @@
--- What operators do, and the record of it. All of it runs with the owner's rights: neither producers nor relays can touch
--- the record, and nobody can change it.
+-- Acts of operators, and the audit log of them. All of it runs with the owner's rights: producers
+-- and relays cannot touch the audit log, and no role can change it.
 
 CREATE OR REPLACE FUNCTION @schema@.record(
   who text, why text, action text, feed text, count bigint, target jsonb, before jsonb DEFAULT NULL, after jsonb DEFAULT NULL)
@@ -11,7 +11,7 @@ AS $$
     VALUES (who, why, action, feed, count, target, before, after)
 $$;
 
--- Records that somebody is shown what a message carries.
+-- reveal records that a person was shown the content of a message.
 CREATE OR REPLACE FUNCTION @schema@.reveal(who text, why text, feed text, id uuid) RETURNS void
   LANGUAGE sql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -19,7 +19,7 @@ AS $$
   SELECT @schema@.record(who, why, 'reveal', feed, 1, jsonb_build_object('id', id))
 $$;
 
--- What the record keeps of a message.
+-- describe returns what the audit log keeps of a message.
 CREATE OR REPLACE FUNCTION @schema@.describe(d @schema@.deferred) RETURNS jsonb
   LANGUAGE plpgsql STABLE
 AS $$
@@ -38,9 +38,10 @@ BEGIN
 END
 $$;
 
--- Does something to messages that are deferred, each named by its feed and number, and returns to how many. What is no
--- longer in a state that allows it is left alone. What "|| ''" is appended to is kept from the planner, which would begin with all
--- rows of a status. The caller records it.
+-- act performs an act on deferred messages, each given by its feed and number, and returns how many
+-- it changed. It skips messages whose state no longer allows the act. The "|| ''" hides conditions
+-- from the planner, which would otherwise start with all rows of a status. The caller writes the
+-- audit record.
 CREATE OR REPLACE FUNCTION @schema@.act(act text, feeds text[], seqs bigint[], for_job bigint DEFAULT NULL) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -69,7 +70,7 @@ BEGIN
            GROUP BY w.feed ORDER BY w.feed
   LOOP
     PERFORM @schema@.lock_deferred(f.feed, f.shards);
-    -- Nothing changes behind the lock, so these are the keys that the act may free.
+    -- The lock prevents changes, so these are the keys that the act may free.
     SELECT array_agg(k.shard), array_agg(k.order_key) INTO of_shards, of_keys
       FROM (SELECT DISTINCT d.shard, d.order_key FROM @schema@.deferred d
             WHERE act <> 'retry' AND d.feed = f.feed AND d.seq = ANY (f.seqs) AND d.status || '' = ANY (allowed) AND d.blocking) k;
@@ -91,8 +92,9 @@ BEGIN
 END
 $$;
 
--- Has a feed pass over a message of the log. Returns null if it will from now on, or else why not: the log does not hold the message,
--- the feed has passed it, it was to pass over it already, or too many wait to be passed.
+-- pass_over makes a feed skip a message of the log. It returns null on success. Otherwise it
+-- returns why not: 'gone' if the log does not hold the message, 'passed' if the feed has passed it,
+-- 'known' if the feed skips it already, and 'many' if too many messages are excluded.
 CREATE OR REPLACE FUNCTION @schema@.pass_over(feed_name text, of_shard smallint, of_seq bigint) RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -123,7 +125,8 @@ BEGIN
 END
 $$;
 
--- act and the record of it, or neither. This is what operators may call.
+-- act_for performs act and writes the audit record in one transaction. Operators may call this one
+-- only.
 CREATE OR REPLACE FUNCTION @schema@.act_for(who text, why text, what text, target jsonb, feeds text[], seqs bigint[]) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -148,7 +151,7 @@ BEGIN
   done := @schema@.act(what, feeds, seqs);
   IF done > 0 THEN
     IF was.seq IS NOT NULL AND what IN ('park', 'discard') THEN
-      PERFORM @schema@.pass_over(was.feed, was.shard, was.seq);  -- a relay that takes over may read it once more
+      PERFORM @schema@.pass_over(was.feed, was.shard, was.seq);  -- a relay that takes over may read it again
     END IF;
     PERFORM @schema@.record(who, why, what, CASE WHEN feeds[1] = ALL (feeds) THEN feeds[1] END, done, target, before, after);
   END IF;
@@ -156,7 +159,8 @@ BEGIN
 END
 $$;
 
--- Parks or discards a message of the log before a feed has passed it. Returns null, or why that was not done.
+-- exclude parks or discards a message of the log before a feed has passed it. It returns null, or
+-- why it did not.
 CREATE OR REPLACE FUNCTION @schema@.exclude(who text, why text, what text, feed_name text, of_seq bigint) RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -183,7 +187,7 @@ BEGIN
   END IF;
   refuse := @schema@.pass_over(feed_name, of_shard, of_seq);
   IF refuse IS NOT NULL THEN
-    RETURN nullif(refuse, 'known');  -- who has got no answer asks again
+    RETURN nullif(refuse, 'known');  -- a client that got no answer repeats the call
   END IF;
   SELECT * INTO m FROM @schema@.messages l WHERE l.seq = of_seq;
   was.id := m.id;
@@ -207,7 +211,7 @@ BEGIN
 END
 $$;
 
--- Replaces what a destination sees of a message, and has it sent.
+-- edit replaces what a destination sees of a message, and schedules it for delivery.
 CREATE OR REPLACE FUNCTION @schema@.edit(
   who text, why text, of_feed text, of_id uuid, new_type text, new_topic text, new_routing_key text, new_content_type text,
   new_headers jsonb, new_payload bytea) RETURNS boolean
@@ -242,9 +246,14 @@ BEGIN
 END
 $$;
 
--- Creates a feed, unless there is one of that name. It begins with what is enqueued from now on, with the first message of a time,
--- or else with the oldest that the log holds. floor is one for this transaction's snapshot, which sees everything up to low, or null
--- if none is known; those of feeds that are there already are safe for a newer snapshot, too. They save reading all of the log. One that begins at a time stands in the middle of a window, as after rewind.
+-- create_feed creates a feed, unless one with that name exists. The feed starts with what is
+-- enqueued from now on, with the first message at or after from_time, or else with the oldest
+-- message in the log. A feed that starts at a time begins in the middle of a window, as after
+-- rewind.
+--
+-- floor is a floor for this transaction's snapshot, which sees everything up to low; both may be
+-- null. The floors of existing feeds are safe for this newer snapshot too. They save the new feed
+-- from reading the whole log.
 CREATE OR REPLACE FUNCTION @schema@.create_feed(
   who text, why text, feed_name text, from_now boolean, from_time timestamptz, to_destination text, floor bigint, low bigint) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
@@ -296,9 +305,10 @@ BEGIN
 END
 $$;
 
--- What a relay asks for before it serves a feed. Null means that it may; otherwise the answer says why not: there is no such feed
--- but others, or its relays send to another destination. The first feed of a log is created without being asked for, together with
--- those beside it: otherwise one of several that begin at once would be refused.
+-- open_feed is what a relay calls before it serves a feed. It returns null if the relay may.
+-- Otherwise it returns why not: the feed does not exist but others do, or its relays send to
+-- another destination. The first feed of a log is always created, together with those in beside: if
+-- several relays of different feeds start at once, none is refused.
 CREATE OR REPLACE FUNCTION @schema@.open_feed(
   feed_name text, who text DEFAULT '', may_create boolean DEFAULT false, from_now boolean DEFAULT false,
   from_time timestamptz DEFAULT NULL, to_destination text DEFAULT NULL, force boolean DEFAULT false,
@@ -312,7 +322,7 @@ DECLARE
 BEGIN
   PERFORM @schema@.check_isolation();
   IF NOT EXISTS (SELECT FROM @schema@.feeds f WHERE f.name = feed_name) THEN
-    -- Of two that would be the first, one has to wait.
+    -- If two relays want to create the first feed, one has to wait.
     PERFORM pg_advisory_xact_lock(hashtextextended('@schema@.feeds', 0));
     SELECT array_agg(f.name ORDER BY f.name) INTO others FROM @schema@.feeds f;
     IF feed_name = ANY (others) IS NOT TRUE THEN
@@ -351,8 +361,8 @@ AS $$
                         GROUP BY m.member HAVING NOT bool_or(m.gone)) m
 $$;
 
--- How many messages a feed has not settled, at most max_rows, and since when the first of them waits. What is above the
--- floor is counted by the index that relays read by.
+-- pending counts the messages that a feed has not settled, up to max_rows, and returns when the
+-- first of them was enqueued. Above the floor, it uses the index that relays read by.
 CREATE OR REPLACE FUNCTION @schema@.pending(feed_name text, max_rows bigint) RETURNS TABLE (pending bigint, oldest timestamptz)
   LANGUAGE sql STABLE
   SET enable_seqscan = off
@@ -415,11 +425,12 @@ BEGIN
 END
 $$;
 
--- Sets a feed back. Its cursors are taken, as another relay would.
+-- rewind sets a feed back. It takes over the cursors, as another relay would.
 --
--- The new cursor stands in the middle of a window, from nothing at all to the snapshot that the old one had reached: all
--- that was visible there and has a higher number than the place comes again. Then it goes on where the old one was: what
--- the old one had not reached, such as a transaction that was in flight, is not touched by any of this.
+-- The new cursor stands in the middle of a window, which goes from an empty snapshot to the
+-- snapshot that the old cursor had reached. So everything visible there with a number at or above
+-- the target is sent again, and then the feed continues where the old cursor was. What the old
+-- cursor had not reached, such as the messages of an in-flight transaction, is unaffected.
 CREATE OR REPLACE FUNCTION @schema@.rewind(who text, why text, feed_name text, to_time timestamptz, to_id uuid) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -442,7 +453,8 @@ BEGIN
       RAISE EXCEPTION 'the log does not hold the message (any more)' USING ERRCODE = 'PR006';
     END IF;
   ELSE
-    -- Numbers and times grow together, but for what was written at nearly the same time.
+    -- Sequence numbers and times grow together, except for messages written at nearly the same
+    -- time.
     SELECT m.seq INTO target FROM @schema@.place_at(to_time - interval '1 minute') p, @schema@.messages m
       WHERE m.seq >= coalesce(p.low, 0) AND m.created_at >= to_time ORDER BY m.seq LIMIT 1;
   END IF;
@@ -453,12 +465,14 @@ BEGIN
       FROM @schema@.messages m, @schema@.feeds f WHERE f.name = feed_name AND m.seq >= target AND m.type <> 'postrider.canary') m
     JOIN lanes c ON c.base = m.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id) AND @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
     GROUP BY 1) c;
-  -- Counting may have taken long, and relays have settled meanwhile: the cursors are read once more.
+  -- Read the cursors again: counting may have taken long, and relays have settled more in the
+  -- meantime.
   FOR was IN SELECT c.*, (settled ->> c.shard::text)::bigint AS messages FROM @schema@.cursors c WHERE c.feed = feed_name ORDER BY c.shard LOOP
     found_feed := true;
     CONTINUE WHEN was.messages IS NULL;
     place := target;
-    -- A window that is open stays: without it, what was settled in it would be sent again, too. It cannot go forward.
+    -- Keep an open window: without it, messages settled in it would be sent again too. The position
+    -- must not move forward.
     IF was.s2 IS NULL THEN
       was.s2 := was.s1;
       was.lo2 := was.lo;
@@ -480,8 +494,8 @@ BEGIN
 END
 $$;
 
--- Defers messages of the log once more, to be sent again, and returns how many: what is deferred already is not, unless it lacks
--- its content.
+-- resend defers messages of the log once more, so that relays send them again, and returns how
+-- many. It skips those that are already deferred, unless their content is missing.
 CREATE OR REPLACE FUNCTION @schema@.resend(feed_name text, seqs bigint[], for_job bigint) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -537,7 +551,7 @@ DECLARE
   before text;
 BEGIN
   SELECT j.state INTO before FROM @schema@.jobs j WHERE j.id = job_id AND j.state IN ('running', 'paused') FOR NO KEY UPDATE;
-  IF before <> new_state THEN  -- who has got no answer asks again, and that is not done twice
+  IF before <> new_state THEN  -- a client that got no answer repeats the call, which must not be recorded twice
     UPDATE @schema@.jobs j SET state = new_state, finished = CASE WHEN new_state = 'cancelled' THEN clock_timestamp() END WHERE j.id = job_id;
     PERFORM @schema@.record(who, why, 'replay ' || new_state, NULL, 0, jsonb_build_object('job', job_id));
   END IF;
@@ -545,8 +559,8 @@ BEGIN
 END
 $$;
 
--- A job, for whoever hands its messages to the relays: no other can until the transaction ends. A relay can still report what
--- became of them.
+-- claim_replay returns a job and locks it for a runner that hands its messages to the relays: only
+-- one can until the transaction ends. Relays can still report results.
 CREATE OR REPLACE FUNCTION @schema@.claim_replay(job_id bigint) RETURNS @schema@.jobs
   LANGUAGE sql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -554,8 +568,9 @@ AS $$
   SELECT * FROM @schema@.jobs j WHERE j.id = job_id FOR NO KEY UPDATE
 $$;
 
--- Hands messages of a job to the relays, and notes how far it has come. A job of the log that has not found all of its messages is not
--- done: the log was emptied meanwhile, and nobody would know that some were not sent again.
+-- step_replay hands messages of a job to the relays, and records the job's position. A job of the
+-- log that has not found all of its messages ends as cancelled, not done, because the log was
+-- emptied in the meantime: operators must see that some were not sent again.
 CREATE OR REPLACE FUNCTION @schema@.step_replay(job_id bigint, feeds text[], seqs bigint[], at_end boolean) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp

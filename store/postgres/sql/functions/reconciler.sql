@@ -1,6 +1,8 @@
--- Reconcilers: jobs that look for what is missing. A row for each says when it is due, who runs it, and what came of it.
+-- Reconcilers: jobs that find missing effects. Each has a row with its schedule, its owner and its
+-- results.
 
--- Takes a job, and returns its token: 0 when that cannot be, for how long and because of whom; -1 when there is no such job.
+-- claim_reconciler claims a job and returns the claim's token. If it cannot, the token is 0, wait
+-- says for how long, and held_by names the owner. If there is no such job, the token is -1.
 CREATE OR REPLACE FUNCTION @schema@.claim_reconciler(
   job text, by text, for_time interval, at_once boolean,
   OUT new_token bigint, OUT at timestamptz, OUT wait interval, OUT held_by text)
@@ -9,7 +11,8 @@ AS $$
 DECLARE
   p @schema@.reconcilers;
 BEGIN
-  -- Those who only ask must not wait for a run that is about to commit.
+  -- Look without a lock first, so that a caller who cannot claim does not wait for a run that is
+  -- about to commit.
   FOR round IN 1 .. 2 LOOP
     IF round = 1 THEN
       SELECT * INTO p FROM @schema@.reconcilers t WHERE t.name = job;
@@ -32,7 +35,8 @@ BEGIN
 END
 $$;
 
--- Adds to what a claim has done, and renews it. False means that the job is another's.
+-- count_reconciler adds to the results of a claim, and renews its lease. It returns false if
+-- another claim has replaced it.
 CREATE OR REPLACE FUNCTION @schema@.count_reconciler(job text, of_token bigint, more_found bigint, more_fixed bigint) RETURNS boolean
   LANGUAGE plpgsql
 AS $$
@@ -45,7 +49,7 @@ BEGIN
 END
 $$;
 
--- Ends a claim. A null time leaves the next one as it was.
+-- finish_reconciler ends a claim. If next_time is null, the next time stays.
 CREATE OR REPLACE FUNCTION @schema@.finish_reconciler(job text, of_token bigint, next_time timestamptz, keep interval, failure text) RETURNS boolean
   LANGUAGE plpgsql
 AS $$
@@ -62,8 +66,8 @@ BEGIN
 END
 $$;
 
--- Which facts may be told again now, and for the how manieth time, in the order of the keys; 0 where not. The first time a
--- key is missed counts as number first.
+-- again_reconciler returns, for each key in order, how many times its fact has now been sent again,
+-- or 0 if it may not be sent now. The first time that a key is missed counts as number first.
 CREATE OR REPLACE FUNCTION @schema@.again_reconciler(job text, keys json, most integer, pause interval, first integer) RETURNS text
   LANGUAGE plpgsql
 AS $$
@@ -84,7 +88,8 @@ BEGIN
 END
 $$;
 
--- Has messages of the log, by their numbers, sent to a feed once more, and records who wanted it.
+-- resend_for sends messages of the log, by their numbers, to a feed once more, and writes an audit
+-- record.
 CREATE OR REPLACE FUNCTION @schema@.resend_for(who text, why text, feed_name text, numbers json) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -98,7 +103,7 @@ BEGIN
 END
 $$;
 
--- The record of a reconciler that an operator has run by hand.
+-- record_reconciler writes an audit record of a reconciler that an operator has run by hand.
 CREATE OR REPLACE FUNCTION @schema@.record_reconciler(who text, why text, job text, found bigint, fixed bigint) RETURNS void
   LANGUAGE sql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp

@@ -1,5 +1,6 @@
--- What relays call. Plans live in functions so that they are made once per server session, with settings that keep them
--- on the indexes whatever the statistics say, and also behind a pooler that allows no prepared statements.
+-- Functions for relays. Queries are in functions so that the server plans them once per session,
+-- also behind a pooler that allows no prepared statements, with settings that keep the plans on the
+-- indexes whatever the statistics say.
 
 CREATE OR REPLACE FUNCTION @schema@.at_home() RETURNS boolean
   LANGUAGE sql STABLE
@@ -9,28 +10,34 @@ CREATE OR REPLACE FUNCTION @schema@.at_home() RETURNS boolean
       WHERE d.datname = current_database() AND i.system_identifier = s.system_identifier AND i.database_oid = d.oid)
   $$;
 
--- The time is a number: as text it would follow the session's TimeZone, and two sessions would take each other's generation for a crash.
+-- The time is a number: as text it would depend on the session's TimeZone, and two sessions would
+-- disagree about the generation, which looks like a crash.
 CREATE OR REPLACE FUNCTION @schema@.current_generation() RETURNS text
   LANGUAGE sql STABLE
   AS $$ SELECT g.id::text || ' ' || extract(epoch FROM pg_postmaster_start_time()) FROM @schema@.generation g $$;
 
--- Reads the next pages of the log, all in one snapshot. The elements of the arrays belong together, one for each scan. A scan
--- is the window from s1 (exclusive) to s2 (inclusive; null: this statement's snapshot) for the shards in bases, which stand at
--- the same place: behind the message last, or at the beginning of the window. A slice has its tenant; what it is a part of has the
--- tenants of its slices in others, by shard.
+-- read_log reads the next pages of the log, all in one snapshot. The elements of the arrays belong
+-- together, one for each scan. A scan covers the window from s1 (exclusive) to s2 (inclusive; null:
+-- this statement's snapshot) for the shards in bases. These are at the same position: after message
+-- last, or at the start of the window. The scan of a slice has its tenant in tenants. The scan of a
+-- shard that has slices has their tenants in others, by shard.
 --
--- A scan looks at the next looks[i] numbers, whatever comes of them, and not behind upto: what bounds it is what it looks at,
--- because a window in which little is left would otherwise be searched to its end in every read.
+-- A scan looks at up to looks[i] sequence numbers, whether or not they match, and at none above
+-- upto. The bound is on what it looks at, not on what it finds: otherwise every read would search a
+-- window to its end if little is left in it.
 --
--- The first row of a scan, which is no message, says what the statement has seen: its snapshot, the generation, a sequence number
--- that was drawn, hi, which no message of the snapshot lies above, the place where the scan began, and the one that it has
--- reached, null if that is the end of it. Then come its messages, in order. STABLE makes all of it one snapshot.
+-- The first row of a scan is no message. It has the snapshot, the generation, a sequence number
+-- that was drawn, hi (the snapshot sees no message above it), the position where the scan began,
+-- and the position that it reached, or null if it reached the end. The messages follow, in order.
+-- STABLE makes all queries use one snapshot.
 --
--- A window that opens begins at its floor lo. If a transaction that was in flight at s1 has ended since, it begins where that one's
--- messages can begin: starts has that for each transaction that s1 lists.
+-- A new window begins at its floor lo. If a transaction that was in flight at s1 has ended since,
+-- the window begins below that transaction's messages: starts has that number for each transaction
+-- that s1 lists.
 --
--- A payload of more than max_bytes is left out; bytes is its size then, which the server knows without reading it. The relay
--- asks for as many of these as it has room for.
+-- A payload of more than max_bytes is left out; bytes then has its size, which the server knows
+-- without reading the payload. The relay fetches as many of these as it has room for, with
+-- read_payloads.
 CREATE OR REPLACE FUNCTION @schema@.read_log(
   take_xid boolean, max_bytes integer, shards integer,
   bases text[], tenants text[], others jsonb[], looks integer[], s1 text[], lo bigint[], starts text[], s2 text[],
@@ -45,7 +52,7 @@ CREATE OR REPLACE FUNCTION @schema@.read_log(
   SET enable_seqscan = off
   SET enable_bitmapscan = off
   SET enable_sort = off
-  SET jit = off  -- here and wherever plans are disabled: their made-up price would have the others compiled, for seconds
+  SET jit = off  -- as wherever plans are disabled: their inflated cost would trigger JIT compilation, which takes seconds
   SET plan_cache_mode = force_generic_plan
   SET work_mem = '64MB'
 AS $$
@@ -64,11 +71,12 @@ BEGIN
   IF take_xid THEN
     PERFORM pg_current_xact_id();
   END IF;
-  -- After the snapshot was taken: what it sees was drawn before. It may be too high, never too low.
+  -- Read it after the snapshot was taken: what the snapshot sees was drawn before. It may be too
+  -- high, but never too low.
   SELECT q.last_value INTO hi FROM @schema@.message_seq q;
-  -- Never last_value: that can be ahead of what was drawn.
+  -- Do not use last_value, which can be ahead of what was drawn.
   drawn := coalesce(pg_sequence_last_value('@schema@.message_seq'), 0);
-  -- What current_generation returns; calling it would cost as much as reading.
+  -- The same as current_generation, inlined: the call would cost as much as the read.
   SELECT g.id::text || ' ' || extract(epoch FROM pg_postmaster_start_time()) INTO generation FROM @schema@.generation g;
   snapshot := now_snapshot::text;
 
@@ -103,14 +111,14 @@ BEGIN
         FROM @schema@.messages m
         WHERE m.seq > began AND m.seq <= top AND NOT pg_visible_in_snapshot(m.xid, from_s) AND pg_visible_in_snapshot(m.xid, to_s)
           AND (tenants[i] IS NULL OR m.tenant_id IS NOT DISTINCT FROM tenants[i])
-        ORDER BY m.seq OFFSET 0) m  -- OFFSET: so that the shard is computed once
+        ORDER BY m.seq OFFSET 0) m  -- OFFSET keeps the planner from computing the shard twice
       WHERE m.shard = ANY (of_bases)
         AND (others[i] IS NULL OR m.tenant_id IS NULL OR NOT coalesce(others[i] -> m.shard::text ? m.tenant_id, false));
   END LOOP;
 END
 $$;
 
--- The payloads that read_log has left out, of messages with these numbers.
+-- read_payloads returns the payloads that read_log has left out, by sequence number.
 CREATE OR REPLACE FUNCTION @schema@.read_payloads(seqs bigint[]) RETURNS TABLE (seq bigint, payload bytea)
   LANGUAGE plpgsql STABLE
   SET enable_seqscan = off
@@ -137,8 +145,9 @@ BEGIN
 END
 $$;
 
--- Holds the home that a relay is told against that of the ledger. The first relay that has one gives it to the ledger. From then on all need
--- it: the relays of a copy have another, or none.
+-- check_home compares a relay's home with that of the ledger. The first relay that has a home
+-- stores it in the ledger. From then on every relay needs the same one: the relays of a copy have
+-- another, or none.
 CREATE OR REPLACE FUNCTION @schema@.check_home(relay_home text) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -152,7 +161,7 @@ BEGIN
       UPDATE @schema@.identity SET row_xid = xmin;  -- as in move_in
       RETURN;
     END IF;
-    its := (SELECT i.home FROM @schema@.identity i);  -- another relay was first
+    its := (SELECT i.home FROM @schema@.identity i);  -- another relay was faster
   END IF;
   IF its IS DISTINCT FROM relay_home THEN
     RAISE EXCEPTION 'the home of the ledger in database "%" is %, and % (a copy of the server?)', current_database(), quote_literal(its),
@@ -163,8 +172,9 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.check_home(text) FROM PUBLIC;
 
--- Announces a member, takes free shards up to its fair share and returns what it holds, with one row of shard null when
--- that is nothing. Losing any of these writes in a crash costs a take-over, so none of them waits for the disk.
+-- balance announces a member, takes free shards up to the member's fair share, and returns the
+-- shards that it owns, or one row with shard null if there are none. A crash that loses these
+-- writes only costs a takeover, so none of them waits for the disk.
 CREATE OR REPLACE FUNCTION @schema@.balance(
   feed_name text, member_id uuid, member_name text, lease interval, relay_home text DEFAULT NULL)
   RETURNS TABLE (
@@ -197,7 +207,7 @@ BEGIN
   IF EXISTS (SELECT FROM @schema@.moves v WHERE v.feed = feed_name) THEN
     PERFORM @schema@.advance_move(feed_name);
   END IF;
-  PERFORM pg_advisory_xact_lock_shared(hashtextextended('@schema@.balance/' || feed_name, 0));  -- what is read now holds until shards are taken
+  PERFORM pg_advisory_xact_lock_shared(hashtextextended('@schema@.balance/' || feed_name, 0));  -- keeps what is read now valid until shards are taken
   SELECT * INTO feed FROM @schema@.feeds f WHERE f.name = feed_name;
   SELECT * INTO move FROM @schema@.moves v WHERE v.feed = feed_name;
   INSERT INTO @schema@.generation DEFAULT VALUES ON CONFLICT DO NOTHING;
@@ -214,20 +224,21 @@ BEGIN
   fair := CASE WHEN feed.paused OR move.feed IS NOT NULL AND move.s IS NULL THEN 0
           ELSE coalesce(feed.shards / alive + CASE WHEN rank < feed.shards % alive THEN 1 ELSE 0 END, 0) END;
 
-  lanes := ARRAY(SELECT c FROM @schema@.cursors c WHERE c.feed = feed_name);  -- looked up once: it is most of the work
+  lanes := ARRAY(SELECT c FROM @schema@.cursors c WHERE c.feed = feed_name);  -- looked up once, because it is most of the work
   SELECT count(*) INTO held FROM unnest(lanes) c WHERE c.member = member_id AND NOT c.released AND c.tenant IS NULL;
   FOR c IN SELECT * FROM unnest(lanes) c
            WHERE c.released OR c.until < clock_timestamp() AND c.member IS DISTINCT FROM member_id
            ORDER BY c.tenant IS NOT NULL
   LOOP
-    -- A slice goes with the shard that it is a part of, and counts for nothing.
+    -- A slice goes to the owner of its shard, and does not count towards the share.
     CONTINUE WHEN c.tenant IS NULL AND held >= fair;
     CONTINUE WHEN c.s1::text = move.s::text AND c.s2 IS NULL;  -- it waits for the others there
     CONTINUE WHEN c.tenant IS NOT NULL AND NOT (
       SELECT b.member = member_id AND NOT b.released FROM @schema@.checkpoints b
       WHERE b.feed = feed_name AND b.shard = c.base ORDER BY b.n DESC LIMIT 1) IS TRUE;
-    -- That a holder was silent means something only if others were heard meanwhile. Otherwise the server stood still, and
-    -- holders get a quarter of their lease to settle what they have sent: another would send it again.
+    -- An expired lease means something only if other members were heard during it. Otherwise the
+    -- server itself stood still, and owners get another quarter of their lease to settle what they
+    -- have sent. If another member took over at once, it would send that again.
     IF NOT c.released THEN
       SELECT min(m.at) INTO heard FROM @schema@.members m
       WHERE m.feed = feed_name AND m.until > c.at AND m.at > c.at + (c.until - c.at) / 4;
@@ -262,9 +273,11 @@ BEGIN
 END
 $$;
 
--- Appends one ledger row a shard and returns the shards for which that succeeded; the others have a new holder. The
--- positions count only in the generation in which they were read. A row that is not the newest is refused, even where the place is free
--- because sweep or a change of shards has deleted what was there: a member that slept so long would believe that it holds the shard.
+-- settle appends one ledger row for each shard and returns the shards for which that succeeded; the
+-- others have a new owner. Positions are valid only in the generation in which they were read. A
+-- row that is not newer than the newest is refused, even if its primary key is free because sweep
+-- or a change of shards deleted the old row: otherwise a member that was suspended for long would
+-- believe that it still owns the shard.
 CREATE OR REPLACE FUNCTION @schema@.settle(
   feed_name text, member_id uuid, lease interval, in_generation text, releasing boolean,
   shards smallint[], n bigint[], s1 text[], lo bigint[], starts text[], s2 text[], lo2 bigint[], starts2 text[], last bigint[], hi bigint[],
@@ -298,7 +311,7 @@ CREATE OR REPLACE FUNCTION @schema@.leave_feed(feed_name text, member_id uuid) R
 AS $$
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  -- As long as the newest announcement, so that this row outlives the rows it takes back.
+  -- Valid as long as the newest announcement, so that this row outlives the rows that it revokes.
   INSERT INTO @schema@.members (feed, member, name, until, gone)
     SELECT feed_name, member_id, '', max(m.until), true
     FROM @schema@.members m WHERE m.feed = feed_name AND m.member = member_id AND m.until > clock_timestamp()

@@ -1,8 +1,10 @@
--- Retention is TRUNCATE of a ring slot; what follows a change of database is a rebase.
+-- Retention empties slots of the ring with TRUNCATE. Rebase follows a change of database.
 
--- Whether every feed has delivered everything in a slot, if nobody is writing to it: nothing in it lies above the floor of a cursor,
--- and no transaction that has ended since the cursor's snapshot can have messages in it. One that is still in flight has none:
--- it would hold a lock. However much the slot holds, that is one step in an index. Nor may it hold the only content of a dead letter.
+-- slot_passed reports whether every feed has delivered everything in a slot to which nothing is
+-- written. It checks that nothing in the slot lies above the floor of a cursor, and that no
+-- transaction that has ended since the cursor's snapshot can have messages in it. A transaction
+-- that is still in flight has none: it would hold a lock. Whatever the size of the slot, this takes
+-- one index descent. The slot must not hold the only content of a dead letter either.
 CREATE OR REPLACE FUNCTION @schema@.slot_passed(slot integer) RETURNS boolean
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp
@@ -21,7 +23,7 @@ BEGIN
       WHERE newest > coalesce(c.starts[x.nth], 0) AND pg_visible_in_snapshot(x.xid, pg_current_snapshot())))
     INTO waiting FROM @schema@.cursors c;
   IF waiting IS NULL THEN
-    RETURN false;  -- no feed at all: everything is still to be delivered to the first one
+    RETURN false;  -- no feed at all: the first one will deliver everything
   END IF;
   IF NOT waiting THEN
     EXECUTE format('SELECT EXISTS (
@@ -33,7 +35,8 @@ BEGIN
 END
 $$;
 
--- What looks at the log under a lock must see what was committed until it had the lock, not until its transaction began.
+-- check_isolation refuses other levels than READ COMMITTED: a function that reads the log under a
+-- lock must see what was committed before it got the lock, not before its transaction began.
 CREATE OR REPLACE FUNCTION @schema@.check_isolation() RETURNS void
   LANGUAGE plpgsql
 AS $$
@@ -44,10 +47,12 @@ BEGIN
 END
 $$;
 
--- Empties the slot that will be written next, if every feed has passed all of it; otherwise the slot simply takes a
--- second turn: growth, never loss. If the log is larger than most bytes, what was delivered is not kept for its time: the oldest other slot
--- that every feed has passed is emptied then, but never the one that is written. One slot in a call. The lock keeps out writers that
--- began in that slot's last turn, and the short time-out keeps them, and readers, from queueing behind us.
+-- reclaim empties the slot that will be written next, if every feed has passed all of it. Otherwise
+-- the slot is written a second time: the log grows, and loses nothing. If the log is larger than
+-- most bytes, delivered messages are not kept for the retention period: then reclaim also empties
+-- other slots that every feed has passed, oldest first, but never the one being written. Each call
+-- empties one slot. The lock keeps out writers that began during the slot's last turn. The short
+-- timeout keeps writers and readers from queueing behind reclaim.
 CREATE OR REPLACE FUNCTION @schema@.reclaim(most bigint DEFAULT NULL) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -57,16 +62,17 @@ CREATE OR REPLACE FUNCTION @schema@.reclaim(most bigint DEFAULT NULL) RETURNS bo
 AS $$
 DECLARE
   current integer := @schema@.slot_at(clock_timestamp());
-  last    integer := 1;  -- how far behind the current one
+  last    integer := 1;  -- how many slots after the current one are candidates
   slot    integer;
   filled  boolean;
 BEGIN
   PERFORM @schema@.check_isolation();
-  -- Where the ledger is foreign, what producers have written since looks settled by chance.
+  -- In a foreign database the cursors mean nothing: what producers have written here may look
+  -- settled by chance.
   IF NOT @schema@.at_home() THEN
     RETURN false;
   END IF;
-  -- One at a time: two that have read the slot would keep each other from its lock.
+  -- One at a time: two callers that have read the slot would block each other's lock.
   IF NOT pg_try_advisory_xact_lock(hashtextextended('@schema@.reclaim', 0)) THEN
     RETURN false;
   END IF;
@@ -74,10 +80,10 @@ BEGIN
     last := @schema@.slot_count() - 1;
   END IF;
   FOR slot IN SELECT (current + distance) % @schema@.slot_count() FROM generate_series(1, last) distance
-              UNION ALL SELECT s FROM generate_series(@schema@.slot_count()::integer, 127) s  -- what a larger ring has left
+              UNION ALL SELECT s FROM generate_series(@schema@.slot_count()::integer, 127) s  -- slots that a larger ring has left
                         WHERE to_regclass(format('@schema@.%I', 'messages_' || s)) IS NOT NULL
   LOOP
-    -- So short before the slot's turn its next writers would have to wait for us.
+    -- Its turn comes too soon: the next writers would have to wait for the lock.
     CONTINUE WHEN @schema@.slot_at(clock_timestamp() + interval '500 milliseconds') = slot;
     EXECUTE format('SELECT EXISTS (SELECT FROM @schema@.%I)', 'messages_' || slot) INTO filled;
     CONTINUE WHEN NOT filled OR NOT @schema@.slot_passed(slot);
@@ -87,7 +93,7 @@ BEGIN
       CONTINUE;
     END;
     IF NOT @schema@.slot_passed(slot) THEN
-      RETURN false;  -- and not on to the next one, with this one locked
+      RETURN false;  -- do not lock a second slot in this transaction
     END IF;
     EXECUTE format('TRUNCATE @schema@.%I', 'messages_' || slot);
     RETURN true;
@@ -97,10 +103,12 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.reclaim(bigint) FROM PUBLIC;
 
--- Drops ledger rows that ten minutes and a newer row have made history, members that are long gone, dedup keys behind
--- their window, problems and replays that have long been over, and exclusions that were passed. It deletes at most about 10,000 rows of each,
--- and returns whether there are more, so that no call takes long. The rows of a shard grow old in order, so those that stay are not
--- looked at. One at a time: two would wait for each other's rows.
+-- sweep deletes ledger rows that are ten minutes old and have a newer row, members that have been
+-- gone for long, expired dedup keys, old problems and replays that are over, and exclusions of
+-- messages that were passed. It deletes at most about 10,000 rows of each table, so that no call
+-- takes long, and returns whether there are more. It does not look at ledger rows that stay,
+-- because the rows of a shard age in order. The lock serializes sweeps, because two would wait for
+-- each other's rows.
 CREATE OR REPLACE FUNCTION @schema@.sweep() RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -149,14 +157,16 @@ BEGIN
     END IF;
   END LOOP;
 
-  -- A key whose transaction was open for longer than the window is not found any more, and stays until it comes again.
+  -- This misses a key whose transaction was open for longer than the window. The key stays until it
+  -- is enqueued again.
   oldest := coalesce((SELECT s.at FROM @schema@.swept s WHERE s.feed = '' AND s.shard = 0), '-infinity');
   DELETE FROM @schema@.dedup_keys d WHERE d.ctid = ANY (ARRAY(
     SELECT k.ctid FROM @schema@.dedup_keys k WHERE k.at >= oldest AND k.at < expiry ORDER BY k.at LIMIT chunk FOR UPDATE SKIP LOCKED));
   GET DIAGNOSTICS gone = ROW_COUNT;
   IF gone > 0 THEN
     more := more OR gone = chunk;
-    -- Not the last one deleted: a key before it may have been locked by somebody who gives it up.
+    -- Start the next sweep at the first remaining key, not at the last deleted one: a transaction
+    -- may hold an earlier key's lock and then roll back.
     INSERT INTO @schema@.swept AS s (feed, shard, at)
       VALUES ('', 0, coalesce((SELECT k.at FROM @schema@.dedup_keys k WHERE k.at >= oldest AND k.at < expiry ORDER BY k.at LIMIT 1), expiry))
       ON CONFLICT (feed, shard) DO UPDATE SET at = excluded.at;
@@ -167,7 +177,7 @@ BEGIN
   GET DIAGNOSTICS gone = ROW_COUNT;
   more := more OR gone = chunk;
 
-  DELETE FROM @schema@.problems p WHERE p.ctid = ANY (ARRAY(  -- a thousand of a feed at most
+  DELETE FROM @schema@.problems p WHERE p.ctid = ANY (ARRAY(  -- a feed has at most a thousand
     SELECT o.ctid FROM @schema@.problems o WHERE o.over < clock_timestamp() - interval '7 days' LIMIT chunk));
 
   SELECT j.id INTO old FROM @schema@.jobs j WHERE j.finished < clock_timestamp() - interval '30 days' ORDER BY j.id LIMIT 1;
@@ -180,18 +190,20 @@ BEGIN
     END IF;
     more := true;
   END IF;
-  PERFORM @schema@.forget_excluded();  -- of a thousand of a feed at most
+  PERFORM @schema@.forget_excluded();  -- a feed has at most about a thousand
   RETURN more;
 END
 $$;
 REVOKE ALL ON FUNCTION @schema@.sweep() FROM PUBLIC;
 
--- The transaction ID whose last 32 bits a system column shows; latest is any later one.
+-- full_xid returns the transaction ID whose last 32 bits a system column shows. latest must be a
+-- later one.
 CREATE OR REPLACE FUNCTION @schema@.full_xid(x xid, latest xid8) RETURNS xid8
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN (latest::text::bigint - ((latest::text::bigint - x::text::bigint) & 4294967295))::text::xid8;
 
--- When the oldest message of a slot was written, and by which transaction the newest; null if it has none.
+-- slot_ends returns when the oldest message of a slot was written, and which transaction wrote the
+-- newest. Both are null if the slot is empty.
 CREATE OR REPLACE FUNCTION @schema@.slot_ends(slot integer, OUT oldest timestamptz, OUT newest xid8)
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp
@@ -201,7 +213,7 @@ CREATE OR REPLACE FUNCTION @schema@.slot_ends(slot integer, OUT oldest timestamp
 AS $$
 BEGIN
   IF to_regclass(format('@schema@.%I', 'messages_' || slot)) IS NULL THEN
-    RETURN;  -- somebody has removed it, which doctor says
+    RETURN;  -- the partition was dropped by hand; postrider doctor reports it
   END IF;
   EXECUTE format('SELECT m.created_at FROM @schema@.%I m ORDER BY m.seq LIMIT 1', 'messages_' || slot) INTO oldest;
   EXECUTE format('SELECT @schema@.full_xid(m.xmin, $1) FROM @schema@.%I m ORDER BY m.seq DESC LIMIT 1', 'messages_' || slot)
@@ -209,8 +221,9 @@ BEGIN
 END
 $$;
 
--- A slot that is not written any more and whose newest message is not frozen, if the caller may vacuum it; null if there is none. A slot
--- that is frozen has no wraparound vacuum to fear, which would read all of it. The one to be emptied next is not worth it.
+-- unfrozen_slot returns a slot that is no longer written and whose newest message is not frozen, if
+-- the caller may vacuum it, or null. A frozen slot needs no anti-wraparound vacuum, which would
+-- read all of it. The slot that is emptied next is not worth freezing.
 CREATE OR REPLACE FUNCTION @schema@.unfrozen_slot() RETURNS text
   LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, pg_temp
@@ -238,29 +251,31 @@ BEGIN
 END
 $$;
 
--- Makes this database the home of the ledger: keeps what the old ledger had not settled, forgets the rest, and starts
--- every cursor anew. The transaction IDs of the old database mean nothing here, so the kept messages get made-up ones,
--- below every real one: one for each set of feeds that still wait. Each new cursor lists those that its feed waits for
--- as in flight. The messages get new numbers too, in the old order: the sequence may not have come along. What it returns is what destinations
--- will get: no canaries.
+-- rebase makes the ledger belong to this database. It keeps the messages that the ledger had not
+-- settled, deletes the others, and starts every cursor anew. The transaction IDs of the old
+-- database mean nothing here. So the kept messages get made-up IDs below every real one: one ID for
+-- each set of feeds that have not settled a message. Each new cursor lists the IDs of its feed's
+-- sets as in flight. The messages also get new sequence numbers, in the old order, because the
+-- sequence may not have been copied. rebase returns how many messages destinations will get,
+-- without canaries.
 --
--- After pg_upgrade, and in a copy of the database within its cluster, everything has come along as it was, page by page, and means the
--- same: the cursors go on, and nobody waits.
+-- After pg_upgrade, and in a copy of the database within its cluster, everything was copied page by
+-- page and keeps its meaning. Then the cursors continue and nothing waits.
 CREATE OR REPLACE FUNCTION @schema@.rebase() RETURNS TABLE (feed text, unsettled bigint)
   LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
   latest   xid8;     -- above the transaction ID of every row
-  arrival  xid8;     -- that of the transaction which brought the ledger here
-  same     boolean;  -- transaction IDs mean here what they meant where the ledger was written
+  arrival  xid8;     -- the transaction that brought the ledger here
+  same     boolean;  -- transaction IDs still have the meaning that they had where the ledger was written
   sets     integer;
   lowest   bigint;
   highest  bigint := 0;
   snapshot pg_snapshot;
 BEGIN
   PERFORM @schema@.check_isolation();
-  -- Where tables were copied one by one, what numbers their rows has stayed behind.
+  -- If tables were copied one by one, the sequences of their identity columns were not.
   PERFORM setval(pg_get_serial_sequence('@schema@.audit', 'n'), max(a.n)) FROM @schema@.audit a
     HAVING max(a.n) > coalesce(pg_sequence_last_value(pg_get_serial_sequence('@schema@.audit', 'n')::regclass), 0);
   PERFORM setval(pg_get_serial_sequence('@schema@.jobs', 'id'), max(j.id)) FROM @schema@.jobs j
@@ -288,14 +303,17 @@ BEGIN
       FROM @schema@.feeds f ORDER BY 1;
     RETURN;
   END IF;
-  -- A canary deletes old ones and writes to the log then: who would wait for us with the one done would be in our way later.
+  -- Take this lock first: a canary that has deleted old ones and then waits for the log would
+  -- deadlock with us.
   PERFORM pg_advisory_xact_lock(hashtextextended('@schema@.canary', 0));
-  -- What TRUNCATE needs, at once: a writer that has looked at the table and then waits for us would be in its way later.
+  -- Take the lock that TRUNCATE needs at once: a writer that has read the table and then waits for
+  -- us would deadlock with a lock upgrade.
   LOCK TABLE @schema@.messages IN ACCESS EXCLUSIVE MODE;
   LOCK TABLE @schema@.checkpoints IN EXCLUSIVE MODE;
 
-  -- They do in a clone within one cluster, and after pg_upgrade, which keeps each row with its xmin. Where rows were
-  -- written again and this one has its old xmin by chance, ledger rows are older than the snapshots in them.
+  -- Transaction IDs keep their meaning in a clone within one cluster, and after pg_upgrade, which
+  -- copies each row with its xmin. If the rows were written again and this one has its old xmin by
+  -- chance, the second condition finds ledger rows that are older than the snapshots in them.
   SELECT @schema@.full_xid(i.xmin, latest),
          i.system_identifier = s.system_identifier
          OR i.row_xid = i.xmin AND NOT EXISTS (
@@ -304,8 +322,10 @@ BEGIN
     INTO STRICT arrival, same
     FROM @schema@.identity i, pg_control_system() s;
 
-  -- Elsewhere the ledger cannot tell what was written here since. That is known by its transaction ID, which lies between
-  -- our arrival and the row's xmin (the same, or a later one of a subtransaction), or by its age. Both can only add.
+  -- In another database, the ledger does not cover messages that were written after the ledger came
+  -- here. Such a message has a transaction ID between arrival and the row's xmin (equal to it, or
+  -- earlier if a subtransaction wrote the row), or it is newer than the cursor. Both conditions can
+  -- only keep more messages.
   CREATE TEMPORARY TABLE postrider_cursors ON COMMIT DROP AS SELECT * FROM @schema@.cursors;
   CREATE TEMPORARY TABLE postrider_kept ON COMMIT DROP AS
     SELECT m.*, here, feeds
@@ -319,8 +339,8 @@ BEGIN
              OR NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
              OR EXISTS (SELECT FROM @schema@.deferred d WHERE d.bare AND d.feed = c.feed AND d.seq = m.seq))
         AND NOT EXISTS (SELECT FROM @schema@.excluded x WHERE x.feed = c.feed AND x.seq = m.seq)) w(feeds)
-    WHERE m.type <> 'postrider.canary'  -- they prove nothing here, and no destination gets them
-      AND (feeds <> '{}' OR NOT EXISTS (SELECT FROM postrider_cursors));  -- no feed: all is for the first one
+    WHERE m.type <> 'postrider.canary'  -- canaries prove nothing here, and no destination gets them
+      AND (feeds <> '{}' OR NOT EXISTS (SELECT FROM postrider_cursors));  -- without a feed, the first one will need everything
   CREATE TEMPORARY TABLE postrider_sets ON COMMIT DROP AS
     SELECT feeds, (10 + row_number() OVER (ORDER BY feeds))::text::xid8 AS made_up, count(*) AS messages
     FROM postrider_kept GROUP BY feeds;
@@ -329,10 +349,11 @@ BEGIN
     RAISE EXCEPTION 'too many feeds stand at too many places: % sets of waiting feeds', sets;
   END IF;
 
-  -- What operators have decided about is left out above. A dead letter without content is sent once more: its content would be lost.
+  -- The query above left out excluded messages. A dead letter without content is sent once more,
+  -- because its content would be lost with the log.
   DELETE FROM @schema@.excluded;
   DELETE FROM @schema@.deferred d USING postrider_kept k WHERE d.bare AND d.feed = ANY (k.feeds) AND d.seq = k.seq;
-  -- What is deferred keeps its old numbers.
+  -- Deferred messages keep their numbers, so the new numbers must lie above them.
   SELECT max(d.seq) INTO highest FROM @schema@.deferred d;
   IF highest >= nextval('@schema@.message_seq') THEN
     PERFORM setval('@schema@.message_seq', highest);
@@ -350,7 +371,8 @@ BEGIN
   FROM (SELECT * FROM postrider_kept JOIN postrider_sets USING (feeds) ORDER BY here, seq) k;
   SELECT coalesce(min(m.seq), 1) - 1, coalesce(max(m.seq), 0) INTO lowest, highest FROM @schema@.messages m;
 
-  -- Nobody else has written: up to the highest number, all is visible in these snapshots or listed in them.
+  -- Nothing else has written. So up to the highest number, these snapshots see everything or list
+  -- it as in flight.
   snapshot := pg_current_snapshot();
   INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, starts, s1)
     SELECT c.feed, c.shard, c.n + 1, true, clock_timestamp(), highest, array_fill(lowest, ARRAY[coalesce(cardinality(i.xids), 0)]),
@@ -363,9 +385,9 @@ BEGIN
             UNION ALL SELECT * FROM pg_snapshot_xip(snapshot)) AS l(x)) i;
   PERFORM @schema@.move_in();
   DELETE FROM @schema@.canaries;
-  DELETE FROM @schema@.moves;  -- their places mean nothing here; who wants them asks again
-  DELETE FROM @schema@.members;  -- those of the old database would be left their share until their leases run out
-  UPDATE @schema@.generation SET id = gen_random_uuid();  -- relays that are here already must start anew
+  DELETE FROM @schema@.moves;  -- their positions mean nothing here; operators can start them again
+  DELETE FROM @schema@.members;  -- members of the old database would keep their share until their leases end
+  UPDATE @schema@.generation SET id = gen_random_uuid();  -- makes relays that run here already start anew
 
   RETURN QUERY
     SELECT f.name, coalesce((SELECT sum(s.messages)::bigint FROM postrider_sets s WHERE f.name = ANY (s.feeds)), 0)

@@ -1,10 +1,11 @@
 -- Sagas: one row each, and one for each of their steps and signals.
 --
--- Whoever runs a step holds the lock of its row from the beginning, and takes that of the saga's row when there is something
--- to write. Whoever holds a saga's row never waits for that of a step (SKIP LOCKED), so nobody waits in a circle.
+-- Lock order: a runner locks the row of a step for as long as it runs the step, and locks the
+-- saga's row only when there is something to write. A transaction that holds a saga's row never
+-- waits for the row of a step (it uses SKIP LOCKED). So there is no deadlock.
 
--- A saga with all that belongs to it. Data and payloads are handed through as they were written: JSON that is taken apart may
--- hold no NUL.
+-- saga_doc returns a saga with its steps and signals. Data and payloads pass through unchanged, as
+-- json: PostgreSQL cannot decode JSON that contains \u0000.
 CREATE OR REPLACE FUNCTION @schema@.saga_doc(of_name text, of_id text) RETURNS text
   LANGUAGE sql STABLE
   SET search_path = pg_catalog, pg_temp
@@ -28,7 +29,8 @@ AS $$
   FROM @schema@.sagas g WHERE g.name = of_name AND g.id = of_id
 $$;
 
--- Times in doc are those of the caller's clock, of which it says what is now.
+-- create_saga creates a saga. Times in doc are those of the caller's clock; its field now says what
+-- that clock shows.
 CREATE OR REPLACE FUNCTION @schema@.create_saga(doc json, new_data json) RETURNS boolean
   LANGUAGE plpgsql
   SET search_path = pg_catalog, pg_temp
@@ -51,7 +53,8 @@ BEGIN
 END
 $$;
 
--- How many seconds it takes until the next step is due; NULL if none will be. known has the names of steps by saga.
+-- saga_due returns the seconds until the next step is due, or null if none will be. known has the
+-- names of steps by saga.
 CREATE OR REPLACE FUNCTION @schema@.saga_due(known json) RETURNS double precision
   LANGUAGE plpgsql
   SET search_path = pg_catalog, pg_temp
@@ -74,7 +77,8 @@ BEGIN
 END
 $$;
 
--- Locks a step that is due and that nobody else has locked. Sagas take turns, lest a busy one starves the others.
+-- take_saga_step locks a step that is due and not locked. It tries the types of sagas in random
+-- order, so that a busy one does not starve the others.
 CREATE OR REPLACE FUNCTION @schema@.take_saga_step(known json, OUT step text, OUT doc text)
   LANGUAGE plpgsql
   SET search_path = pg_catalog, pg_temp
@@ -109,11 +113,12 @@ BEGIN
   IF NOT FOUND THEN
     RETURN NULL;
   END IF;
-  RETURN @schema@.saga_doc(of_name, of_id); -- by a new snapshot: what others have written before they let go is in it
+  RETURN @schema@.saga_doc(of_name, of_id); -- uses a new snapshot, which includes what others wrote before they released the lock
 END
 $$;
 
--- Makes steps due, except those that somebody runs: they will look at the saga when they are done.
+-- wake_saga_steps makes steps due, except those that are running: their runners look at the saga
+-- when they finish.
 CREATE OR REPLACE FUNCTION @schema@.wake_saga_steps(of_name text, of_id text, steps text[]) RETURNS void
   LANGUAGE sql
   SET search_path = pg_catalog, pg_temp
@@ -125,7 +130,8 @@ AS $$
     WHERE s.saga = of_name AND s.id = of_id AND s.step = free.step
 $$;
 
--- Writes what has changed: doc has the changed steps only, the names of those to wake, and a signal without its payload.
+-- save_saga writes what has changed: doc has only the changed steps, the names of the steps to
+-- wake, and a signal without its payload.
 CREATE OR REPLACE FUNCTION @schema@.save_saga(doc json, new_data json, payload json) RETURNS boolean
   LANGUAGE plpgsql
   SET search_path = pg_catalog, pg_temp
@@ -162,8 +168,8 @@ BEGIN
 END
 $$;
 
--- What operators do to a saga, and the record of it. It only says what is wanted, and makes that due; runners do it. NULL: no
--- such saga; false: there was nothing to do it to.
+-- act_on_saga records what an operator wants, and makes that due; runners do the work. It returns
+-- null if there is no such saga, and false if the act does not apply to anything.
 CREATE OR REPLACE FUNCTION @schema@.act_on_saga(who text, why text, what text, of_name text, of_id text, of_step text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp

@@ -1,28 +1,31 @@
--- The tables, the views of them, and the functions that these are made with. What is here changes with a new version only; all other
--- functions are code, and are replaced by every "migrate up".
+-- The tables, their views, and the functions that tables and views need. What is in this file
+-- changes only with a new version. All other functions are code: every "migrate up" replaces them.
 
 -- The log: insert-only, read by snapshot difference, emptied by TRUNCATE.
 
 CREATE SEQUENCE @schema@.message_seq AS bigint CACHE 1;
 
--- The shard of a key, of so many. How many there are is the feed's business.
+-- shard_of returns the shard of a key. Each feed has its own number of shards.
 CREATE FUNCTION @schema@.shard_of(key text, shards integer) RETURNS smallint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN ((hashtextextended(key COLLATE "C", 0) & 9223372036854775807) % shards)::smallint;
 
--- The ordering key of a message: null if it has none. An empty text is none.
+-- order_key returns the ordering key of a message, or null if it has none. An empty text counts as
+-- none.
 CREATE FUNCTION @schema@.order_key(key text, aggregate_type text, aggregate_id text) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN CASE WHEN key <> '' THEN key
               WHEN aggregate_type <> '' OR aggregate_id <> '' THEN coalesce(aggregate_type, '') || '/' || coalesce(aggregate_id, '') END;
 
--- The shard of a message is not kept, but found when it is read: producers do not pay for it.
+-- The shard of a message is not stored but computed by readers, so that producers do not pay for
+-- it.
 CREATE FUNCTION @schema@.shard_of(key text, aggregate_type text, aggregate_id text, id uuid, shards integer) RETURNS smallint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN @schema@.shard_of(coalesce(@schema@.order_key(key, aggregate_type, aggregate_id), id::text), shards);
 
--- Gives the ring of the log so many slots, each written for so many seconds, whoever writes and reads meanwhile. The numbers are in
--- functions, because producers ask for the slot with every message. A slot that is not of the ring any more is emptied, and stays.
+-- set_ring sets the number of slots in the ring of the log and how many seconds producers write to
+-- each, while everything runs. The numbers are in functions because producers need the slot of
+-- every message. A slot that is no longer part of the ring is emptied, but its partition stays.
 CREATE FUNCTION @schema@.set_ring(slots integer, seconds integer) RETURNS void
   LANGUAGE plpgsql
 AS $$
@@ -34,14 +37,16 @@ BEGIN
     RETURN %s::smallint', slots);
   EXECUTE format('CREATE OR REPLACE FUNCTION @schema@.slot_period() RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN make_interval(secs => %s)', seconds);
-  -- A permanent partition for each: no producer can ever fail for lack of one. Attaching it locks nobody out, as creating it there would.
+  -- Every slot has a permanent partition, so no producer can fail for lack of one. Creating it as a
+  -- partition would take an exclusive lock on the log; attaching it does not.
   FOR slot IN 0 .. CASE WHEN to_regclass('@schema@.messages') IS NULL THEN 0 ELSE slots END - 1 LOOP
     CONTINUE WHEN to_regclass(format('@schema@.%I', 'messages_' || slot)) IS NOT NULL;
-    -- Nothing here needs vacuum before it is truncated. While an old transaction is open, vacuum would read every slot
-    -- again each time, in vain.
+    -- No vacuum is needed before the slot is truncated. While an old transaction is open, vacuum
+    -- would read every slot again and again without effect.
     EXECUTE format('CREATE TABLE @schema@.%I (LIKE @schema@.messages INCLUDING DEFAULTS INCLUDING INDEXES)
       WITH (autovacuum_vacuum_insert_threshold = -1, toast.autovacuum_vacuum_insert_threshold = -1)', 'messages_' || slot);
-    -- Every table has a primary key or this: under a publication of all tables the server refuses to delete from any other.
+    -- A table without a primary key needs this: under a publication of all tables, the server
+    -- otherwise refuses to delete its rows.
     EXECUTE format('ALTER TABLE @schema@.%I REPLICA IDENTITY FULL', 'messages_' || slot);
     EXECUTE format('ALTER TABLE @schema@.messages ATTACH PARTITION @schema@.%I FOR VALUES IN (%s)', 'messages_' || slot, slot);
   END LOOP;
@@ -53,13 +58,15 @@ REVOKE ALL ON FUNCTION @schema@.set_ring(integer, integer) FROM PUBLIC;
 
 SELECT @schema@.set_ring(@slots@, @period@);
 
--- A new ID, of version 7: its first 48 bits are the time in milliseconds, so that the IDs of one time lie together in indexes.
+-- new_id returns a UUID of version 7. Its first 48 bits are the time in milliseconds, so IDs of the
+-- same time are close together in indexes.
 CREATE FUNCTION @schema@.new_id() RETURNS uuid
   LANGUAGE sql VOLATILE PARALLEL SAFE
   RETURN encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
     PLACING substring(int8send((date_part('epoch', clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid;
 
--- What is wrong with headers; null if nothing is. What is small as a whole need not be taken apart.
+-- wrong_headers returns what is wrong with headers, or null. Small headers need not be measured
+-- entry by entry.
 CREATE FUNCTION @schema@.wrong_headers(headers jsonb) RETURNS text
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
@@ -80,8 +87,8 @@ BEGIN
 END
 $$;
 
--- A plain row with one index. xid MUST stand before seq: defaults are evaluated in column order,
--- and the cursor relies on a row's transaction ID having been assigned before its sequence number was drawn.
+-- xid MUST come before seq: defaults are evaluated in column order, and the cursor relies on a
+-- row's transaction ID having been assigned before its sequence number was drawn.
 CREATE TABLE @schema@.messages (
   xid            xid8        NOT NULL DEFAULT pg_current_xact_id(),
   seq            bigint      NOT NULL DEFAULT nextval('@schema@.message_seq'),
@@ -107,26 +114,29 @@ CREATE TABLE @schema@.messages (
   deliver_after  timestamptz,
   priority       integer
 ) PARTITION BY LIST ((
-  -- Whatever way a message is written, nothing is larger than the core allows, but that texts are counted in characters: what is has
-  -- no partition. A trigger costs the server four times as much, and a constraint shows the row that it refuses. Every term here is
-  -- planned anew for every statement, and a function in SQL would be parsed anew.
+  -- An invalid message has no partition, so the limits hold however a message is written. They are
+  -- those of the core, except that texts are counted in characters. A trigger would cost the server
+  -- four times as much, and a check constraint would print the refused row in its error. Keep the
+  -- expression short, and do not use SQL functions: the server plans every term for every
+  -- statement, and would parse an SQL function each time.
   CASE WHEN type <> '' AND octet_length(payload) <= @max_payload@ AND (headers IS NULL OR @schema@.wrong_headers(headers) IS NULL) THEN slot END));
 
--- The only index, because every index is paid by the producers.
+-- The only index: producers pay for each one.
 CREATE INDEX messages_seq ON @schema@.messages (seq);
 
 SELECT @schema@.set_ring(@slots@, @period@);
 
 CREATE TABLE @schema@.feeds (
-  name        text        PRIMARY KEY CHECK (name NOT LIKE 'inbox/%'),  -- under that name consumers set messages aside
+  name        text        PRIMARY KEY CHECK (name NOT LIKE 'inbox/%'),  -- consumers defer messages under such names
   created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
   paused      boolean     NOT NULL DEFAULT false,
-  destination text,                                                     -- where its relays send to; null: none of them has said
+  destination text,                                                     -- where its relays send to; null: no relay has set it
   shards      smallint    NOT NULL DEFAULT @shards@ CHECK (shards BETWEEN 1 AND 1024)
 );
 
--- Feeds that are about to have another number of shards. First their relays release all cursors; then each cursor is read up to the
--- same place, s; then what is set aside goes to its new shard, up to moved so far.
+-- Changes of a feed's number of shards. First the relays release all cursors. Then they read each
+-- cursor up to the same position, s. Then deferred messages move to their new shards; moved is the
+-- last sequence number that has.
 CREATE TABLE @schema@.moves (
   feed   text        PRIMARY KEY,
   shards smallint    NOT NULL CHECK (shards BETWEEN 1 AND 1024),
@@ -138,8 +148,8 @@ CREATE TABLE @schema@.moves (
   moved  bigint
 );
 
--- The ledger: cursor, lease and fence. The newest row of a shard is its state; two members that both believe to hold a
--- shard collide on the primary key.
+-- The ledger: cursor, lease and fence. The newest row of a shard is its state. If two members both
+-- believe that they own a shard, their writes collide on the primary key.
 CREATE TABLE @schema@.checkpoints (
   feed     text        NOT NULL,
   shard    smallint    NOT NULL,
@@ -148,18 +158,20 @@ CREATE TABLE @schema@.checkpoints (
   released boolean     NOT NULL DEFAULT false,
   at       timestamptz NOT NULL DEFAULT clock_timestamp(),
   until    timestamptz NOT NULL,
-  -- Between two windows: everything that s1 sees was passed. A message at or below lo is seen by s1, or belongs to a transaction
-  -- that s1 lists as in flight; starts has, for each of these, a number that all its messages lie above.
+  -- Between two windows: everything that s1 sees was passed. A message at or below lo is seen by
+  -- s1, or belongs to a transaction that s1 lists as in flight. For each of these transactions,
+  -- starts has a number below all its messages.
   s1       pg_snapshot NOT NULL,
   lo       bigint      NOT NULL,
   starts   bigint[]    NOT NULL,
-  -- Inside a window: of what s2 sees and s1 does not, what lies up to last was passed, and nothing lies above hi.
+  -- Inside a window: of the messages that s2 sees and s1 does not, those up to last were passed,
+  -- and none lies above hi.
   s2       pg_snapshot,
   lo2      bigint      NOT NULL DEFAULT 0,
   starts2  bigint[]    NOT NULL DEFAULT '{}',
   last     bigint      NOT NULL DEFAULT 0,
   hi       bigint      NOT NULL DEFAULT 0,
-  crashes  smallint    NOT NULL DEFAULT 0,  -- holders in a row that were not heard from again, without any progress
+  crashes  smallint    NOT NULL DEFAULT 0,  -- owners in a row that disappeared without progress
   PRIMARY KEY (feed, shard, n)
 );
 
@@ -172,11 +184,13 @@ CREATE TABLE @schema@.members (
   gone   boolean     NOT NULL DEFAULT false
 );
 CREATE INDEX members_feed_until ON @schema@.members (feed, until);
-ALTER TABLE @schema@.members REPLICA IDENTITY FULL;  -- a member has several rows, and nothing needs a key of them
+ALTER TABLE @schema@.members REPLICA IDENTITY FULL;  -- a member has several rows, and nothing needs a key
 
--- Which database the transaction IDs of messages and checkpoints belong to. row_xid is the xmin of this row: where they
--- differ the row was not carried over with its pages, as by a clone or pg_upgrade, but written again. home is what the operator calls the
--- place, and what relays here are told: a copy of the server's files is the same database in all that can be asked.
+-- Identifies the database to which the transaction IDs of messages and checkpoints belong. row_xid
+-- is the xmin of this row. If they differ, the row was not copied with its pages, as by a
+-- file-level clone or pg_upgrade, but written again. home is the operator's name for the
+-- environment, which relays have in their configuration too: a file-level copy of the server cannot
+-- be told from the original in any other way.
 CREATE TABLE @schema@.identity (
   one               boolean     PRIMARY KEY DEFAULT true CHECK (one),
   system_identifier bigint      NOT NULL,
@@ -193,15 +207,16 @@ BEGIN
   DELETE FROM @schema@.identity;
   INSERT INTO @schema@.identity (system_identifier, database_oid)
     SELECT s.system_identifier, d.oid FROM pg_control_system() s, pg_database d WHERE d.datname = current_database();
-  UPDATE @schema@.identity SET row_xid = xmin;  -- of the same subtransaction, so the new row has the same
+  UPDATE @schema@.identity SET row_xid = xmin;  -- the UPDATE runs in the same subtransaction, so the new row has the same xmin
 END
 $$;
 REVOKE ALL ON FUNCTION @schema@.move_in() FROM PUBLIC;
 
 SELECT @schema@.move_in();
 
--- Logical replication brings positions of another database here, where the schema may have been laid out before, with an identity of its own
--- that stays: relays would skip what is left, or send what the original sends. The trigger fires for what replication writes, and never for relays.
+-- Logical replication may bring checkpoints of another database here, into a schema that keeps its
+-- own identity. Relays would then skip messages, or send what the original sends. The trigger fires
+-- for what replication writes, and never for relays.
 CREATE FUNCTION @schema@.mark_copy() RETURNS trigger
   LANGUAGE plpgsql
   SET search_path = pg_catalog, pg_temp
@@ -215,15 +230,17 @@ $$;
 CREATE TRIGGER mark_copy AFTER INSERT ON @schema@.checkpoints FOR EACH ROW EXECUTE FUNCTION @schema@.mark_copy();
 ALTER TABLE @schema@.checkpoints ENABLE REPLICA TRIGGER mark_copy;
 
--- Unlogged, so that crash recovery and promotion empty it: a reader that finds another row here than before knows that
--- sequence numbers and transaction IDs it has seen may be handed out again, even if a pooler hid the crash from it.
+-- Unlogged, so that crash recovery and promotion empty it. A reader that finds another row here
+-- than before knows that the server may assign sequence numbers and transaction IDs again that the
+-- reader has seen, even if a pooler hid the crash from it.
 CREATE UNLOGGED TABLE @schema@.generation (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   id  uuid    NOT NULL DEFAULT gen_random_uuid()
 );
 
--- A tenant whose backlog would hold up the others of a shard is read apart from them: a slice, with a number behind those of
--- the shards and a cursor of its own. Its shard is read without that tenant meanwhile.
+-- A tenant whose backlog would delay the others of its shard gets a slice: a cursor of its own,
+-- with a number after those of the shards. While the slice exists, the shard is read without that
+-- tenant.
 CREATE TABLE @schema@.slices (
   feed   text     NOT NULL,
   shard  smallint NOT NULL,
@@ -233,12 +250,14 @@ CREATE TABLE @schema@.slices (
   UNIQUE (feed, base, tenant)
 );
 
--- A snapshot sees all messages up to here, if this is its floor, and these are where the transactions begin that it lists.
+-- low returns the number up to which a snapshot sees all messages. lo is the snapshot's floor, and
+-- starts has the numbers below the messages of the transactions that it lists.
 CREATE FUNCTION @schema@.low(lo bigint, starts bigint[]) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN (SELECT least(lo, min(s)) FROM unnest(starts) s);
 
--- Feed and shard are not those of the checkpoint, though they are the same: who asks for one feed looks at no other's.
+-- Select feed and shard from the lateral join, not from the checkpoint, so that a query for one
+-- feed reads no other feed.
 CREATE VIEW @schema@.cursors AS
   SELECT f.name AS feed, s.shard, c.n, c.member, c.released, c.at, c.until, c.s1, c.lo, c.starts, c.s2, c.lo2, c.starts2, c.last, c.hi, c.crashes,
          s.base, s.tenant, s.others, f.shards,
@@ -255,7 +274,7 @@ CREATE VIEW @schema@.cursors AS
     WHERE c.feed = f.name AND c.shard = s.shard
     ORDER BY c.n DESC LIMIT 1) c;
 
--- Whether a cursor is that of a tenant's messages.
+-- covers reports whether a cursor covers the messages of a tenant.
 CREATE FUNCTION @schema@.covers(tenant text, others text[], of_tenant text) RETURNS boolean
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN CASE WHEN tenant IS NULL THEN coalesce(of_tenant <> ALL (others), true) ELSE coalesce(of_tenant = tenant, false) END;
@@ -264,7 +283,7 @@ CREATE FUNCTION @schema@.settled(xid xid8, seq bigint, s1 pg_snapshot, s2 pg_sna
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN pg_visible_in_snapshot(xid, s1) OR coalesce(seq <= last AND pg_visible_in_snapshot(xid, s2), false);
 
--- Dedup keys that have been enqueued, for as long as the window says.
+-- Dedup keys that were enqueued within the dedup window.
 CREATE TABLE @schema@.dedup_keys (
   key text        PRIMARY KEY,
   at  timestamptz NOT NULL DEFAULT clock_timestamp()
@@ -275,8 +294,9 @@ CREATE FUNCTION @schema@.dedup_window() RETURNS interval
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN make_interval(secs => @dedup@);
 
--- How far sweeps have come: of a shard's ledger, no row below n is left to delete, and of the dedup keys (feed '') none below at.
--- Vacuum cannot remove deleted rows while an old snapshot is open: a sweep that began at the first row would walk over all of them.
+-- The progress of sweeps. The ledger of a shard has no row below n left to delete, and no dedup key
+-- (feed '') below at is left. Vacuum cannot remove deleted rows while an old snapshot is open, so a
+-- sweep that began at the first row would scan all of them again.
 CREATE TABLE @schema@.swept (
   feed  text     NOT NULL,
   shard smallint NOT NULL,
@@ -285,26 +305,27 @@ CREATE TABLE @schema@.swept (
   PRIMARY KEY (feed, shard)
 ) WITH (fillfactor = 50);
 
--- What stands for a name in an index, whose rows could not take a long one. It depends on nothing but the name: a database
--- never changes its encoding.
+-- name_digest stands for a name in an index, which could not hold a long name. It is immutable
+-- although convert_to is not, because a database never changes its encoding.
 CREATE FUNCTION @schema@.name_digest(name text) RETURNS bytea
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 AS $$ SELECT sha256(convert_to(name, 'UTF8')) $$;
 
--- What does not fit a log: messages that wait for their time, that have failed, or that stand behind one that has. Healthy
--- traffic never comes here. Each row is a copy: the log may be emptied under it.
+-- Messages out of the order of the log: they are scheduled, have failed, or wait behind one that
+-- has. Most messages never come here. Each row is a copy, because the log may be emptied before it
+-- is delivered.
 CREATE TABLE @schema@.deferred (
   feed           text        NOT NULL,
-  seq            bigint      NOT NULL,  -- that of the log: the order within a key
+  seq            bigint      NOT NULL,  -- of the log; gives the order within a key
   shard          smallint    NOT NULL,
   status         text        NOT NULL CHECK (status IN ('scheduled', 'retry', 'held', 'waiting', 'dead', 'parked')),
   blocking       boolean     NOT NULL,  -- later messages of the key wait for this one
   attempts       integer     NOT NULL DEFAULT 0,
-  available_at   timestamptz NOT NULL,  -- infinity: not by itself
+  available_at   timestamptz NOT NULL,  -- infinity: not due until something changes it
   deferred_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
   tried_at       timestamptz,
   last_error     text,
-  job            bigint,                -- the replay that brought it here
+  job            bigint,                -- the replay that deferred it
   order_key      text,
   priority       integer     NOT NULL,
   id             uuid        NOT NULL,
@@ -326,23 +347,24 @@ CREATE TABLE @schema@.deferred (
   deliver_after  timestamptz,
   headers        jsonb,
   payload        bytea       NOT NULL,
-  name           text        CHECK ((status = 'held') = (name IS NOT NULL)),  -- that it waits for
+  name           text        CHECK ((status = 'held') = (name IS NOT NULL)),  -- the name for which it is held
   name_digest    bytea       GENERATED ALWAYS AS (@schema@.name_digest(name)) STORED,
-  bare           boolean     NOT NULL DEFAULT false,  -- the table refused its content, which the log keeps
+  bare           boolean     NOT NULL DEFAULT false,  -- this table could not store its content, which is only in the log
   PRIMARY KEY (feed, seq)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX deferred_due ON @schema@.deferred (feed, shard, priority DESC, available_at, seq) WHERE available_at < 'infinity';
 CREATE INDEX deferred_next ON @schema@.deferred (feed, shard, available_at) WHERE available_at < 'infinity';
 CREATE INDEX deferred_held ON @schema@.deferred (feed, shard, name_digest, seq) WHERE name_digest IS NOT NULL;
 
--- Texts are indexed by their digest, because an index refuses long ones: messages of other senders may have any key. Whoever looks
--- for a text asks for both.
+-- Texts are indexed by their hash, because an index cannot hold long texts, and other senders may
+-- use any key. A query compares both the hash and the text.
 CREATE INDEX deferred_blocking ON @schema@.deferred (feed, shard, hashtextextended(order_key, 0), seq) WHERE blocking;
 CREATE INDEX deferred_bare ON @schema@.deferred (feed, seq) WHERE bare;
 CREATE INDEX deferred_id ON @schema@.deferred (id);
 CREATE INDEX deferred_status ON @schema@.deferred (feed, status, seq);
 
--- For operators: any filter over a million dead letters. What is tried again does not pay for it.
+-- For operators, who filter up to a million dead letters in any way. The indexes are partial, so
+-- messages that are only retried do not pay for them.
 CREATE INDEX deferred_type ON @schema@.deferred (hashtextextended(type, 0), feed, seq) WHERE status IN ('dead', 'parked');
 CREATE INDEX deferred_key ON @schema@.deferred (hashtextextended(order_key, 0), feed, seq) WHERE status IN ('dead', 'parked');
 CREATE INDEX deferred_topic ON @schema@.deferred (hashtextextended(topic, 0), feed, seq) WHERE status IN ('dead', 'parked');
@@ -351,8 +373,8 @@ CREATE INDEX deferred_created ON @schema@.deferred (created_at, feed, seq) WHERE
 CREATE INDEX deferred_error ON @schema@.deferred USING gin (to_tsvector('simple', last_error))
   WHERE status IN ('dead', 'parked') AND last_error IS NOT NULL;
 
--- Messages of the log that an operator has decided about before a feed has passed them. Its relays hear of them with every
--- balance, and neither send nor defer them.
+-- Messages of the log on which an operator has acted before a feed has passed them. Relays read
+-- this table with every balance, and neither send nor defer these messages.
 CREATE TABLE @schema@.excluded (
   feed  text     NOT NULL,
   seq   bigint   NOT NULL,
@@ -361,8 +383,9 @@ CREATE TABLE @schema@.excluded (
   PRIMARY KEY (feed, seq)
 );
 
--- A message that has been begun and not ended, again and again, may be what kills relays. Only those that follow a crash
--- are noted, one a member, so that a death is blamed on one message alone.
+-- A message whose attempts repeatedly began and never ended may be what crashes relays. Only
+-- attempts after a crash are recorded, and one for each member, so that each crash counts against
+-- one message only.
 CREATE TABLE @schema@.suspects (
   feed    text        NOT NULL,
   seq     bigint      NOT NULL,
@@ -372,11 +395,11 @@ CREATE TABLE @schema@.suspects (
   PRIMARY KEY (feed, seq)
 );
 
--- What is wrong with the destinations of feeds, and with names of them, as relays report it.
+-- Problems of destinations and of single names at them, as relays report them.
 CREATE TABLE @schema@.problems (
   feed        text        NOT NULL,
   name        text        NOT NULL,  -- empty: the destination as a whole
-  name_digest bytea       NOT NULL,  -- not generated: such a column cannot be in a replica identity
+  name_digest bytea       NOT NULL,  -- not generated: a generated column cannot be in a replica identity
   since       timestamptz NOT NULL DEFAULT clock_timestamp(),
   last        timestamptz NOT NULL DEFAULT clock_timestamp(),
   over        timestamptz,           -- when the name accepted a message again
@@ -385,23 +408,23 @@ CREATE TABLE @schema@.problems (
   PRIMARY KEY (feed, name_digest)
 );
 
--- Replays, and what has become of each message.
+-- Replays, and the result of each message.
 CREATE TABLE @schema@.jobs (
   id        bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   created   timestamptz NOT NULL DEFAULT clock_timestamp(),
   finished  timestamptz,
   state     text        NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'paused', 'done', 'cancelled')),
-  dead      boolean     NOT NULL,  -- of dead letters; otherwise of the log
+  dead      boolean     NOT NULL,  -- true: selects dead letters; false: selects messages of the log
   filter    jsonb       NOT NULL,
   rate      integer     NOT NULL DEFAULT 0,
   who       text        NOT NULL,
   why       text        NOT NULL DEFAULT '',
   total     bigint      NOT NULL,
   sent      bigint      NOT NULL DEFAULT 0,  -- handed to the relays
-  seen      bigint      NOT NULL DEFAULT 0,  -- found; what is set aside already is not handed over
-  missing   bigint      NOT NULL DEFAULT 0,  -- not in the log any more when their turn came
-  until_seq bigint      NOT NULL,            -- nothing behind it belongs to the job
-  at_feed   text,                            -- how far it has come
+  seen      bigint      NOT NULL DEFAULT 0,  -- found; messages that are deferred already are not sent
+  missing   bigint      NOT NULL DEFAULT 0,  -- no longer in the log when their turn came
+  until_seq bigint      NOT NULL,            -- the last number that belongs to the job
+  at_feed   text,                            -- the position of the job
   at_seq    bigint
 );
 
@@ -414,7 +437,8 @@ CREATE TABLE @schema@.job_results (
   PRIMARY KEY (job, seq)
 );
 
--- Every message that is known, for each feed, in the words that people use for outboxes.
+-- The state of every message for each feed, with the column names and states that outbox tables
+-- commonly use.
 CREATE VIEW @schema@.message_status AS
   SELECT f.feed, m.id, m.type, m.aggregate_type, m.aggregate_id, m.key, m.topic, m.tenant_id, m.dedup_key,
          f.base AS shard, m.seq, m.created_at, m.occurred_at, w.status, w.state, coalesce(d.attempts, 0) AS attempts,
@@ -435,7 +459,7 @@ CREATE VIEW @schema@.message_status AS
   FROM @schema@.deferred d
   WHERE NOT EXISTS (SELECT FROM @schema@.messages m WHERE m.seq = d.seq);
 
--- The record of what operators do. Nobody can change it.
+-- The audit log of what operators do. No role can change it.
 CREATE TABLE @schema@.audit (
   n      bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   at     timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -462,7 +486,8 @@ $$;
 CREATE TRIGGER keep_audit BEFORE UPDATE OR DELETE OR TRUNCATE ON @schema@.audit
   FOR EACH STATEMENT EXECUTE FUNCTION @schema@.keep_audit();
 
--- When which canary was sent: a message of each shard that proves that others would arrive.
+-- The canaries that were sent. A canary is a message in each shard that proves that others would
+-- arrive.
 CREATE TABLE @schema@.canaries (
   key text        NOT NULL,
   at  timestamptz NOT NULL,
@@ -471,37 +496,39 @@ CREATE TABLE @schema@.canaries (
 );
 CREATE INDEX canaries_at ON @schema@.canaries (at);
 
--- What consumers have received. A row says that the message is taken care of: its effect has committed together with the row,
--- or it is set aside.
+-- What consumers have received. A row says that a message needs no more work: its effect has
+-- committed together with the row, or the message is deferred.
 
--- For how long one slot of the inbox's ring is filled. Of the ten slots one is empty or about to be, one is for clocks that are ahead,
--- and one is being filled.
+-- inbox_seconds returns how long one slot of the inbox's ring is written. Of the ten slots one is
+-- empty or about to be emptied, one is for clocks that are ahead, one is being written, and seven
+-- are the window.
 CREATE FUNCTION @schema@.inbox_seconds() RETURNS integer
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN @inbox_period@;
 
--- A message is late if its period, which its ID tells, is one of which something was forgotten. What was made before
--- first_period was never in the ring: a consumer that is new reads the history of a topic, and forgets that apart from what came
--- since.
+-- A message is late if the consumer has forgotten any message of the same period, which the ID
+-- tells. Messages from before first_period were never in the ring: a new consumer that reads the
+-- history of a topic records and forgets them separately.
 CREATE TABLE @schema@.consumers (
   n                 integer     GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name              text        NOT NULL UNIQUE,
   created_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
   first_period      bigint      NOT NULL DEFAULT floor(date_part('epoch', clock_timestamp()) / @schema@.inbox_seconds()) - 7,
-  forgotten         bigint      NOT NULL DEFAULT -1,  -- the last period from first_period on of which something was forgotten
-  history_forgotten bigint      NOT NULL DEFAULT -1   -- the last one before first_period
+  forgotten         bigint      NOT NULL DEFAULT -1,  -- the last period from first_period on in which something was forgotten
+  history_forgotten bigint      NOT NULL DEFAULT -1   -- the same before first_period
 );
 
--- When a process last said that it works for a consumer. Apart from consumers, whose rows others lock and read for each message.
+-- Heartbeats of the processes that work for a consumer. They are not in consumers, because every
+-- message locks and reads its rows.
 CREATE TABLE @schema@.consumer_heard (
   consumer integer     PRIMARY KEY,
   at       timestamptz NOT NULL,
   process  text        NOT NULL
 ) WITH (fillfactor = 50);
 
--- A ring, as the log is one, but its slot follows from the time in a message's ID: wherever and whenever a message comes
--- again, it meets its first row, and whole slots can be emptied when they are out of the window. IDs grow with time, so the
--- index is written at its end, however large it is.
+-- A ring like the log, except that the time in a message's ID determines the slot. So a repeated
+-- message meets its first row whenever it comes, and a slot outside the window can be emptied as a
+-- whole. IDs grow with time, so inserts go to the end of the index, however large it is.
 CREATE TABLE @schema@.inbox (
   consumer integer     NOT NULL,
   slot     smallint    NOT NULL,
@@ -519,19 +546,19 @@ BEGIN
 END
 $$;
 
--- IDs without a time, and those whose time is far from now.
+-- IDs without a time, and IDs whose time is far from now.
 CREATE TABLE @schema@.inbox_strays (
   consumer integer     NOT NULL,
   id       uuid        NOT NULL,
   at       timestamptz NOT NULL DEFAULT now(),
-  ahead    boolean     NOT NULL DEFAULT false,  -- it may come again when its time is there
+  ahead    boolean     NOT NULL DEFAULT false,  -- its time is in the future, so it may come again when its slot is in the ring
   PRIMARY KEY (consumer, id)
 );
 CREATE INDEX inbox_strays_at ON @schema@.inbox_strays (at);
 CREATE INDEX inbox_strays_ahead ON @schema@.inbox_strays (consumer) WHERE ahead;
 
--- Consumers for which a plain insert into the ring does not tell all: a key may be blocked, or an ID may be a stray. A row is
--- there before it is needed, and may stay for a while.
+-- Consumers for which a plain insert into the ring is not enough, because a key may be blocked or
+-- an ID may be a stray. A row is inserted before it is needed, and may stay for a while.
 CREATE TABLE @schema@.inbox_trouble (
   consumer integer PRIMARY KEY
 );
@@ -541,8 +568,9 @@ CREATE VIEW @schema@.inbox_messages AS
   UNION ALL
   SELECT c.name, i.id, i.at FROM @schema@.inbox_strays i JOIN @schema@.consumers c ON c.n = i.consumer;
 
--- Answers to HTTP requests, by the key that the client sent. One unique index over the whole of it decides who may do the
--- work, so it is no ring of partitions: a key would be unique in its slot only.
+-- Answers to HTTP requests, by the key that the client sent. A unique index over the whole table
+-- decides which request does the work. A ring of partitions would make a key unique only within its
+-- slot.
 CREATE TABLE @schema@.idempotency_keys (
   tenant      text COLLATE "C" NOT NULL,
   principal   text COLLATE "C" NOT NULL,  -- empty: an endpoint without users
@@ -550,20 +578,21 @@ CREATE TABLE @schema@.idempotency_keys (
   key         text COLLATE "C" NOT NULL,
   fingerprint bytea            NOT NULL,
   token       text             NOT NULL,  -- of the claim
-  leased      timestamptz      NOT NULL,  -- until then the claim counts
-  expires     timestamptz      NOT NULL,  -- set once, so that an answer is added without touching an index
+  leased      timestamptz      NOT NULL,  -- end of the claim's lease
+  expires     timestamptz      NOT NULL,  -- set only by the claim, so that adding the answer updates no index
   answer      bytea,                      -- null: not done
   PRIMARY KEY (tenant, principal, route, key)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX idempotency_keys_expires ON @schema@.idempotency_keys (expires);
 
--- Answers are mostly small, or compressed already by who sends them.
+-- Answers are mostly small, or already compressed by the application.
 ALTER TABLE @schema@.idempotency_keys ALTER COLUMN answer SET STORAGE EXTERNAL;
 
 -- Sagas: one row each, and one for each of their steps and signals.
 --
--- Whoever runs a step holds the lock of its row from the beginning, and takes that of the saga's row when there is something
--- to write. Whoever holds a saga's row never waits for that of a step (SKIP LOCKED), so nobody waits in a circle.
+-- Lock order: a runner locks the row of a step for as long as it runs the step, and locks the
+-- saga's row only when there is something to write. A transaction that holds a saga's row never
+-- waits for the row of a step (it uses SKIP LOCKED). So there is no deadlock.
 
 CREATE TABLE @schema@.sagas (
   name     text        NOT NULL,
@@ -618,14 +647,15 @@ CREATE TABLE @schema@.saga_signals (
   FOREIGN KEY (saga, id) REFERENCES @schema@.sagas ON DELETE CASCADE
 );
 
--- Reconcilers: jobs that look for what is missing. A row for each says when it is due, who runs it, and what came of it.
+-- Reconcilers: jobs that find missing effects. Each has a row with its schedule, its owner and its
+-- results.
 
 CREATE TABLE @schema@.reconcilers (
   name          text        PRIMARY KEY,
   schedule      text        NOT NULL,
   next_at       timestamptz NOT NULL,
   token         bigint      NOT NULL DEFAULT 0, -- counts the claims
-  holder        text,                           -- of the newest claim; null when it has ended
+  holder        text,                           -- owner of the newest claim; null after it has ended
   lease         interval    NOT NULL DEFAULT '0',
   until         timestamptz NOT NULL DEFAULT '-infinity',
   runs          bigint      NOT NULL DEFAULT 0,
@@ -640,7 +670,7 @@ CREATE TABLE @schema@.reconcilers (
   last_error    text
 );
 
--- How often a fact was told again although it is remembered.
+-- How often a fact was sent again after its dedup key was already recorded.
 CREATE TABLE @schema@.reconciler_again (
   job text        NOT NULL,
   key text        NOT NULL,
@@ -649,14 +679,15 @@ CREATE TABLE @schema@.reconciler_again (
   PRIMARY KEY (job, key)
 );
 
--- Since when a member is known.
+-- For the time since which a member is known.
 CREATE INDEX members_member ON @schema@.members (feed, member, at);
 
--- What was done to a certain message. Of many at once the record has no IDs.
+-- For the acts on one message. Acts on many messages do not record their IDs.
 CREATE INDEX audit_target ON @schema@.audit USING gin (target jsonb_path_ops);
 CREATE INDEX audit_message ON @schema@.audit ((before ->> 'id'));
 
--- How many canaries there were: they draw numbers of the log, and are no messages of anybody.
+-- Counts canaries, so that figures can leave them out: they draw sequence numbers of the log but
+-- are not messages of the application.
 CREATE SEQUENCE @schema@.canary_count AS bigint CACHE 1;
 
 CREATE FUNCTION @schema@.count_canary() RETURNS trigger
@@ -671,7 +702,7 @@ $$;
 
 CREATE TRIGGER count_canary AFTER INSERT ON @schema@.canaries FOR EACH ROW EXECUTE FUNCTION @schema@.count_canary();
 
--- Idempotency keys without their answers, for those who may not see these.
+-- Idempotency keys without their answers, for users who may not see the answers.
 CREATE VIEW @schema@.idempotency_kept AS
   SELECT i.tenant, i.principal, i.route, i.key, i.answer IS NOT NULL AS done, coalesce(octet_length(i.answer), 0) AS bytes, i.leased, i.expires
   FROM @schema@.idempotency_keys i;
