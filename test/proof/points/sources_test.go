@@ -50,7 +50,7 @@ func TestSources(t *testing.T) {
 	want := readList(t)
 	found := make(map[string]bool)
 	for _, file := range sources {
-		for place, text := range texts(t, filepath.Join("..", "..", "store", "postgres", file)) {
+		for place, text := range texts(t, filepath.Join("..", "..", "..", "store", "postgres", file)) {
 			text = blanks.ReplaceAllString(strings.ReplaceAll(text, "@schema@.", "@."), " ")
 			if !beginning.MatchString(text) || exempt(text) {
 				continue
