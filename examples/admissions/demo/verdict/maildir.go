@@ -22,7 +22,7 @@ func Maildir(folder, suffix string) ([]Mail, error) {
 		for _, entry := range entries {
 			m, err := readMail(filepath.Join(folder, sub, entry.Name()))
 			if errors.Is(err, fs.ErrNotExist) {
-				continue // somebody tidies up
+				continue // the file was removed meanwhile
 			}
 			if err != nil {
 				return nil, err
