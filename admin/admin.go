@@ -18,7 +18,8 @@ var (
 	ErrNoMessage = errors.New("admin: no such message")
 	// ErrRefused matches every [*RefusedError].
 	ErrRefused = errors.New("admin: refused")
-	// ErrBare means that the store has not kept the content of a message; see [feeds.Deferral]. It matches [ErrRefused].
+	// ErrBare means that the store has not kept the content of a message; see [feeds.Deferral]. It
+	// matches [ErrRefused].
 	ErrBare error = &RefusedError{"the message was deferred without its content, which the store refused", "send it from the log, or discard it"}
 )
 
@@ -108,7 +109,8 @@ var (
 	ErrPassed error = &RefusedError{"the feed has passed the message: it was sent, or removed", "there is nothing left to decide"}
 	// ErrSetAside means that the feed has deferred the message itself. It matches [ErrRefused].
 	ErrSetAside error = &RefusedError{"the feed has deferred the message", "decide about it there"}
-	// ErrTooManyExcluded means that [MaxExcluded] messages wait to be passed over. It matches [ErrRefused].
+	// ErrTooManyExcluded means that [MaxExcluded] messages wait to be passed over. It matches
+	// [ErrRefused].
 	ErrTooManyExcluded error = &RefusedError{"1,000 messages of the feed wait to be passed over", "let its relays come to them first"}
 )
 

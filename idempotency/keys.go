@@ -13,7 +13,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// ErrNoClaim means that Complete was called with a context that does not come from [Keys.Middleware].
+// ErrNoClaim means that Complete was called with a context that does not come from
+// [Keys.Middleware].
 var ErrNoClaim = errors.New("idempotency: the context carries no claim; is the handler behind Keys.Middleware?")
 
 // Keys serves requests with idempotency keys. It is safe for concurrent use.

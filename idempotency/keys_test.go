@@ -207,7 +207,7 @@ func TestCrossUser(t *testing.T) {
 					}
 					w := s.want(r, 200, runs, 0)
 					if want := answer(r); w.Body.String() != want {
-						t.Errorf("%q is told %q", want, w.Body)
+						t.Errorf("%q got the answer %q", want, w.Body)
 					}
 					if replayed := w.Header().Get("Idempotency-Replayed") == "true"; replayed != (round == 1) {
 						t.Errorf("replayed: %v in round %d", replayed, round)

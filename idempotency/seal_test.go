@@ -81,7 +81,7 @@ func TestCipher(t *testing.T) {
 		}
 		w := s.want(ask("POST "+path, "", "User", "bob"), 500, i+1, 0)
 		if bytes.Contains(w.Body.Bytes(), []byte("secret")) || w.Header().Get("Location") != "" {
-			t.Errorf("bob is told %v %s", w.Header(), w.Body)
+			t.Errorf("bob got the answer %v %s", w.Header(), w.Body)
 		}
 	}
 	for _, a := range store.answers {

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// ErrLost means that a claim is no longer held: its lease ran out and another request took the key over, or it was completed
-// with another answer. The transaction that it was used in must be rolled back, so that its effect does not happen twice.
+// ErrLost means that a claim is no longer held: its lease ran out and another request took the key
+// over, or it was completed with another answer. The transaction that it was used in must be rolled
+// back, so that its effect does not happen twice.
 var ErrLost = errors.New("idempotency: the claim on the key is lost")
 
 // ID identifies a key. Two requests share an answer only if all four parts are equal, so that one

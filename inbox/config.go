@@ -29,7 +29,8 @@ type Config struct {
 	// [postrider.Unavailable] do not count. Defaults to 20 attempts with a backoff of 1 s, 2 s, 4
 	// s, up to 1 min (about 14 minutes in all), and no MaxAge.
 	Retry retry.Policy
-	// Order decides what happens to later messages of a key while one is deferred. Defaults to [Strict].
+	// Order decides what happens to later messages of a key while one is deferred. Defaults to
+	// [Strict].
 	Order Order
 	// Redelivery is the longest time after which a message can arrive again: the broker's
 	// retention, or the age of the oldest message that operators replay, whichever is longer. The

@@ -1,5 +1,5 @@
-// Package inbox implements the inbox pattern: each consumer applies the effect of a message once, however often the broker
-// delivers it.
+// Package inbox implements the inbox pattern: each consumer applies the effect of a message once,
+// however often the broker delivers it.
 //
 // An [Inbox] is a named consumer. It runs a handler in a transaction of the consumer's own database
 // and records the message's ID in the same transaction: the effect and the record commit together

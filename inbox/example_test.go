@@ -40,7 +40,8 @@ func Example() {
 	}
 	inbox.On(billing, "order.placed", func(ctx context.Context, tx *memory.Tx, o OrderPlaced) error {
 		fmt.Printf("charge %d cents for order %s\n", o.Cents, o.Order)
-		// Whatever is written through tx, messages included, commits together with the record of this message.
+		// Whatever is written through tx, messages included, commits together with the record of
+		// this message.
 		return store.Enqueue(ctx, tx, postrider.Event("order.charged", postrider.Aggregate{Type: "order", ID: o.Order}, o))
 	})
 	done := make(chan error)

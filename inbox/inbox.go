@@ -42,8 +42,8 @@ type Inbox[Tx any] struct {
 	opened bool
 }
 
-// New returns an inbox. The name identifies the consumer in every process and must not change: the store records received
-// messages under it.
+// New returns an inbox. The name identifies the consumer in every process and must not change: the
+// store records received messages under it.
 func New[Tx any](store Store[Tx], name string, cfg Config) (*Inbox[Tx], error) {
 	cfg, err := cfg.withDefaults()
 	if name == "" || len(name) > 200 {

@@ -8,8 +8,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Store is the consumer's side of a store. Tx is the transaction type of the consumer's database. Implementations are safe
-// for concurrent use, by many processes.
+// Store is the consumer's side of a store. Tx is the transaction type of the consumer's database.
+// Implementations are safe for concurrent use, by many processes.
 type Store[Tx any] interface {
 	// Open registers a consumer and returns how long, at least, it remembers received messages. It
 	// is called before any of the other methods.
@@ -23,9 +23,6 @@ type Store[Tx any] interface {
 	// A message of a blocked key is deferred as waiting. One outside of the window becomes a dead
 	// letter, unless late is set. Work does not see either. Work may be called more than once, each
 	// time in a new transaction.
-	//
-	// A message of a key that is blocked is deferred as waiting, and one outside of the window as dead, unless late is set;
-	// work does not see them. Work may be called more than once, in a new transaction each time.
 	Handle(ctx context.Context, consumer string, msgs []postrider.Message, late bool, work Work[Tx]) ([]Verdict, error)
 
 	// Claim records a message as received in the caller's own transaction, and reports whether this

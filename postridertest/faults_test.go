@@ -184,7 +184,7 @@ func TestSeedIsToldOnFailure(t *testing.T) {
 		t.Error(said)
 	}
 	if _, said = try(func(t testing.TB) { postridertest.Inject(t, postridertest.Faults{}); t.Errorf("wrong") }); strings.Contains(said, "seed") {
-		t.Errorf("told of a seed that nothing depends on: %s", said)
+		t.Errorf("logged a seed that nothing depends on: %s", said)
 	}
 	if _, said = try(func(t testing.TB) {
 		postridertest.Inject(t, postridertest.Faults{Seed: 1, Refuse: postridertest.Every(2)})

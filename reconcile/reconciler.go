@@ -26,7 +26,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Reconciler runs jobs. Tx is the transaction type of the application. It is safe for concurrent use.
+// Reconciler runs jobs. Tx is the transaction type of the application. It is safe for concurrent
+// use.
 type Reconciler[Tx any] struct {
 	store  Store[Tx]
 	db     postrider.Transactor[Tx]

@@ -98,9 +98,9 @@ func (s *jobRun[Tx]) process(ctx context.Context, window time.Duration) error {
 // smallest is the length below which a part of the window is not divided.
 const smallest = time.Second
 
-// processPart handles a part of the window in one transaction or, if it contains more than a batch, its
-// two halves. So it needs neither an order of the rows nor a position to continue from, and rows
-// that were handled but still lack their effect do not block the others.
+// processPart handles a part of the window in one transaction or, if it contains more than a batch,
+// its two halves. So it needs neither an order of the rows nor a position to continue from, and
+// rows that were handled but still lack their effect do not block the others.
 func (s *jobRun[Tx]) processPart(ctx context.Context, since, until time.Time) error {
 	left := s.limit - int(s.sent())
 	if left <= 0 {

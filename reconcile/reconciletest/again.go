@@ -10,7 +10,8 @@ import (
 	"github.com/postrider/postrider/reconcile"
 )
 
-// wantAgain calls Again for keys in a transaction of its own, and checks the numbers that it returns.
+// wantAgain calls Again for keys in a transaction of its own, and checks the numbers that it
+// returns.
 func (h Harness[Tx]) wantAgain(t *testing.T, c reconcile.Claim, a reconcile.Again, keys []string, want ...int) {
 	t.Helper()
 	err := h.DB.Do(t.Context(), func(ctx context.Context, tx Tx) error {

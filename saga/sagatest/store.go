@@ -175,7 +175,7 @@ func sagaLock[Tx any](s *scene[Tx]) {
 		}()
 		select {
 		case <-second:
-			s.t.Error("the other has not waited")
+			s.t.Error("the other transaction did not wait")
 		case <-time.After(50 * time.Millisecond):
 		}
 		_, err := g.Signal(ctx, tx, "1", "ok", 1)

@@ -46,7 +46,8 @@ func (s *Store[Tx]) Dead() bool {
 	return s.dead
 }
 
-// Do implements [saga.Store]. The process can die before it begins, before the commit, and after the commit.
+// Do implements [saga.Store]. The process can die before it begins, before the commit, and after
+// the commit.
 func (s *Store[Tx]) Do(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
 	if s.Dead() {
 		return ErrKilled

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// Maildir reads the mails in a Maildir folder whose recipient ends with a suffix, such as "@example.org".
+// Maildir reads the mails in a Maildir folder whose recipient ends with a suffix, such as
+// "@example.org".
 func Maildir(folder, suffix string) ([]Mail, error) {
 	var mails []Mail
 	for _, sub := range []string{"new", "cur"} {
