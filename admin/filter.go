@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Filter chooses messages. What is zero matches all.
+// Filter selects messages. A zero field matches all.
 type Filter struct {
 	Feed     string         `json:"feed,omitempty"`
 	Statuses []feeds.Status `json:"statuses,omitempty"`
@@ -24,7 +24,7 @@ type Filter struct {
 	Head     bool           `json:"head,omitempty"`  // only messages that block their key and wait for nothing
 }
 
-// Matches reports whether a message is one of those chosen, not looking at Head.
+// Matches reports whether the filter selects a message. It ignores Head.
 func (f *Filter) Matches(d *feeds.Deferred) bool {
 	return (f.Feed == "" || f.Feed == d.Feed) &&
 		(len(f.Statuses) == 0 || slices.Contains(f.Statuses, d.Status)) &&

@@ -5,45 +5,46 @@ import (
 	"time"
 )
 
-// Gauges are figures that can be asked for every few seconds: their cost does not grow with the log, the backlog or the
-// number of dead letters.
+// Gauges returns figures cheaply enough to be read every few seconds: the cost does not grow with
+// the log, the backlog or the number of dead letters.
 type Gauges interface {
-	// Gauges returns how the feeds stand.
+	// Gauges returns the state of all feeds and consumers.
 	Gauges(ctx context.Context) (*Standing, error)
 	// Vitals reports the health of the database. Expensive: call it at most every 30 s.
 	Vitals(ctx context.Context) (*Vitals, error)
 }
 
-// Standing is how all feeds of a store stand at one moment.
+// Standing is the state of all feeds and consumers of a store at one moment.
 type Standing struct {
 	At       time.Time      `json:"at"`       // by the store's clock
-	Enqueued int64          `json:"enqueued"` // a number that grows by at least one with each message; its growth is the rate
-	Feeds    []FeedStanding `json:"feeds"`    // by name
-	// Consumers are those that have an inbox here, by name.
+	Enqueued int64          `json:"enqueued"` // increases by at least one with each message; its rate of change is the message rate
+	Feeds    []FeedStanding `json:"feeds"`    // sorted by name
+	// Consumers are the consumers that have an inbox in this database, sorted by name.
 	Consumers []ConsumerStanding `json:"consumers"`
-	Foreign   bool               `json:"foreign,omitempty"` // the ledger belongs to another database: relays pause
+	Foreign   bool               `json:"foreign,omitempty"` // the checkpoints belong to another database, so relays pause
 }
 
-// FeedStanding is how one feed stands.
+// FeedStanding is the state of one feed.
 type FeedStanding struct {
 	Name    string     `json:"name"`
 	Paused  bool       `json:"paused"`
-	Members []Member   `json:"members"` // relays, by name
-	Lanes   []Lane     `json:"lanes"`   // by shard
-	Pending Estimate   `json:"pending"` // messages not delivered, without those deferred
+	Members []Member   `json:"members"` // relays, sorted by name
+	Lanes   []Lane     `json:"lanes"`   // sorted by shard
+	Pending Estimate   `json:"pending"` // messages not delivered, without the deferred ones
 	Oldest  time.Time  `json:"oldest,omitzero"`
 	Aside   AsideCount `json:"aside"`
-	Settled time.Time  `json:"settled,omitzero"` // when a relay last recorded anything
+	Settled time.Time  `json:"settled,omitzero"` // when a relay last recorded progress
 	Canary  time.Time  `json:"canary,omitzero"`  // as in [Feed]
 }
 
-// Estimate is a number that is exact up to a limit, and a guess beyond.
+// Estimate is a number that is exact up to a limit and an estimate beyond it.
 type Estimate struct {
 	N     int64 `json:"n"`
 	Exact bool  `json:"exact"`
 }
 
-// AsideCount is how many messages are deferred, each counted up to a limit of 10,000: Exact is false where one was reached.
+// AsideCount is the number of deferred messages by status. Each number stops at 10,000; then Exact
+// is false.
 type AsideCount struct {
 	Scheduled int  `json:"scheduled"`
 	Retry     int  `json:"retry"`
@@ -59,53 +60,56 @@ type AsideCount struct {
 type Member struct {
 	ID     string    `json:"id"`
 	Name   string    `json:"name"`
-	Since  time.Time `json:"since"` // first heard from, as far as is remembered
-	Heard  time.Time `json:"heard"` // last heard from
-	Until  time.Time `json:"until"` // when it counts as gone if it is not heard from
+	Since  time.Time `json:"since"` // first heartbeat that is still known
+	Heard  time.Time `json:"heard"` // last heartbeat
+	Until  time.Time `json:"until"` // when it counts as gone without another heartbeat
 	Shards []int     `json:"shards"`
 }
 
-// Lane is a shard of a feed, or the part of one tenant that is read apart.
+// Lane is a shard of a feed, or the part of a shard that belongs to one tenant and is read
+// separately.
 type Lane struct {
 	Shard   int       `json:"shard"`
-	Tenant  string    `json:"tenant,omitempty"` // whose messages it is about, if it is a part of Base
-	Base    int       `json:"base"`             // the shard itself, or the one that it is a part of
-	Holder  string    `json:"holder,omitempty"` // name of the relay
-	Until   time.Time `json:"until,omitzero"`   // of the lease
-	At      time.Time `json:"at"`               // when it was last settled or renewed
-	Last    int64     `json:"last"`             // how far it has come, in numbers of the log
+	Tenant  string    `json:"tenant,omitempty"` // tenant of the lane, if it is a part of shard Base
+	Base    int       `json:"base"`             // shard of the lane, or the shard that it is a part of
+	Holder  string    `json:"holder,omitempty"` // name of the relay that owns it
+	Until   time.Time `json:"until,omitzero"`   // end of the lease
+	At      time.Time `json:"at"`               // when it was last settled or its lease renewed
+	Last    int64     `json:"last"`             // position in the log up to which it has come
 	Pending Estimate  `json:"pending"`
-	Oldest  time.Time `json:"oldest,omitzero"` // when the first one that is not delivered was enqueued
+	Oldest  time.Time `json:"oldest,omitzero"` // enqueue time of the first undelivered message
 	Crashes int       `json:"crashes,omitempty"`
 }
 
-// ConsumerStanding is how a consumer stands.
+// ConsumerStanding is the state of a consumer.
 type ConsumerStanding struct {
 	Name    string     `json:"name"`
 	Created time.Time  `json:"created"`
 	Last    time.Time  `json:"last,omitzero"` // when it last recorded a message
 	Aside   AsideCount `json:"aside"`
-	// Heard is when a process last said that it works for the consumer, and Process what it calls itself. Zero if none ever has:
-	// then nothing is known.
+	// Heard is the last heartbeat of a process that works for the consumer, and Process is its
+	// name. Both are zero if there was never a heartbeat; then Gone and Silence report nothing.
 	Heard   time.Time `json:"heard,omitzero"`
 	Process string    `json:"process,omitempty"`
 }
 
 const (
-	// goneAfter is for how long a process that works may be silent: several times the interval of its heartbeat.
+	// goneAfter is how long a working process may go without a heartbeat: several times its
+	// interval.
 	goneAfter = time.Minute
-	// retiredAfter is after what silence nobody expects the consumer back.
+	// retiredAfter is how long a consumer must be silent to be considered retired.
 	retiredAfter = 7 * 24 * time.Hour
 )
 
-// Silence returns how long ago a process last said that it works for the consumer. Known is false if nobody expects one: none has
-// ever been heard of, or none for a week.
+// Silence returns the time since the last heartbeat of the consumer. Known is false if there was
+// never a heartbeat, or none for a week.
 func (c *ConsumerStanding) Silence(now time.Time) (silent time.Duration, known bool) {
 	silent = max(now.Sub(c.Heard), 0)
 	return silent, !c.Heard.IsZero() && silent <= retiredAfter
 }
 
-// Gone returns for how long no process has worked for the consumer; 0 if one does, or if nobody expects one.
+// Gone returns how long no process has worked for the consumer. It is 0 if one does, and for a
+// consumer that is unknown or retired; see Silence.
 func (c *ConsumerStanding) Gone(now time.Time) time.Duration {
 	if silent, known := c.Silence(now); known && silent > goneAfter {
 		return silent
@@ -117,13 +121,14 @@ func (c *ConsumerStanding) Gone(now time.Time) time.Duration {
 type Vitals struct {
 	At       time.Time   `json:"at"`
 	Server   string      `json:"server"`   // such as "PostgreSQL 18.1"
-	Schema   string      `json:"schema"`   // where the log lies
-	Version  int         `json:"version"`  // of the schema
+	Schema   string      `json:"schema"`   // schema that contains the log
+	Version  int         `json:"version"`  // version of the schema
 	Size     int64       `json:"size"`     // bytes of the whole database
-	Tables   []TableSize `json:"tables"`   // of the schema, partitions together, largest first
-	Capacity Capacity    `json:"capacity"` // what the log may still take
-	// OldestTransaction is how long the oldest open transaction of the database has been open, and OldestSnapshot the one
-	// that keeps vacuum from cleaning up; 0 if there is none.
+	Tables   []TableSize `json:"tables"`   // tables of the schema, with partitions added to their parents, largest first
+	Capacity Capacity    `json:"capacity"` // remaining capacity of the log
+	// OldestTransaction is the age of the oldest open transaction of the database, and
+	// OldestSnapshot the age of the oldest snapshot, which keeps vacuum from removing dead rows; 0
+	// if there is none.
 	OldestTransaction time.Duration `json:"oldest_transaction"`
 	OldestSnapshot    time.Duration `json:"oldest_snapshot"`
 	Connections       int           `json:"connections"`
@@ -133,7 +138,7 @@ type Vitals struct {
 	IdempotencyKeys   int64         `json:"idempotency_keys"` // estimated
 }
 
-// TableSize is what a table takes.
+// TableSize is the size of a table.
 type TableSize struct {
 	Name       string    `json:"name"`
 	Bytes      int64     `json:"bytes"` // with indexes and TOAST
@@ -142,16 +147,16 @@ type TableSize struct {
 	LastVacuum time.Time `json:"last_vacuum,omitzero"`
 }
 
-// Capacity is the ring that the log is written into.
+// Capacity describes the ring of slots that the log is written to.
 type Capacity struct {
 	Slots  int           `json:"slots"`
-	Used   int           `json:"used"`   // slots that hold messages
-	Period time.Duration `json:"period"` // that one slot covers
+	Used   int           `json:"used"`   // slots that contain messages
+	Period time.Duration `json:"period"` // time that one slot covers
 }
 
-// Slot is a replication slot: whoever reads it holds back what the server may drop.
+// Slot is a replication slot. Its reader prevents the server from removing WAL.
 type Slot struct {
 	Name   string `json:"name"`
 	Active bool   `json:"active"`
-	Bytes  int64  `json:"bytes"` // that it holds back
+	Bytes  int64  `json:"bytes"` // bytes of WAL that it retains
 }

@@ -9,24 +9,25 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Groups are messages that are deferred, by error.
+// Groups are deferred messages, grouped by error.
 type Groups struct {
 	Sampled int     `json:"sampled"`
-	All     bool    `json:"all"` // nothing was left out
+	All     bool    `json:"all"` // the sample contains all messages
 	Groups  []Group `json:"groups"`
 }
 
-// Group is the messages that have failed with the same error.
+// Group is the messages that failed with the same error.
 type Group struct {
-	Error  string    `json:"error"`  // of the newest, as it is
-	Words  string    `json:"words"`  // for [Filter.Error], so that it chooses these
-	Count  int       `json:"count"`  // of those sampled
-	Newest time.Time `json:"newest"` // when it was deferred
-	Types  []string  `json:"types"`  // of messages, a few
+	Error  string    `json:"error"`  // error of the newest message
+	Words  string    `json:"words"`  // for [Filter.Error], to select the group
+	Count  int       `json:"count"`  // messages in the sample
+	Newest time.Time `json:"newest"` // when the newest message was deferred
+	Types  []string  `json:"types"`  // types of messages, at most a few
 	Feeds  []string  `json:"feeds"`
 }
 
-// GroupErrors groups a sample by error, most frequent first, at most limit. It is for those who implement [DeadLetters].
+// GroupErrors groups a sample by error, most frequent first, and returns at most limit groups. It
+// is for implementations of [DeadLetters].
 func GroupErrors(sample []feeds.Deferred, limit int) []Group {
 	byWords := make(map[string]*Group)
 	for i := range sample {
@@ -53,7 +54,7 @@ func GroupErrors(sample []feeds.Deferred, limit int) []Group {
 	return groups[:min(len(groups), limit)]
 }
 
-// aFew is how many types and feeds a group names.
+// aFew is the maximum number of types and feeds that a group lists.
 const aFew = 5
 
 func note(names []string, name string) []string {
@@ -63,11 +64,11 @@ func note(names []string, name string) []string {
 	return names
 }
 
-// errorWords are the words of an error without what differs from one message to the next: numbers, IDs and what holds a
-// digit otherwise.
+// errorWords returns the words of an error, without words that contain digits, such as numbers and
+// IDs, because they differ between messages.
 func errorWords(text string) string {
 	var words []string
-	for field := range strings.FieldsSeq(text) { // an ID is dropped as a whole, also its parts without digits
+	for field := range strings.FieldsSeq(text) { // drop an ID as a whole, including its parts without digits
 		if !strings.ContainsAny(field, "0123456789") {
 			words = append(words, split(field)...)
 		}

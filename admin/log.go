@@ -8,29 +8,32 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Log is what was enqueued, and how far each message has come.
+// Log lists enqueued messages and their progress.
 type Log interface {
-	// Messages returns up to limit messages of the log that match, newest first, with where they stand on their way to a
-	// feed; those before a place in the log, if that is not 0. Canaries are left out unless the filter names their type.
-	// Payloads are left out, unless the filter has an ID: a list must not cost what the messages weigh.
+	// Messages returns up to limit messages of the log that match, newest first, with their
+	// progress in a feed. If before is not 0, it returns only messages before that position. It
+	// leaves out canaries, unless the filter names their type. It leaves out payloads, unless the
+	// filter has an ID, so that the cost of a list does not depend on the size of the messages.
 	//
-	// It answers soon however long the log is: a page may be short, even empty, and still have a Next to go on from.
+	// It returns quickly however long the log is. A page may be short or even empty, and still have
+	// a Next to continue from.
 	Messages(ctx context.Context, feed string, filter Filter, before int64, limit int) (LogPage, error)
 
-	// Journey returns all that is known of a message, or [ErrNoMessage]. It is found also when the log has dropped it and
-	// only a feed's dead letter, a consumer's inbox or the records remember it.
+	// Journey returns everything that is known of a message, or [ErrNoMessage]. It finds a message
+	// that the log has dropped if a dead letter of a feed, the inbox of a consumer, or the audit
+	// log still has it.
 	Journey(ctx context.Context, id postrider.ID) (*Journey, error)
 }
 
-// LogPage is what was found in a part of the log.
+// LogPage is a page of [Log.Messages].
 type LogPage struct {
 	Items []Logged // newest first
-	Next  int64    // the place before which more may be found; 0: all of the log was searched
-	// Until is when the messages were enqueued that the search has come to. It is zero if Next is.
+	Next  int64    // position to continue before; 0 if the whole log was searched
+	// Until is the enqueue time that the search has reached. It is zero if Next is.
 	Until time.Time
 }
 
-// Logged is a message of the log, on its way to one feed.
+// Logged is a message of the log, with its progress in one feed.
 type Logged struct {
 	postrider.Message
 	Feed        string
@@ -41,24 +44,25 @@ type Logged struct {
 	EnqueuedAt  time.Time
 	AvailableAt time.Time
 	LastError   string
-	Size        int // of the payload, in bytes, also where it is left out
+	Size        int // size of the payload in bytes, even if the payload is left out
 }
 
-// Journey is the whole way of a message.
+// Journey is everything that is known of a message.
 type Journey struct {
 	Message    postrider.Message
-	InLog      bool // false: the log has dropped it; the message may lack its payload
+	InLog      bool // false if the log has dropped it; then the payload may be missing
 	Seq        int64
 	EnqueuedAt time.Time
-	// Searched is how far back the log was searched for the message, if it was not found there and could lie further back. Where
-	// its ID tells when it was made, the log was searched at that time too.
+	// Searched is how far back the log was searched, if the message was not found there and may be
+	// older. If the ID contains a time, the log was searched at that time too.
 	Searched time.Time
-	Feeds    []Leg     // by name
-	Receipts []Receipt // by consumer
-	Records  []Entry   // what operators did to it, oldest first
+	Feeds    []Leg     // sorted by name
+	Receipts []Receipt // sorted by consumer
+	Records  []Entry   // acts of operators on it, oldest first
 }
 
-// Leg is a message's way to one feed, or what a consumer has deferred of it: then Feed begins with "inbox/".
+// Leg is the progress of a message in one feed, or its deferral by a consumer: then Feed begins
+// with "inbox/".
 type Leg struct {
 	Feed       string       `json:"feed"`
 	Status     feeds.Status `json:"status"`
@@ -67,15 +71,16 @@ type Leg struct {
 	LastError  string       `json:"last_error,omitempty"`
 	DeferredAt time.Time    `json:"deferred_at,omitzero"`
 	TriedAt    time.Time    `json:"tried_at,omitzero"`
-	// Excluded means that an operator has decided about the message before the feed has come to it: it is not sent.
+	// Excluded means that an operator excluded the message before the feed reached it: it is not
+	// sent.
 	Excluded    bool      `json:"excluded,omitempty"`
 	AvailableAt time.Time `json:"available_at,omitzero"`
-	// Settled is when a relay is known to have recorded the message as delivered, or something behind it in its shard: no
-	// later than then it was published. It is zero if nobody remembers.
+	// Settled is when a relay recorded the message, or a later one of its shard, as delivered: it
+	// was published at that time at the latest. It is zero if that is unknown.
 	Settled time.Time `json:"settled,omitzero"`
 }
 
-// Receipt is the record of a consumer that has handled a message, in this database.
+// Receipt records that a consumer handled a message, in this database.
 type Receipt struct {
 	Consumer string    `json:"consumer"`
 	At       time.Time `json:"at"`

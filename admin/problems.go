@@ -6,8 +6,10 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Problems are what is wrong with destinations. Its cost does not grow with anything: a store keeps a bounded number of them.
+// Problems lists problems of destinations. Its cost is bounded, because a store keeps a limited
+// number of problems.
 type Problems interface {
-	// Problems returns what is or was wrong with a feed's destination and the names of it, those last seen first.
+	// Problems returns current and past problems of a feed's destination and of its names, last
+	// seen first.
 	Problems(ctx context.Context, feed string) ([]feeds.Problem, error)
 }

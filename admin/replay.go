@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// Replays send delivered messages and dead letters again, as jobs.
+// Replays sends delivered messages and dead letters again, as jobs.
 type Replays interface {
-	// StartReplay creates a job. Nothing is sent before StepReplay or RunReplay. It is refused, with a [*RefusedError], when a
-	// message is older than what consumers remember: they would take it for new.
+	// StartReplay creates a job. StepReplay or RunReplay sends its messages. StartReplay returns a
+	// [*RefusedError] if a message is older than what consumers remember, because they would handle
+	// it again.
 	StartReplay(ctx context.Context, by By, r Replay) (Job, error)
-	// RunReplay sends the messages of a job at its rate, until it is done, paused or cancelled, or ctx ends. Then another call
-	// goes on.
+	// RunReplay sends the messages of a job at its rate until the job is done, paused or cancelled,
+	// or ctx ends. Another call continues the job.
 	RunReplay(ctx context.Context, id int64, progress func(Job)) (Job, error)
 	// SetReplay makes a job "running", "paused" or "cancelled".
 	SetReplay(ctx context.Context, by By, id int64, state string) error
@@ -21,16 +22,16 @@ type Replays interface {
 	Jobs(ctx context.Context, limit int) ([]Job, error)
 }
 
-// Replay says which messages are to be sent again.
+// Replay selects the messages to send again.
 type Replay struct {
 	Filter Filter `json:"filter"`
-	// Dead chooses among dead letters; otherwise among the messages that the log still holds, of one feed.
+	// Dead selects among dead letters; otherwise the messages of one feed that the log still holds.
 	Dead bool `json:"dead"`
-	// Rate is how many messages are sent a second; 0 is no limit.
+	// Rate is the number of messages to send per second; 0 means no limit.
 	Rate int `json:"rate"`
-	// Force sends messages also if they are older than DedupWindow. It is not kept.
+	// Force sends messages even if they are older than DedupWindow. It is not stored.
 	Force bool `json:"-"`
-	// DedupWindow is for how long consumers remember what they have seen. Defaults to 7 days.
+	// DedupWindow is how long consumers remember received messages. Defaults to 7 days.
 	DedupWindow time.Duration `json:"-"`
 }
 
@@ -44,7 +45,8 @@ type Job struct {
 	Finished time.Time `json:"finished,omitzero"`
 	Total    int       `json:"total"`
 	Sent     int       `json:"sent"`
-	// Missing is how many messages the log did not hold any more when their turn came. Such a job ends as cancelled.
+	// Missing is the number of messages that the log had dropped before they could be sent. Such a
+	// job ends as cancelled.
 	Missing   int `json:"missing,omitempty"`
 	Delivered int `json:"delivered"`
 	Failed    int `json:"failed"`

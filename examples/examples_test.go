@@ -34,7 +34,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestQuickstart runs the one example that finds the log laid out, as "postrider dev" does it.
+// TestQuickstart runs the only example that needs an existing schema, as "postrider dev" creates
+// it.
 func TestQuickstart(t *testing.T) {
 	address := pgtest.Database(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	pool, err := pgxpool.New(t.Context(), address)
@@ -64,10 +65,10 @@ func TestQuickstart(t *testing.T) {
 	}
 }
 
-// runExample returns what an example prints.
+// runExample runs an example and returns its output.
 func runExample(t *testing.T, name, address string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // the first run compiles
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // includes compilation
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", "run", "./"+name)
 	cmd.Env = append(os.Environ(), "DATABASE_URL="+address)

@@ -26,14 +26,14 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// language is a service without any library of ours, and how its README says to run it.
+// language is a service without any library of ours, with the commands of its README.
 type language struct {
 	folder    string
-	needs     string   // the file that names its dependencies
-	installed string   // what is there once they are installed
+	needs     string   // file that lists its dependencies
+	installed string   // exists once they are installed
 	install   []string // commands
 	run       string
-	prices    int // messages that it writes with COPY
+	prices    int // number of messages that it writes with COPY
 }
 
 var languages = []language{
@@ -55,8 +55,8 @@ var languages = []language{
 	},
 }
 
-// What services in other languages commit with plain SQL arrives as it was committed, in order per key; what they roll back
-// or repeat does not.
+// TestLanguages checks that messages that services in other languages commit with plain SQL arrive
+// unchanged and in order per key, and that rolled back and duplicate messages do not.
 func TestLanguages(t *testing.T) {
 	for _, l := range languages {
 		t.Run(strings.TrimPrefix(l.folder, "orders-"), func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestLanguages(t *testing.T) {
 			l.prepare(t)
 			out := l.command(t, l.run, "DATABASE_URL="+address, "JDBC_URL="+jdbc(t, address))
 			want := "saddle: ordered\nbridle: ordered\nbridle: sold out\npaid twice: false"
-			if got := strings.TrimSpace(out); !strings.EqualFold(got, want) { // Python says False
+			if got := strings.TrimSpace(out); !strings.EqualFold(got, want) { // Python prints False
 				t.Errorf("it said\n%s\nwant\n%s", got, want)
 			}
 			l.compare(t, pool, db.Feeds())
@@ -86,7 +86,7 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// prepare installs the dependencies, unless those of this very list are there.
+// prepare installs the dependencies, unless those of the current list are installed.
 func (l language) prepare(t *testing.T) {
 	t.Helper()
 	needs, err := os.ReadFile(filepath.Join(l.folder, l.needs))
@@ -105,10 +105,10 @@ func (l language) prepare(t *testing.T) {
 	}
 }
 
-// command runs a command in the folder of the example, and returns what it has printed.
+// command runs a command in the folder of the example, and returns its output.
 func (l language) command(t *testing.T, command string, env ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the first time downloads
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the first run downloads
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
 	cmd.Dir = l.folder
@@ -122,7 +122,7 @@ func (l language) command(t *testing.T, command string, env ...string) string {
 	return string(out)
 }
 
-// jdbc is an address in the form that Java expects.
+// jdbc converts a URL to the form that Java expects.
 func jdbc(t *testing.T, address string) string {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -137,7 +137,7 @@ func jdbc(t *testing.T, address string) string {
 	return "jdbc:postgresql://" + u.Host + u.Path + "?" + query.Encode()
 }
 
-// arrival is what the test looks at of a message.
+// arrival is what the test compares of a message.
 type arrival struct {
 	kind    string
 	payload map[string]any
@@ -160,7 +160,7 @@ func (l language) compare(t *testing.T, pool *pgxpool.Pool, store feeds.Store) {
 	}
 }
 
-// expected is what the rows of the orders say that must arrive, by key.
+// expected returns the messages that must arrive according to the rows of the orders, by key.
 func (l language) expected(t *testing.T, pool *pgxpool.Pool) (want map[string][]arrival, total int) {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), "SELECT id::int, item, cents, status FROM orders ORDER BY id")
@@ -204,7 +204,8 @@ func (l language) expected(t *testing.T, pool *pgxpool.Pool) (want map[string][]
 	return want, total
 }
 
-// deliver relays what the log holds, which must be that many messages, and returns what has arrived, by key.
+// deliver relays the messages in the log, whose number must be total, and returns what has arrived,
+// by key.
 func deliver(t *testing.T, pool *pgxpool.Pool, store feeds.Store, total int) map[string][]arrival {
 	t.Helper()
 	var held int

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Admin is the operator's side of a [Store]. It shows which keys there are, and never the answers kept for them.
+// Admin is the operators' view of a [Store]. It lists keys, and never the answers stored for them.
 type Admin interface {
-	// List returns up to limit keys that match, those that expire last first. Those of a page that follows lie behind the
-	// last of the page before.
+	// List returns up to limit keys that match, those that expire last first. To get the next page,
+	// pass the last key of the previous page as after.
 	List(ctx context.Context, filter Filter, after *Kept, limit int) ([]Kept, error)
 }
 
-// Filter chooses keys. What is zero matches all.
+// Filter selects keys. A zero field matches all.
 type Filter struct {
 	Tenant    string `json:"tenant,omitempty"`
 	Principal string `json:"principal,omitempty"`
@@ -21,14 +21,14 @@ type Filter struct {
 	Open      bool   `json:"open,omitempty"` // only those without an answer
 }
 
-// Kept is a key that a client has sent.
+// Kept describes a stored key.
 type Kept struct {
 	Tenant    string    `json:"tenant,omitempty"`
 	Principal string    `json:"principal,omitempty"`
 	Route     string    `json:"route"`
 	Key       string    `json:"key"`
-	Done      bool      `json:"done"`            // there is an answer
-	Bytes     int       `json:"bytes,omitempty"` // of the answer
-	Leased    time.Time `json:"leased,omitzero"` // until when whoever works on it has it for itself
+	Done      bool      `json:"done"`            // an answer is stored
+	Bytes     int       `json:"bytes,omitempty"` // size of the answer
+	Leased    time.Time `json:"leased,omitzero"` // when the lease of its request expires
 	Expires   time.Time `json:"expires"`
 }

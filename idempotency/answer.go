@@ -13,7 +13,7 @@ import (
 // ErrTooLarge means that an answer is larger than [Config.MaxAnswer] and cannot be stored.
 var ErrTooLarge = errors.New("idempotency: the answer is too large to be stored")
 
-// Answer is a response that can be stored and sent again.
+// Answer is a response that can be stored and replayed.
 type Answer struct {
 	Status int // 200 to 599; 0 is 200
 	Header http.Header
@@ -42,10 +42,10 @@ func (a Answer) With(name, value string) Answer {
 // Send writes the answer as the response to a request.
 func (a Answer) Send(w http.ResponseWriter) {
 	maps.Copy(w.Header(), a.Header)
-	w.Header().Del("Content-Length") // a handler may have said that of another body
+	w.Header().Del("Content-Length") // the handler may have set it for another body
 	w.WriteHeader(a.status())
 	if len(a.Body) > 0 {
-		_, _ = w.Write(a.Body) // the client is gone; it will ask again
+		_, _ = w.Write(a.Body) // on failure the client is gone and will retry
 	}
 }
 
@@ -72,7 +72,7 @@ func hasBody(status int) bool {
 	return status != http.StatusNoContent && status != http.StatusNotModified
 }
 
-// keeping returns the answer as it is stored: with the fields of the allow-list, and nothing else.
+// keeping returns the answer to store: only the header fields on the allow-list.
 func (a Answer) keeping(fields []string) Answer {
 	kept := make(http.Header)
 	for name, values := range a.Header {
@@ -88,7 +88,7 @@ const answerFormat = 1
 
 var errAnswerFormat = errors.New("idempotency: not an encoded answer")
 
-// MarshalBinary encodes the answer for a store, byte for byte: header fields may hold what is no valid text. Equal answers
+// MarshalBinary encodes the answer for a store. Header values need not be valid text. Equal answers
 // have equal encodings.
 func (a Answer) MarshalBinary() ([]byte, error) {
 	out := []byte{answerFormat}
@@ -108,7 +108,7 @@ func (a Answer) MarshalBinary() ([]byte, error) {
 	return append(out, a.Body...), nil
 }
 
-// UnmarshalBinary decodes what MarshalBinary has encoded.
+// UnmarshalBinary decodes the result of MarshalBinary.
 func (a *Answer) UnmarshalBinary(data []byte) error {
 	if len(data) == 0 || data[0] != answerFormat {
 		return errAnswerFormat
@@ -131,7 +131,7 @@ func (a *Answer) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// decoder reads an encoded answer. After a mistake it reads zeros.
+// decoder decodes an answer. After an error it returns zeros.
 type decoder struct {
 	rest []byte
 	bad  bool

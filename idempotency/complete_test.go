@@ -19,7 +19,8 @@ import (
 
 var errUndo = errors.New("undo")
 
-// TestComplete: what was committed with the effect is the answer, whatever the handler does then.
+// TestComplete checks that the answer committed with the effect is sent, whatever the handler does
+// after that.
 func TestComplete(t *testing.T) {
 	answer, err := idempotency.JSON(201, map[string]int{"id": 1})
 	if err != nil {
@@ -31,7 +32,7 @@ func TestComplete(t *testing.T) {
 		commit           bool
 		then             func(w http.ResponseWriter)
 		status, again    int
-		runs, done       int // after both
+		runs, done       int // after both requests
 		body, secondBody string
 	}{
 		{"sends it", true, func(w http.ResponseWriter) { answer.Send(w) }, 201, 201, 1, 1, `{"id":1}`, `{"id":1}`},
@@ -85,14 +86,15 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestZombie: whose lease has run out and been taken over cannot commit.
+// TestZombie checks that a request whose lease has expired and whose key was taken over cannot
+// commit.
 func TestZombie(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
 		s.plain("POST /", func(w http.ResponseWriter, r *http.Request) {
 			first := s.runs.now() == 1
 			if first {
-				time.Sleep(2 * time.Minute) // and does not look at its context
+				time.Sleep(2 * time.Minute) // ignores its context
 				if r.Context().Err() == nil {
 					t.Error("the context outlives the lease")
 				}
@@ -122,7 +124,7 @@ func TestZombie(t *testing.T) {
 			t.Error(w.Body)
 		}
 
-		// Without Complete both effects happen, and one answer stays.
+		// Without Complete both effects happen, and one answer is stored.
 		s.plain("POST /plain", func(w http.ResponseWriter, r *http.Request) {
 			run := s.runs.now()
 			if run == 3 {
@@ -195,7 +197,8 @@ func TestHandleErrors(t *testing.T) {
 	s.want(ask("POST /", "", "Idempotency-Key", ""), 402, 3, 3)
 }
 
-// TestRepeatedTransaction: a transactor that runs a function again finds the whole request again.
+// TestRepeatedTransaction checks that a handler gets the whole request again if the transactor runs
+// it again.
 func TestRepeatedTransaction(t *testing.T) {
 	s := open(t)
 	s.mux.Handle("POST /", s.keys.Handle(stubborn{s.store}, func(ctx context.Context, _ *memory.Tx, r *http.Request) (idempotency.Answer, error) {
@@ -212,7 +215,7 @@ func TestRepeatedTransaction(t *testing.T) {
 	}
 }
 
-// stubborn rolls the first run of every transaction back.
+// stubborn rolls back the first run of every transaction.
 type stubborn struct{ *memory.DB }
 
 func (s stubborn) Do(ctx context.Context, f func(context.Context, *memory.Tx) error) error {
@@ -228,7 +231,8 @@ func (s stubborn) Do(ctx context.Context, f func(context.Context, *memory.Tx) er
 	return s.DB.Do(ctx, f)
 }
 
-// TestMany: many keys, many requests of each at once, in all forms; one effect each.
+// TestMany sends many concurrent requests for each of many keys, to all kinds of handlers, and
+// expects one effect for each key.
 func TestMany(t *testing.T) {
 	const keys, each = 50, 16
 	s := open(t, func(c *idempotency.Config) { c.Wait = time.Minute })
@@ -278,7 +282,8 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// TestOldKeysArePurged sends requests for two days, and nobody asks for old keys to be removed.
+// TestOldKeysArePurged sends requests for two days and expects old keys to be purged without an
+// explicit call.
 func TestOldKeysArePurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shop{t: t, store: memory.Open(memory.Config{}), mux: http.NewServeMux()}
@@ -301,7 +306,7 @@ func TestOldKeysArePurged(t *testing.T) {
 	})
 }
 
-// purges counts the keys that are removed.
+// purges counts the purged keys.
 type purges struct {
 	*memory.Idempotency
 

@@ -11,60 +11,66 @@ import (
 	"time"
 )
 
-// Config is how keys are treated. Everything but Scope has a default.
+// Config configures [Keys]. Every field except Scope has a default.
 type Config struct {
-	// Scope says who asks, from what authentication has found out before. An error refuses the request: with its own status
-	// if it is a [*Problem], otherwise with 500. It must be set: a key without an owner gives one user's answer to another.
-	// For endpoints without users it is [Public].
+	// Scope returns who sends a request, from the result of earlier authentication. If it returns
+	// an error, the request is refused: with the status of a [*Problem], or else with 500. Scope
+	// must be set: without an owner of each key, one user could get another user's answer. Use
+	// [Public] for endpoints without users.
 	Scope func(*http.Request) (Scope, error)
-	// Required refuses requests without a key with 400; otherwise they are served as if there were no middleware. GET, HEAD,
-	// OPTIONS and TRACE never need one. Defaults to false.
+	// Required refuses requests without a key with 400; otherwise they are served as if there were
+	// no middleware. GET, HEAD, OPTIONS and TRACE never need a key. Defaults to false.
 	Required bool
-	// Wait is for how long a request waits for the answer of another one with the same key before it gets 409. Defaults
-	// to 0: it gets 409 at once.
+	// Wait is how long a request waits for the answer of another request with the same key before
+	// it gets 409. Defaults to 0: it gets 409 at once.
 	Wait time.Duration
-	// Lease is how long a request may take. Its context ends then; after a crash, the key is free after this time at the
-	// latest. Defaults to 1 min.
+	// Lease is the time limit of a request, enforced by a deadline on its context. After a crash,
+	// the key is free again after at most this time. Defaults to 1 min.
 	Lease time.Duration
-	// Retention is for how long answers are kept; the same key is new after that. Not less than Lease. Defaults to 24 h.
+	// Retention is how long answers are stored. After that, the same key counts as new. It must not
+	// be less than Lease. Defaults to 24 h.
 	Retention time.Duration
-	// MaxKey is the length of the longest key that is accepted. At most 255. Defaults to 255.
+	// MaxKey is the maximum length of a key, at most 255. Defaults to 255.
 	MaxKey int
-	// MaxBody is the largest body of a request, in bytes, which is held in memory; more is answered with 413. Defaults to 1 MiB.
+	// MaxBody is the maximum size of a request body in bytes. Bodies are held in memory; a larger
+	// one gets 413. Defaults to 1 MiB.
 	MaxBody int64
-	// MaxAnswer is the largest body of an answer that is stored, in bytes. Defaults to 1 MiB.
+	// MaxAnswer is the maximum size of the body of a stored answer in bytes. Defaults to 1 MiB.
 	MaxAnswer int
-	// Headers are the fields of a response that are stored. Fields that hold secrets, such as Set-Cookie, and those that
-	// belong to a connection are refused. Defaults to [DefaultHeaders].
+	// Headers are the response header fields that are stored. [New] refuses fields that hold
+	// secrets, such as Set-Cookie, and fields of a connection. Defaults to [DefaultHeaders].
 	Headers []string
-	// Cipher encrypts stored answers, each bound to its key, so that who can read or change the table cannot read them, or give
-	// them to others. Answers stored under another cipher cannot be replayed. Defaults to none.
+	// Cipher encrypts stored answers and binds each to its key. A person with access to the table
+	// can then neither read answers nor move them to other keys. Answers stored under another
+	// cipher cannot be replayed. Defaults to none.
 	Cipher cipher.AEAD
-	// Keep tells which statuses are stored. With any other the key is given back, and a retry is a new attempt. Defaults
-	// to [KeepFinal].
+	// Keep reports whether answers with a status are stored. With any other status the key is
+	// released, and a retry runs the handler again. Defaults to [KeepFinal].
 	Keep func(status int) bool
-	// Route names the operation; keys of different operations have nothing to do with each other. Defaults to method and
-	// pattern of the [http.ServeMux], or method and path outside of one.
+	// Route names the operation. Keys of different operations are independent. Defaults to method
+	// and pattern of the [http.ServeMux], or method and path without one.
 	Route func(*http.Request) string
-	// Docs is the address of the API's documentation of keys, for the "type" of problems. Defaults to none.
+	// Docs is the URL of the API's documentation of keys, for the "type" of problems. Defaults to
+	// none.
 	Docs string
-	// Logger is told of failures of the store, and of lost claims. Defaults to [slog.Default].
+	// Logger logs failures of the store and lost claims. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
 
-// DefaultHeaders returns the header fields that are stored unless [Config.Headers] says otherwise.
+// DefaultHeaders returns the header fields that are stored if [Config.Headers] is not set.
 func DefaultHeaders() []string {
 	return []string{"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Location",
 		"Content-Type", "Etag", "Expires", "Last-Modified", "Link", "Location", "Vary"}
 }
 
-// neverStored are header fields with secrets, or about one connection or message.
+// neverStored are header fields that hold secrets or belong to one connection or message.
 var neverStored = []string{"Authorization", "Connection", "Content-Length", "Cookie", "Date", Header, ReplayedHeader, "Keep-Alive", sealedHeader,
 	"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Authentication-Info", "Authentication-Info", "Proxy-Connection", "Set-Cookie", "Set-Cookie2", "Te", "Trailer",
 	"Transfer-Encoding", "Upgrade", "Www-Authenticate"}
 
-// KeepFinal is the default of [Config.Keep]: every status but those of the server's own failures (5xx), those that ask for another attempt
-// (408, 409, 425 and 429), and those that a client gets past with another login (401 and 403).
+// KeepFinal is the default of [Config.Keep]. It keeps every status except failures of the server
+// (5xx), statuses that ask for a retry (408, 409, 425 and 429), and those that another login may
+// change (401 and 403).
 func KeepFinal(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:

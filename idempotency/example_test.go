@@ -20,7 +20,8 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// whoAsks is for an API whose authentication has put the user into a header field, behind a gateway.
+// whoAsks is the scope of an API whose gateway authenticates users and passes them in a header
+// field.
 func whoAsks(r *http.Request) (idempotency.Scope, error) {
 	user := r.Header.Get("X-User")
 	if user == "" {
@@ -29,7 +30,7 @@ func whoAsks(r *http.Request) (idempotency.Scope, error) {
 	return idempotency.Scope{Tenant: "acme", Principal: user}, nil
 }
 
-// post sends a request and prints what comes back.
+// post sends a request and prints the response.
 func post(h http.Handler, path, user, key, body string) {
 	r := httptest.NewRequest("POST", path, strings.NewReader(body))
 	r.Header.Set("X-User", user)
@@ -61,7 +62,7 @@ func ExampleKeys_Handle() {
 		if err := json.NewDecoder(r.Body).Decode(&order); err != nil {
 			return idempotency.Answer{}, &idempotency.Problem{Status: http.StatusBadRequest, Title: "Not an order"}
 		}
-		if order.Item == "moon" { // an answer to keep: a retry is told the same
+		if order.Item == "moon" { // an answer that is stored: a retry gets the same one
 			return (&idempotency.Problem{Status: http.StatusNotFound, Title: "No such item"}).Answer(), nil
 		}
 		orders++ // INSERT INTO orders …
@@ -93,7 +94,7 @@ func ExampleKeys_Handle() {
 	// 400 Idempotency-Key is not valid
 }
 
-// A handler that has its own transaction completes its key in it.
+// A handler with its own transaction completes its key in it.
 func ExampleKeys_Complete() {
 	store := memory.Open(memory.Config{})
 	keys, err := idempotency.New(store.IdempotencyKeys(), idempotency.Config{Scope: whoAsks})
@@ -110,7 +111,8 @@ func ExampleKeys_Complete() {
 			err = tx.Commit()
 		}
 		if err != nil {
-			// [idempotency.ErrLost]: it took too long, and another request has the key. ErrTooLarge, ErrNoClaim: a mistake of ours.
+			// [idempotency.ErrLost] means that the lease expired and another request has the key.
+			// ErrTooLarge and ErrNoClaim are programming errors.
 			http.Error(w, "sorry", http.StatusInternalServerError)
 			return
 		}
@@ -129,9 +131,9 @@ func ExampleKeys_Complete() {
 	// true false false
 }
 
-// Everything that can be set.
+// All fields of the configuration.
 func ExampleConfig() {
-	block, err := aes.NewCipher(make([]byte, 32)) // a real key comes from where your secrets are
+	block, err := aes.NewCipher(make([]byte, 32)) // load a real key from your secret store
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -142,7 +144,7 @@ func ExampleConfig() {
 	store := memory.Open(memory.Config{}).IdempotencyKeys()
 	var keys *idempotency.Keys[*memory.Tx]
 	keys, err = idempotency.New(store, idempotency.Config{
-		Scope:     idempotency.Public, // a sign-up form: there is no user yet
+		Scope:     idempotency.Public, // a sign-up form has no users
 		Required:  true,
 		Wait:      2 * time.Second,
 		Lease:     30 * time.Second,
@@ -167,7 +169,7 @@ func ExampleConfig() {
 	// 400 Idempotency-Key is not valid
 }
 
-// What a store does, without HTTP around it.
+// The methods of a store, without HTTP.
 func ExampleStore() {
 	database := memory.Open(memory.Config{})
 	var store idempotency.Store[*memory.Tx] = database.IdempotencyKeys()
@@ -190,7 +192,7 @@ func ExampleStore() {
 	ask(func(c *idempotency.Claim) { c.Token = "other"; c.Fingerprint[0] = 2 })
 	fmt.Println(store.Save(ctx, claim, idempotency.Answer{Status: 200, Body: []byte("done")}))
 	ask(func(c *idempotency.Claim) { c.Token = "other" })
-	fmt.Println(store.Release(ctx, claim)) // too late: it is done
+	fmt.Println(store.Release(ctx, claim)) // no effect: the key is completed
 
 	whole := claim
 	whole.Key, whole.Lease = "in one transaction", 0
@@ -215,7 +217,7 @@ func ExampleStore() {
 	// false
 }
 
-// How a store of your own encodes answers, and what the header field may hold.
+// How a custom store encodes answers, and which values the header field may have.
 func ExampleAnswer_MarshalBinary() {
 	data, err := idempotency.Answer{Status: 200, Body: []byte("text")}.MarshalBinary()
 	if err != nil {

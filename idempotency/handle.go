@@ -8,30 +8,32 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Handler does the work of a request in a transaction, and returns what to answer. All that it does, it does through tx: if
-// the database gives the transaction up for the sake of others, the handler is called again.
+// Handler handles a request in a transaction and returns the answer. It must write through tx only:
+// if the database aborts the transaction because of a conflict, the handler is called again.
 //
-// An answer whose status is kept is committed together with the work. An error, or an answer whose status is not kept, rolls
-// the work back and leaves the key free. An error that is a [*Problem] is answered as such, any other with 500, or with 503
-// if it is not known whether the transaction has committed.
+// An answer whose status is kept commits together with the work. An error, or an answer whose
+// status is not kept, rolls the work back and releases the key. An error that is a [*Problem] is
+// sent as such. Any other error is answered with 500, or with 503 if it is unknown whether the
+// transaction committed.
 type Handler[Tx any] func(ctx context.Context, tx Tx, r *http.Request) (Answer, error)
 
-// errNotKept rolls back what has an answer that is not kept.
+// errNotKept rolls back the work of an answer that is not kept.
 var errNotKept = errors.New("idempotency: the answer is not kept")
 
-// errTaken rolls back a transaction in which the key was not to be had.
+// errTaken rolls back a transaction that did not get the key.
 var errTaken = errors.New("idempotency: the key is taken")
 
-// Handle returns an HTTP handler that runs h inside of a transaction: the claim on the key, the work and the answer are one
-// commit. There is no lease to wait for after a crash, and one round trip more than the transaction would need anyway to
-// claim the key, and one to complete it. Requests without a key run in a transaction too.
+// Handle returns an HTTP handler that runs h in a transaction: the claim on the key, the work and
+// the answer are one commit. After a crash no lease blocks the key. Besides the transaction itself,
+// it costs one round trip to claim the key and one to complete it. Requests without a key run in a
+// transaction too.
 //
-// The context ends with [Config.Lease] and not when the client is gone.
+// The context ends at [Config.Lease] and not when the client disconnects.
 func (k *Keys[Tx]) Handle(transactor postrider.Transactor[Tx], h Handler[Tx]) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		admitted, err := k.admit(w, r)
 		if err == nil && !admitted.keyed {
-			admitted.body, err = k.read(w, r) // it may be read more than once
+			admitted.body, err = k.read(w, r) // the handler may be called more than once
 		}
 		if err != nil {
 			k.refuse(w, r, err)
@@ -47,7 +49,7 @@ func (k *Keys[Tx]) Handle(transactor postrider.Transactor[Tx], h Handler[Tx]) ht
 		claim.Lease = 0
 		var answer Answer
 		outcome, err := k.await(r.Context(), func() (outcome Outcome, err error) {
-			// A lost claim has found its winner: the next attempt shows that one's answer.
+			// After a lost claim, the next attempt finds the answer of the request that won.
 			for range 3 {
 				outcome, answer, err = run.keyed(claim)
 				if !errors.Is(err, ErrLost) {
@@ -72,7 +74,7 @@ func (k *Keys[Tx]) respond(w http.ResponseWriter, r *http.Request, answer Answer
 	answer.Send(w)
 }
 
-// transaction is one request that is served in one.
+// transaction is a request that is served in a transaction.
 type transaction[Tx any] struct {
 	keys       *Keys[Tx]
 	transactor postrider.Transactor[Tx]
@@ -87,7 +89,8 @@ func (t transaction[Tx]) do(f func(ctx context.Context, tx Tx) error) error {
 	return t.transactor.Do(ctx, f)
 }
 
-// work calls the handler, and makes sure that nothing is committed without an answer.
+// work calls the handler and returns an error, which rolls back, unless its answer is valid and
+// kept.
 func (t transaction[Tx]) work(ctx context.Context, tx Tx) (Answer, error) {
 	answer, err := t.handler(ctx, tx, again(ctx, t.request, t.body))
 	if err != nil {
@@ -114,7 +117,7 @@ func (t transaction[Tx]) keyed(claim Claim) (outcome Outcome, answer Answer, err
 	err = t.do(func(ctx context.Context, tx Tx) (err error) {
 		outcome, err = t.keys.store.ClaimIn(ctx, tx, claim)
 		if err != nil {
-			return postrider.Unavailable(err) // nothing has happened yet
+			return postrider.Unavailable(err) // nothing was written yet
 		}
 		if outcome, err = t.keys.unseal(claim.ID, outcome, nil); err != nil {
 			return err

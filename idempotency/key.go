@@ -6,18 +6,20 @@ import (
 	"strings"
 )
 
-// Header is the name of the request's header field.
+// Header is the name of the request header field.
 const Header = "Idempotency-Key"
 
-// ReplayedHeader is the name of the response's header field that says "true" if the answer was stored before.
+// ReplayedHeader is the name of the response header field that is "true" if the answer is a stored
+// one.
 const ReplayedHeader = "Idempotency-Replayed"
 
 var errEmptyKey = errors.New("the key is empty")
 
-// ParseKey returns the key in the value of an Idempotency-Key header field: a string as in RFC 8941, such as
-// "8e03978e-40d5-43e8-bc93-6894a57f9324" with its quotes. The draft asks for the quotes; many clients leave them out, so a
-// value without is accepted too, if it consists of visible ASCII characters other than quotes, backslashes, commas and
-// semicolons. Parameters are refused: the draft has none.
+// ParseKey returns the key in the value of an Idempotency-Key header field: a string as in RFC
+// 8941, such as "8e03978e-40d5-43e8-bc93-6894a57f9324" with its quotes. The draft requires the
+// quotes, but many clients leave them out. So a value without quotes is accepted too, if it
+// consists of visible ASCII characters other than quotes, backslashes, commas and semicolons.
+// Parameters are refused, because the draft has none.
 func ParseKey(value string) (string, error) {
 	value = strings.Trim(value, " \t")
 	if !strings.HasPrefix(value, `"`) {

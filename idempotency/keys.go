@@ -13,24 +13,25 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// ErrNoClaim means that Complete was called with a context that does not come from [Keys.Middleware].
+// ErrNoClaim means that Complete was called with a context that does not come from
+// [Keys.Middleware].
 var ErrNoClaim = errors.New("idempotency: the context carries no claim; is the handler behind Keys.Middleware?")
 
 // Keys serves requests with idempotency keys. It is safe for concurrent use.
 type Keys[Tx any] struct {
 	store  Store[Tx]
 	cfg    Config
-	purged atomic.Int64 // when old keys were last removed
+	purged atomic.Int64 // when old keys were last purged
 }
 
-// New returns keys that are kept in store.
+// New returns Keys that are kept in store.
 func New[Tx any](store Store[Tx], cfg Config) (*Keys[Tx], error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	k := &Keys[Tx]{store: store, cfg: cfg}
-	// Not at once: many processes may start together, and again and again.
+	// A random offset, because many processes may start at the same time.
 	k.purged.Store(time.Now().Add(-rand.N(purgeEvery)).UnixNano())
 	return k, nil
 }
@@ -40,8 +41,9 @@ const (
 	purgeTimeout = 30 * time.Second
 )
 
-// purge removes what is older than its retention, once a minute while requests with keys come. No request waits for it. Keys
-// that are not removed cost space and nothing else: they count as new.
+// purge removes keys that are older than their retention, at most once a minute and only while
+// requests with keys arrive. It runs in the background. Old keys that remain cost space only: they
+// count as new.
 func (k *Keys[Tx]) purge(ctx context.Context) {
 	now, last := time.Now().UnixNano(), k.purged.Load()
 	if time.Duration(now-last) < purgeEvery || !k.purged.CompareAndSwap(last, now) {
@@ -51,17 +53,19 @@ func (k *Keys[Tx]) purge(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), purgeTimeout)
 		defer cancel()
 		if _, err := k.store.Purge(ctx); err != nil {
-			k.cfg.Logger.WarnContext(ctx, "idempotency: old keys were not removed, trying again in a minute", "err", err)
+			k.cfg.Logger.WarnContext(ctx, "idempotency: old keys were not removed, will retry in a minute", "err", err)
 		}
 	}()
 }
 
-// Complete records the answer in the handler's own transaction, so that the effect and the answer to it are one: once tx has
-// committed, every retry gets this answer, also if the process dies before the client has heard of it. The context is the
-// request's, or comes from it. After the commit the handler writes the answer with [Answer.Send], and returns.
+// Complete records the answer in the handler's own transaction, so that effect and answer commit
+// together: after the commit, every retry gets this answer, even if the process crashes before it
+// responds. ctx must be the request's context or derive from it. After the commit the handler
+// writes the answer with [Answer.Send] and returns.
 //
-// If it returns [ErrLost], the request has taken longer than its lease and another one has taken over: tx must be rolled
-// back. So it must after every other error. Any status is stored. It is called once. Without a key in the request it does nothing.
+// [ErrLost] means that the request took longer than its lease and that another request took over
+// the key. Roll tx back after this and any other error. The answer is stored whatever its status.
+// Call Complete at most once. If the request has no key, Complete does nothing.
 func (k *Keys[Tx]) Complete(ctx context.Context, tx Tx, a Answer) error {
 	f, ok := ctx.Value(flightKey{}).(*flight)
 	if !ok {
@@ -88,37 +92,37 @@ func (k *Keys[Tx]) Complete(ctx context.Context, tx Tx, a Answer) error {
 
 type flightKey struct{}
 
-// flight is a request on its way through a handler.
+// flight is a request that a handler is serving.
 type flight struct {
 	claim *Claim // nil without a key
 
 	mu        sync.Mutex
-	completed bool // Complete was called; whether it was committed, the store knows
+	completed bool // Complete was called; only the store knows whether it was committed
 }
 
-// detached returns a context for what must be done whether or not the client is still there.
+// detached returns a context for work that must be done even if the client has disconnected.
 func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 }
 
-// await claims a key, again and again while another request has it, until Config.Wait is over.
+// await claims a key and retries while another request holds it, for up to Config.Wait.
 func (k *Keys[Tx]) await(ctx context.Context, claim func() (Outcome, error)) (Outcome, error) {
 	until := time.Now().Add(k.cfg.Wait)
-	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+	for delay := 10 * time.Millisecond; ; delay = min(2*delay, 250*time.Millisecond) {
 		outcome, err := claim()
 		left := time.Until(until)
 		if err != nil || outcome.State != Busy || left <= 0 {
 			return outcome, err
 		}
 		select {
-		case <-time.After(min(pause, left)):
+		case <-time.After(min(delay, left)):
 		case <-ctx.Done():
 			return outcome, nil
 		}
 	}
 }
 
-// replay answers a request whose key somebody else has, or had.
+// replay answers a request whose key another request holds or has completed.
 func (k *Keys[Tx]) replay(w http.ResponseWriter, r *http.Request, outcome Outcome) {
 	switch outcome.State {
 	case Done:
@@ -131,7 +135,7 @@ func (k *Keys[Tx]) replay(w http.ResponseWriter, r *http.Request, outcome Outcom
 	}
 }
 
-// refuse answers with an error: in the words of a [*Problem], without details of any other.
+// refuse sends an error as the answer: a [*Problem] as it is, any other error without details.
 func (k *Keys[Tx]) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var p *Problem
 	switch {

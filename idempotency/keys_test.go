@@ -53,7 +53,7 @@ func (s *shop) wire(store idempotency.Store[*memory.Tx], change ...func(*idempot
 	}
 }
 
-// scope trusts two header fields, as only a test does.
+// scope trusts two header fields. Do not do that outside of tests.
 func scope(r *http.Request) (idempotency.Scope, error) {
 	if r.Header.Get("User") == "nobody" {
 		return idempotency.Scope{}, &idempotency.Problem{Status: http.StatusUnauthorized, Title: "Who are you?"}
@@ -61,7 +61,7 @@ func scope(r *http.Request) (idempotency.Scope, error) {
 	return idempotency.Scope{Tenant: r.Header.Get("Tenant"), Principal: r.Header.Get("User")}, nil
 }
 
-// effect happens if and only if the transaction commits.
+// effect counts an effect if and only if the transaction commits.
 func (s *shop) effect(ctx context.Context) {
 	s.t.Helper()
 	if !postrider.AfterCommit(ctx, func() { s.done.add() }) {
@@ -85,7 +85,8 @@ func (s *shop) whole(pattern string, f idempotency.Handler[*memory.Tx]) {
 	}))
 }
 
-// ask returns a request of ann's with the key k; fields are pairs of names and values, and an empty value removes the field.
+// ask returns a request of user ann with the key k. Fields are pairs of names and values; an empty
+// value removes the field.
 func ask(target, body string, fields ...string) *http.Request {
 	method, path, _ := strings.Cut(target, " ")
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
@@ -107,7 +108,7 @@ func (s *shop) do(r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// want sends a request and expects a status, and as many runs and effects so far.
+// want sends a request and checks the status, and the numbers of calls and effects so far.
 func (s *shop) want(r *http.Request, status, runs, done int) *httptest.ResponseRecorder {
 	s.t.Helper()
 	w := s.do(r)
@@ -134,7 +135,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestRefused: what never reaches the handler, and what passes without a key.
+// TestRefused covers requests that do not reach the handler, and requests without a key that do.
 func TestRefused(t *testing.T) {
 	required := func(c *idempotency.Config) { c.Required = true }
 	public := func(c *idempotency.Config) { c.Scope = idempotency.Public }
@@ -183,7 +184,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestCrossUser: the same key, and the same request, of all the users and for all the operations there are.
+// TestCrossUser sends the same request with the same key as every user and to every operation.
 func TestCrossUser(t *testing.T) {
 	s := open(t)
 	answer := func(r *http.Request) string {
@@ -206,7 +207,7 @@ func TestCrossUser(t *testing.T) {
 					}
 					w := s.want(r, 200, runs, 0)
 					if want := answer(r); w.Body.String() != want {
-						t.Errorf("%q is told %q", want, w.Body)
+						t.Errorf("%q got the answer %q", want, w.Body)
 					}
 					if replayed := w.Header().Get("Idempotency-Replayed") == "true"; replayed != (round == 1) {
 						t.Errorf("replayed: %v in round %d", replayed, round)
@@ -253,8 +254,8 @@ func (f *failing) Release(ctx context.Context, c idempotency.Claim) error {
 	return f.Store.Release(ctx, c)
 }
 
-// TestNobodyIsNoPrincipal holds that a tenant does not stand for its users: without a principal all of them would share keys, and
-// one would get another's answer.
+// TestNobodyIsNoPrincipal checks that a tenant does not replace a principal: otherwise all users of
+// a tenant would share keys, and one could get another's answer.
 func TestNobodyIsNoPrincipal(t *testing.T) {
 	s := open(t)
 	s.plain("POST /orders", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get("Caller")) })
@@ -269,7 +270,8 @@ func TestNobodyIsNoPrincipal(t *testing.T) {
 	s.want(ask("POST /orders", "1"), 200, 3, 0)
 }
 
-// TestLongRoutes holds that routes that a store has no room for stay different: an answer of one is not given for another.
+// TestLongRoutes checks that routes that are too long for a store stay different, so that their
+// answers are not mixed up.
 func TestLongRoutes(t *testing.T) {
 	common := strings.Repeat("/part", 200)
 	for name, routes := range map[string][]string{

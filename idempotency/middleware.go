@@ -11,13 +11,15 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Middleware serves requests with a key once. The first one is passed to next, and its response is stored before it is sent;
-// every other one gets that response. The whole response is held in memory: a handler cannot flush or hijack.
+// Middleware serves requests with a key once. It passes the first one to next and stores the
+// response before it sends it; every retry gets that response. The whole response is held in
+// memory, so a handler cannot flush or hijack.
 //
-// The context of the handler ends with [Config.Lease] and not when the client is gone: work that has begun is brought to an
-// end, and the client's retry gets the answer. A handler that panics, or answers with a status that is not kept, gives its
-// key back. Next should call [Keys.Complete] in its transaction; without that, a crash between its effect and the end of the
-// request lets a retry repeat the effect when the lease has run out.
+// The context of the handler ends at [Config.Lease] and not when the client disconnects: the
+// handler finishes, and the client's retry gets the answer. If the handler panics, or answers with
+// a status that is not kept, the key is released. Next should call [Keys.Complete] in its
+// transaction. Otherwise, after a crash between its effect and the end of the request, a retry
+// repeats the effect once the lease has expired.
 func (k *Keys[Tx]) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		admitted, err := k.admit(w, r)
@@ -42,7 +44,7 @@ func (k *Keys[Tx]) lead(w http.ResponseWriter, r *http.Request, admitted admissi
 	})
 	if err != nil {
 		if r.Context().Err() != nil {
-			k.release(r, claim) // it may have been given
+			k.release(r, claim) // the claim may have succeeded
 		}
 		k.refuse(w, r, fmt.Errorf("claim: %w", err))
 		return
@@ -57,7 +59,7 @@ func (k *Keys[Tx]) lead(w http.ResponseWriter, r *http.Request, admitted admissi
 	defer cancel()
 	returned := false
 	defer func() {
-		if !returned { // it panics, or the goroutine ends
+		if !returned { // next panicked, or called runtime.Goexit
 			k.release(r, claim)
 		}
 	}()
@@ -67,7 +69,7 @@ func (k *Keys[Tx]) lead(w http.ResponseWriter, r *http.Request, admitted admissi
 	k.conclude(w, r, f, response)
 }
 
-// conclude makes a handler's response the answer of its key, and sends it.
+// conclude stores a handler's response as the answer of its key, and sends it.
 func (k *Keys[Tx]) conclude(w http.ResponseWriter, r *http.Request, f *flight, response *recorder) {
 	f.mu.Lock()
 	completed := f.completed
@@ -85,7 +87,7 @@ func (k *Keys[Tx]) conclude(w http.ResponseWriter, r *http.Request, f *flight, r
 	var kept Answer
 	switch {
 	case response.tooLarge:
-		answer = problemTooLarge().Answer() // and kept: the handler has done its work
+		answer = problemTooLarge().Answer() // kept, because the handler has done its work
 		kept = answer.keeping(k.cfg.Headers)
 	case !k.cfg.Keep(answer.Status):
 		k.release(r, *f.claim)
@@ -104,12 +106,12 @@ func (k *Keys[Tx]) conclude(w http.ResponseWriter, r *http.Request, f *flight, r
 		k.refuse(w, r, problemBusy())
 		return
 	case err != nil:
-		k.log(r, "save", err) // the client had better know, and not try again
+		k.log(r, "save", err) // send the answer all the same: it tells the client not to retry
 	}
 	send(w, answer)
 }
 
-// concluded sends the answer that the handler has given to Complete, if its transaction has committed.
+// concluded sends the answer that the handler passed to Complete, if its transaction has committed.
 func (k *Keys[Tx]) concluded(w http.ResponseWriter, r *http.Request, f *flight, response *recorder) bool {
 	ctx, cancel := detached(r.Context())
 	defer cancel()
@@ -137,17 +139,18 @@ func (k *Keys[Tx]) claim(ctx context.Context, c Claim) (Outcome, error) {
 	return k.unseal(c.ID, outcome, postrider.Unavailable(err))
 }
 
-// save tries hard: what is not saved is done again.
+// save retries until its context ends: if the answer is not stored, a retry of the request repeats
+// the work.
 func (k *Keys[Tx]) save(r *http.Request, claim Claim, a Answer) error {
 	ctx, cancel := detached(r.Context())
 	defer cancel()
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	for delay := 20 * time.Millisecond; ; delay = min(2*delay, time.Second) {
 		err := k.store.Save(ctx, claim, a)
 		if err == nil || errors.Is(err, ErrLost) {
 			return err
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(delay):
 		case <-ctx.Done():
 			return err
 		}
@@ -158,6 +161,6 @@ func (k *Keys[Tx]) release(r *http.Request, claim Claim) {
 	ctx, cancel := detached(r.Context())
 	defer cancel()
 	if err := k.store.Release(ctx, claim); err != nil {
-		k.log(r, "release", err) // the lease runs out
+		k.log(r, "release", err) // the lease will expire
 	}
 }

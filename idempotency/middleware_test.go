@@ -17,7 +17,8 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// TestReplay: the second time the same bytes come, without what belongs to the first time alone.
+// TestReplay checks that a replay has the same bytes, without header fields that belong only to the
+// first response.
 func TestReplay(t *testing.T) {
 	s := open(t)
 	s.plain("POST /orders/{id}", func(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +49,8 @@ func TestReplay(t *testing.T) {
 	s.want(ask("POST /orders/1?a=b", "another", "Idempotency-Key", "k2"), 201, 2, 0)
 }
 
-// TestMultipart: whoever sends a form again may build it again, with another boundary. It is the same request.
+// TestMultipart checks that a form with another boundary is the same request, because clients
+// rebuild the form for a retry.
 func TestMultipart(t *testing.T) {
 	s := open(t)
 	s.plain("POST /forms", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(201) })
@@ -62,7 +64,7 @@ func TestMultipart(t *testing.T) {
 	s.want(ask("POST /forms", "--one", "Content-Type", "multipart/form-data"), 422, 1, 0)
 }
 
-// TestOverTheWire: through a real server too, both answers are equal in all that matters.
+// TestOverTheWire compares both answers as received from a real server.
 func TestOverTheWire(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"nothing":      func(http.ResponseWriter, *http.Request) {},
@@ -129,7 +131,8 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// TestOutstanding: while one request is served, others with its key are turned away, or wait.
+// TestOutstanding checks that requests are refused, or wait, while another one with their key is
+// served.
 func TestOutstanding(t *testing.T) {
 	for _, wait := range []time.Duration{0, 5 * time.Second, time.Minute} {
 		for _, path := range []string{"/plain", "/whole"} {
@@ -163,7 +166,7 @@ func TestOutstanding(t *testing.T) {
 	}
 }
 
-// TestPanic: the key is free again, and the panic goes on.
+// TestPanic checks that a panic releases the key and propagates.
 func TestPanic(t *testing.T) {
 	s := open(t)
 	s.plain("POST /plain", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
@@ -186,7 +189,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestContext: work does not end with the client's patience, but with the lease.
+// TestContext checks that the context of a handler ends at the lease and not when the client
+// disconnects.
 func TestContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
@@ -224,7 +228,7 @@ func TestNoStreaming(t *testing.T) {
 	s.want(ask("POST /", ""), 200, 1, 0)
 }
 
-// TestTooLarge: what is too large to be kept is not done twice either.
+// TestTooLarge checks that a request whose answer is too large to be stored is not repeated.
 func TestTooLarge(t *testing.T) {
 	s := open(t, func(c *idempotency.Config) { c.MaxAnswer = 3 })
 	s.plain("POST /plain", func(w http.ResponseWriter, _ *http.Request) {
@@ -245,7 +249,8 @@ func TestTooLarge(t *testing.T) {
 	s.want(ask("POST /whole", ""), 500, 2, 0)
 }
 
-// TestStoreFails: without the store nothing is done, and what is done is told.
+// TestStoreFails checks that nothing is done without the store, and that the result of completed
+// work is sent even if it cannot be stored.
 func TestStoreFails(t *testing.T) {
 	s := open(t)
 	faults := &failing{Store: s.store.IdempotencyKeys()}
@@ -261,7 +266,7 @@ func TestStoreFails(t *testing.T) {
 			t.Error(w.Header())
 		}
 	}
-	faults.save = 2 // tried again
+	faults.save = 2 // the middleware retries
 	s.want(ask("POST /plain", ""), 201, 1, 0)
 	s.want(ask("POST /plain", ""), 201, 1, 0)
 	s.want(ask("POST /whole", ""), 201, 2, 1)
@@ -271,6 +276,6 @@ func TestStoreFails(t *testing.T) {
 		faults.save = 0
 		s.want(ask("POST /plain", "", "Idempotency-Key", "k2"), 409, 3, 1)
 		time.Sleep(time.Minute)
-		s.want(ask("POST /plain", "", "Idempotency-Key", "k2"), 201, 4, 1) // at least once
+		s.want(ask("POST /plain", "", "Idempotency-Key", "k2"), 201, 4, 1) // repeated, because it was not stored
 	})
 }

@@ -6,10 +6,11 @@ import (
 	"strconv"
 )
 
-// Problem is an error that is answered as in RFC 9457. A handler of [Keys.Handle] that returns one has its transaction rolled
-// back and its key given back: a retry is a new attempt. To keep it as the final answer, return [Problem.Answer] instead.
+// Problem is an error that is sent as the problem details of RFC 9457. If a handler of
+// [Keys.Handle] returns one as its error, the transaction is rolled back and the key is released: a
+// retry runs the handler again. To store it as the final answer, return [Problem.Answer].
 type Problem struct { //nolint:errname // it is an answer as well as an error
-	Type       string `json:"type"` // a link to documentation
+	Type       string `json:"type"` // URL of documentation
 	Title      string `json:"title"`
 	Status     int    `json:"status"`
 	Detail     string `json:"detail,omitempty"`
@@ -38,7 +39,7 @@ func (p *Problem) Answer() Answer {
 	}
 	body, err := json.Marshal(&shown)
 	if err != nil {
-		panic(err) // text and numbers only
+		panic(err) // cannot happen: text and numbers only
 	}
 	a := Answer{Status: shown.Status, Body: body}.
 		With("Content-Type", "application/problem+json").With("Cache-Control", "no-store")

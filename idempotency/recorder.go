@@ -6,11 +6,11 @@ import (
 	"net/http"
 )
 
-// recorder takes in a handler's response. Nothing is sent before the answer is stored, so it has no Flush, no Hijack and no
-// Unwrap: an [http.ResponseController] reports them as not supported.
+// recorder records a handler's response. Nothing is sent before the answer is stored, so it has no
+// Flush, no Hijack and no Unwrap: an [http.ResponseController] reports them as not supported.
 type recorder struct {
-	header   http.Header // what the handler changes
-	sent     http.Header // as it was at WriteHeader
+	header   http.Header // the handler's header map
+	sent     http.Header // copy taken by WriteHeader
 	status   int         // 0: nothing was written yet
 	body     bytes.Buffer
 	limit    int
@@ -46,7 +46,8 @@ func (r *recorder) Write(p []byte) (int, error) {
 	return r.body.Write(p)
 }
 
-// answer is the whole response. The content type that net/http would guess is stored with it, so that it stays the same.
+// answer returns the whole response. It stores the content type that net/http would detect, so that
+// a replay has the same one.
 func (r *recorder) answer() Answer {
 	if r.status == 0 {
 		r.WriteHeader(http.StatusOK)
@@ -59,7 +60,8 @@ func (r *recorder) answer() Answer {
 	return Answer{Status: r.status, Header: r.sent, Body: body}
 }
 
-// send passes a response on that has all the header fields there are to be: the handler may have removed some.
+// send sends a response with exactly the given header fields: the handler may have removed some
+// that were set before it.
 func send(w http.ResponseWriter, a Answer) {
 	clear(w.Header())
 	maps.Copy(w.Header(), a.Header)

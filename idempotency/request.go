@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// admission is a request that may be served: with a key, or without one where that is allowed.
+// admission is an accepted request, with or without a key.
 type admission struct {
 	keyed bool
 	claim Claim
 	body  []byte
 }
 
-// admit looks at a request. It returns an error if the request is refused.
+// admit validates a request and reads its body. An error means that the request is refused.
 func (k *Keys[Tx]) admit(w http.ResponseWriter, r *http.Request) (admission, error) {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, "":
@@ -84,7 +84,7 @@ func (k *Keys[Tx]) read(w http.ResponseWriter, r *http.Request) ([]byte, error) 
 	return body, nil
 }
 
-// again returns the request for one run of a handler, with all of its body.
+// again returns a copy of the request for one call of a handler, with its whole body.
 func again(ctx context.Context, r *http.Request, body []byte) *http.Request {
 	r = r.WithContext(ctx)
 	r.Body = http.NoBody
@@ -105,7 +105,7 @@ func routeOf(r *http.Request) string {
 	return r.Method + " " + strings.TrimLeft(pattern, " \t")
 }
 
-// shorten makes a route fit for a store, and keeps different ones different.
+// shorten makes a route valid for a store. Different routes stay different.
 func shorten(route string) string {
 	clean := strings.ReplaceAll(strings.ToValidUTF8(route, "\uFFFD"), "\x00", "\uFFFD")
 	if len(clean) <= maxRoute && clean == route {
@@ -125,8 +125,8 @@ func fingerprint(r *http.Request, body []byte) Fingerprint {
 	return Fingerprint(h.Sum(nil))
 }
 
-// contentSum is a SHA-256 of a body. The boundary of a multipart body is left out: clients make up another one each time they
-// build the same body.
+// contentSum returns a SHA-256 of a body. It leaves out the boundary of a multipart body, because
+// clients generate a new one each time they build the same body.
 func contentSum(contentType string, body []byte) [sha256.Size]byte {
 	kind, params, _ := mime.ParseMediaType(contentType)
 	if !strings.HasPrefix(kind, "multipart/") || params["boundary"] == "" {

@@ -8,18 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// Scope says who asks. Keys of different scopes have nothing to do with each other.
+// Scope identifies who sends a request. Keys of different scopes are independent.
 type Scope struct {
 	Tenant    string // may be empty
 	Principal string // must not be empty: a user, a client, a service account
 	public    bool
 }
 
-// Public is the [Config.Scope] of endpoints without users, such as a sign-up form. All callers share their keys: who knows or
-// guesses a key, and sends the same body, is given the answer. Therefore keys of less than 16 characters are refused.
+// Public is the [Config.Scope] of endpoints without users, such as a sign-up form. All callers
+// share their keys: a caller that knows or guesses a key, and sends the same body, gets the answer.
+// Therefore keys of less than 16 characters are refused.
 func Public(*http.Request) (Scope, error) { return Scope{public: true}, nil }
 
-// minPublicKey is the length of the shortest key that strangers may share: that of a random number that is not guessed.
+// minPublicKey is the minimum length of a key of [Public]: that of a random number that cannot be
+// guessed.
 const minPublicKey = 16
 
 const (

@@ -7,12 +7,13 @@ import (
 	"net/http"
 )
 
-// sealedHeader marks an answer that is encrypted. No response has it: it is not in any allow-list.
+// sealedHeader marks an encrypted answer. A response never has it, because no allow-list may
+// contain it.
 const sealedHeader = "Postrider-Sealed"
 
 var errSealed = errors.New("idempotency: a stored answer cannot be decrypted: it is encrypted with another key, or belongs to another request")
 
-// seal encrypts an answer for the store, bound to the key that it answers. The status stays readable.
+// seal encrypts an answer for the store and binds it to its key. The status stays readable.
 func (k *Keys[Tx]) seal(id ID, a Answer) (Answer, error) {
 	if k.cfg.Cipher == nil {
 		return a, nil
@@ -30,7 +31,8 @@ func (k *Keys[Tx]) seal(id ID, a Answer) (Answer, error) {
 	}, nil
 }
 
-// unseal decrypts the answer of an outcome. One that was stored before there was a cipher stays as it is.
+// unseal decrypts the answer of an outcome. An answer that was stored before a cipher was
+// configured is returned as it is.
 func (k *Keys[Tx]) unseal(id ID, outcome Outcome, err error) (Outcome, error) {
 	if err != nil || outcome.State != Done || outcome.Answer.Header[sealedHeader] == nil {
 		return outcome, err
@@ -49,7 +51,7 @@ func (k *Keys[Tx]) unseal(id ID, outcome Outcome, err error) (Outcome, error) {
 	return outcome, nil
 }
 
-// encode returns the same bytes for equal IDs only.
+// encode returns equal bytes for equal IDs only.
 func (id ID) encode() []byte {
 	var out []byte
 	for _, part := range []string{id.Tenant, id.Principal, id.Route, id.Key} {

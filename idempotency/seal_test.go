@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// thief is a store that shows everybody ann's answers, as one would be whose table somebody has changed.
+// thief is a store that returns ann's answers to everyone, as if an attacker had changed its table.
 type thief struct {
 	idempotency.Store[*memory.Tx]
 	answers []idempotency.Answer
@@ -52,7 +52,7 @@ func withCipher(t *testing.T, key byte) func(*idempotency.Config) {
 	return func(c *idempotency.Config) { c.Cipher = aead }
 }
 
-// TestCipher: with a cipher the store sees nothing of an answer, and cannot give it to anybody else.
+// TestCipher checks that the store cannot read encrypted answers, or give them to other requests.
 func TestCipher(t *testing.T) {
 	s := open(t)
 	store := &thief{Store: s.store.IdempotencyKeys()}
@@ -81,7 +81,7 @@ func TestCipher(t *testing.T) {
 		}
 		w := s.want(ask("POST "+path, "", "User", "bob"), 500, i+1, 0)
 		if bytes.Contains(w.Body.Bytes(), []byte("secret")) || w.Header().Get("Location") != "" {
-			t.Errorf("bob is told %v %s", w.Header(), w.Body)
+			t.Errorf("bob got the answer %v %s", w.Header(), w.Body)
 		}
 	}
 	for _, a := range store.answers {
@@ -89,7 +89,7 @@ func TestCipher(t *testing.T) {
 			t.Errorf("stored: %q, %v", data, err)
 		}
 	}
-	for _, change := range []func(*idempotency.Config){withCipher(t, 2), func(*idempotency.Config) {}} { // another key, and none
+	for _, change := range []func(*idempotency.Config){withCipher(t, 2), func(*idempotency.Config) {}} { // another cipher, and none
 		s.wire(store, change)
 		routes()
 		for _, path := range paths {
@@ -97,7 +97,7 @@ func TestCipher(t *testing.T) {
 		}
 	}
 
-	// What was stored without a cipher is replayed when there is one.
+	// Answers that were stored without a cipher are replayed with one.
 	s.plain("POST /before", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "before") })
 	s.want(ask("POST /before", ""), 200, 4, 0)
 	s.wire(store, withCipher(t, 1))

@@ -10,8 +10,9 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// batcher handles in one transaction what has come while the transaction before was under way. Whoever finds nobody at work
-// leads; those who come meanwhile are led.
+// batcher collects the messages that arrive while a transaction is open, and handles them in the
+// next one. A goroutine that finds no leader becomes the leader: it handles a batch for itself and
+// for the others that wait.
 type batcher[Tx any] struct {
 	inbox  *Inbox[Tx]
 	route  *route[Tx]
@@ -25,7 +26,7 @@ type batcher[Tx any] struct {
 type delivery struct {
 	ctx  context.Context
 	m    postrider.Message
-	done chan struct{} // closed when the outcome is known, or when it is this one's turn to lead
+	done chan struct{} // closed when the outcome is known, or when this delivery becomes the leader
 	lead bool
 	err  error
 }
@@ -43,11 +44,11 @@ func (b *batcher[Tx]) receive(ctx context.Context, m postrider.Message) error {
 		b.mu.Lock()
 	}
 	b.leading = true
-	mine := b.waiting[:min(len(b.waiting), b.inbox.cfg.Batch)]
-	b.waiting = b.waiting[len(mine):]
+	batch := b.waiting[:min(len(b.waiting), b.inbox.cfg.Batch)]
+	b.waiting = b.waiting[len(batch):]
 	b.mu.Unlock()
 
-	b.run(mine) //nolint:contextcheck // each delivery has its own
+	b.run(batch) //nolint:contextcheck // each delivery has its own
 
 	b.mu.Lock()
 	b.leading = len(b.waiting) > 0
@@ -56,7 +57,7 @@ func (b *batcher[Tx]) receive(ctx context.Context, m postrider.Message) error {
 		close(b.waiting[0].done)
 	}
 	b.mu.Unlock()
-	for _, other := range mine {
+	for _, other := range batch {
 		if other != d {
 			close(other.done)
 		}
@@ -64,7 +65,8 @@ func (b *batcher[Tx]) receive(ctx context.Context, m postrider.Message) error {
 	return d.err
 }
 
-// run handles a batch and, where that fails, each of its messages alone. Those that nobody waits for any more come again.
+// run handles a batch. If the batch fails, it handles each message alone. It leaves out deliveries
+// whose context has ended: the broker redelivers them.
 func (b *batcher[Tx]) run(batch []*delivery) {
 	in := b.inbox
 	batch = slices.DeleteFunc(slices.Clone(batch), func(d *delivery) bool {
@@ -78,18 +80,18 @@ func (b *batcher[Tx]) run(batch []*delivery) {
 	for i, d := range batch {
 		msgs[i] = d.m
 	}
-	ctx, cancel := together(batch)
+	ctx, cancel := joinContexts(batch)
 	defer cancel()
 	verdicts, err := in.store.Handle(ctx, in.name, msgs, in.cfg.AcceptLate, func(ctx context.Context, tx Tx, fresh []int) error {
 		chosen := make([]postrider.Message, len(fresh))
 		for i, n := range fresh {
 			chosen[i] = msgs[n]
 		}
-		ctx, told := in.observe(ctx, chosen...)
+		ctx, done := in.observe(ctx, chosen...)
 		err := in.guard(b.route, func(ctx context.Context, _ postrider.Message) error {
 			return b.handle(context.WithValue(ctx, messagesKey{}, chosen), tx, chosen)
 		})(ctx, chosen[0])
-		told(err)
+		done(err)
 		return err
 	})
 	var failed *FailedError
@@ -106,7 +108,7 @@ func (b *batcher[Tx]) run(batch []*delivery) {
 	}
 }
 
-// single handles one message as a batch.
+// single handles one message as a batch of one.
 func (handle BatchHandler[Tx]) single(ctx context.Context, tx Tx, m postrider.Message) error {
 	msgs := []postrider.Message{m}
 	return handle(context.WithValue(ctx, messagesKey{}, msgs), tx, msgs)
@@ -114,15 +116,16 @@ func (handle BatchHandler[Tx]) single(ctx context.Context, tx Tx, m postrider.Me
 
 type messagesKey struct{}
 
-// Messages returns the messages of the batch that is being handled, for handlers that are given only their payloads. It returns
-// none outside of a handler of batches.
+// Messages returns the messages of the batch that is being handled, for handlers that receive only
+// decoded payloads. Outside of a batch handler it returns nil.
 func Messages(ctx context.Context) []postrider.Message {
 	msgs, _ := ctx.Value(messagesKey{}).([]postrider.Message)
 	return msgs
 }
 
-// together returns a context that ends when nobody waits for the batch any more: whoever leads may be gone before the others.
-func together(batch []*delivery) (context.Context, context.CancelFunc) {
+// joinContexts returns a context that ends when the contexts of all deliveries have ended. The
+// leader's own context may end before those of the others.
+func joinContexts(batch []*delivery) (context.Context, context.CancelFunc) {
 	first := batch[0].ctx
 	if !slices.ContainsFunc(batch, func(d *delivery) bool { return d.ctx != first }) {
 		return context.WithCancel(first)

@@ -15,11 +15,11 @@ import (
 	"github.com/postrider/postrider/retry"
 )
 
-// TestBatchBesideHandlers holds that a message goes to the handler of its type, and to that of batches only if there is none: at the
-// first attempt and at all others.
+// TestBatchBesideHandlers checks that a message goes to the handler of its type, and to the batch
+// handler only if its type has none, at the first attempt and at retries.
 func TestBatchBesideHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{time.Second}}})
+		h := newFixture(t, inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{time.Second}}})
 		var calls []string
 		failing := func(who string) error {
 			if calls = append(calls, who); len(calls)%2 == 1 {
@@ -42,11 +42,11 @@ func TestBatchBesideHandlers(t *testing.T) {
 	})
 }
 
-// TestBatches holds that what comes while a transaction is under way goes into the next one, and that one that fails keeps the
-// others from nothing.
+// TestBatches checks that messages that arrive during a transaction go into the next batch, and
+// that a message that fails does not prevent the others of its batch from being handled.
 func TestBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{Batch: 4, Retry: retry.Policy{Pauses: []time.Duration{time.Hour}}})
+		h := newFixture(t, inbox.Config{Batch: 4, Retry: retry.Policy{Pauses: []time.Duration{time.Hour}}})
 		var mu sync.Mutex
 		var sizes []int
 		failures := 0
@@ -73,7 +73,8 @@ func TestBatches(t *testing.T) {
 			synctest.Wait()
 		}
 		all.Wait()
-		// The first alone; four of them, in vain, and then one by one; the other two.
+		// The first message alone; a batch of four that fails, then each of them alone; the other
+		// two.
 		mu.Lock()
 		if want := []int{1, 4, 1, 1, 1, 1, 2}; !slices.Equal(sizes, want) {
 			t.Errorf("sizes %v, want %v", sizes, want)
@@ -90,10 +91,11 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// TestBatchOutage holds that an outage is told to everybody in the batch, and that the next one is led by somebody.
+// TestBatchOutage checks that every message of the batch gets the error of an outage, and that the
+// next batch finds a leader.
 func TestBatchOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{})
+		h := newFixture(t, inbox.Config{})
 		h.HandleBatch("*", func(ctx context.Context, _ tx, msgs []postrider.Message) error {
 			time.Sleep(time.Second)
 			for _, m := range msgs {
@@ -123,11 +125,12 @@ func TestBatchOutage(t *testing.T) {
 	})
 }
 
-// TestBatchLeaderGone holds that whoever gives up, as a sender of a webhook does, takes only his own message back: neither one that
-// leads a batch nor one whose turn to lead comes later keeps the others from being handled.
+// TestBatchLeaderGone checks that a caller that gives up, such as the sender of a webhook,
+// withdraws only its own message: the others are handled, whether that caller leads the batch or
+// would lead the next one.
 func TestBatchLeaderGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{})
+		h := newFixture(t, inbox.Config{})
 		h.HandleBatch("*", func(ctx context.Context, _ tx, msgs []postrider.Message) error {
 			time.Sleep(time.Second)
 			for _, m := range msgs {
@@ -139,9 +142,9 @@ func TestBatchLeaderGone(t *testing.T) {
 		})
 		errs := make([]error, 5)
 		var all sync.WaitGroup
-		for i, patience := range []time.Duration{5 * time.Second, 1500 * time.Millisecond, 500 * time.Millisecond, 5 * time.Second, 5 * time.Second} {
+		for i, timeout := range []time.Duration{5 * time.Second, 1500 * time.Millisecond, 500 * time.Millisecond, 5 * time.Second, 5 * time.Second} {
 			all.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), timeout)
 				defer cancel()
 				errs[i] = h.Receive(ctx, message("", fmt.Sprint(i)))
 			})

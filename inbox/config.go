@@ -24,39 +24,47 @@ const (
 
 // Config configures an [Inbox]. The zero value is valid.
 type Config struct {
-	// Retry is how often a message is tried whose handler fails. After the last attempt, or MaxAge after it was deferred, it is
-	// a dead letter. Attempts that fail with [postrider.Unavailable] do not count. Defaults to 20 attempts after 1 s, 2 s, 4 s, up
-	// to 1 min, which is about 14 minutes, and no MaxAge.
+	// Retry is the retry policy of messages whose handler fails. After the last attempt, or MaxAge
+	// after it was deferred, a message becomes a dead letter. Attempts that fail with
+	// [postrider.Unavailable] do not count. Defaults to 20 attempts with a backoff of 1 s, 2 s, 4
+	// s, up to 1 min (about 14 minutes in all), and no MaxAge.
 	Retry retry.Policy
-	// Order decides what happens to later messages of a key while one is deferred. Defaults to [Strict].
+	// Order decides what happens to later messages of a key while one is deferred. Defaults to
+	// [Strict].
 	Order Order
-	// Redelivery is the longest time after which a message can come again: the broker's own retention, and how far back
-	// anybody replays. The inbox refuses to open if its store forgets earlier than that. Defaults to 24 h.
+	// Redelivery is the longest time after which a message can arrive again: the broker's
+	// retention, or the age of the oldest message that operators replay, whichever is longer. The
+	// inbox does not open if its store remembers messages for less than that. Defaults to 24 h.
 	Redelivery time.Duration
-	// AcceptLate handles messages that are outside of the store's window, such as those that were scheduled far ahead. Each
-	// may be handled twice if it comes again a whole window later. Defaults to false: they are dead letters.
+	// AcceptLate handles messages outside of the store's window, such as those scheduled far ahead.
+	// Such a message may be handled twice if it is redelivered after a whole window. Defaults to
+	// false: they become dead letters.
 	AcceptLate bool
-	// IgnoreUnknown acknowledges messages of a type that has no handler. Defaults to false: they are dead letters.
+	// IgnoreUnknown acknowledges messages of a type that has no handler. Defaults to false: they
+	// become dead letters.
 	IgnoreUnknown bool
-	// Timeout limits the run time of a handler: its context ends then. Defaults to 1 minute.
+	// Timeout limits the run time of a handler by a deadline on its context. Defaults to 1 minute.
 	Timeout time.Duration
 	// Retriers is the number of deferred messages that are retried concurrently. Defaults to 4.
 	Retriers int
 	// Batch is the maximum number of messages passed to a batch handler. Defaults to 64.
 	Batch int
-	// Poll is how often the inbox asks the store for due messages. It knows those that it deferred itself. Defaults to 2 s.
+	// Poll is how often the inbox asks the store for messages that other processes deferred and
+	// that are due. It does not need to poll for its own. Defaults to 2 s.
 	Poll time.Duration
-	// Drain is how long handlers of retries may continue after Run ends. Defaults to 10 s.
+	// Drain is how long handlers of retried messages may continue after the context of Run ends.
+	// Defaults to 10 s.
 	Drain time.Duration
 	// Process names this process for operators. Defaults to the host name and the process ID.
 	Process string
-	// Observer is told of every call of a handler, also for a message that was deferred. Defaults to none. It takes the
-	// place of [postrider.Observe], which does not see what an inbox takes care of.
+	// Observer observes every call of a handler, including retries. Defaults to none. Use it
+	// instead of [postrider.Observe], which does not see failures that the inbox handles itself.
 	Observer postrider.Observer
-	// Middleware is around every handler of single messages, the first being the outermost. Defaults to none. Panics are recovered
-	// and Timeout holds without it.
+	// Middleware wraps every handler of single messages; the first element is the outermost.
+	// Defaults to none. The inbox recovers panics and enforces Timeout without it.
 	Middleware []postrider.Middleware
-	// Codecs decode payloads for [On] and [OnBatch] by content type, in lower case and without parameters. Defaults to JSON for all.
+	// Codecs decode payloads for [On] and [OnBatch]. Keys are content types in lower case, without
+	// parameters. Defaults to JSON for all.
 	Codecs map[string]Codec
 	// Logger logs failures. Defaults to [slog.Default].
 	Logger *slog.Logger
@@ -77,19 +85,19 @@ func (c Config) withDefaults() (Config, error) {
 		c.Logger = slog.Default()
 	}
 	var errs []error
-	complain := func(wrong bool, format string, args ...any) {
+	check := func(wrong bool, format string, args ...any) {
 		if wrong {
 			errs = append(errs, fmt.Errorf("inbox: "+format, args...))
 		}
 	}
-	complain(wrong != nil, "Retry: %w", wrong)
-	complain(c.Order != Strict && c.Order != Skip, "Order is %q: want %q or %q", c.Order, Strict, Skip)
-	complain(c.Redelivery < 0, "Redelivery is %s: want a positive time", c.Redelivery)
-	complain(c.Timeout < 0, "Timeout is %s: want a positive time", c.Timeout)
-	complain(c.Retriers < 0, "Retriers is %d: want a positive number", c.Retriers)
-	complain(c.Batch < 0, "Batch is %d: want a positive number", c.Batch)
-	complain(c.Poll < 0, "Poll is %s: want a positive time", c.Poll)
-	complain(len(c.Process) > 200, "Process has %d bytes: want at most 200", len(c.Process))
-	complain(c.Drain < 0, "Drain is %s: want a positive time", c.Drain)
+	check(wrong != nil, "Retry: %w", wrong)
+	check(c.Order != Strict && c.Order != Skip, "Order is %q: want %q or %q", c.Order, Strict, Skip)
+	check(c.Redelivery < 0, "Redelivery is %s: want a positive time", c.Redelivery)
+	check(c.Timeout < 0, "Timeout is %s: want a positive time", c.Timeout)
+	check(c.Retriers < 0, "Retriers is %d: want a positive number", c.Retriers)
+	check(c.Batch < 0, "Batch is %d: want a positive number", c.Batch)
+	check(c.Poll < 0, "Poll is %s: want a positive time", c.Poll)
+	check(len(c.Process) > 200, "Process has %d bytes: want at most 200", len(c.Process))
+	check(c.Drain < 0, "Drain is %s: want a positive time", c.Drain)
 	return c, errors.Join(errs...)
 }

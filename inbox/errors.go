@@ -8,7 +8,8 @@ import (
 )
 
 var (
-	// ErrLate means that a message is too old, or too far in the future, to know whether it was received before.
+	// ErrLate means that a message is too old, or too far in the future, to know whether it was
+	// received before.
 	ErrLate = errors.New("inbox: the message is outside of the window in which repetitions are recognised")
 
 	// ErrNoHandler means that no handler is registered for the type of a message.
@@ -20,7 +21,7 @@ type FailedError struct{ Err error }
 
 func (e *FailedError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the reason.
+// Unwrap returns the cause.
 func (e *FailedError) Unwrap() error { return e.Err }
 
 func permanent(format string, args ...any) error {

@@ -25,8 +25,9 @@ type OrderPlaced struct {
 	Cents int    `json:"cents"`
 }
 
-// A consumer that charges for orders. In an application the store is db.Inbox() of postgres.Open, transactions are
-// pgx.Tx, and the consumer is that of a broker such as nats.NewConsumer.
+// A consumer that charges for orders. In an application the store is the Inbox of a database that
+// postgres.Open opened, the transactions are pgx.Tx, and the consumer is that of a broker, such as
+// nats.NewConsumer.
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -39,7 +40,8 @@ func Example() {
 	}
 	inbox.On(billing, "order.placed", func(ctx context.Context, tx *memory.Tx, o OrderPlaced) error {
 		fmt.Printf("charge %d cents for order %s\n", o.Cents, o.Order)
-		// Whatever is written through tx, messages included, commits together with the record of this message.
+		// Whatever is written through tx, messages included, commits together with the record of
+		// this message.
 		return store.Enqueue(ctx, tx, postrider.Event("order.charged", postrider.Aggregate{Type: "order", ID: o.Order}, o))
 	})
 	done := make(chan error)
@@ -59,7 +61,7 @@ func Example() {
 	// <nil> 1
 }
 
-// Schemas change: older payloads are brought to the version that the handler knows.
+// Older payloads are converted to the schema version that the handler knows.
 func ExampleOn() {
 	store := memory.Open(memory.Config{})
 	billing, err := inbox.New(store.Inbox(), "billing", inbox.Config{})
@@ -86,7 +88,8 @@ func ExampleOn() {
 	// Output: 7 1999
 }
 
-// A handler that fails is called again after a pause. What was in vain is left to an operator.
+// A handler that fails is called again after a backoff. After the last attempt the message is a
+// dead letter, for an operator.
 func ExampleInbox_Handle() {
 	ctx := context.Background()
 	store := memory.Open(memory.Config{})
@@ -122,7 +125,7 @@ func ExampleInbox_Handle() {
 	// {Handled:0 Repeated:0 Waiting:1 Failed:0 Dead:1 Late:0}
 }
 
-// Many messages in one transaction: each costs less.
+// Handle many messages in one transaction, which costs less per message.
 func ExampleInbox_HandleBatch() {
 	store := memory.Open(memory.Config{})
 	stock, err := inbox.New(store.Inbox(), "stock", inbox.Config{Batch: 100})
@@ -142,7 +145,7 @@ func ExampleInbox_HandleBatch() {
 	// Output: item.sold 1
 }
 
-// Without a broker: a relay hands the messages of a feed to the inbox, in the same process.
+// Without a broker: a relay passes the messages of a feed to the inbox in the same process.
 func ExampleInbox_Publisher() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -173,7 +176,7 @@ func ExampleInbox_Publisher() {
 	// <nil> <nil> <nil>
 }
 
-// A consumer with a loop of its own needs only the record, in its own transaction.
+// A consumer with its own receive loop needs only the record, in its own transaction.
 func ExampleStore() {
 	ctx := context.Background()
 	store := memory.Open(memory.Config{})
@@ -203,7 +206,7 @@ func ExampleStore() {
 	// true
 }
 
-// All of a store's own part, for those who write one; see package inboxtest.
+// The methods of a store, for authors of one; see package inboxtest.
 func ExampleStore_handle() {
 	ctx := context.Background()
 	var store inbox.Store[*memory.Tx] = memory.Open(memory.Config{}).Inbox()
@@ -239,7 +242,7 @@ func ExampleStore_handle() {
 	// true <nil> <nil> <nil>
 }
 
-// An inbox refuses to work with a store that forgets too early.
+// An inbox refuses to run on a store that forgets too early.
 func ExampleWindowError() {
 	store := memory.Open(memory.Config{InboxWindow: time.Hour})
 	billing, err := inbox.New(store.Inbox(), "billing", inbox.Config{Redelivery: 2 * time.Hour})
@@ -263,7 +266,8 @@ func ExampleWindowError() {
 	// <nil> 1 late handled
 }
 
-// What a consumer has deferred lies in a feed of its own, whose name tells whose it is.
+// The deferred messages of a consumer are in a feed of its own, whose name contains that of the
+// consumer.
 func ExampleConsumerOf() {
 	fmt.Println(inbox.ConsumerOf(inbox.Feed("billing")))
 	fmt.Println(inbox.ConsumerOf("default") == "")

@@ -10,10 +10,11 @@ import (
 	"github.com/postrider/postrider/inbox"
 )
 
-// TestHeard has an inbox that runs be heard of, also if its store fails now and then, and one that has ended be gone.
+// TestHeard checks that an inbox that runs sends heartbeats, and that one that has stopped is
+// reported as gone.
 func TestHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{Process: "host:1"})
+		h := newFixture(t, inbox.Config{Process: "host:1"})
 		h.Handle("t", func(context.Context, tx, postrider.Message) error { return nil })
 		gone := func() time.Duration {
 			s, err := h.store.Gauges(t.Context())
@@ -25,12 +26,12 @@ func TestHeard(t *testing.T) {
 		stop := h.run()
 		time.Sleep(time.Hour)
 		if gone() != 0 {
-			t.Error("it is gone, and runs")
+			t.Error("the consumer is reported as gone while it runs")
 		}
 		stop()
 		time.Sleep(2 * time.Minute)
 		if g := gone(); g < 2*time.Minute || g > 3*time.Minute {
-			t.Errorf("it has ended two minutes ago, and is gone for %s", g)
+			t.Errorf("the consumer stopped two minutes ago and is reported as gone for %s", g)
 		}
 	})
 }

@@ -23,8 +23,8 @@ type tx = *memory.Tx
 
 var errHandler = errors.New("no such customer")
 
-// house is an inbox on a store in memory, and what its handlers have done.
-type house struct {
+// fixture is an inbox on a store in memory, with the committed effects of its handlers.
+type fixture struct {
 	*inbox.Inbox[tx]
 	t       *testing.T
 	store   *memory.DB
@@ -32,13 +32,13 @@ type house struct {
 	effects effects
 }
 
-func newHouse(t *testing.T, cfg inbox.Config) *house {
+func newFixture(t *testing.T, cfg inbox.Config) *fixture {
 	t.Helper()
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	store := memory.Open(memory.Config{})
-	h := &house{t: t, store: store, flaky: &flaky{Store: store.Inbox()}}
+	h := &fixture{t: t, store: store, flaky: &flaky{Store: store.Inbox()}}
 	var err error
 	if h.Inbox, err = inbox.New(h.flaky, "billing", cfg); err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func newHouse(t *testing.T, cfg inbox.Config) *house {
 }
 
 // run runs the inbox until the function that it returns is called.
-func (h *house) run(consumers ...postrider.Consumer) (stop func()) {
+func (h *fixture) run(consumers ...postrider.Consumer) (stop func()) {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx, consumers...) }()
@@ -60,15 +60,15 @@ func (h *house) run(consumers ...postrider.Consumer) (stop func()) {
 	}
 }
 
-func (h *house) receive(m postrider.Message) {
+func (h *fixture) receive(m postrider.Message) {
 	h.t.Helper()
 	if err := h.Receive(h.t.Context(), m); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// letters returns what is deferred.
-func (h *house) deadLetters() []feeds.Deferred {
+// deadLetters returns the deferred messages.
+func (h *fixture) deadLetters() []feeds.Deferred {
 	h.t.Helper()
 	all, err := h.store.List(h.t.Context(), admin.Filter{Feed: inbox.Feed("billing")}, nil, 1000)
 	if err != nil {
@@ -77,7 +77,7 @@ func (h *house) deadLetters() []feeds.Deferred {
 	return all
 }
 
-func (h *house) wantDeadLetters(want ...string) {
+func (h *fixture) wantDeadLetters(want ...string) {
 	h.t.Helper()
 	var got []string
 	for _, d := range h.deadLetters() {
@@ -88,20 +88,20 @@ func (h *house) wantDeadLetters(want ...string) {
 	}
 }
 
-func (h *house) wantStats(want inbox.Stats) {
+func (h *fixture) wantStats(want inbox.Stats) {
 	h.t.Helper()
 	if got := h.Stats(); got != want {
 		h.t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
-// effects are what was committed.
+// effects are the committed effects of handlers.
 type effects struct {
 	mu   sync.Mutex
 	list []string
 }
 
-// add leaves an effect that counts if the transaction commits.
+// add records an effect when the transaction commits.
 func (e *effects) add(ctx context.Context, text string) error {
 	ok := postrider.AfterCommit(ctx, func() {
 		e.mu.Lock()
@@ -120,19 +120,19 @@ func (e *effects) all() []string {
 	return slices.Clone(e.list)
 }
 
-func (h *house) wantEffects(want ...string) {
+func (h *fixture) wantEffects(want ...string) {
 	h.t.Helper()
 	if got := h.effects.all(); !slices.Equal(got, want) {
 		h.t.Errorf("effects %q, want %q", got, want)
 	}
 }
 
-// record is a handler that leaves the payload.
-func (h *house) record(ctx context.Context, _ tx, m postrider.Message) error {
+// record is a handler that records the payload as its effect.
+func (h *fixture) record(ctx context.Context, _ tx, m postrider.Message) error {
 	return h.effects.add(ctx, string(m.Payload))
 }
 
-// flaky is a store that cannot be reached at times.
+// flaky is a store that can be made unreachable.
 type flaky struct {
 	inbox.Store[tx]
 	down  atomic.Bool
@@ -170,11 +170,11 @@ func (f *flaky) Defer(ctx context.Context, consumer string, m postrider.Message,
 	return f.Store.Defer(ctx, consumer, m, s)
 }
 
-func (f *flaky) Retry(ctx context.Context, consumer string, work func(context.Context, tx, feeds.Deferred) error, judge func(feeds.Deferred, error) inbox.Deferral) (inbox.Attempt, error) {
+func (f *flaky) Retry(ctx context.Context, consumer string, work func(context.Context, tx, feeds.Deferred) error, decide func(feeds.Deferred, error) inbox.Deferral) (inbox.Attempt, error) {
 	if err := f.ask(); err != nil {
 		return inbox.Attempt{Next: -1}, err
 	}
-	return f.Store.Retry(ctx, consumer, work, judge)
+	return f.Store.Retry(ctx, consumer, work, decide)
 }
 
 func (f *flaky) Maintain(ctx context.Context) error {
@@ -184,7 +184,7 @@ func (f *flaky) Maintain(ctx context.Context) error {
 	return f.Store.Maintain(ctx)
 }
 
-// message returns one whose ID is of now, also where a test has a clock of its own.
+// message returns a message whose ID contains the current time, also under a fake clock.
 func message(key, text string) postrider.Message {
 	return postrider.Message{ID: madeAt(time.Now()), Type: "t", Key: key, Payload: []byte(text), Topic: "orders"}
 }

@@ -5,9 +5,10 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// identify gives a message the ID by which it is recognised when it comes again. Consumers have set it already, as
-// [codec.Codec.Decode] does; what is left came from somebody else's. A message that has no ID at all, and of which the broker
-// does not say where it stands, is handled each time that it comes: dropping it would be worse, and no two can be told apart.
+// identify gives a message without an ID one by which a redelivery is recognized. Consumers that
+// use [codec.Codec.Decode] have set the ID already; others leave it in WireID. A message that has
+// neither, and of which the broker reports no position, gets a random ID and is handled at every
+// delivery. Dropping it would be worse, and two such messages cannot be told apart.
 func (in *Inbox[Tx]) identify(m *postrider.Message) {
 	switch {
 	case !m.ID.IsZero():
@@ -16,7 +17,7 @@ func (in *Inbox[Tx]) identify(m *postrider.Message) {
 	default:
 		m.ID = postrider.NewID()
 		in.unnamed.Do(func() {
-			in.cfg.Logger.Warn("inbox: there are messages without an ID: one that comes again is handled again",
+			in.cfg.Logger.Warn("inbox: received a message without an ID: redeliveries of such messages are handled again",
 				"consumer", in.name, "topic", m.Topic, "type", m.Type)
 		})
 	}

@@ -13,34 +13,37 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Handler does what a message asks for, through tx: what it does there is committed together with the record of the message.
-// After an error the message is tried again, as [Config.Retry] says. One marked [postrider.Permanent] makes it a dead letter at once. One
-// marked [postrider.Unavailable] or [postrider.RetryAfter] is an outage of what the handler calls, and counts against no message.
+// Handler handles a message through tx. Its writes commit together with the record of the message.
+// If it returns an error, the inbox retries the message by [Config.Retry]. An error marked
+// [postrider.Permanent] makes the message a dead letter at once. An error marked
+// [postrider.Unavailable] or [postrider.RetryAfter] is an outage of something that the handler
+// calls: the attempt does not count.
 type Handler[Tx any] func(ctx context.Context, tx Tx, m postrider.Message) error
 
 // BatchHandler handles several messages with different keys in one transaction.
 type BatchHandler[Tx any] func(ctx context.Context, tx Tx, msgs []postrider.Message) error
 
-// Inbox is a named consumer. Handlers are registered before it is used; then it is safe for concurrent use.
+// Inbox is a named consumer. Register its handlers before using it; from then on it is safe for
+// concurrent use.
 type Inbox[Tx any] struct {
 	name    string
 	store   Store[Tx]
 	cfg     Config
 	routes  map[string]*route[Tx] // by type
-	unknown *route[Tx]            // of types that have no handler
+	unknown *route[Tx]            // for types that have no handler
 	stats   counters
-	wake    chan struct{} // something was deferred
-	help    chan struct{} // there may be more to try again than one can do
+	wake    chan struct{} // signals that a message was deferred
+	help    chan struct{} // signals idle retriers that more messages may be due
 
-	misuse  error     // what is wrong with the handlers
-	unnamed sync.Once // says that there are messages without an ID
+	misuse  error     // registration errors
+	unnamed sync.Once // guards the warning about messages without an ID
 
 	mu     sync.Mutex
 	opened bool
 }
 
-// New returns an inbox. The name identifies the consumer in every process and must not change: the store records received
-// messages under it.
+// New returns an inbox. The name identifies the consumer in every process and must not change: the
+// store records received messages under it.
 func New[Tx any](store Store[Tx], name string, cfg Config) (*Inbox[Tx], error) {
 	cfg, err := cfg.withDefaults()
 	if name == "" || len(name) > 200 {
@@ -66,10 +69,11 @@ func New[Tx any](store Store[Tx], name string, cfg Config) (*Inbox[Tx], error) {
 // Name returns the consumer's name.
 func (in *Inbox[Tx]) Name() string { return in.name }
 
-// Feed returns the name under which operators find the deferred messages of a consumer.
+// Feed returns the feed name under which operators find the deferred messages of a consumer.
 func Feed(consumer string) string { return feedPrefix + consumer }
 
-// ConsumerOf returns the name of the consumer that a [Feed] belongs to; empty if it is a feed of relays.
+// ConsumerOf returns the name of the consumer that a [Feed] belongs to. It is empty for a feed of
+// relays.
 func ConsumerOf(feed string) string {
 	name, ok := strings.CutPrefix(feed, feedPrefix)
 	if !ok {
@@ -80,7 +84,8 @@ func ConsumerOf(feed string) string {
 
 const feedPrefix = "inbox/"
 
-// open makes sure that the store knows the consumer, and remembers for long enough.
+// open registers the consumer with the store and checks that the store remembers messages for long
+// enough.
 func (in *Inbox[Tx]) open(ctx context.Context) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -98,9 +103,10 @@ func (in *Inbox[Tx]) open(ctx context.Context) error {
 	return nil
 }
 
-// Receive is a [postrider.Handler] for any consumer. It returns nil when the message is taken care of: handled, or handled before,
-// or deferred. An error, always [postrider.Unavailable], means that the consumer's database could not be reached: the message
-// is to be tried again, and is not to blame.
+// Receive is a [postrider.Handler] for any consumer. It returns nil when the message is handled,
+// was handled before, or is deferred. An error is always [postrider.Unavailable] and means that the
+// consumer's database could not be reached: deliver the message again, and do not count the attempt
+// against it.
 func (in *Inbox[Tx]) Receive(ctx context.Context, m postrider.Message) error {
 	return postrider.Unavailable(in.accept(ctx, m))
 }
@@ -125,17 +131,17 @@ func (in *Inbox[Tx]) accept(ctx context.Context, m postrider.Message) error {
 // receive handles one message in a transaction of its own.
 func (in *Inbox[Tx]) receive(ctx context.Context, m postrider.Message) error {
 	r := in.routeOf(m.Type)
-	if r.room != nil {
-		if err := slot.Wait(ctx, r.room); err != nil {
+	if r.slots != nil {
+		if err := slot.Wait(ctx, r.slots); err != nil {
 			return err
 		}
-		defer func() { <-r.room }()
+		defer func() { <-r.slots }()
 	}
 	verdicts, err := in.store.Handle(ctx, in.name, []postrider.Message{m}, in.cfg.AcceptLate,
 		func(ctx context.Context, tx Tx, _ []int) error { return in.dispatch(ctx, tx, r, m) })
 	var failed *FailedError
 	if errors.As(err, &failed) {
-		return in.setAside(ctx, m, failed.Err)
+		return in.deferFailed(ctx, m, failed.Err)
 	}
 	if err != nil {
 		return err
@@ -152,13 +158,14 @@ func (in *Inbox[Tx]) dispatch(ctx context.Context, tx Tx, r *route[Tx], m postri
 		}
 		return postrider.Permanent(fmt.Errorf("%w: %q", ErrNoHandler, m.Type))
 	}
-	ctx, told := in.observe(ctx, m)
+	ctx, done := in.observe(ctx, m)
 	err := in.guard(r, func(ctx context.Context, m postrider.Message) error { return r.handle(ctx, tx, m) })(ctx, m)
-	told(err)
+	done(err)
 	return err
 }
 
-// guard wraps a handler: its panic is an error, its time is bounded, and middleware is around it.
+// guard wraps a handler: it turns a panic into an error, enforces the timeout and applies
+// middleware.
 func (in *Inbox[Tx]) guard(r *route[Tx], handle postrider.Handler) postrider.Handler {
 	return func(ctx context.Context, m postrider.Message) error {
 		err := middleware.Wrap(handle, r.around...)(context.WithValue(ctx, messageKey{}, m), m)
@@ -172,8 +179,9 @@ func (in *Inbox[Tx]) guard(r *route[Tx], handle postrider.Handler) postrider.Han
 
 type messageKey struct{}
 
-// Message returns the message that is being handled, for handlers that are given only its payload; of a batch, the first. Its
-// second result is false outside of a handler.
+// Message returns the message that is being handled, for handlers that receive only its decoded
+// payload. In a batch handler it returns the first message. The second result is false outside of a
+// handler.
 func Message(ctx context.Context) (postrider.Message, bool) {
 	m, ok := ctx.Value(messageKey{}).(postrider.Message)
 	return m, ok

@@ -6,7 +6,9 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// observe tells the observer that a handler is called for messages. Several have no context in common that would be theirs.
+// observe tells the observer that a handler is called for messages, and returns a function that
+// reports the result. A batch keeps the caller's context, because the contexts that the observer
+// returns for its messages cannot be merged.
 func (in *Inbox[Tx]) observe(ctx context.Context, msgs ...postrider.Message) (context.Context, func(error)) {
 	o := in.cfg.Observer
 	switch {
@@ -15,13 +17,13 @@ func (in *Inbox[Tx]) observe(ctx context.Context, msgs ...postrider.Message) (co
 	case len(msgs) == 1:
 		return o.Handle(ctx, in.name, &msgs[0])
 	}
-	told := make([]func(error), len(msgs))
+	done := make([]func(error), len(msgs))
 	for i := range msgs {
-		_, told[i] = o.Handle(ctx, in.name, &msgs[i])
+		_, done[i] = o.Handle(ctx, in.name, &msgs[i])
 	}
 	return ctx, func(err error) {
-		for _, tell := range told {
-			tell(err)
+		for _, f := range done {
+			f(err)
 		}
 	}
 }

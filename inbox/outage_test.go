@@ -20,8 +20,9 @@ import (
 
 var errProvider = errors.New("the payment provider is down")
 
-// TestProviderIsDownForTenMinutes holds that an inbox with default settings loses nothing to an outage of what its handler calls,
-// whether the handler says that it is one or not: no dead letter, and all in order when it is over.
+// TestProviderIsDownForTenMinutes checks that an inbox with default settings survives an outage of
+// a system that its handler calls, whether or not the handler marks its error as an outage: there
+// are no dead letters, and all messages are handled in order.
 func TestProviderIsDownForTenMinutes(t *testing.T) {
 	const (
 		keys       = 50
@@ -39,7 +40,7 @@ func TestProviderIsDownForTenMinutes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, inbox.Config{})
+				h := newFixture(t, inbox.Config{})
 				began := time.Now()
 				var mu sync.Mutex
 				calls, handled, next := 0, 0, make(map[string]int)
@@ -77,11 +78,11 @@ func TestProviderIsDownForTenMinutes(t *testing.T) {
 	}
 }
 
-// TestOutageCountsNothing holds that attempts during an outage are not counted, that their pauses grow and are bounded, and
-// that a message is a dead letter at its maximum age all the same.
+// TestOutageCountsNothing checks that attempts during an outage are not counted, that their backoff
+// grows up to its maximum, and that a message still becomes a dead letter at its maximum age.
 func TestOutageCountsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{Retry: retry.Policy{First: time.Second, Most: 8 * time.Second, Attempts: 2, MaxAge: time.Minute}})
+		h := newFixture(t, inbox.Config{Retry: retry.Policy{First: time.Second, Most: 8 * time.Second, Attempts: 2, MaxAge: time.Minute}})
 		var mu sync.Mutex
 		var pauses []time.Duration
 		last := time.Now()
@@ -125,7 +126,7 @@ func TestOutageCountsNothing(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 
-		// What is the message's own fault counts, before an outage and after it.
+		// Failures of the message itself count, before and after an outage.
 		h.receive(message("l", "m"))
 		time.Sleep(10 * time.Second)
 		up.Store(true)

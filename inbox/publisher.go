@@ -7,8 +7,9 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// Publisher makes the inbox a relay's destination: a feed is then handled in the relay's own process, with no broker at all, up to
-// parallel keys at a time. Run must be under way too, without consumers, for what is deferred.
+// Publisher makes the inbox a relay's destination: the relay handles the feed in its own process,
+// without a broker, up to parallel keys at a time. [Inbox.Run] must run too, without consumers, to
+// retry deferred messages.
 func (in *Inbox[Tx]) Publisher(parallel int) postrider.Publisher { return publisher[Tx]{in, parallel} }
 
 type publisher[Tx any] struct {

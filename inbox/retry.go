@@ -9,8 +9,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// retry starts those who try again what was deferred. The first one asks the store now and then; the others are woken when
-// there is more than one can do.
+// retry starts the goroutines that retry deferred messages. The first one polls the store; it wakes
+// the others when it finds work.
 func (in *Inbox[Tx]) retry(ctx context.Context, run *sync.WaitGroup) {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var work sync.WaitGroup
@@ -26,27 +26,27 @@ func (in *Inbox[Tx]) retry(ctx context.Context, run *sync.WaitGroup) {
 	})
 }
 
-func (in *Inbox[Tx]) retrier(ctx, hard context.Context, asks bool) {
+func (in *Inbox[Tx]) retrier(ctx, hard context.Context, polls bool) {
 	for ctx.Err() == nil {
-		pause := in.cfg.Poll
+		delay := in.cfg.Poll
 		a, err := in.attempt(hard)
 		switch {
 		case err != nil:
-			in.cfg.Logger.Warn("inbox: cannot try again what was deferred", "consumer", in.name, "err", err)
+			in.cfg.Logger.Warn("inbox: cannot retry deferred messages", "consumer", in.name, "err", err)
 		case a.Found:
 			signal(in.help)
 			continue
 		case a.Next >= 0:
-			pause = min(pause, a.Next)
+			delay = min(delay, a.Next)
 		}
-		if !asks {
+		if !polls {
 			select {
 			case <-ctx.Done():
 			case <-in.help:
 			}
 			continue
 		}
-		timer := time.NewTimer(pause)
+		timer := time.NewTimer(delay)
 		select {
 		case <-ctx.Done():
 		case <-in.wake:
@@ -63,26 +63,26 @@ func signal(c chan struct{}) {
 	}
 }
 
-// busy is after what pause a message is tried again whose type has as many handlers at work as may be.
-const busy = 100 * time.Millisecond
+// busyDelay is the delay before a retry of a message whose type is at its concurrency limit.
+const busyDelay = 100 * time.Millisecond
 
-var errBusy = errors.New("inbox: as many messages of the type are being handled as may be")
+var errBusy = errors.New("inbox: concurrency limit of the message type reached")
 
-// attempt tries one message again that is due. It does not wait for room: it has a connection, which those may need who have the
-// room.
+// attempt retries one message that is due. It does not wait for a free slot: it would hold a
+// database connection that the handlers in the slots may need.
 func (in *Inbox[Tx]) attempt(ctx context.Context) (Attempt, error) {
 	a, err := in.store.Retry(ctx, in.name, func(ctx context.Context, tx Tx, d feeds.Deferred) error {
 		r := in.routeOf(d.Type)
-		if r.room != nil {
+		if r.slots != nil {
 			select {
-			case r.room <- struct{}{}:
-				defer func() { <-r.room }()
+			case r.slots <- struct{}{}:
+				defer func() { <-r.slots }()
 			default:
 				return errBusy
 			}
 		}
 		return in.dispatch(ctx, tx, r, d.Message)
-	}, in.judge)
+	}, in.decide)
 	if err == nil && a.Found && a.Failed == nil {
 		in.stats.handled.Add(1)
 	}

@@ -17,11 +17,11 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// TestRetries holds that a failing message is tried again after 2, 4 and 8 seconds, and is a dead letter then; and that those
-// behind it wait until an operator decides.
+// TestRetries checks that a failing message is retried after 2, 4 and 8 seconds and then becomes a
+// dead letter, and that the messages behind it wait until an operator acts.
 func TestRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second}}})
+		h := newFixture(t, inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second}}})
 		begin := time.Now()
 		var at []time.Duration
 		fixed := false
@@ -67,7 +67,7 @@ func TestRetries(t *testing.T) {
 
 func TestOrderSkip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{Order: inbox.Skip, Retry: retry.Policy{Pauses: []time.Duration{time.Second}}})
+		h := newFixture(t, inbox.Config{Order: inbox.Skip, Retry: retry.Policy{Pauses: []time.Duration{time.Second}}})
 		failures := 0
 		h.Handle("t", func(ctx context.Context, x tx, m postrider.Message) error {
 			if string(m.Payload) == "bad" && failures < 1 {
@@ -86,10 +86,10 @@ func TestOrderSkip(t *testing.T) {
 	})
 }
 
-// TestDeadAtOnce is about failures that no retry would mend.
+// TestDeadAtOnce covers failures that are not retried.
 func TestDeadAtOnce(t *testing.T) {
 	late := message("", "late")
-	late.ID = madeAt(time.Now().AddDate(1, 0, 0)) // of a far future
+	late.ID = madeAt(time.Now().AddDate(1, 0, 0)) // in the far future
 	for _, c := range []struct {
 		name  string
 		m     postrider.Message
@@ -103,7 +103,7 @@ func TestDeadAtOnce(t *testing.T) {
 		{"unknown type", postrider.Message{ID: madeAt(time.Now()), Type: "u"}, inbox.Config{}, nil, inbox.ErrNoHandler.Error() + `: "u"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHouse(t, c.cfg)
+			h := newFixture(t, c.cfg)
 			h.Handle("t", func(context.Context, tx, postrider.Message) error { return c.err })
 			h.receive(c.m)
 			h.receive(c.m)
@@ -119,7 +119,7 @@ func TestDeadAtOnce(t *testing.T) {
 }
 
 func TestLateAccepted(t *testing.T) {
-	h := newHouse(t, inbox.Config{AcceptLate: true})
+	h := newFixture(t, inbox.Config{AcceptLate: true})
 	h.Handle("t", h.record)
 	late := message("", "late")
 	late.ID = postrider.ID{6: 0x70, 8: 0x80, 15: 1}
@@ -130,7 +130,7 @@ func TestLateAccepted(t *testing.T) {
 }
 
 func TestUnknownTypes(t *testing.T) {
-	h := newHouse(t, inbox.Config{IgnoreUnknown: true})
+	h := newFixture(t, inbox.Config{IgnoreUnknown: true})
 	h.Handle("known", h.record)
 	h.receive(message("", "ignored"))
 	h.receive(postrider.Message{ID: madeAt(time.Now()), Type: feeds.CanaryType})
@@ -143,7 +143,7 @@ func TestUnknownTypes(t *testing.T) {
 
 func TestPanicAndTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{Timeout: 3 * time.Second})
+		h := newFixture(t, inbox.Config{Timeout: 3 * time.Second})
 		h.Handle("panics", func(context.Context, tx, postrider.Message) error { panic("a bug") })
 		h.Handle("hangs", func(ctx context.Context, _ tx, _ postrider.Message) error {
 			<-ctx.Done()
@@ -167,9 +167,9 @@ func TestPanicAndTimeout(t *testing.T) {
 	})
 }
 
-// TestMessageInContext is for handlers that are given only the payload.
+// TestMessageInContext covers handlers that receive only the payload.
 func TestMessageInContext(t *testing.T) {
-	h := newHouse(t, inbox.Config{})
+	h := newFixture(t, inbox.Config{})
 	m := message("k", "1")
 	m.CorrelationID = "c"
 	inbox.On(h.Inbox, "t", func(ctx context.Context, _ tx, n int) error {
@@ -196,7 +196,7 @@ func TestMistakes(t *testing.T) {
 	}
 	for _, want := range []string{"Retry: Pauses has -1ns", "loose", "Redelivery", "Timeout", "Retriers", "Batch", "Poll", "Drain", "name", "store"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not tell of %s", err, want)
+			t.Errorf("%q does not mention %s", err, want)
 		}
 	}
 }

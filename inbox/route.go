@@ -10,16 +10,16 @@ import (
 	"github.com/postrider/postrider/retry"
 )
 
-// anyType is the type under which the handler of all other types is registered.
+// anyType is the type that registers the handler for all types without a handler of their own.
 const anyType = "*"
 
-// route is what becomes of the messages of a type.
+// route is how the messages of a type are handled.
 type route[Tx any] struct {
 	settings
 	handle Handler[Tx] // nil if there is none
 	batch  *batcher[Tx]
-	around []postrider.Middleware // the handler
-	room   chan struct{}          // of those at work; nil if there is no limit
+	around []postrider.Middleware // middleware, outermost first
+	slots  chan struct{}          // semaphore of Concurrency; nil if there is no limit
 }
 
 // Option configures how messages of a type are handled.
@@ -27,20 +27,22 @@ type Option func(*settings)
 
 type settings struct {
 	schema
-	retry       *retry.Policy // nil, before it is registered, if it is the inbox's
+	retry       *retry.Policy // nil until registered if the type uses the inbox's policy
 	timeout     time.Duration
 	concurrency int
 	wrap        []postrider.Middleware
 }
 
-// Retry is [Config.Retry] for the messages of a type. What it leaves open is as there.
+// Retry overrides [Config.Retry] for the messages of a type. Zero fields of the policy keep the
+// inbox's values.
 func Retry(policy retry.Policy) Option { return func(s *settings) { s.retry = &policy } }
 
 // Timeout overrides [Config.Timeout] for a type.
 func Timeout(limit time.Duration) Option { return func(s *settings) { s.timeout = limit } }
 
-// Concurrency bounds how many messages of a type are handled at the same time by this process, for handlers that call what stands no
-// more. Those that wait take no place from messages of other types.
+// Concurrency limits how many messages of a type this process handles at a time, for handlers that
+// call a system with little capacity. Messages that wait for a slot do not block those of other
+// types.
 func Concurrency(n int) Option { return func(s *settings) { s.concurrency = n } }
 
 // Use wraps the handler of a type, inside of [Config.Middleware].
@@ -48,15 +50,16 @@ func Use(all ...postrider.Middleware) Option {
 	return func(s *settings) { s.wrap = append(s.wrap, all...) }
 }
 
-// Handle registers the handler for a type of message. The type "*" stands for all that have no handler of their own. A type
-// has one handler: a second registration is an error, which Run and Receive return.
+// Handle registers the handler for a type of message. The type "*" stands for all types without a
+// handler of their own. A second registration for a type is an error that Run and Receive return.
 func (in *Inbox[Tx]) Handle(messageType string, handle Handler[Tx], options ...Option) {
 	in.register(messageType, handle, nil, options)
 }
 
-// HandleBatch registers a handler for a type of message, as Handle does. It is called with those that have come while the transaction
-// before was under way, up to [Config.Batch] of them. If it fails, it is called again with each of them alone. Middleware is
-// not around it, for it knows single messages only.
+// HandleBatch registers a batch handler for a type of message. The inbox calls it with the messages
+// that arrived during the previous transaction, up to [Config.Batch]. If it fails, the inbox calls
+// it again with each message alone. Middleware does not apply to it, because middleware handles
+// single messages.
 func (in *Inbox[Tx]) HandleBatch(messageType string, handle BatchHandler[Tx], options ...Option) {
 	if handle == nil {
 		in.register(messageType, nil, nil, options)
@@ -70,22 +73,22 @@ func (in *Inbox[Tx]) register(messageType string, handle Handler[Tx], batch *bat
 	for _, o := range options {
 		o(&r.settings)
 	}
-	complain := func(wrong bool, format string, args ...any) {
+	check := func(wrong bool, format string, args ...any) {
 		if wrong {
 			in.misuse = errors.Join(in.misuse, fmt.Errorf("inbox: consumer %q: type %q "+format, append([]any{in.name, messageType}, args...)...))
 		}
 	}
-	complain(messageType == "" || handle == nil, "is empty or has no handler: want a type and a handler that is not nil")
-	complain(in.routes[messageType] != nil, "has two handlers")
-	complain(r.timeout < 0, "has the Timeout %s: want a positive time", r.timeout)
-	complain(r.concurrency < 0, "has the Concurrency %d: want a positive number", r.concurrency)
-	complain(batch != nil && r.concurrency > 0, "has the Concurrency %d, but batches of a type are handled one after the other", r.concurrency)
-	complain(batch != nil && len(r.wrap) > 0, "has middleware (Use), which is for handlers of single messages, and a handler of batches")
+	check(messageType == "" || handle == nil, "is empty or has no handler: want a type and a handler that is not nil")
+	check(in.routes[messageType] != nil, "has two handlers")
+	check(r.timeout < 0, "has the Timeout %s: want a positive time", r.timeout)
+	check(r.concurrency < 0, "has the Concurrency %d: want a positive number", r.concurrency)
+	check(batch != nil && r.concurrency > 0, "has the Concurrency %d, but batches of a type are handled one after the other", r.concurrency)
+	check(batch != nil && len(r.wrap) > 0, "has middleware (Use) and a batch handler: middleware works with handlers of single messages only")
 	if r.retry == nil {
 		r.retry = &in.cfg.Retry
 	} else {
 		if err := r.retry.Validate(); err != nil {
-			complain(true, "has a Retry that is wrong: %w", err)
+			check(true, "has an invalid Retry: %w", err)
 		}
 		own := r.retry.Or(in.cfg.Retry)
 		r.retry = &own
@@ -94,7 +97,7 @@ func (in *Inbox[Tx]) register(messageType string, handle Handler[Tx], batch *bat
 		r.timeout = in.cfg.Timeout
 	}
 	if r.concurrency > 0 {
-		r.room = make(chan struct{}, r.concurrency)
+		r.slots = make(chan struct{}, r.concurrency)
 	}
 	r.around = []postrider.Middleware{middleware.Recover(), middleware.Timeout(r.timeout)}
 	if batch != nil {
@@ -105,7 +108,7 @@ func (in *Inbox[Tx]) register(messageType string, handle Handler[Tx], batch *bat
 	in.routes[messageType] = r
 }
 
-// routeOf returns what becomes of messages of a type.
+// routeOf returns the route of a message type.
 func (in *Inbox[Tx]) routeOf(messageType string) *route[Tx] {
 	if r := in.routes[messageType]; r != nil {
 		return r
@@ -116,7 +119,7 @@ func (in *Inbox[Tx]) routeOf(messageType string) *route[Tx] {
 	return in.unknown
 }
 
-// usable reports what is wrong with the handlers.
+// usable returns an error if there are no handlers or if their registration failed.
 func (in *Inbox[Tx]) usable() error {
 	if len(in.routes) == 0 {
 		return fmt.Errorf("inbox: consumer %q has no handlers: register them before Run or Receive", in.name)

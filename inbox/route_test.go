@@ -24,7 +24,8 @@ func typed(kind, key, text string) postrider.Message {
 	return m
 }
 
-// TestMiddleware has middleware around every handler, also at a later attempt: that of the inbox outside of that of the type.
+// TestMiddleware checks that middleware wraps every handler, also at a retry, and that the inbox's
+// middleware is outside of the type's.
 func TestMiddleware(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -39,7 +40,7 @@ func TestMiddleware(t *testing.T) {
 				}
 			}
 		}
-		h := newHouse(t, inbox.Config{Middleware: []postrider.Middleware{say("outer")}})
+		h := newFixture(t, inbox.Config{Middleware: []postrider.Middleware{say("outer")}})
 		var failed atomic.Bool
 		h.Handle("t", func(ctx context.Context, x tx, m postrider.Message) error {
 			if !failed.Swap(true) {
@@ -61,10 +62,10 @@ func TestMiddleware(t *testing.T) {
 	})
 }
 
-// TestPolicyByType has each type tried as its own policy says, within its own time.
+// TestPolicyByType checks that each type has its own retry policy and timeout.
 func TestPolicyByType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{time.Hour}}})
+		h := newFixture(t, inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{time.Hour}}})
 		var mu sync.Mutex
 		calls := make(map[string]int)
 		fail := func(ctx context.Context, _ tx, m postrider.Message) error {
@@ -94,20 +95,20 @@ func TestPolicyByType(t *testing.T) {
 	})
 }
 
-// TestConcurrencyByType bounds how many of a type are handled at a time. Those that wait hold nobody else up, though there are more
-// of them than a consumer handles at a time.
+// TestConcurrencyByType checks the concurrency limit of a type. More messages wait for it than the
+// consumer handles at a time, and must not block those of other types.
 func TestConcurrencyByType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{})
+		h := newFixture(t, inbox.Config{})
 		var now, most atomic.Int64
 		h.Handle("slow", func(ctx context.Context, x tx, m postrider.Message) error {
-			if n := now.Add(1); n > most.Load() { // at most two write, and the same
+			if n := now.Add(1); n > most.Load() { // at most two goroutines store, and the same number
 				most.Store(n)
 			}
 			defer now.Add(-1)
 			time.Sleep(time.Second)
 			if m.Key == "k3" && h.Stats().Failed == 0 {
-				return errHandler // tried again, beside the others
+				return errHandler // retried concurrently with the others
 			}
 			return h.record(ctx, x, m)
 		}, inbox.Concurrency(2))
@@ -154,10 +155,11 @@ func TestConcurrencyByType(t *testing.T) {
 	})
 }
 
-// TestTypedBatch hands values to a handler of batches. One that cannot be read is a dead letter and keeps the others from nothing.
+// TestTypedBatch passes decoded values to a batch handler. One that cannot be decoded becomes a
+// dead letter; the others are handled.
 func TestTypedBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{})
+		h := newFixture(t, inbox.Config{})
 		var largest atomic.Int64
 		inbox.OnBatch(h.Inbox, "order", func(ctx context.Context, _ tx, orders []order) error {
 			time.Sleep(time.Second)
@@ -198,7 +200,7 @@ func TestTypedBatch(t *testing.T) {
 	})
 }
 
-// reversed is a codec.
+// reversed is a codec that reverses the payload.
 type reversed struct{ err error }
 
 func (r reversed) Decode(_ context.Context, m *postrider.Message, into any) error {
@@ -209,7 +211,7 @@ func (r reversed) Decode(_ context.Context, m *postrider.Message, into any) erro
 }
 
 func TestCodecs(t *testing.T) {
-	h := newHouse(t, inbox.Config{Codecs: map[string]inbox.Codec{
+	h := newFixture(t, inbox.Config{Codecs: map[string]inbox.Codec{
 		"application/reversed": reversed{}, "application/broken": reversed{errors.New("no such field")},
 		"application/away": reversed{postrider.Unavailable(errors.New("registry: connection refused"))},
 	}})
@@ -231,20 +233,20 @@ func TestCodecs(t *testing.T) {
 
 func TestMisusedOptions(t *testing.T) {
 	for name, c := range map[string]struct {
-		register func(h *house)
+		register func(h *fixture)
 		want     string
 	}{
-		"timeout":     {func(h *house) { h.Handle("t", h.record, inbox.Timeout(-1)) }, "Timeout"},
-		"concurrency": {func(h *house) { h.Handle("t", h.record, inbox.Concurrency(-1)) }, "Concurrency"},
-		"policy":      {func(h *house) { h.Handle("t", h.record, inbox.Retry(retry.Policy{First: -1})) }, "First"},
-		"concurrency of batches": {func(h *house) {
+		"timeout":     {func(h *fixture) { h.Handle("t", h.record, inbox.Timeout(-1)) }, "Timeout"},
+		"concurrency": {func(h *fixture) { h.Handle("t", h.record, inbox.Concurrency(-1)) }, "Concurrency"},
+		"policy":      {func(h *fixture) { h.Handle("t", h.record, inbox.Retry(retry.Policy{First: -1})) }, "First"},
+		"concurrency of batches": {func(h *fixture) {
 			h.HandleBatch("t", func(context.Context, tx, []postrider.Message) error { return nil }, inbox.Concurrency(2))
 		}, "one after the other"},
-		"middleware of batches": {func(h *house) {
+		"middleware of batches": {func(h *fixture) {
 			h.HandleBatch("t", func(context.Context, tx, []postrider.Message) error { return nil }, inbox.Use(nil))
 		}, "single messages"},
 	} {
-		h := newHouse(t, inbox.Config{})
+		h := newFixture(t, inbox.Config{})
 		c.register(h)
 		if err := h.Run(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v", name, err)

@@ -11,23 +11,25 @@ import (
 )
 
 const (
-	// maintainEvery is how often the store is asked to forget what is out of the window.
+	// maintainEvery is how often the inbox calls [Store.Maintain].
 	maintainEvery = time.Minute
-	// heardEvery is how often the process says that it is there.
-	heardEvery = 10 * time.Second
+	// heartbeatEvery is how often the inbox calls [Store.Heard].
+	heartbeatEvery = 10 * time.Second
 )
 
-// Run receives from consumers and tries again what was deferred, until ctx ends. Then it returns nil, when the handlers under
-// way have returned. Outages never end it; it returns an error only when it can never work: handlers that are missing or
-// registered twice, a subscription that is refused for good, a [*WindowError], or [feeds.ErrSchema]. Without consumers it only sees to what was deferred, for an inbox that receives through
-// [Inbox.Receive] or [Inbox.Publisher]. It may be called again.
+// Run receives from consumers and retries deferred messages until ctx ends. Then it waits for
+// running handlers and returns nil. Run survives outages. It returns an error only if it can never
+// work: no handlers, two handlers for a type, a subscription that the broker refuses permanently, a
+// [*WindowError], or [feeds.ErrSchema]. Without consumers, Run only retries deferred messages, for
+// an inbox that receives through [Inbox.Receive] or [Inbox.Publisher]. Run may be called again
+// after it returns.
 func (in *Inbox[Tx]) Run(ctx context.Context, consumers ...postrider.Consumer) error {
 	if err := in.usable(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := in.openAtLast(ctx); err != nil || ctx.Err() != nil {
+	if err := in.openWithRetry(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
 	var run sync.WaitGroup
@@ -42,14 +44,14 @@ func (in *Inbox[Tx]) Run(ctx context.Context, consumers ...postrider.Consumer) e
 	in.retry(ctx, &run)
 	run.Go(func() { in.every(ctx, maintainEvery, "maintenance", in.store.Maintain) })
 	run.Go(func() {
-		in.every(ctx, heardEvery, "heartbeat", func(ctx context.Context) error { return in.store.Heard(ctx, in.name, in.cfg.Process) })
+		in.every(ctx, heartbeatEvery, "heartbeat", func(ctx context.Context) error { return in.store.Heard(ctx, in.name, in.cfg.Process) })
 	})
 	run.Wait()
 	return errors.Join(errs...)
 }
 
-// openAtLast opens the inbox when its database can be reached.
-func (in *Inbox[Tx]) openAtLast(ctx context.Context) error {
+// openWithRetry opens the inbox, and retries while the database cannot be reached.
+func (in *Inbox[Tx]) openWithRetry(ctx context.Context) error {
 	for {
 		err := in.open(ctx)
 		var window *WindowError
@@ -57,21 +59,22 @@ func (in *Inbox[Tx]) openAtLast(ctx context.Context) error {
 			return err
 		}
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // it was told to end
+			return nil //nolint:nilerr // ctx ended
 		}
-		in.cfg.Logger.Warn("inbox: cannot begin yet", "consumer", in.name, "err", err)
+		in.cfg.Logger.Warn("inbox: cannot open, will retry", "consumer", in.name, "err", err)
 		if !sleep(ctx, in.cfg.Poll) {
 			return nil
 		}
 	}
 }
 
-// every does something now and then until ctx ends. A call that is never answered does not keep it from trying again.
+// every calls do at an interval until ctx ends. Each call has a timeout, so that one that hangs
+// does not prevent the next.
 func (in *Inbox[Tx]) every(ctx context.Context, interval time.Duration, what string, do func(context.Context) error) {
 	for {
 		call, cancel := context.WithTimeout(ctx, maintainEvery)
 		if err := do(call); err != nil && ctx.Err() == nil {
-			in.cfg.Logger.Warn("inbox: regular work failed", "consumer", in.name, "what", what, "err", err)
+			in.cfg.Logger.Warn("inbox: background task failed", "consumer", in.name, "what", what, "err", err)
 		}
 		cancel()
 		if !sleep(ctx, interval) {

@@ -29,10 +29,11 @@ func publish(t *testing.T, b *broker.Broker, msgs ...postrider.Message) {
 	}
 }
 
-// TestRun holds that an inbox receives from consumers, finishes what is under way when it is stopped, and can be run again.
+// TestRun checks that an inbox receives from consumers, finishes running handlers when it is
+// stopped, and can be run again.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{})
+		h := newFixture(t, inbox.Config{})
 		h.Handle("t", func(ctx context.Context, x tx, m postrider.Message) error {
 			time.Sleep(5 * time.Second)
 			return h.record(ctx, x, m)
@@ -43,7 +44,7 @@ func TestRun(t *testing.T) {
 		stop := h.run(b.Consumer("orders", "billing", 0))
 		time.Sleep(time.Second)
 		begin := time.Now()
-		stop() // a is under way
+		stop() // the handler of a is running
 		if d := time.Since(begin); d != 4*time.Second {
 			t.Errorf("it stopped after %s", d)
 		}
@@ -62,10 +63,11 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestDrain holds that a retry under way is given its time when the inbox is stopped, and not more than that.
+// TestDrain checks that a running retry may continue for Drain when the inbox is stopped, and no
+// longer.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{time.Microsecond, time.Microsecond}}, Drain: 3 * time.Second, Timeout: time.Hour})
+		h := newFixture(t, inbox.Config{Retry: retry.Policy{Pauses: []time.Duration{time.Microsecond, time.Microsecond}}, Drain: 3 * time.Second, Timeout: time.Hour})
 		attempts := 0
 		h.Handle("t", func(ctx context.Context, x tx, m postrider.Message) error {
 			if attempts++; attempts == 1 {
@@ -93,15 +95,15 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestOutages holds that a database that is down keeps nothing from happening later.
+// TestOutages checks that everything is handled after an outage of the database.
 func TestOutages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{})
+		h := newFixture(t, inbox.Config{})
 		failed := false
 		h.Handle("t", func(ctx context.Context, x tx, m postrider.Message) error {
 			if string(m.Payload) == "b" && !failed {
 				failed = true
-				h.flaky.down.Store(true) // so that it cannot even be deferred
+				h.flaky.down.Store(true) // Defer fails too
 				return errHandler
 			}
 			return h.record(ctx, x, m)
@@ -125,24 +127,25 @@ func TestOutages(t *testing.T) {
 	})
 }
 
-// TestMisused holds that an inbox whose handlers contradict each other, or that has none, handles nothing and says why.
+// TestMisused checks that an inbox with no handlers, or with contradictory ones, handles nothing
+// and returns an error.
 func TestMisused(t *testing.T) {
 	batch := func(context.Context, tx, []postrider.Message) error { return nil }
 	typed := func(context.Context, tx, int) error { return nil }
 	for name, c := range map[string]struct {
-		register func(*house)
+		register func(*fixture)
 		want     string
 	}{
-		"none":          {func(*house) {}, "no handlers"},
-		"twice":         {func(h *house) { h.Handle("t", h.record); inbox.On(h.Inbox, "t", typed) }, `"t" has two`},
-		"two batches":   {func(h *house) { h.HandleBatch("*", batch); h.HandleBatch("*", batch) }, `"*" has two`},
-		"batch and all": {func(h *house) { h.Handle("*", h.record); h.HandleBatch("*", batch) }, `"*" has two`},
-		"nil":           {func(h *house) { h.Handle("t", nil) }, "nil"},
-		"nil batch":     {func(h *house) { h.HandleBatch("*", nil) }, "nil"},
-		"no type":       {func(h *house) { h.Handle("", h.record) }, "empty"},
+		"none":          {func(*fixture) {}, "no handlers"},
+		"twice":         {func(h *fixture) { h.Handle("t", h.record); inbox.On(h.Inbox, "t", typed) }, `"t" has two`},
+		"two batches":   {func(h *fixture) { h.HandleBatch("*", batch); h.HandleBatch("*", batch) }, `"*" has two`},
+		"batch and all": {func(h *fixture) { h.Handle("*", h.record); h.HandleBatch("*", batch) }, `"*" has two`},
+		"nil":           {func(h *fixture) { h.Handle("t", nil) }, "nil"},
+		"nil batch":     {func(h *fixture) { h.HandleBatch("*", nil) }, "nil"},
+		"no type":       {func(h *fixture) { h.Handle("", h.record) }, "empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, inbox.Config{})
+			h := newFixture(t, inbox.Config{})
 			c.register(h)
 			for _, err := range []error{h.Run(t.Context()), h.Receive(t.Context(), message("", "a"))} {
 				if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -155,9 +158,9 @@ func TestMisused(t *testing.T) {
 	}
 }
 
-// TestCannotRun is about what ends Run at once.
+// TestCannotRun covers errors that end Run at once.
 func TestCannotRun(t *testing.T) {
-	h := newHouse(t, inbox.Config{Redelivery: 8 * 24 * time.Hour})
+	h := newFixture(t, inbox.Config{Redelivery: 8 * 24 * time.Hour})
 	h.Handle("t", h.record)
 	var window *inbox.WindowError
 	if err := h.Run(t.Context()); !errors.As(err, &window) || window.Window != 7*24*time.Hour || window.Redelivery != 8*24*time.Hour {
@@ -168,14 +171,14 @@ func TestCannotRun(t *testing.T) {
 	}
 	h.wantEffects()
 
-	h = newHouse(t, inbox.Config{})
+	h = newFixture(t, inbox.Config{})
 	h.Handle("t", h.record)
 	h.flaky.Store = unmigrated{h.flaky.Store}
 	if err := h.Run(t.Context()); !errors.Is(err, feeds.ErrSchema) {
 		t.Errorf("got %v, want ErrSchema", err)
 	}
 
-	h = newHouse(t, inbox.Config{})
+	h = newFixture(t, inbox.Config{})
 	h.Handle("t", h.record)
 	err := h.Run(t.Context(), refused{}, broker.New().Consumer("orders", "billing", 0))
 	if !errors.Is(err, errRefused) {
@@ -194,10 +197,10 @@ var errRefused = errors.New("there is no such stream")
 func (refused) Consume(context.Context, postrider.Handler) error { return errRefused }
 func (refused) Close() error                                     { return nil }
 
-// TestPublisher puts an inbox behind a relay, with no broker between them.
+// TestPublisher runs an inbox behind a relay, without a broker.
 func TestPublisher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, inbox.Config{Retriers: 1}) // effects are noted after the commit, when another retrier may have the next one
+		h := newFixture(t, inbox.Config{Retriers: 1}) // an effect is recorded after the commit, when another retrier may have the next message
 		failures := 0
 		h.Handle("*", func(ctx context.Context, x tx, m postrider.Message) error {
 			if m.Key == "k1" && failures < 2 {
@@ -246,7 +249,7 @@ func TestPublisher(t *testing.T) {
 			t.Errorf("effects %q, want %q", got, want)
 		}
 		if counts, err := h.store.ListFeeds(ctx); err != nil || counts[0].Dead != 0 || counts[0].Pending != 0 {
-			t.Errorf("%+v, %v: an outage of the consumer killed messages", counts, err)
+			t.Errorf("%+v, %v: an outage of the consumer caused dead letters", counts, err)
 		}
 		cancel()
 		if err := <-done; err != nil {
@@ -256,8 +259,8 @@ func TestPublisher(t *testing.T) {
 	})
 }
 
-// TestStress has many deliveries of the same messages at the same time, through two inboxes of one name, with handlers that
-// fail: each takes effect once. It is for the race detector, too.
+// TestStress delivers the same messages concurrently to two inboxes of one name, with handlers that
+// fail: each takes effect once. It also serves the race detector.
 func TestStress(t *testing.T) {
 	const keys, each = 8, 40
 	store := memory.Open(memory.Config{})
@@ -281,7 +284,7 @@ func TestStress(t *testing.T) {
 			}
 			return done.add(ctx, string(m.Payload))
 		})
-		// Each has its own group, so that both are given everything.
+		// Each inbox has its own group, so that both receive every message.
 		consumer := b.Consumer("orders", fmt.Sprint("group", n), 0)
 		run.Go(func() {
 			if err := in.Run(ctx, consumer); err != nil {

@@ -8,11 +8,11 @@ import (
 
 // Stats counts what an inbox has done since the process started.
 type Stats struct {
-	Handled  int64 // messages whose effect was committed, also at a later attempt
-	Repeated int64 // deliveries that were skipped
-	Waiting  int64 // messages deferred behind one of their key
-	Failed   int64 // attempts that failed and are repeated
-	Dead     int64 // dead letters, late ones included
+	Handled  int64 // messages whose effect was committed, at the first attempt or later
+	Repeated int64 // deliveries skipped because the message was received before
+	Waiting  int64 // messages deferred behind an earlier one of their key
+	Failed   int64 // failed attempts that will be retried
+	Dead     int64 // messages that became dead letters, including late ones
 	Late     int64 // messages outside of the window
 }
 
@@ -35,7 +35,7 @@ func (in *Inbox[Tx]) count(v Verdict, m *postrider.Message) {
 	case Late:
 		in.stats.late.Add(1)
 		in.stats.dead.Add(1)
-		in.cfg.Logger.Error("inbox: dead letter, because nobody knows whether it was handled before", "consumer", in.name,
+		in.cfg.Logger.Error("inbox: dead letter: the message is too old or too far in the future to know whether it was handled before", "consumer", in.name,
 			"", *m, "made", m.ID.Time(),
 			"next", "postrider dead show --consumer "+in.name+" "+m.ID.String())
 	}

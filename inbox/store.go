@@ -8,56 +8,63 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Store is the consumer's side of a store. Tx is the transaction type of the consumer's database. Implementations are safe
-// for concurrent use, by many processes.
+// Store is the consumer's side of a store. Tx is the transaction type of the consumer's database.
+// Implementations are safe for concurrent use, by many processes.
 type Store[Tx any] interface {
-	// Open makes a consumer known, and returns for how long at least it remembers what it has received. It is called before
-	// any of the other methods.
+	// Open registers a consumer and returns how long, at least, it remembers received messages. It
+	// is called before any of the other methods.
 	Open(ctx context.Context, consumer string) (window time.Duration, err error)
 
-	// Handle records messages as received, calls work with the indexes of those that nobody has recorded before, if there are
-	// any, and commits both. When work fails, or the database refuses the commit, nothing of it has happened and the error is
-	// a [*FailedError]. After any other error Handle is to be called again: it will tell what has become of the messages.
+	// Handle records messages as received, calls work with the indexes of those that were not
+	// recorded before, if there are any, and commits both. If work fails, or the database refuses
+	// the commit, nothing is written and the error is a [*FailedError]. After any other error the
+	// outcome is unknown: call Handle again, and it returns the outcome of each message.
 	//
-	// A message of a key that is blocked is deferred as waiting, and one outside of the window as dead, unless late is set;
-	// work does not see them. Work may be called more than once, in a new transaction each time.
+	// A message of a blocked key is deferred as waiting. One outside of the window becomes a dead
+	// letter, unless late is set. Work does not see either. Work may be called more than once, each
+	// time in a new transaction.
 	Handle(ctx context.Context, consumer string, msgs []postrider.Message, late bool, work Work[Tx]) ([]Verdict, error)
 
-	// Claim records a message as received in the caller's own transaction, and reports whether the caller is the first. It is
-	// for those who do without the rest: they see to retries and order themselves. A message outside of the window is
-	// [ErrLate].
+	// Claim records a message as received in the caller's own transaction, and reports whether this
+	// is the first record. It is for callers that handle retries and order themselves. A message
+	// outside of the window is [ErrLate].
 	Claim(ctx context.Context, tx Tx, consumer string, id postrider.ID) (fresh bool, err error)
 
-	// Defer records a message as received and defers it, unless somebody else has recorded it.
+	// Defer records a message as received and defers it, unless it is recorded already.
 	Defer(ctx context.Context, consumer string, m postrider.Message, s Deferral) error
 
-	// Retry takes one message that is due, which nobody else gets meanwhile, calls work in a transaction, and forgets that the
-	// message was deferred in the same transaction. When work fails, its effect is undone and judge says what is to become of
-	// the message. Work is called in vain, and undone, if an operator decides about the message meanwhile.
-	Retry(ctx context.Context, consumer string, work func(ctx context.Context, tx Tx, d feeds.Deferred) error, judge func(feeds.Deferred, error) Deferral) (Attempt, error)
+	// Retry locks one message that is due, calls work in a transaction, and removes the deferral in
+	// the same transaction. If work fails, its effect is undone and decide returns how to defer the
+	// message again. If an operator acts on the message meanwhile, the effect of work is undone
+	// too.
+	Retry(ctx context.Context, consumer string, work func(ctx context.Context, tx Tx, d feeds.Deferred) error, decide func(feeds.Deferred, error) Deferral) (Attempt, error)
 
-	// Heard notes that a process works for the consumer, so that operators see when none does. It is called every few seconds.
+	// Heard records that a process works for the consumer, so that operators notice when none does.
+	// It is called every few seconds.
 	Heard(ctx context.Context, consumer, process string) error
 
-	// Maintain forgets what is out of the window. It is called now and then; several at once do no harm.
+	// Maintain forgets received messages that are out of the window. It is called periodically.
+	// Concurrent calls are safe.
 	Maintain(ctx context.Context) error
 }
 
-// Work handles fresh messages in a transaction; fresh holds their indexes in the arguments of [Store.Handle].
+// Work handles fresh messages in a transaction. fresh holds their indexes in the msgs of
+// [Store.Handle].
 type Work[Tx any] func(ctx context.Context, tx Tx, fresh []int) error
 
 // Verdict is the outcome of receiving a message.
 type Verdict int
 
 const (
-	// Handled means that the message was fresh, and work has done what it asks for.
+	// Handled means that the message was fresh and that work succeeded.
 	Handled Verdict = iota
 	// Repeated means that the message had been received before.
 	Repeated
-	// Waiting means that an earlier message of the key is deferred, and so is this one.
+	// Waiting means that the message was deferred because an earlier message of its key is
+	// deferred.
 	Waiting
-	// Late means that the message is outside of the window, so that nobody knows whether it was received before. It is a dead
-	// letter now.
+	// Late means that the message is outside of the window, so that the store cannot know whether
+	// it was received before. It became a dead letter.
 	Late
 )
 
@@ -88,9 +95,9 @@ type Deferral struct {
 
 // Attempt is the result of [Store.Retry].
 type Attempt struct {
-	// Found means that a message was due; Failed is the error of work, if it has failed.
+	// Found means that a message was due. Failed is the error of work, if it failed.
 	Found  bool
 	Failed error
-	// Next is how long it takes until something is due, if nothing was; negative if nothing will be.
+	// Next is the time until a message is due if none was; it is negative if none will be.
 	Next time.Duration
 }

@@ -14,13 +14,14 @@ import (
 
 // Codec decodes payloads of a content type.
 type Codec interface {
-	// Decode reads the payload of a message into what into points to. An error makes the message a dead letter, unless it is marked
-	// [postrider.Unavailable].
+	// Decode decodes the payload of a message into the value that into points to. An error makes
+	// the message a dead letter, unless it is marked [postrider.Unavailable].
 	Decode(ctx context.Context, m *postrider.Message, into any) error
 }
 
-// On registers a handler for a type of message whose payload is decoded into a T: as JSON, or by the codec of its content type
-// in [Config.Codecs]. A payload that does not fit makes the message a dead letter at once.
+// On registers a handler for a type of message and decodes the payload into a T: as JSON, or with
+// the codec of its content type in [Config.Codecs]. A payload that cannot be decoded makes the
+// message a dead letter at once.
 func On[Tx, T any](in *Inbox[Tx], messageType string, handle func(ctx context.Context, tx Tx, value T) error, options ...Option) {
 	read := reader[T](in.cfg.Codecs, options)
 	in.Handle(messageType, func(ctx context.Context, tx Tx, m postrider.Message) error {
@@ -32,7 +33,8 @@ func On[Tx, T any](in *Inbox[Tx], messageType string, handle func(ctx context.Co
 	}, options...)
 }
 
-// OnBatch is [On] for a handler of batches: see [Inbox.HandleBatch]. [Messages] has the messages that the values come from.
+// OnBatch is like [On] for a batch handler: see [Inbox.HandleBatch]. [Messages] returns the
+// messages that the values were decoded from.
 func OnBatch[Tx, T any](in *Inbox[Tx], messageType string, handle func(ctx context.Context, tx Tx, values []T) error, options ...Option) {
 	read := reader[T](in.cfg.Codecs, options)
 	in.HandleBatch(messageType, func(ctx context.Context, tx Tx, msgs []postrider.Message) error {
@@ -47,7 +49,7 @@ func OnBatch[Tx, T any](in *Inbox[Tx], messageType string, handle func(ctx conte
 	}, options...)
 }
 
-// reader returns what reads payloads.
+// reader returns a function that decodes payloads.
 func reader[T any](codecs map[string]Codec, options []Option) func(context.Context, postrider.Message) (T, error) {
 	var s settings
 	for _, o := range options {
@@ -69,18 +71,19 @@ func reader[T any](codecs map[string]Codec, options []Option) func(context.Conte
 	}
 }
 
-// mediaType is a content type without its parameters.
+// mediaType returns a content type in lower case, without its parameters.
 func mediaType(contentType string) string {
 	name, _, _ := strings.Cut(contentType, ";")
 	return strings.ToLower(strings.TrimSpace(name))
 }
 
-// Version is the version of the schema that T has. A message with a later one is a dead letter: deploy the program that knows it,
-// then retry. Without this option, messages of all versions are read alike.
+// Version sets the schema version that T represents. A message with a later version becomes a dead
+// letter: deploy the new version of the program, then retry it. Without this option, payloads of
+// all versions are decoded alike.
 func Version(n int) Option { return func(s *settings) { s.version = n } }
 
-// Upcast makes a payload of version from+1 of one of version from. Chained, they bring every older message to the [Version] that
-// T has.
+// Upcast converts a payload of version from to version from+1. Chained, upcasts bring every older
+// payload to the [Version] of T.
 func Upcast(from int, convert func(payload []byte) ([]byte, error)) Option {
 	return func(s *settings) {
 		if s.upcasts == nil {
@@ -90,8 +93,8 @@ func Upcast(from int, convert func(payload []byte) ([]byte, error)) Option {
 	}
 }
 
-// RefuseUnknownFields makes a message with a field that T does not have a dead letter. Without this option such fields are
-// ignored, so that senders may add some.
+// RefuseUnknownFields makes a message with a field that T does not have a dead letter. Without this
+// option such fields are ignored, so that senders can add fields.
 func RefuseUnknownFields() Option { return func(s *settings) { s.closed = true } }
 
 type schema struct {
@@ -100,7 +103,7 @@ type schema struct {
 	closed  bool
 }
 
-// upcast brings the payload to the version of the schema that the program knows.
+// upcast converts the payload to the schema version that the program knows.
 func (s *schema) upcast(m *postrider.Message) error {
 	if s.version == 0 {
 		return nil
@@ -122,7 +125,7 @@ func (s *schema) upcast(m *postrider.Message) error {
 	return nil
 }
 
-// jsonCodec reads JSON, whatever the content type says.
+// jsonCodec decodes JSON, regardless of the content type.
 type jsonCodec struct{ closed bool }
 
 func (c jsonCodec) Decode(_ context.Context, m *postrider.Message, into any) error {

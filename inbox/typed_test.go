@@ -18,7 +18,7 @@ type order struct {
 	Cents int    `json:"cents"`
 }
 
-// upcasts lead from version 1, in which a price was a number of euros, over 2 to 3.
+// upcasts convert version 1, in which a price was a number of euros, to 2 and then to 3.
 var upcasts = []inbox.Option{
 	inbox.Version(3),
 	inbox.Upcast(1, func(payload []byte) ([]byte, error) {
@@ -64,7 +64,7 @@ func TestTyped(t *testing.T) {
 		{"upcast fails", `[]`, 1, upcasts, order{}, "from schema version 1 to 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHouse(t, inbox.Config{})
+			h := newFixture(t, inbox.Config{})
 			var got order
 			inbox.On(h.Inbox, "t", func(ctx context.Context, _ tx, o order) error { got = o; return nil }, c.options...)
 			m := message("", c.payload)
@@ -81,13 +81,14 @@ func TestTyped(t *testing.T) {
 	}
 }
 
-// FuzzTyped holds that a payload is handled exactly if it is one JSON value that fits, and is a dead letter otherwise.
+// FuzzTyped checks that a payload is handled if and only if it is one JSON value that fits, and is
+// a dead letter otherwise.
 func FuzzTyped(f *testing.F) {
 	for _, seed := range []string{`{"name":"a","cents":5}`, `{"name":"a"} x`, `{} {}`, `null`, `[`, `{"cents":1e99}`, "\xff", `{"Name":"a"}]`, ``} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		h := newHouse(t, inbox.Config{})
+		h := newFixture(t, inbox.Config{})
 		called := 0
 		inbox.On(h.Inbox, "t", func(context.Context, tx, order) error { called++; return nil })
 		m := message("", "")

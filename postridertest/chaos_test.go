@@ -19,14 +19,14 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// ledger is a business table: what is written by a transaction counts when that has committed.
+// ledger is a business table: writes of a transaction become visible when it commits.
 type ledger map[string]int
 
 func (l ledger) book(ctx context.Context, account string) {
 	postrider.AfterCommit(ctx, func() { l[account]++ })
 }
 
-// booking makes a world with a consumer that books each message once.
+// booking returns a world with a consumer that books each message once.
 func booking(t testing.TB, f postridertest.Faults) (*postridertest.World, ledger) {
 	w := postridertest.New(t, postridertest.Config{Faults: f})
 	booked := make(ledger)
@@ -86,8 +86,8 @@ func TestRefusedMessageIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A consumer that counts what is published, without an inbox, is wrong under each of these faults: they do strike. With an
-// inbox it is right.
+// TestConsumersWithoutInboxAreCaught checks that each of these faults breaks a consumer that counts
+// messages without an inbox, and that it does not break one with an inbox.
 func TestConsumersWithoutInboxAreCaught(t *testing.T) {
 	for name, f := range map[string]postridertest.Faults{
 		"duplicate":   {Duplicate: postridertest.Every(2)},
@@ -116,7 +116,7 @@ func TestConsumersWithoutInboxAreCaught(t *testing.T) {
 	}
 }
 
-// Messages of a key that come in the wrong order are seen by a consumer that looks.
+// TestReorderedKeyIsNoticed checks that a consumer can notice messages of a key in the wrong order.
 func TestReorderedKeyIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := postridertest.New(t, postridertest.Config{Faults: postridertest.Faults{ReorderKey: postridertest.Nth(1)}})
@@ -135,7 +135,8 @@ func TestReorderedKeyIsNoticed(t *testing.T) {
 	})
 }
 
-// Everything at once, by many seeds: each message takes effect once, and those of a key in order.
+// TestEverythingAtOnce combines all faults, with many seeds: each message takes effect once, and
+// those of a key in order.
 func TestEverythingAtOnce(t *testing.T) {
 	for seed := range uint64(12) {
 		synctest.Test(t, func(t *testing.T) {
@@ -169,7 +170,8 @@ func TestEverythingAtOnce(t *testing.T) {
 	}
 }
 
-// Faults change nothing about where messages go: a relay must still be told the names.
+// TestFaultyPublisherHasNames checks that a faulty publisher reports the same names as the wrapped
+// one.
 func TestFaultyPublisherHasNames(t *testing.T) {
 	in := postridertest.Inject(t, postridertest.Faults{})
 	m := event("a", "1")
@@ -183,7 +185,8 @@ func TestFaultyPublisherHasNames(t *testing.T) {
 	}
 }
 
-// A process outside of a world: the next relay sends again what the dead one has published and not settled.
+// TestProcess uses a process outside of a world: the next relay sends again what the dead one had
+// published and not settled.
 func TestProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.Open(memory.Config{Shards: 1})

@@ -31,7 +31,7 @@ func (c *faultyConsumer) Consume(ctx context.Context, handle postrider.Handler) 
 
 func (c *faultyConsumer) Close() error { return c.consumer.Close() }
 
-// InboxStore returns the consumer's side of a store with faults, for [inbox.New] to use in place of store.
+// InboxStore wraps a store with faults, for [inbox.New] to use in place of it.
 func InboxStore[Tx any](in *Injector, store inbox.Store[Tx]) inbox.Store[Tx] {
 	return &faultyInbox[Tx]{store, in, in.apart(&in.loseCommit)}
 }
@@ -59,7 +59,7 @@ func (s *faultyInbox[Tx]) Handle(ctx context.Context, consumer string, msgs []po
 		return nil
 	})
 	if errors.Is(err, errCommit) {
-		return nil, errCommit // and not a failure of the handler: nobody is there who could deferred the message
+		return nil, errCommit // not a FailedError: a consumer that has died cannot defer the message
 	}
 	return verdicts, err
 }

@@ -13,29 +13,31 @@ import (
 )
 
 const (
-	// look is the time between two looks at whether all is quiet.
+	// look is the interval between checks whether everything is quiet.
 	look = time.Millisecond
-	// quiet is for how long nothing must happen before Deliver gives up. No pause between two attempts of relay and
+	// quiet is how long nothing must happen before Deliver gives up. No backoff of the relay or of
 	// consumers is longer.
 	quiet = time.Second
-	// leastLooks is how often nothing must have happened: on a machine that is busy with something else, a second is short.
+	// leastLooks is how many consecutive checks must find no progress: on a busy machine, a second
+	// of real time is too short.
 	leastLooks = 500
 	// rounds is how often Settle waits for something to become due.
 	rounds = 10_000
 )
 
-// Deliver carries everything that was committed through the relay and the broker to the handlers, and what these enqueue too,
-// until nothing is left that could be done now. It does not wait for what has its time: retries and messages with
-// DeliverAfter. If nothing moves any more, because the broker is down for instance, it gives up after a second: then
-// Settled of the report is false.
+// Deliver delivers everything that was committed through the relay and the broker to the handlers,
+// including what the handlers enqueue, until nothing more can be done now. It does not wait for
+// retries and for messages with DeliverAfter. If there is no progress for a second, for instance
+// because the broker is down, it gives up, and Settled of the report is false.
 func (w *World) Deliver() *Report {
 	w.t.Helper()
 	w.deliver()
 	return w.Report()
 }
 
-// Settle is [World.Deliver], and waits for what has its time, until only dead letters are left. It fails the test if that
-// takes too long. Outside of a bubble it waits in real time.
+// Settle is like [World.Deliver], but also waits for what becomes due later, until only dead
+// letters are left. It fails the test if that takes too long. Outside of a bubble it waits in real
+// time.
 func (w *World) Settle() *Report {
 	w.t.Helper()
 	began := time.Now()
@@ -55,8 +57,8 @@ func (w *World) Settle() *Report {
 	return nil
 }
 
-// Advance lets time pass, and delivers what becomes due meanwhile, at its time. In a bubble of testing/synctest that takes no
-// time; outside it does.
+// Advance lets time pass, and delivers what becomes due meanwhile, at its time. In a bubble of
+// testing/synctest it returns at once; outside of one it waits in real time.
 func (w *World) Advance(d time.Duration) *Report {
 	w.t.Helper()
 	began := time.Now()
@@ -79,7 +81,7 @@ func (w *World) Advance(d time.Duration) *Report {
 	return w.Report()
 }
 
-// sleep lets time pass, unless that would be more real time than anybody wants to wait.
+// sleep lets time pass. It fails the test if that would exceed Patience in real time.
 func (w *World) sleep(began time.Time, d time.Duration, r *Report) {
 	w.t.Helper()
 	if !w.bubble && time.Since(began)+d > w.cfg.Patience {
@@ -93,7 +95,7 @@ func (w *World) sleep(began time.Time, d time.Duration, r *Report) {
 	time.Sleep(d)
 }
 
-// deliver runs the relay and the consumers until all is quiet.
+// deliver runs the relay and the consumers until everything is quiet.
 func (w *World) deliver() {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -115,7 +117,7 @@ func (w *World) deliver() {
 	}
 }
 
-// await returns when nothing is left to do, or the reason why it has given up.
+// await returns when nothing is left to do, or returns the reason why it gave up.
 func (w *World) await(c *carrier) (reason string) {
 	began := time.Now()
 	moved, movedAt, looks := -1, began, 0
@@ -132,7 +134,7 @@ func (w *World) await(c *carrier) (reason string) {
 		looks++
 		limit := quiet
 		if c.deaths() > 0 {
-			limit += 2 * w.cfg.Relay.Lease // the next one must wait for the lease of the dead
+			limit += 2 * w.cfg.Relay.Lease // the next relay must wait for the lease of the dead one to expire
 		}
 		switch {
 		case now.Sub(movedAt) > limit && looks > leastLooks:
@@ -144,7 +146,7 @@ func (w *World) await(c *carrier) (reason string) {
 	}
 }
 
-// left says what could be done now. It is empty if there is nothing.
+// left describes something that can be done now. It is empty if there is nothing.
 func (w *World) left() string {
 	pending, ok := w.pending()
 	if !ok {
@@ -153,7 +155,7 @@ func (w *World) left() string {
 	if pending > 0 {
 		return fmt.Sprintf("%d messages are on their way to the broker", pending)
 	}
-	for _, d := range w.aside() {
+	for _, d := range w.deferred() {
 		if !d.AvailableAt.IsZero() && !d.AvailableAt.After(time.Now()) {
 			return fmt.Sprintf("message %s is due at %s", d.Type, d.Feed)
 		}
@@ -168,9 +170,9 @@ func (w *World) left() string {
 
 // next returns when something becomes due; zero if nothing does.
 func (w *World) next() (next time.Time) {
-	for _, d := range w.aside() {
+	for _, d := range w.deferred() {
 		at := d.AvailableAt
-		if d.Status == feeds.StatusHeld { // its name may accept messages again by then
+		if d.Status == feeds.StatusHeld { // the destination may accept messages again by then
 			at = time.Now().Add(quiet)
 		}
 		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
@@ -180,7 +182,8 @@ func (w *World) next() (next time.Time) {
 	return next
 }
 
-// pending returns how many messages the relay has not settled. It is unknown before the relay has begun.
+// pending returns the number of messages that the relay has not settled. The result is false if the
+// relay has not begun.
 func (w *World) pending() (int, bool) {
 	listed, _ := w.Store.ListFeeds(context.Background()) // cannot fail
 	for _, f := range listed {
@@ -191,12 +194,12 @@ func (w *World) pending() (int, bool) {
 	return 0, false
 }
 
-func (w *World) aside() []feeds.Deferred {
+func (w *World) deferred() []feeds.Deferred {
 	all, _ := w.Store.List(context.Background(), admin.Filter{}, nil, 1<<30) // cannot fail
 	return all
 }
 
-// carrier is a relay that is started again when its process has died.
+// carrier is a relay that is restarted when its process dies.
 type carrier struct {
 	world *World
 	mu    sync.Mutex
@@ -222,7 +225,7 @@ func (c *carrier) run(ctx context.Context) error {
 		c.mu.Unlock()
 		w.journal.add(Step{What: Crashed, By: "relay"})
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // a crash is no error here
+			return nil //nolint:nilerr // a crash is an expected fault
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// exampleT stands for the *testing.T of a test. It prints why the test fails.
+// exampleT replaces the *testing.T of a test. It prints why the test fails.
 type exampleT struct{ testing.TB }
 
 func (exampleT) Helper()                           {}
@@ -38,7 +38,7 @@ func PlaceOrder[Tx any](ctx context.Context, tx Tx, outbox postrider.Outbox[Tx],
 	return outbox.Enqueue(ctx, tx, postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: id}, map[string]any{"id": id, "total": total}))
 }
 
-// A test of what one transaction has enqueued. The outbox can be that of a real database just as well.
+// Test what one transaction has enqueued. The outbox may also be that of a real database.
 func ExampleRecord() {
 	ctx := context.Background()
 	store := memory.Open(memory.Config{})
@@ -48,7 +48,7 @@ func ExampleRecord() {
 		if err := PlaceOrder(ctx, tx, outbox, "42", 30); err != nil {
 			return err
 		}
-		var view postridertest.View = outbox.In(tx) // it is not committed yet
+		var view postridertest.View = outbox.In(tx) // not committed yet
 		view.Exactly(t, postridertest.Match{Type: "order.placed"})
 		return nil
 	})
@@ -63,7 +63,7 @@ func ExampleRecord() {
 	fmt.Println(m.OrderKey(), string(m.Payload))
 	outbox.RequireNone(t, postridertest.Match{Type: "order.cancelled"})
 
-	// What fails says what there is instead.
+	// A failure shows what was enqueued instead.
 	outbox.Enqueued(t, postridertest.Match{Type: "order.placed", Payload: map[string]any{"total": 31}})
 	// Output:
 	// <nil>
@@ -74,7 +74,8 @@ func ExampleRecord() {
 	//   1  order.placed  order/42  order.placed:order:42:1  {"id":"42","total":30}  Payload.total is 30, want 31
 }
 
-// A transaction that the recorder cannot see the end of, because its context does not come from a transactor.
+// A transaction whose end the recorder cannot see, because its context does not come from a
+// transactor.
 func ExampleRecorder_RolledBack() {
 	ctx := context.Background()
 	store := memory.Open(memory.Config{})
@@ -118,8 +119,8 @@ func ExampleMatch_Mismatch() {
 	// Where: want a higher priority
 }
 
-// A consumer under faults: messages come twice, and an acknowledgement is lost. In a test, wrap all of it in synctest.Test: then
-// no time passes.
+// A consumer under faults: messages are duplicated, and an acknowledgement is lost. In a test, wrap
+// all of it in synctest.Test, so that it takes no time.
 func ExampleNew() {
 	ctx := context.Background()
 	var w *postridertest.World = postridertest.New(t, postridertest.Config{
@@ -157,7 +158,7 @@ func ExampleNew() {
 	// map[Duplicate:2 LoseAck:2]
 }
 
-// Retries, dead letters, and messages with a time of their own.
+// Retries, dead letters, and messages that are due later.
 func ExampleWorld_Advance() {
 	ctx := context.Background()
 	w := postridertest.New(t, postridertest.Config{})
@@ -180,7 +181,7 @@ func ExampleWorld_Advance() {
 	report = w.Advance(time.Second)
 	report.Require(t, postridertest.Handled, order)
 
-	// Somebody sends it again, and something that nobody knows.
+	// An operator sends it again, together with a message of an unknown type.
 	w.Publish(w.Broker.Messages()[0], postrider.Event("order.lost", postrider.Aggregate{Type: "order", ID: "1"}, nil))
 	report = w.Deliver()
 	report.Require(t, postridertest.Repeated, order)
@@ -192,7 +193,7 @@ func ExampleWorld_Advance() {
 	report.Require(t, postridertest.Sent, order)
 	report.Require(t, postridertest.Received, order)
 	fmt.Println(w.Report().Dead[0].LastError)
-	fmt.Println(len(report.String()) > len(report.Summary())) // t.Fatal(report) shows all that has happened, in a table
+	fmt.Println(len(report.String()) > len(report.Summary())) // t.Fatal(report) shows all steps in a table
 	// Output:
 	// <nil>
 	// billing failed the card terminal is offline
@@ -201,7 +202,7 @@ func ExampleWorld_Advance() {
 	// true
 }
 
-// Faults without a world: around the publisher, the consumer and the stores that the application has.
+// Faults without a world: wrap the application's own publisher, consumer and stores.
 func ExampleInject() {
 	ctx := context.Background()
 	store, queue := memory.Open(memory.Config{Shards: 1}), broker.New()
@@ -216,7 +217,8 @@ func ExampleInject() {
 
 	err := store.Do(ctx, func(ctx context.Context, tx *memory.Tx) error { return PlaceOrder(ctx, tx, store, "42", 30) })
 	fmt.Println(err)
-	// The first relay dies when the broker has the message and the store does not know. The next one sends it again.
+	// The first relay crashes after the broker has the message and before the store records it. The
+	// next one sends it again.
 	for range 2 {
 		var process *postridertest.Process = faults.Process()
 		carrier, err := relay.New(process.Store(store), pub, relay.Config{
@@ -232,10 +234,10 @@ func ExampleInject() {
 			_, _ = queue.Wait(life, 2)
 			stop()
 		}()
-		_ = carrier.Run(life) // what a dead process says nobody hears
+		_ = carrier.Run(life) // the result of a dead process is lost
 		end()
 		fmt.Println(process.Dead())
-		process.Kill() // also by hand
+		process.Kill() // a test can kill a process directly, too
 	}
 	errs := pub.Publish(ctx, []postrider.Message{postrider.Event("too.late", postrider.Aggregate{Type: "order", ID: "42"}, nil)})
 	fmt.Println(errors.Is(errs[0], postridertest.ErrInjected))

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// fakeT is a test that may fail without harm.
+// fakeT is a test whose failure does not fail the real test.
 type fakeT struct {
 	testing.TB
 	mu       sync.Mutex
@@ -51,7 +51,7 @@ func (f *fakeT) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// try runs a test and its cleanups. It returns whether it has failed, and what it said.
+// try runs a test and its cleanups. It returns whether it failed, and its output.
 func try(test func(t testing.TB)) (failed bool, said string) {
 	f := &fakeT{}
 	var run sync.WaitGroup
@@ -63,7 +63,7 @@ func try(test func(t testing.TB)) (failed bool, said string) {
 	return f.failed, f.log.String()
 }
 
-// mustFail fails unless the test fails and says all that is wanted.
+// mustFail checks that a test fails with all of the given texts in its output.
 func mustFail(t *testing.T, test func(t testing.TB), want ...string) {
 	t.Helper()
 	failed, said := try(test)

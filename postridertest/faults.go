@@ -14,51 +14,53 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// SeedVariable is the environment variable that sets the seed of faults that have none.
+// SeedVariable is the environment variable that sets the seed of [Faults] without one.
 const SeedVariable = "POSTRIDERTEST_SEED"
 
-// ErrInjected is what every error is that a fault has caused.
+// ErrInjected matches every error that a fault causes.
 var ErrInjected = errors.New("postridertest: injected fault")
 
-// Faults is what is to go wrong. The zero value is nothing.
+// Faults configures which faults to inject. The zero value injects none.
 type Faults struct {
-	// Seed decides what [Sometimes] strikes. Defaults to the environment variable [SeedVariable], or else to a random number,
-	// which a test that fails tells.
+	// Seed determines what [Sometimes] strikes. Defaults to the environment variable
+	// [SeedVariable], or else to a random number, which a failing test logs.
 	Seed uint64
 
-	// Duplicate publishes a message a second time, behind the others of its call. Defaults to never.
+	// Duplicate publishes a message a second time, after the others of its call. Defaults to never.
 	Duplicate When
-	// LoseAnswer publishes a message, and tells the relay that the outcome is unknown, for it and for those of its key behind
-	// it. Defaults to never.
+	// LoseAnswer publishes a message, and reports to the relay that the outcome is unknown, for
+	// that message and for later ones of its key. Defaults to never.
 	LoseAnswer When
-	// Crash publishes a message, and then the relay's process dies: nothing is recorded of the whole call, and nothing more
-	// happens in that [Process]. Without a Process only the answers are lost. Defaults to never.
+	// Crash publishes a message, and then crashes the relay's process: nothing of the whole call is
+	// recorded, and that [Process] does nothing more. Without a Process, only the answers are lost.
+	// Defaults to never.
 	Crash When
-	// Refuse refuses a message for good, as [postrider.Permanent]. Defaults to never.
+	// Refuse refuses a message with [postrider.Permanent]. Defaults to never.
 	Refuse When
-	// Outage refuses a message as [postrider.Unavailable]. Defaults to never.
+	// Outage refuses a message with [postrider.Unavailable]. Defaults to never.
 	Outage When
-	// Slow makes publishing a message take Delay longer. Defaults to never.
+	// Slow delays the publishing of a message by Delay. Defaults to never.
 	Slow When
-	// Delay is for Slow. Defaults to 100 ms.
+	// Delay is the delay of Slow. Defaults to 100 ms.
 	Delay time.Duration
-	// Reorder lets a message be overtaken by the next one of another key in its call: what brokers with partitions do. Defaults
-	// to never.
+	// Reorder lets the next message of another key in the same call overtake a message, as brokers
+	// with partitions do. Defaults to never.
 	Reorder When
-	// ReorderKey lets a message be overtaken by the next one of its own key in its call: what no broker should do, to see that
-	// a consumer notices. Defaults to never.
+	// ReorderKey lets the next message of the same key in the same call overtake a message. No
+	// broker should do that; use it to test that a consumer notices. Defaults to never.
 	ReorderKey When
 
-	// LoseAck has a message handled, and delivered again, as if the acknowledgement had not reached the broker. Defaults to
-	// never.
+	// LoseAck has a message handled and delivered again, as if the acknowledgement had not reached
+	// the broker. Defaults to never.
 	LoseAck When
-	// LoseCommit has a message handled by an inbox, and the transaction rolled back, as if the consumer had died just before
-	// its commit. The message is delivered again. Defaults to never.
+	// LoseCommit has an inbox handle a message and roll the transaction back, as if the consumer
+	// had crashed just before its commit. The message is delivered again. Defaults to never.
 	LoseCommit When
 }
 
-// Injector causes faults. It is safe for concurrent use. Where calls overlap, in relays of several shards or consumers of
-// several keys, [Every] and [Nth] strike whatever comes first; [Sometimes] strikes the same messages each time.
+// Injector injects faults. It is safe for concurrent use. If calls are concurrent, in relays of
+// several shards or consumers of several keys, [Every] and [Nth] strike whichever message comes
+// first; [Sometimes] strikes the same messages each time.
 type Injector struct {
 	seed  uint64
 	delay time.Duration
@@ -69,7 +71,8 @@ type Injector struct {
 	duplicate, loseAnswer, crash, refuse, outage, slow, reorder, reorderKey, loseAck, loseCommit tally
 }
 
-// Inject returns what causes the faults. If the test fails, it logs the seed and how often each fault has struck.
+// Inject returns an injector of the faults. If the test fails, it logs the seed and how often each
+// fault has struck.
 func Inject(t testing.TB, f Faults) *Injector {
 	t.Helper()
 	if f.Seed == 0 {
@@ -109,8 +112,9 @@ func Inject(t testing.TB, f Faults) *Injector {
 // Seed returns the seed in use.
 func (in *Injector) Seed() uint64 { return in.seed }
 
-// Struck returns how often each fault has struck, by the name of its field in [Faults]. Those that are planned and have not
-// struck are there with 0: a test that relies on them proves nothing.
+// Struck returns how often each fault has struck, by the name of its field in [Faults]. It contains
+// configured faults that have not struck, with 0: a test that relies on one of those proves
+// nothing.
 func (in *Injector) Struck() map[string]int {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -123,7 +127,7 @@ func (in *Injector) Struck() map[string]int {
 	return struck
 }
 
-// String tells how often each fault has struck.
+// String describes how often each fault has struck.
 func (in *Injector) String() string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -154,14 +158,15 @@ func (in *Injector) planned() bool {
 	return false
 }
 
-// apart returns a tally of the fault for one consumer, so that what strikes it does not depend on the others.
+// apart returns a separate tally of the fault for one consumer, so that other consumers do not
+// influence what it strikes.
 func (in *Injector) apart(t *tally) *tally {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return t.fork()
 }
 
-// strikes asks whether a fault strikes a message.
+// strikes reports whether a fault strikes a message.
 func (in *Injector) strikes(t *tally, m *postrider.Message) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()

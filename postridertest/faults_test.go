@@ -18,7 +18,8 @@ import (
 	"github.com/postrider/postrider/postridertest"
 )
 
-// send publishes messages with the given keys in one call. It returns what has arrived, as "key+number", and the errors.
+// send publishes messages with the given keys in one call. It returns the arrived messages, as
+// "key+number", and the errors.
 func send(t *testing.T, f postridertest.Faults, keys ...string) (arrived string, errs []error, in *postridertest.Injector) {
 	t.Helper()
 	broker := memory.New()
@@ -43,7 +44,7 @@ func numbered(keys ...string) []postrider.Message {
 	return msgs
 }
 
-// classes tells the errors of a call in one line.
+// classes formats the errors of a call in one line.
 func classes(errs []error) string {
 	var names []string
 	for _, err := range errs {
@@ -95,7 +96,8 @@ func TestFaultsOfPublishers(t *testing.T) {
 	}
 }
 
-// Whatever is struck, reordering keeps every message, and of each key the order; and it does change something.
+// TestReorderKeepsKeysInOrder checks that reordering loses no message, keeps the order of each key,
+// and does change the order.
 func TestReorderKeepsKeysInOrder(t *testing.T) {
 	changed := false
 	for seed := range uint64(200) {
@@ -144,7 +146,8 @@ func TestSlow(t *testing.T) {
 	})
 }
 
-// The same seed strikes the same messages, however the keys are mixed; another seed strikes others.
+// TestSeedDecides checks that the same seed strikes the same messages, however keys are
+// interleaved, and that another seed strikes others.
 func TestSeedDecides(t *testing.T) {
 	struck := func(seed uint64, mixed bool) string {
 		in := postridertest.Inject(t, postridertest.Faults{Seed: seed, Outage: postridertest.Sometimes(0.3)})
@@ -181,7 +184,7 @@ func TestSeedIsToldOnFailure(t *testing.T) {
 		t.Error(said)
 	}
 	if _, said = try(func(t testing.TB) { postridertest.Inject(t, postridertest.Faults{}); t.Errorf("wrong") }); strings.Contains(said, "seed") {
-		t.Errorf("told of a seed that nothing depends on: %s", said)
+		t.Errorf("logged a seed that nothing depends on: %s", said)
 	}
 	if _, said = try(func(t testing.TB) {
 		postridertest.Inject(t, postridertest.Faults{Seed: 1, Refuse: postridertest.Every(2)})

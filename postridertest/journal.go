@@ -11,39 +11,39 @@ import (
 // What is a kind of [Step].
 type What string
 
-// What can happen to a message in a [World].
+// The kinds of steps in a [World].
 const (
 	Enqueued    What = "enqueued"    // committed by the producer
 	Sent        What = "sent"        // accepted by the broker
-	Unconfirmed What = "unconfirmed" // the relay got an error, whether or not the message has arrived
-	Received    What = "received"    // handed to a consumer
+	Unconfirmed What = "unconfirmed" // the relay got an error, whether or not the message arrived
+	Received    What = "received"    // passed to a consumer
 	Handled     What = "handled"     // its effect was committed
-	Repeated    What = "repeated"    // recognised by an inbox as received before, and skipped
+	Repeated    What = "repeated"    // received before by an inbox, and skipped
 	Waiting     What = "waiting"     // deferred by an inbox, behind a failed one of its key
-	Failed      What = "failed"      // the handler has failed, and is to try again
-	Dead        What = "dead"        // given up by an inbox
-	Crashed     What = "crashed"     // the relay's process has died; there is no message
+	Failed      What = "failed"      // the handler failed, and the message will be retried
+	Dead        What = "dead"        // became a dead letter of an inbox
+	Crashed     What = "crashed"     // the relay's process died; there is no message
 )
 
-// Step is one thing that happened in a [World].
+// Step is one event in a [World].
 type Step struct {
 	At      time.Time
 	What    What
-	By      string // the consumer, where there is one
+	By      string // the consumer, if there is one
 	Message postrider.Message
-	Err     string // the error, where there is one
+	Err     string // the error, if there is one
 }
 
-// journal keeps what happened.
+// journal records the events.
 type journal struct {
 	mu     sync.Mutex
 	began  time.Time
 	steps  []Step
-	moved  int // steps that were progress
-	inside int // calls under way
+	moved  int // number of steps that were progress
+	inside int // number of calls in progress
 
 	parallel bool
-	turn     chan struct{} // of a handler; a mutex would stop the time of a bubble while a handler sleeps
+	turn     chan struct{} // semaphore of handlers; a mutex would stop the time of a bubble while a handler sleeps
 }
 
 func newJournal(parallel bool) *journal {
@@ -60,7 +60,7 @@ func (j *journal) add(s Step) {
 	}
 }
 
-// enter notes that a call is under way, until the function that it returns is called.
+// enter records that a call is in progress, until the returned function is called.
 func (j *journal) enter() (leave func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -72,7 +72,7 @@ func (j *journal) enter() (leave func()) {
 	}
 }
 
-// handle is enter for handlers, which wait for each other unless they may run at the same time.
+// handle is like enter, for handlers. They run one at a time unless the world is parallel.
 func (j *journal) handle() (done func()) {
 	leave := j.enter()
 	if j.parallel {

@@ -68,7 +68,7 @@ func TestFailuresNameTheLineOfTheCaller(t *testing.T) {
 	for _, p := range places {
 		n, _ := strconv.Atoi(p[2])
 		if p[1] != "line_test.go" || !strings.Contains(lines[n-1], "func(t *testing.T) {") && !strings.Contains(lines[n-1], "w.Publish") {
-			t.Errorf("a failure is told of %s:%s", p[1], p[2])
+			t.Errorf("reported a failure at %s:%s", p[1], p[2])
 		}
 	}
 	if want := len(failing(t)); len(places) != want {

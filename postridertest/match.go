@@ -12,28 +12,29 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Match describes messages. Fields that are not set match anything, so the zero value matches every message.
+// Match describes messages. Zero fields match anything, so the zero value matches every message.
 type Match struct {
 	Type          string
 	AggregateType string
 	AggregateID   string
-	// OrderKey is the key in whose order the message is delivered, such as "order/42".
+	// OrderKey is the key that orders the message, such as "order/42".
 	OrderKey      string
 	Topic         string
 	TenantID      string
 	DedupKey      string
 	CorrelationID string
 	CausationID   string
-	// Headers must all be there; the message may have more.
+	// Headers must all be present; the message may have more.
 	Headers map[string]string
-	// Payload is what the payload has to contain. A []byte is compared byte by byte. Anything else is encoded as JSON, and the
-	// payload may have more fields than it, at any depth; a list must have the same length.
+	// Payload is what the payload must contain. A []byte is compared byte by byte. Anything else is
+	// encoded as JSON; then the payload may have additional fields at any depth, but lists must
+	// have the same length.
 	Payload any
-	// Where is asked last. An error says what is wrong with the message.
+	// Where is called last. It returns an error that says what is wrong with the message.
 	Where func(m postrider.Message) error
 }
 
-// Mismatch says in what a message differs from the description. It is empty if the message matches.
+// Mismatch describes how a message differs from w. It is empty if the message matches.
 func (w Match) Mismatch(m postrider.Message) string {
 	for _, f := range []struct{ name, want, got string }{
 		{"Type", w.Type, m.Type},

@@ -58,7 +58,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// A JSON value contains itself, and no other value of another length contains it.
+// FuzzMatchPayload checks that a JSON value contains itself, and no other value of another length
+// contains it.
 func FuzzMatchPayload(f *testing.F) {
 	f.Add(`{"a":[1,{"b":null}],"c":"d"}`, `{"a":[1]}`)
 	f.Add(`1e999999999`, `12`)

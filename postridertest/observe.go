@@ -8,7 +8,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// asking is the relay's side of the broker: it notes what was not confirmed.
+// asking wraps the publisher that the relay uses: it records what was not confirmed.
 type asking struct {
 	postrider.Publisher
 	journal *journal
@@ -29,7 +29,7 @@ func (p asking) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	return errs
 }
 
-// accepting is the broker's side: it notes what has arrived, and passes it on to the consumers.
+// accepting wraps the broker: it records what has arrived, and passes it on to the consumers.
 type accepting struct {
 	postrider.Publisher
 	arrivals *arrivals
@@ -51,7 +51,7 @@ func (p accepting) Publish(ctx context.Context, msgs []postrider.Message) []erro
 	return errs
 }
 
-// watched is an inbox's store that notes what has become of messages.
+// watched wraps an inbox's store: it records the outcome of each message.
 type watched[Tx any] struct {
 	inbox.Store[Tx]
 	journal *journal
@@ -86,7 +86,7 @@ func (s watched[Tx]) Defer(ctx context.Context, consumer string, m postrider.Mes
 	return err
 }
 
-func (s watched[Tx]) Retry(ctx context.Context, consumer string, work func(context.Context, Tx, feeds.Deferred) error, judge func(feeds.Deferred, error) inbox.Deferral) (inbox.Attempt, error) {
+func (s watched[Tx]) Retry(ctx context.Context, consumer string, work func(context.Context, Tx, feeds.Deferred) error, decide func(feeds.Deferred, error) inbox.Deferral) (inbox.Attempt, error) {
 	defer s.journal.handle()()
 	var step Step
 	a, err := s.Store.Retry(ctx, consumer,
@@ -95,7 +95,7 @@ func (s watched[Tx]) Retry(ctx context.Context, consumer string, work func(conte
 			return work(ctx, tx, d)
 		},
 		func(d feeds.Deferred, err error) inbox.Deferral {
-			back := judge(d, err)
+			back := decide(d, err)
 			step = deferralStep(consumer, d.Message, back)
 			return back
 		})

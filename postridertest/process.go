@@ -8,18 +8,20 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// errDead is also a reset, so that a relay gives up at once, instead of trying to release what it holds.
+// errDead also matches feeds.ErrReset, so that a relay gives up at once and does not try to release
+// its shards.
 var errDead = fmt.Errorf("%w: the process has died (%w)", ErrInjected, feeds.ErrReset)
 
-// Process stands for the process that a relay runs in. When it dies, nothing that the relay still wants to record reaches the
-// store: its shards stay leased until the lease runs out, and what was published is published again by the next one.
+// Process simulates the process that a relay runs in. When it dies, nothing that the relay records
+// reaches the store: its shards stay leased until the lease expires, and the next relay publishes
+// unsettled messages again.
 type Process struct {
 	dead chan struct{}
 	once sync.Once
 }
 
-// Process returns a new process, which [Faults.Crash] kills from now on, in place of the one before. Start the next one when Run of the
-// relay before has returned.
+// Process returns a new process. From now on, [Faults.Crash] kills it, and not the previous one.
+// Start it after Run of the previous relay has returned.
 func (in *Injector) Process() *Process {
 	p := &Process{dead: make(chan struct{})}
 	in.mu.Lock()
@@ -34,7 +36,7 @@ func (in *Injector) current() *Process {
 	return in.process
 }
 
-// Kill ends the process, at once and without notice.
+// Kill ends the process, at once and without cleanup.
 func (p *Process) Kill() {
 	if p != nil {
 		p.once.Do(func() { close(p.dead) })
@@ -54,7 +56,7 @@ func (p *Process) Dead() bool {
 	}
 }
 
-// Context returns a context for Run of the relay, which ends when the process dies.
+// Context returns a context for Run of the relay. It ends when the process dies.
 func (p *Process) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := make(chan struct{})
@@ -123,7 +125,7 @@ func (f killableFeed) Release(ctx context.Context, marks []feeds.Mark) error {
 	return err
 }
 
-// Close of a dead process does nothing: the store learns of its death when its leases run out.
+// Close does nothing if the process is dead: the store notices when the leases expire.
 func (f killableFeed) Close(ctx context.Context) error {
 	if f.p.Dead() {
 		return nil

@@ -9,7 +9,8 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// Publisher returns a publisher with faults, for a relay to use in place of pub. It keeps order, and has names, if pub does.
+// Publisher returns a publisher with faults, for a relay to use in place of pub. It keeps order,
+// and has names, if pub does.
 func (in *Injector) Publisher(pub postrider.Publisher) postrider.Publisher {
 	return &faultyPublisher{in, pub}
 }
@@ -88,7 +89,7 @@ func (p *faultyPublisher) send(ctx context.Context, msgs []postrider.Message, wh
 	}
 }
 
-// repeat publishes some messages a second time. What becomes of that nobody is told.
+// repeat publishes some messages a second time, and ignores the result.
 func (p *faultyPublisher) repeat(ctx context.Context, msgs []postrider.Message, going []int, errs []error) {
 	var again []int
 	for _, n := range going {
@@ -99,18 +100,18 @@ func (p *faultyPublisher) repeat(ctx context.Context, msgs []postrider.Message, 
 	p.send(ctx, msgs, again, make([]error, len(msgs)))
 }
 
-// wait takes the time of slow messages.
+// wait waits for the delay of slow messages.
 func (in *Injector) wait(ctx context.Context, msgs []postrider.Message) error {
-	var pause time.Duration
+	var delay time.Duration
 	for i := range msgs {
 		if in.strikes(&in.slow, &msgs[i]) {
-			pause += in.delay
+			delay += in.delay
 		}
 	}
-	if pause == 0 {
+	if delay == 0 {
 		return nil
 	}
-	timer := time.NewTimer(pause)
+	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -120,7 +121,8 @@ func (in *Injector) wait(ctx context.Context, msgs []postrider.Message) error {
 	}
 }
 
-// admit returns the indexes of messages that are not refused. Those of a key behind one that is are not tried.
+// admit returns the indexes of messages that are not refused. It does not admit later messages of a
+// refused one's key.
 func (in *Injector) admit(msgs []postrider.Message, errs []error) (going []int) {
 	failed := make(map[string]bool)
 	for i := range msgs {
@@ -141,7 +143,7 @@ func (in *Injector) admit(msgs []postrider.Message, errs []error) (going []int) 
 	return going
 }
 
-// reordered changes the order of messages that are struck.
+// reordered applies the faults Reorder and ReorderKey.
 func (in *Injector) reordered(msgs []postrider.Message, going []int) []int {
 	key := func(place int) string { return msgs[going[place]].OrderKey() }
 	for i := 0; i < len(going); i++ {
@@ -150,10 +152,10 @@ func (in *Injector) reordered(msgs []postrider.Message, going []int) []int {
 		}
 		for j := i + 1; j < len(going); j++ {
 			if key(j) == "" || key(j) != key(i) {
-				// All between are of one key, so this one passes nobody of its own.
+				// All messages between are of one key, so this one overtakes none of its own key.
 				overtaker := going[j]
 				going = slices.Insert(slices.Delete(going, j, j+1), i, overtaker)
-				i++ // what was overtaken has had its turn
+				i++ // skip the overtaken message
 				break
 			}
 		}
@@ -172,7 +174,8 @@ func (in *Injector) reordered(msgs []postrider.Message, going []int) []int {
 	return going
 }
 
-// loseAnswers forgets that messages were confirmed: those that are struck, and those of their keys behind them.
+// loseAnswers reports confirmed messages as failed: those that are struck, and later ones of their
+// keys.
 func (in *Injector) loseAnswers(msgs []postrider.Message, going []int, errs []error) {
 	lost := make(map[string]bool)
 	for _, n := range going {

@@ -9,14 +9,16 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Recorder is an outbox that passes everything on to another, and remembers it. It is safe for concurrent use.
+// Recorder is an outbox that passes messages on to another outbox and records them. It is safe for
+// concurrent use.
 //
-// Messages of a transaction that was rolled back were not enqueued. The recorder learns that from the context, if it is that of
-// a [postrider.Transactor]. Of any other transaction it cannot see the end, and takes its messages for enqueued until
-// [Recorder.RolledBack] tells otherwise.
+// Messages of a transaction that was rolled back do not count as enqueued. The recorder learns of
+// the rollback from the context, if it is that of a [postrider.Transactor]. It cannot see the end
+// of any other transaction, and counts its messages as enqueued until [Recorder.RolledBack] is
+// called.
 //
-// The assertions of the embedded View are about all messages that have been committed, in the order in which they were enqueued.
-// Those of [Recorder.In] are about one transaction, and can be made while it is open.
+// The assertions of the embedded View cover all committed messages, in the order in which they were
+// enqueued. Those of [Recorder.In] cover one transaction, and can be made while it is open.
 type Recorder[Tx any] struct {
 	View
 	outbox postrider.Outbox[Tx]
@@ -40,7 +42,7 @@ func (r *Recorder[Tx]) Offer(ctx context.Context, tx Tx, msgs ...postrider.Messa
 	msgs = slices.Clone(msgs)
 	for i := range msgs {
 		if msgs[i].ID.IsZero() {
-			msgs[i].ID = postrider.NewID() // the record shall have the ID that the store has
+			msgs[i].ID = postrider.NewID() // so that the record has the same ID as the store
 		}
 	}
 	repeats, err = r.outbox.Offer(ctx, tx, msgs...)
@@ -58,10 +60,11 @@ func (r *Recorder[Tx]) Offer(ctx context.Context, tx Tx, msgs ...postrider.Messa
 	return repeats, err
 }
 
-// In returns what was enqueued by one transaction: also while it is open, and no longer when it was seen to roll back.
+// In returns the messages that one transaction enqueued, even while it is open, until it is known
+// to have rolled back.
 func (r *Recorder[Tx]) In(tx Tx) View { return View{log: r.log, one: true, tx: tx} }
 
-// RolledBack tells the recorder that a transaction was rolled back of which it cannot see the end.
+// RolledBack tells the recorder that a transaction was rolled back whose end it cannot see.
 func (r *Recorder[Tx]) RolledBack(tx Tx) {
 	r.log.mu.Lock()
 	defer r.log.mu.Unlock()
@@ -72,14 +75,14 @@ func (r *Recorder[Tx]) RolledBack(tx Tx) {
 	}
 }
 
-// Reset forgets everything that was enqueued so far.
+// Reset forgets all recorded messages.
 func (r *Recorder[Tx]) Reset() {
 	r.log.mu.Lock()
 	defer r.log.mu.Unlock()
 	r.log.entries = nil
 }
 
-// fate is what has become of a message.
+// fate is the outcome of a message.
 type fate string
 
 const (
@@ -101,7 +104,7 @@ type enqueued struct {
 type enqueuedLog struct {
 	mu      sync.Mutex
 	entries []*enqueued
-	counted func(postrider.Message) // is told of each message that counts as enqueued; may be nil
+	counted func(postrider.Message) // called for each message that counts as enqueued; may be nil
 }
 
 func (l *enqueuedLog) add(ctx context.Context, added []*enqueued) {
@@ -137,7 +140,7 @@ func (l *enqueuedLog) count(m postrider.Message) {
 	}
 }
 
-// sameTx compares transactions of a type that need not be comparable.
+// sameTx compares transactions, of a type that may not be comparable.
 func sameTx(a, b any) bool {
 	return a != nil && b != nil && reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }

@@ -76,7 +76,8 @@ func TestRecordWithoutTransactor(t *testing.T) {
 	rec.In(tx).RequireNone(t)
 }
 
-// Transactions of a type that cannot be compared are never the same, instead of a panic.
+// TestRecordOfIncomparableTransactions checks that transactions of an incomparable type never count
+// as equal and do not panic.
 func TestRecordOfIncomparableTransactions(t *testing.T) {
 	type tx []string
 	rec := postridertest.Record(memory.Outbox[tx](memory.Open(memory.Config{})))
@@ -105,7 +106,8 @@ func TestRecordPassesOnWhatTheOutboxSays(t *testing.T) {
 		"left out as a repetition: DedupKey placed:order:1:1", "refused by the outbox: postrider: invalid message: Type is empty")
 }
 
-// What is recorded has the ID under which the store has it, and is the caller's own copy.
+// TestRecordKeepsIDsAndCopies checks that recorded messages have the IDs of the store, and are
+// copies.
 func TestRecordKeepsIDsAndCopies(t *testing.T) {
 	store, rec := recorder()
 	tx := store.Begin()

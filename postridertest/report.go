@@ -10,28 +10,30 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Report is what has happened in a [World] since it was made. Its lists are in the order of time.
+// Report is what has happened in a [World] since it was made. Its lists are in chronological order.
 type Report struct {
 	Enqueued, Sent, Unconfirmed, Received, Handled, Repeated, Failed []Step
 
-	// Dead are the messages that were given up, by the relay or by an inbox, and wait for an operator.
+	// Dead are the dead letters of the relay and of inboxes.
 	Dead []feeds.Deferred
-	// Later are those that wait for their time, for an earlier one of their key, or for an operator who has parked them.
+	// Later are the other deferred messages: they are not due yet, wait for an earlier one of their
+	// key, or are parked.
 	Later []feeds.Deferred
-	// Pending is how many committed messages are still to be sent.
+	// Pending is the number of committed messages that the relay has not settled.
 	Pending int
-	// Settled means that nothing was left that could be done at the time.
+	// Settled means that nothing more could be done at the time.
 	Settled bool
-	// Steps is everything.
+	// Steps are all steps.
 	Steps []Step
 
 	began time.Time
 }
 
-// longTable is how many steps are shown at most: those of the beginning and those of the end.
+// longTable is the maximum number of steps shown: half of them from the beginning, half from the
+// end.
 const longTable = 200
 
-// Report returns what has happened so far.
+// Report returns a report of what has happened so far.
 func (w *World) Report() *Report {
 	r := &Report{Settled: w.unquiet == "", Steps: w.journal.all(), began: w.journal.began}
 	lists := map[What]*[]Step{
@@ -43,7 +45,7 @@ func (w *World) Report() *Report {
 			*list = append(*list, s)
 		}
 	}
-	for _, d := range w.aside() {
+	for _, d := range w.deferred() {
 		if d.Status == feeds.StatusDead {
 			r.Dead = append(r.Dead, d)
 		} else {
@@ -65,8 +67,8 @@ func (r *Report) Summary() string {
 	return text
 }
 
-// String returns the numbers, and a table of everything that happened. Messages have numbers there, in the order in which they
-// first appear.
+// String returns the numbers and a table of all steps. It numbers messages in the order in which
+// they first appear.
 func (r *Report) String() string {
 	var b strings.Builder
 	b.WriteString(r.Summary() + "\n")
@@ -110,8 +112,8 @@ func (r *Report) String() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// Require fails the test, and shows the report, unless something happened to a message that matches. It returns the first such
-// step. An empty what stands for anything.
+// Require fails the test and shows the report, unless a step of the given kind happened to a
+// matching message. It returns the first such step. An empty what matches every kind.
 func (r *Report) Require(t testing.TB, what What, want Match) Step {
 	t.Helper()
 	for _, s := range r.Steps {
@@ -123,7 +125,8 @@ func (r *Report) Require(t testing.TB, what What, want Match) Step {
 	return Step{}
 }
 
-// RequireNone fails the test, and shows the report, if something happened to a message that matches.
+// RequireNone fails the test and shows the report, if a step of the given kind happened to a
+// matching message.
 func (r *Report) RequireNone(t testing.TB, what What, unwanted Match) {
 	t.Helper()
 	for _, s := range r.Steps {
@@ -133,8 +136,8 @@ func (r *Report) RequireNone(t testing.TB, what What, unwanted Match) {
 	}
 }
 
-// RequireClean fails the test, and shows the report, if anything is left: a dead letter, something that waits, or a message that
-// was not sent.
+// RequireClean fails the test and shows the report, if anything is left: a dead letter, a deferred
+// message, or a message that was not sent.
 func (r *Report) RequireClean(t testing.TB) {
 	t.Helper()
 	if !r.Settled || len(r.Dead)+len(r.Later)+r.Pending > 0 {

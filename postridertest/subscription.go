@@ -12,11 +12,11 @@ import (
 	"github.com/postrider/postrider/retry"
 )
 
-// arrivals is everything that the broker of a world has accepted, for its consumers.
+// arrivals is the list of messages that the broker of a world has accepted, for its consumers.
 type arrivals struct {
 	mu   sync.Mutex
-	msgs []postrider.Message // never changed once they are there
-	more chan struct{}       // closed, and replaced, when there are more
+	msgs []postrider.Message // append-only
+	more chan struct{}       // closed and replaced when messages arrive
 }
 
 func (a *arrivals) add(m postrider.Message) {
@@ -33,7 +33,7 @@ func (a *arrivals) all() ([]postrider.Message, <-chan struct{}) {
 	return a.msgs, a.more
 }
 
-// subscription is a consumer of a world. It knows what it has not acknowledged.
+// subscription is a consumer of a world, with its acknowledgements.
 type subscription struct {
 	name     string
 	topics   []string
@@ -42,8 +42,8 @@ type subscription struct {
 	log      *slog.Logger
 
 	mu    sync.Mutex
-	acked map[int]bool // by place in arrivals
-	done  int          // all before this place is acknowledged, or for others
+	acked map[int]bool // by index in arrivals
+	done  int          // all messages before this index are acknowledged or for other consumers
 }
 
 // Consume implements [postrider.Consumer].
@@ -75,7 +75,7 @@ func (s *subscription) Consume(ctx context.Context, handle postrider.Handler) er
 // Close implements [postrider.Consumer].
 func (s *subscription) Close() error { return nil }
 
-// open reports whether a message is for this consumer, and not acknowledged.
+// open reports whether a message is for this consumer and not acknowledged.
 func (s *subscription) open(m *postrider.Message, at int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,8 @@ func (s *subscription) ack(at int) {
 	s.acked[at] = true
 }
 
-// left returns how many messages are not acknowledged. It is asked by one goroutine at a time.
+// left returns the number of messages that are not acknowledged. It must not be called
+// concurrently.
 func (s *subscription) left() (n int) {
 	msgs, _ := s.arrivals.all()
 	for at := s.done; at < len(msgs); at++ {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// missing says what of the JSON value want is not in got. It is empty if everything is.
+// missing describes what of the JSON value want is not in got. It is empty if got contains want.
 func missing(want, got []byte) string {
 	w, err := decode(want)
 	if err != nil {
@@ -24,7 +24,7 @@ func missing(want, got []byte) string {
 	return differ("Payload", w, g)
 }
 
-// decode keeps numbers as they are written: large ones would lose digits.
+// decode keeps numbers as text: large ones would lose digits.
 func decode(text []byte) (value any, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -80,7 +80,8 @@ func differ(path string, want, got any) string {
 	return unlike(path, want, got)
 }
 
-// sameNumber also takes 30 and 3e1 for the same. Integers are compared digit by digit.
+// sameNumber compares numbers by value, so that 30 equals 3e1. It compares integers by their
+// digits.
 func sameNumber(a, b json.Number) bool {
 	if a == b {
 		return true
@@ -98,6 +99,6 @@ func unlike(path string, want, got any) string {
 }
 
 func encode(v any) string {
-	text, _ := json.Marshal(v) // it was decoded from JSON
+	text, _ := json.Marshal(v) // cannot fail: v was decoded from JSON
 	return short(text)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// table sets rows in columns. Columns without any content are left out.
+// table formats rows in columns. It leaves out columns without content.
 func table(head []string, rows [][]string) string {
 	if len(rows) == 0 {
 		return ""
@@ -41,7 +41,7 @@ func table(head []string, rows [][]string) string {
 	return b.String()
 }
 
-// numbered puts a number before each row.
+// numbered prepends a number to each row.
 func numbered(rows [][]string) [][]string {
 	for i := range rows {
 		rows[i] = append([]string{strconv.Itoa(i + 1)}, rows[i]...)
@@ -51,7 +51,7 @@ func numbered(rows [][]string) [][]string {
 
 const shortLimit = 80
 
-// short returns bytes as text that fits into a line.
+// short returns bytes as text that fits into one line.
 func short(text []byte) string {
 	s := string(text)
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {

@@ -8,7 +8,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// View is a part of what a [Recorder] has recorded, to make assertions on. What it shows changes as more is recorded.
+// View is a part of the messages of a [Recorder], for assertions. It changes as more messages are
+// recorded.
 type View struct {
 	log *enqueuedLog
 	one bool // transaction
@@ -25,7 +26,7 @@ func (v View) All() []postrider.Message {
 	return all
 }
 
-// Enqueued fails the test unless a message was enqueued that matches. It returns the first one.
+// Enqueued fails the test unless a matching message was enqueued. It returns the first one.
 func (v View) Enqueued(t testing.TB, want Match) postrider.Message {
 	t.Helper()
 	all := v.All()
@@ -40,8 +41,8 @@ func (v View) Enqueued(t testing.TB, want Match) postrider.Message {
 	return postrider.Message{}
 }
 
-// InOrder fails the test unless messages were enqueued that match, in this order. Others may be between them. It returns those
-// that match.
+// InOrder fails the test unless matching messages were enqueued in this order, possibly with others
+// between them. It returns the matching messages.
 func (v View) InOrder(t testing.TB, want ...Match) []postrider.Message {
 	t.Helper()
 	var found []postrider.Message
@@ -56,7 +57,7 @@ func (v View) InOrder(t testing.TB, want ...Match) []postrider.Message {
 	if len(found) == len(want) {
 		return found
 	}
-	after := -1 // of which the rest was searched
+	after := -1 // index after which the rest was searched
 	if len(at) > 0 {
 		after = at[len(at)-1]
 	}
@@ -79,8 +80,8 @@ func (v View) InOrder(t testing.TB, want ...Match) []postrider.Message {
 	return nil
 }
 
-// Exactly fails the test unless the messages that were enqueued match, one by one and in this order, and there are no others.
-// It returns them.
+// Exactly fails the test unless the enqueued messages match one by one, in this order, and there
+// are no others. It returns them.
 func (v View) Exactly(t testing.TB, want ...Match) []postrider.Message {
 	t.Helper()
 	all := v.All()
@@ -105,8 +106,8 @@ func (v View) Exactly(t testing.TB, want ...Match) []postrider.Message {
 	return nil
 }
 
-// RequireNone fails the test if a message was enqueued that matches one of the descriptions. Without any, no message at all may
-// have been enqueued.
+// RequireNone fails the test if a message was enqueued that matches one of the descriptions.
+// Without descriptions, it fails if any message was enqueued.
 func (v View) RequireNone(t testing.TB, unwanted ...Match) {
 	t.Helper()
 	if len(unwanted) == 0 {
@@ -132,13 +133,13 @@ func (v View) RequireNone(t testing.TB, unwanted ...Match) {
 	}
 }
 
-// entries returns what counts as enqueued here, and the rest.
+// entries returns what counts as enqueued in this view, and the rest.
 func (v View) entries() (shown, others []enqueued) {
 	v.log.mu.Lock()
 	defer v.log.mu.Unlock()
 	for _, e := range v.log.entries {
-		mine := !v.one || sameTx(e.tx, v.tx)
-		if mine && (e.fate == committed || e.fate == unseen || v.one && e.fate == open) {
+		own := !v.one || sameTx(e.tx, v.tx)
+		if own && (e.fate == committed || e.fate == unseen || v.one && e.fate == open) {
 			shown = append(shown, *e)
 		} else {
 			others = append(others, *e)
@@ -147,7 +148,7 @@ func (v View) entries() (shown, others []enqueued) {
 	return shown, others
 }
 
-// describe lists what was enqueued, with a remark on each message, and what was not.
+// describe lists what was enqueued, with a remark on each message, and what does not count.
 func (v View) describe(remark func(i int, m postrider.Message) string) string {
 	shown, others := v.entries()
 	var b strings.Builder

@@ -9,14 +9,15 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// When says which messages a fault strikes. The zero value is never. Messages are counted from 1, for each fault and each
-// consumer apart, in the order in which they come by; one that is sent again counts again.
+// When selects which messages a fault strikes. The zero value strikes none. Messages are counted
+// from 1, separately for each fault and each consumer, in the order in which they arrive; a message
+// that is sent again counts again.
 type When struct {
 	of     *Match
 	strike func(n int, draw float64) bool
 }
 
-// Every strikes each nth message. Every(1) strikes all.
+// Every strikes every nth message. Every(1) strikes all.
 func Every(n int) When {
 	return When{strike: func(i int, _ float64) bool { return n > 0 && i%n == 0 }}
 }
@@ -26,19 +27,20 @@ func Nth(numbers ...int) When {
 	return When{strike: func(i int, _ float64) bool { return slices.Contains(numbers, i) }}
 }
 
-// Sometimes strikes a share of the messages, between 0 and 1. Which ones follows from the seed, from the message's key and from
-// how many messages of the key have come before: it does not depend on how the keys are mixed.
+// Sometimes strikes a share of the messages, between 0 and 1. The selection depends on the seed, on
+// the message's key, and on the number of earlier messages of that key, but not on how keys are
+// interleaved.
 func Sometimes(share float64) When {
 	return When{strike: func(_ int, draw float64) bool { return draw < share }}
 }
 
-// Of strikes, and counts, only messages that match.
+// Of restricts w to messages that match: only those are counted and struck.
 func (w When) Of(m Match) When {
 	w.of = &m
 	return w
 }
 
-// tally counts what has come by one fault.
+// tally counts the messages of one fault.
 type tally struct {
 	name         string
 	when         When
@@ -54,7 +56,7 @@ func (t *tally) fork() *tally {
 	return f
 }
 
-// total returns how many messages have come by, and how many were struck.
+// total returns how many messages were counted, and how many were struck.
 func (t *tally) total() (came, struck int) {
 	came, struck = t.came, t.struck
 	for _, f := range t.forks {
@@ -64,7 +66,7 @@ func (t *tally) total() (came, struck int) {
 	return came, struck
 }
 
-// strikes counts a message and decides about it.
+// strikes counts a message and reports whether the fault strikes it.
 func (t *tally) strikes(seed uint64, m *postrider.Message) bool {
 	if t.when.strike == nil || t.when.of != nil && t.when.of.Mismatch(*m) != "" {
 		return false
@@ -82,7 +84,7 @@ func (t *tally) strikes(seed uint64, m *postrider.Message) bool {
 	return true
 }
 
-// draw returns a number from 0 to 1 that depends on nothing but its arguments.
+// draw returns a number from 0 to 1 that depends only on its arguments.
 func draw(seed uint64, name, key string, n int) float64 {
 	h := fnv.New64a()
 	var b [8]byte
@@ -91,7 +93,7 @@ func draw(seed uint64, name, key string, n int) float64 {
 	h.Write([]byte(name + "\x00" + key + "\x00"))
 	binary.BigEndian.PutUint64(b[:], uint64(n))
 	h.Write(b[:])
-	// The last bytes hardly reach the upper bits of this hash: mix them.
+	// The last bytes hardly affect the upper bits of this hash, so mix them.
 	x := h.Sum64()
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

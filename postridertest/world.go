@@ -17,40 +17,43 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// Config tunes a [World]. The zero value works.
+// Config configures a [World]. The zero value is valid.
 type Config struct {
-	// Store is how the store is set up. Its number of shards defaults to 1, so that all messages go in the order of their
-	// commits, and its InboxWindow to 292 years: the time of a bubble begins in the year 2000, and IDs of messages may be of
-	// another time.
+	// Store configures the store. Its number of shards defaults to 1, so that all messages are
+	// delivered in the order of their commits. Its InboxWindow defaults to 292 years, because the
+	// time of a bubble begins in the year 2000, and the IDs of messages may contain the real time.
 	Store memory.Config
-	// Relay is how the relay works. Its times default to shorter ones than those of [relay.Config], except that of retries.
+	// Relay configures the relay. Its intervals default to shorter ones than those of
+	// [relay.Config], except those of retries.
 	Relay relay.Config
-	// Route puts the application's own routes between the relay and the broker. Defaults to none.
+	// Route inserts the application's own routes between the relay and the broker. Defaults to
+	// none.
 	Route func(broker postrider.Publisher) postrider.Publisher
-	// Faults is what goes wrong between store, broker and consumers. Defaults to nothing.
+	// Faults configures faults between store, broker and consumers. Defaults to none.
 	Faults Faults
-	// Parallel lets handlers run at the same time, as they do in production. Defaults to false: one at a time, so that those of
-	// a test need no locks, and happen in the same order each time.
+	// Parallel lets handlers run concurrently, as in production. Defaults to false: handlers run
+	// one at a time, so that those of a test need no locks and run in the same order each time.
 	Parallel bool
-	// Patience bounds how long Deliver goes on while messages keep coming and, outside of a bubble, how long Settle and Advance
-	// wait. Defaults to 1 minute.
+	// Patience limits how long Deliver continues while messages keep coming and, outside of a
+	// bubble, how long Settle and Advance wait. Defaults to 1 minute.
 	Patience time.Duration
 }
 
-// World is everything between a producer and its consumers, in memory: a store, a broker, a relay, and consumers. Nothing moves
-// on its own: [World.Deliver], [World.Settle] and [World.Advance] do their work and return when all is quiet. It belongs
-// to the goroutine of its test.
+// World is everything between a producer and its consumers, in memory: a store, a broker, a relay,
+// and consumers. They only work during [World.Deliver], [World.Settle] and [World.Advance], which
+// return when everything is quiet. Use a World only in the goroutine of its test.
 //
-// It works anywhere. In a bubble of testing/synctest the time is virtual, and pauses cost nothing. No goroutine of it is left
-// when a method returns, so there is nothing to close.
+// It works inside and outside of a bubble of testing/synctest. In a bubble time is virtual, and
+// waiting takes no time. No goroutine is left when a method returns, so there is nothing to close.
 type World struct {
-	// Store has the transactions, by its Do or Begin, and everything that an operator can do.
+	// Store provides transactions, by Do or Begin, and the admin port.
 	Store *memory.DB
-	// Outbox is that of the store. It records what is enqueued.
+	// Outbox is the outbox of the store. It records what is enqueued.
 	Outbox *Recorder[*memory.Tx]
-	// Broker has what was sent. Its Fail makes it refuse. What is published there directly reaches no consumer: see Publish.
+	// Broker has the messages that were sent. Its Fail makes it refuse messages. Messages published
+	// to it directly do not reach consumers: see [World.Publish].
 	Broker *broker.Broker
-	// Faults is what goes wrong, as configured.
+	// Faults injects the configured faults.
 	Faults *Injector
 
 	t        testing.TB
@@ -59,14 +62,14 @@ type World struct {
 	log      *slog.Logger
 	journal  *journal
 	arrivals *arrivals
-	door     postrider.Publisher               // of the broker
-	pub      postrider.Publisher               // that the relay has
+	door     postrider.Publisher               // publishes to the broker without faults
+	pub      postrider.Publisher               // publisher of the relay
 	carriers []func(ctx context.Context) error // run the consumers
 	subs     []*subscription
 	unquiet  string // why the last Deliver gave up; empty if it did not
 }
 
-// New returns a world for a test. Errors that its parts log go to the output of the test.
+// New returns a world for a test. Its parts log errors to the output of the test.
 func New(t testing.TB, cfg Config) *World {
 	t.Helper()
 	if cfg.Store.Shards == 0 {
@@ -106,8 +109,8 @@ func New(t testing.TB, cfg Config) *World {
 	return w
 }
 
-// Inbox returns a new inbox that receives from the broker what is sent to the topics; without any, everything. Handlers are
-// registered before the next Deliver.
+// Inbox returns a new inbox that receives from the broker what is sent to the topics, or everything
+// without topics. Register its handlers before the next Deliver.
 func (w *World) Inbox(name string, cfg inbox.Config, topics ...string) *inbox.Inbox[*memory.Tx] {
 	w.t.Helper()
 	if cfg.Logger == nil {
@@ -123,8 +126,8 @@ func (w *World) Inbox(name string, cfg inbox.Config, topics ...string) *inbox.In
 	return in
 }
 
-// Subscribe has a handler receive from the broker what is sent to the topics; without any, everything. It is for consumers
-// that do without an inbox.
+// Subscribe registers a handler that receives from the broker what is sent to the topics, or
+// everything without topics. It is for consumers without an inbox.
 func (w *World) Subscribe(name string, handle postrider.Handler, topics ...string) {
 	consumer := w.Faults.Consumer(w.subscribe(name, topics))
 	w.carriers = append(w.carriers, func(ctx context.Context) error {
@@ -140,8 +143,8 @@ func (w *World) Subscribe(name string, handle postrider.Handler, topics ...strin
 	})
 }
 
-// Publish sends messages to the broker, past the store, the relay and the faults: as another producer does, or an operator who
-// sends something again. They are received by the next Deliver.
+// Publish sends messages to the broker directly, without the store, the relay and the faults, like
+// another producer or an operator who sends something again. The next Deliver delivers them.
 func (w *World) Publish(msgs ...postrider.Message) {
 	w.t.Helper()
 	for _, err := range w.door.Publish(context.Background(), msgs) {

@@ -26,7 +26,7 @@ func commit(t testing.TB, w *postridertest.World, msgs ...postrider.Message) {
 	}
 }
 
-// everywhere runs a test in a bubble and outside.
+// everywhere runs a test inside and outside of a bubble.
 func everywhere(t *testing.T, test func(t *testing.T)) {
 	t.Run("bubble", func(t *testing.T) { synctest.Test(t, test) })
 	t.Run("real time", test)
@@ -173,7 +173,7 @@ func TestOutageOfTheBroker(t *testing.T) {
 	})
 }
 
-// Two handlers that answer each other for ever end by running out of patience.
+// TestMessagesWithoutEnd checks that two handlers that answer each other endlessly exceed Patience.
 func TestMessagesWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mustFail(t, func(t testing.TB) {

@@ -7,27 +7,27 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Check looks for messages that were sent and have not arrived, and has them sent again with [Round.Mend].
+// Check finds messages that were sent and did not arrive, and sends them again with [Round.Mend].
 type Check func(ctx context.Context, r *Round) error
 
-// Round is what a [Check] is asked to look at.
+// Round is the work of one call of a [Check].
 type Round struct {
-	Since, Until time.Time // of being enqueued
-	Batch        int       // how many messages to send again together
-	// Timeout is how long one question to a destination may take.
+	Since, Until time.Time // range of enqueue times to check
+	Batch        int       // number of messages to send again in one transaction
+	// Timeout is the time limit of one query to a destination.
 	Timeout time.Duration
 
 	mend func(context.Context, []postrider.Message, func(context.Context, []postrider.Message) error) error
 }
 
-// Mend counts the messages as found, and calls resend with those of them that may be sent again now: each a limited number
-// of times, as the job's Again says. In a dry run it calls nothing.
+// Mend counts the messages as found, and calls resend with those that may be sent again now; the
+// job's Again limits how often that happens for a message. In a dry run it does not call resend.
 func (r *Round) Mend(ctx context.Context, found []postrider.Message, resend func(context.Context, []postrider.Message) error) error {
 	return r.mend(ctx, found, resend)
 }
 
-// mend counts also when there is nothing to repair: that keeps the claim.
-func (s *sortie[Tx]) mend(ctx context.Context, found []postrider.Message, resend func(context.Context, []postrider.Message) error) error {
+// mend writes counts even if there is nothing to resend, because that renews the claim.
+func (s *jobRun[Tx]) mend(ctx context.Context, found []postrider.Message, resend func(context.Context, []postrider.Message) error) error {
 	if left := s.limit - int(s.sent()); len(found) > left {
 		found = found[:max(left, 0)]
 	}

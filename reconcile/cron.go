@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// cron is a five-field expression: each field the set of its values, as bits.
+// cron is a five-field expression. Each field is the set of its values, as bits.
 type cron struct {
 	text                              string
 	minute, hour, day, month, weekday uint64
@@ -19,7 +19,7 @@ type cron struct {
 type cronField struct {
 	name     string
 	low, top int
-	words    []string // that mean low, low+1 and so on
+	words    []string // names of the values low, low+1 and so on
 }
 
 var cronFields = []cronField{
@@ -30,7 +30,8 @@ var cronFields = []cronField{
 	{"day of the week", 0, 7, []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
 }
 
-// parseCron reads "minute hour day month weekday", with lists, ranges, steps and names, as crontab(5) has them.
+// parseCron parses "minute hour day month weekday", with lists, ranges, steps and names, as in
+// crontab(5).
 func parseCron(text string, zone *time.Location) (*cron, error) {
 	if zone == nil {
 		zone = time.UTC
@@ -52,7 +53,7 @@ func parseCron(text string, zone *time.Location) (*cron, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	c.weekday = c.weekday&0x7f | c.weekday>>7 // 7 is Sunday, as 0 is
+	c.weekday = c.weekday&0x7f | c.weekday>>7 // both 0 and 7 are Sunday
 	c.anyDay, c.anyWeekday = fields[2][0] == '*', fields[4][0] == '*'
 	if c.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, fmt.Errorf("%q never comes", text)
@@ -107,10 +108,11 @@ func (f *cronField) value(text string) (int, error) {
 	return n, nil
 }
 
-// horizon is further than any two times of an expression are apart: 29 February is left out in 2100.
+// horizon is more than the longest gap between two times of an expression: 2100 has no 29 February.
 const horizon = 9 * 366 * 24 * time.Hour
 
-// Next walks over real time, so an hour that clocks skip is skipped, and one that they repeat comes twice.
+// Next works in real time. An hour that clocks skip is skipped, and one that they repeat occurs
+// twice.
 func (c *cron) Next(after time.Time) time.Time {
 	t := after.In(c.zone).Truncate(time.Minute).Add(time.Minute)
 	for end := after.Add(horizon); t.Before(end); {
@@ -131,7 +133,7 @@ func (c *cron) Next(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// later makes sure that a jump goes forward, also where clocks are set.
+// later ensures that a jump goes forward, even where clocks are set back.
 func later(t, to time.Time) time.Time {
 	if to.After(t) {
 		return to
@@ -139,7 +141,8 @@ func later(t, to time.Time) time.Time {
 	return t.Add(time.Minute)
 }
 
-// onDay follows crontab: if both kinds of days are restricted, either will do.
+// onDay follows crontab: if both the day of the month and the day of the week are restricted,
+// either suffices.
 func (c *cron) onDay(t time.Time) bool {
 	day, weekday := c.day>>t.Day()&1 == 1, c.weekday>>t.Weekday()&1 == 1
 	if c.anyDay || c.anyWeekday {

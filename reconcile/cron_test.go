@@ -29,9 +29,9 @@ func TestCron(t *testing.T) {
 		{"0 0 * * 7", "", "2026-01-01T00:00:00Z", "2026-01-04T00:00:00Z"},
 		{"0 0 1,15 dec *", "", "2026-12-02T00:00:00Z", "2026-12-15T00:00:00Z"},
 		{"30 9 * * *", "Asia/Kolkata", "2026-01-01T00:00:00Z", "2026-01-01T04:00:00Z"},
-		// Clocks go from 2 to 3: the hour between is left out.
+		// Clocks go from 2 to 3: the hour between is skipped.
 		{"30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-30T00:30:00Z"},
-		// Clocks go from 3 to 2: the hour comes twice.
+		// Clocks go from 3 to 2: the hour occurs twice.
 		{"30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"},
 		{"30 2 * * *", "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"},
 		// A day without midnight.
@@ -61,7 +61,7 @@ func TestScheduleMistakes(t *testing.T) {
 	}
 }
 
-// FuzzCron compares Next with a search minute by minute, by a reading of the fields of its own.
+// FuzzCron compares Next with a minute-by-minute search by an independent reading of the fields.
 func FuzzCron(f *testing.F) {
 	for _, seed := range []string{"* * * * *", "*/7 3-9/2 1,15 jan-jun mon", "0 0 13 * 5", "59 23 31 12 7", "0 0 29 2 *", "1,2,3-5/2 * * * *"} {
 		f.Add(seed, int64(1_767_225_600))
@@ -94,7 +94,7 @@ func FuzzCron(f *testing.F) {
 	})
 }
 
-// fits is a dumb reading of the sets.
+// fits is a simple reference implementation of the match.
 func fits(c *cron, t time.Time) bool {
 	has := func(set uint64, v int) bool { return set&(1<<uint(v)) != 0 }
 	day, weekday := has(c.day, t.Day()), has(c.weekday, int(t.Weekday()))

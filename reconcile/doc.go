@@ -1,10 +1,11 @@
 // Package reconcile periodically finds business rows that lack their expected effect, and sends the
 // message that leads to it once more.
 //
-// An outbox loses nothing by itself. What reconcilers are for is everything else: a row that was written past the outbox, a
-// message whose consumer has thrown it away, a broker that was restored from yesterday, an outbox that lived in memory. A
-// reconciler knows the natural dedup key of what it misses, so looking twice does no harm.
+// The outbox itself loses nothing. Reconcilers repair losses outside of it: a row that was written
+// without its message, a message that its consumer discarded, a broker that was restored from a
+// backup, an outbox that was kept in memory. A reconciler uses the natural dedup key of the missing
+// message, so that sending it twice does no harm.
 //
-// Jobs are run by [Reconciler.Run], in any number of processes. Through a [Store], one of them runs a job at a time, also if a
-// process dies in the middle.
+// [Reconciler.Run] runs jobs, in any number of processes. A [Store] ensures that one process at a
+// time runs a job, even if a process crashes during a run.
 package reconcile

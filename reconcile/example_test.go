@@ -12,14 +12,15 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// enrollment is a business row. Its effect is a mail.
+// enrollment is a business row. Its expected effect is a mail.
 type enrollment struct {
 	id     string
 	at     time.Time
 	mailed bool
 }
 
-// missingMails is what users write: which rows lack their effect?
+// missingMails returns the Find function of an application: it finds the rows that lack their
+// effect.
 func missingMails(table []enrollment) reconcile.Find[*memory.Tx] {
 	return func(_ context.Context, _ *memory.Tx, since, until time.Time, limit int) ([]postrider.Message, error) {
 		var found []postrider.Message
@@ -111,7 +112,8 @@ func ExampleParseKey() {
 	// reconcile: dedup key "enrollment" has no column in braces: all rows would count as one
 }
 
-// sentLog is the log of a feed that has delivered two messages. With PostgreSQL: postgres.NewReconcilerLog.
+// sentLog is the log of a feed that has delivered two messages. With PostgreSQL, use
+// postgres.NewReconcilerLog.
 type sentLog []reconcile.Sent
 
 func (l sentLog) Sent(_ context.Context, _, _ time.Time, before int64, _ int) ([]reconcile.Sent, error) {
@@ -126,8 +128,8 @@ func (l sentLog) Resend(_ context.Context, places []int64, why string) error {
 	return nil
 }
 
-// deaf is an inbox that has recorded nothing, and a broker that holds nothing. With PostgreSQL: postgres.NewReceipts; publishers of
-// NATS and Kafka are holders.
+// deaf is an inbox that has recorded nothing, and a broker that holds nothing. With PostgreSQL, use
+// postgres.NewReceipts; the publishers of NATS and Kafka implement Holder.
 type deaf struct{}
 
 func (deaf) Missing(_ context.Context, _ string, ids []postrider.ID) ([]postrider.ID, error) {

@@ -10,45 +10,48 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Find returns messages for business rows that lack their effect: rows with since <= time < until, at most limit of them, in
-// any order. It reads through tx and writes nothing. Every message has its natural DedupKey, the one that was used when the
-// row was written.
+// Find returns messages for business rows that lack their effect: rows with since <= time < until,
+// at most limit of them, in any order. It reads through tx and writes nothing. Every message has
+// its natural DedupKey, the same one as when the row was written.
 //
-// It is called for parts of the window if there is much to find.
+// If there is much to find, it is called for parts of the window.
 type Find[Tx any] func(ctx context.Context, tx Tx, since, until time.Time, limit int) ([]postrider.Message, error)
 
-// Job is one thing to look after.
+// Job configures a job of a [Reconciler].
 type Job[Tx any] struct {
-	// Name is the same in all processes. Letters, digits, - and _. Required.
+	// Name identifies the job in all processes. It consists of letters, digits, - and _. Required.
 	Name string
-	// Schedule says when it is due; see [Every] and [Cron]. What was missed is made up for by one run. Defaults to every
-	// 5 minutes.
+	// Schedule is when the job is due; see [Every] and [Cron]. One run makes up for all missed
+	// ones. Defaults to every 5 minutes.
 	Schedule Schedule
-	// Window is how far back it looks. Defaults to 24 hours.
+	// Window is how far back the job looks. Defaults to 24 hours.
 	Window time.Duration
-	// Grace is how old a row is at least, so that what is still on its way is left alone. Defaults to 5 minutes.
+	// Grace is the minimum age of a row, so that the job ignores messages that are still in
+	// transit. Defaults to 5 minutes.
 	Grace time.Duration
-	// Find looks for rows. Either this or Check is required.
+	// Find finds rows without their effect. Either Find or Check is required.
 	Find Find[Tx]
-	// Check looks and repairs by other means; see [Unreceived] and [Unheld].
+	// Check finds and resends lost messages by other means; see [Unreceived] and [Unheld].
 	Check Check
-	// Again says what to do about a fact that was told before, is still remembered by the outbox, and lacks its effect all the same:
-	// its message was lost behind the outbox. It is told again as a new message, with the dedup key "key#reconciler:1", then 2 and so
-	// on. Defaults to never with Find, and to 3 times an hour apart with Check.
+	// Again applies to a row whose message was enqueued before, and is still remembered by the
+	// outbox, but that lacks its effect: the message was lost behind the outbox. The job sends it
+	// as a new message with the dedup key "key#reconciler:1", then 2 and so on. Defaults to never
+	// with Find, and to 3 times, an hour apart, with Check.
 	Again Again
-	// Batch is how many messages one transaction sends. Defaults to 100.
+	// Batch is the maximum number of messages that one transaction sends. Defaults to 100.
 	Batch int
-	// Limit is how many messages one run sends. Defaults to 10000.
+	// Limit is the maximum number of messages that one run sends. Defaults to 10000.
 	Limit int
-	// Rate is how many messages a second a run sends, on average; negative means no limit. Defaults to 100.
+	// Rate is the average number of messages per second that a run sends; negative means no limit.
+	// Defaults to 100.
 	Rate int
-	// Timeout is how long one transaction may take. Defaults to 30 seconds.
+	// Timeout is the time limit of one transaction. Defaults to 30 seconds.
 	Timeout time.Duration
 }
 
 var jobName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
 
-// Validate reports everything that is wrong with the job.
+// Validate returns all errors in the configuration of the job.
 func (j Job[Tx]) Validate() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// KeyTemplate makes dedup keys of the columns of a row: a text with columns in braces, such as "enrollment:{id}".
+// KeyTemplate builds the dedup key of a row. It is a text with columns in braces, such as
+// "enrollment:{id}".
 type KeyTemplate struct {
 	text     string
 	literals []string // one more than columns
 	columns  []string
 }
 
-// ParseKey reads a template. It has at least one column: otherwise all rows would count as one.
+// ParseKey parses a template. It must contain a column: otherwise all rows would have the same key.
 func ParseKey(text string) (KeyTemplate, error) {
 	t := KeyTemplate{text: text}
 	rest := text
@@ -39,7 +40,8 @@ func ParseKey(text string) (KeyTemplate, error) {
 // Uses reports whether the template contains a column.
 func (t KeyTemplate) Uses(column string) bool { return slices.Contains(t.columns, column) }
 
-// Fill returns the key for a row. A column that the row does not have, or that is empty, is an error.
+// Fill returns the key of a row. It returns an error if the row lacks a column or the column is
+// empty.
 func (t KeyTemplate) Fill(row func(column string) (string, bool)) (string, error) {
 	var b strings.Builder
 	for i, column := range t.columns {

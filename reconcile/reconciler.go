@@ -14,18 +14,20 @@ import (
 
 // Config holds the settings of a [Reconciler].
 type Config struct {
-	// Holder is how this process is called where others see it. Defaults to the host's name and the process ID.
+	// Holder is the name of this process for operators. Defaults to the host name and the process
+	// ID.
 	Holder string
-	// Lease is how long a job stays with a process that is not heard of. It must be longer than every job's Timeout. Defaults
-	// to 2 minutes.
+	// Lease is how long a job stays claimed by a process that does not renew its claim. It must be
+	// longer than every job's Timeout. Defaults to 2 minutes.
 	Lease time.Duration
-	// Poll is the longest time between two looks at whether a job is due. Defaults to 10 seconds.
+	// Poll is the maximum interval between checks whether a job is due. Defaults to 10 seconds.
 	Poll time.Duration
-	// Logger is told of what was found, and of failures. Defaults to [slog.Default].
+	// Logger logs what was found, and failures. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
 
-// Reconciler runs jobs. Tx is the transaction type of the application. It is safe for concurrent use.
+// Reconciler runs jobs. Tx is the transaction type of the application. It is safe for concurrent
+// use.
 type Reconciler[Tx any] struct {
 	store  Store[Tx]
 	db     postrider.Transactor[Tx]
@@ -35,12 +37,13 @@ type Reconciler[Tx any] struct {
 	tally  map[string]*tally
 }
 
-// New returns a reconciler. The outbox may be nil if no job has a Find. All mistakes in the jobs are reported at once.
+// New returns a reconciler. The outbox may be nil if no job has a Find. New reports all errors in
+// the jobs at once.
 func New[Tx any](store Store[Tx], db postrider.Transactor[Tx], outbox postrider.Outbox[Tx], cfg Config, jobs ...Job[Tx]) (*Reconciler[Tx], error) {
 	fill(&cfg.Lease, 2*time.Minute)
 	fill(&cfg.Poll, 10*time.Second)
 	if cfg.Holder == "" {
-		host, _ := os.Hostname() // without one, the process ID has to do
+		host, _ := os.Hostname() // if it fails, the process ID must suffice
 		cfg.Holder = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	if cfg.Logger == nil {
@@ -73,8 +76,8 @@ func New[Tx any](store Store[Tx], db postrider.Transactor[Tx], outbox postrider.
 	return p, nil
 }
 
-// Run runs the jobs when they are due, until ctx ends. Several processes may do so: each job is run by one of them at a time.
-// Failures are logged and recorded, and end nothing. It may be called again.
+// Run runs jobs when they are due, until ctx ends. Several processes may call it: one of them at a
+// time runs a job. It logs and records failures and continues. It may be called again.
 func (p *Reconciler[Tx]) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	for i := range p.jobs {
@@ -106,13 +109,13 @@ func (p *Reconciler[Tx]) watch(ctx context.Context, job *Job[Tx]) {
 			wait, down = 0, false
 		case ctx.Err() == nil && !down:
 			log.Error("reconcile: failed", "err", err)
-			down = true // a store that is away is told of once
+			down = true // log an outage of the store once
 		}
 		sleep(ctx, wait)
 	}
 }
 
-// announce makes a job known. One with a fixed interval is due at once.
+// announce registers a job with the store. A new job with a fixed interval is due at once.
 func (p *Reconciler[Tx]) announce(ctx context.Context, job *Job[Tx]) error {
 	return p.store.Announce(ctx, job.Name, job.Schedule.String(), func(now time.Time) time.Time {
 		if _, ok := job.Schedule.(every); ok {
@@ -122,19 +125,22 @@ func (p *Reconciler[Tx]) announce(ctx context.Context, job *Job[Tx]) error {
 	})
 }
 
-// Options change one run that somebody asks for.
+// Options configure [Reconciler.RunNow].
 type Options struct {
-	// DryRun looks, and sends nothing. It needs no claim, so it never waits for another run. Nothing is counted.
+	// DryRun finds messages, but sends and counts nothing. It needs no claim, so another run does
+	// not prevent it.
 	DryRun bool
 	// Since is how far back to look. Defaults to the job's Window.
 	Since time.Duration
-	// Limit is how many messages are sent, or shown. Defaults to the job's.
+	// Limit is the maximum number of messages to send or, in a dry run, to show. Defaults to the
+	// job's Limit.
 	Limit int
-	// Show is called for each message that is sent or, in a dry run, would be if it was not before. Defaults to nothing.
+	// Show is called for each message that is sent or, in a dry run, found. Defaults to none.
 	Show func(postrider.Message)
 }
 
-// RunNow runs a job also if it is not due. It returns a [*NotYetError] if somebody else runs it. When it is due is not changed.
+// RunNow runs a job even if it is not due. It returns a [*NotYetError] if another process runs it.
+// It does not change when the job is due next.
 func (p *Reconciler[Tx]) RunNow(ctx context.Context, name string, o Options) (Run, error) {
 	for i := range p.jobs {
 		job := &p.jobs[i]
@@ -155,7 +161,7 @@ func (p *Reconciler[Tx]) RunNow(ctx context.Context, name string, o Options) (Ru
 	return Run{}, fmt.Errorf("%w: %q", ErrNoJob, name)
 }
 
-// Jobs returns how all jobs stand that any process has announced.
+// Jobs returns the states of all jobs that any process has announced.
 func (p *Reconciler[Tx]) Jobs(ctx context.Context) ([]State, error) { return p.store.Jobs(ctx) }
 
 func sleep(ctx context.Context, d time.Duration) {

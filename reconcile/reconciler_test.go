@@ -17,13 +17,13 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// world is business rows, and the outbox of their messages.
+// world is a table of business rows with the outbox of their messages.
 type world struct {
 	*memory.DB
 	reconcilers *memory.Reconcilers[*memory.Tx]
 
 	mu    sync.Mutex
-	rows  map[string]time.Time // that lack their effect, by ID
+	rows  map[string]time.Time // rows that lack their effect, by ID
 	calls int
 }
 
@@ -74,14 +74,14 @@ func must(t *testing.T, p *reconcile.Reconciler[*memory.Tx], o reconcile.Options
 	}
 }
 
-// TestWindowIsDivided holds that everything is found whatever lies where, in transactions of one batch, also if rows that
-// were dealt with still lack their effect.
+// TestWindowIsDivided checks that every row is found, however the rows are distributed, in
+// transactions of one batch, even if rows already handled still lack their effect.
 func TestWindowIsDivided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		start := time.Now()
 		w.lack(950, start.Add(-20*time.Hour), 10*time.Millisecond)
-		w.lack(300, start.Add(-10*time.Hour), 0) // all at one time: more than a batch, and not to be divided
+		w.lack(300, start.Add(-10*time.Hour), 0) // all at the same time: more than a batch, and indivisible
 		w.lack(50, start.Add(-3*time.Hour), time.Minute)
 		w.lack(7, start.Add(-time.Minute), 0)  // in the grace period
 		w.lack(7, start.Add(-25*time.Hour), 0) // too old
@@ -92,7 +92,7 @@ func TestWindowIsDivided(t *testing.T) {
 		if err != nil || run.Fixed != 1180 || run.Found < 1180 {
 			t.Fatalf("%+v, %v", run, err)
 		}
-		must(t, p, reconcile.Options{}, 1300, 0) // told, and still without effect
+		must(t, p, reconcile.Options{}, 1300, 0) // all enqueued, but still without effect
 		must(t, p, reconcile.Options{Since: 5 * time.Hour}, 50, 0)
 		if stats := p.Stats()[0]; stats.Fixed != 1300 || stats.Runs != 4 || stats.Job != "rows" {
 			t.Errorf("stats %+v", stats)
@@ -104,7 +104,7 @@ func TestWindowIsDivided(t *testing.T) {
 	})
 }
 
-// TestRate holds that a run takes as long as Rate says, and keeps its claim meanwhile.
+// TestRate checks that a run respects Rate and keeps its claim meanwhile.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -130,7 +130,8 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestAgain holds that a fact whose message was lost behind the outbox is told again, not at once and not for ever.
+// TestAgain checks that a message that was lost behind the outbox is sent again, but not at once
+// and not forever.
 func TestAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -139,7 +140,7 @@ func TestAgain(t *testing.T) {
 		p := w.reconciler(t, reconcile.Config{}, reconcile.Job[*memory.Tx]{
 			Name: "rows", Find: w.find, Again: reconcile.Again{Max: 3, After: time.Hour}})
 		fixed := 0
-		for range 22 * 60 / 5 { // until it is out of the window
+		for range 22 * 60 / 5 { // until the row is out of the window
 			run, err := p.RunNow(t.Context(), "rows", reconcile.Options{Show: func(m postrider.Message) { keys[m.DedupKey] = true }})
 			if err != nil || run.Found != 1 {
 				t.Fatalf("%+v, %v", run, err)
@@ -158,7 +159,8 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-// TestRunOnce holds that of many reconcilers one runs a job at a time, when it is due, and that what was missed is made up for once.
+// TestRunOnce checks that only one of many reconcilers runs a due job, and that one run makes up
+// for all missed ones.
 func TestRunOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -186,7 +188,7 @@ func TestRunOnce(t *testing.T) {
 			}
 			all.Wait()
 		}
-		serve(time.Hour + time.Minute) // a bubble begins at midnight
+		serve(time.Hour + time.Minute) // a synctest bubble begins at midnight
 		if n := runs.Swap(0); n != 6 {
 			t.Errorf("%d runs in an hour", n)
 		}
@@ -198,7 +200,8 @@ func TestRunOnce(t *testing.T) {
 	})
 }
 
-// TestTakeover holds that the job of a runner that hangs is taken over when its lease ends, and that what the runner does then is void.
+// TestTakeover checks that another reconciler takes over the job of one that hangs when its lease
+// expires, and that the first one cannot write after that.
 func TestTakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -234,7 +237,8 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
-// TestStop holds that a job whose process is stopped is gone on with by another one at once.
+// TestStop checks that another process continues at once with the job of a process that was
+// stopped.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -252,7 +256,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestFailures holds that a failure is recorded, changes nothing and ends nothing.
+// TestFailures checks that a failure is recorded, changes nothing, and does not end Run.
 func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

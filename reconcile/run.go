@@ -10,17 +10,17 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// sortie is one run of a job.
-type sortie[Tx any] struct {
+// jobRun is one run of a job.
+type jobRun[Tx any] struct {
 	*Reconciler[Tx]
 	job    *Job[Tx]
 	claim  Claim
-	began  time.Time // on this process's clock, for durations
+	began  time.Time // by this process's clock, for durations
 	dryRun bool
 	limit  int
 	show   func(postrider.Message)
 	done   Counts
-	pause  time.Duration // owed to Rate
+	owed   time.Duration // delay that Rate requires before the next transaction
 }
 
 var (
@@ -28,15 +28,16 @@ var (
 	errDryRun = errors.New("reconcile: dry run")
 )
 
-// run claims a job and runs it. Its error is about the claim; that of the job, too, is recorded.
+// run claims a job and runs it. If now is not set, it returns only errors of the claim and of
+// recording the run; it records a failure of the job itself.
 func (p *Reconciler[Tx]) run(ctx context.Context, job *Job[Tx], o Options, now bool) (Run, error) {
 	claim, err := p.store.Claim(ctx, job.Name, p.cfg.Holder, p.cfg.Lease, now)
 	if err != nil {
 		return Run{}, err
 	}
-	s := p.sortie(job, o)
+	s := p.newRun(job, o)
 	s.claim = claim
-	failure := s.reconciler(ctx, o.Since)
+	failure := s.process(ctx, o.Since)
 	report := Run{Started: claim.Now, Finished: claim.Now.Add(time.Since(s.began)), Holder: claim.Holder, Counts: s.done}
 	if failure != nil {
 		report.Error = failure.Error()
@@ -44,7 +45,7 @@ func (p *Reconciler[Tx]) run(ctx context.Context, job *Job[Tx], o Options, now b
 	}
 	p.tally[job.Name].runs.Add(1)
 	next := time.Time{}
-	if !now && ctx.Err() == nil { // a process that stops leaves the job to the others, at once
+	if !now && ctx.Err() == nil { // if this process stops, leave the job due, so that another one continues at once
 		next = job.Schedule.Next(claim.Now)
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -59,19 +60,20 @@ func (p *Reconciler[Tx]) run(ctx context.Context, job *Job[Tx], o Options, now b
 	if now || err != nil {
 		return report, errors.Join(failure, err)
 	}
-	return report, nil // a failed job is due again when its schedule says so
+	return report, nil // a failed job runs again when it is due next
 }
 
-// dryRun looks without a claim. The store's clock is not asked: nothing is written.
+// dryRun runs a job without a claim. It uses this process's clock, because it writes nothing to the
+// store.
 func (p *Reconciler[Tx]) dryRun(ctx context.Context, job *Job[Tx], o Options) (Run, error) {
-	s := p.sortie(job, o)
+	s := p.newRun(job, o)
 	s.claim = Claim{Job: job.Name, Holder: p.cfg.Holder, Now: s.began}
-	err := s.reconciler(ctx, o.Since)
+	err := s.process(ctx, o.Since)
 	return Run{Started: s.began, Finished: time.Now(), Holder: p.cfg.Holder, Counts: s.done}, err
 }
 
-func (p *Reconciler[Tx]) sortie(job *Job[Tx], o Options) *sortie[Tx] {
-	s := &sortie[Tx]{Reconciler: p, job: job, began: time.Now(), dryRun: o.DryRun, limit: job.Limit, show: o.Show}
+func (p *Reconciler[Tx]) newRun(job *Job[Tx], o Options) *jobRun[Tx] {
+	s := &jobRun[Tx]{Reconciler: p, job: job, began: time.Now(), dryRun: o.DryRun, limit: job.Limit, show: o.Show}
 	if o.Limit > 0 {
 		s.limit = o.Limit
 	}
@@ -81,8 +83,8 @@ func (p *Reconciler[Tx]) sortie(job *Job[Tx], o Options) *sortie[Tx] {
 	return s
 }
 
-// reconciler looks at the whole window.
-func (s *sortie[Tx]) reconciler(ctx context.Context, window time.Duration) error {
+// process handles the whole window.
+func (s *jobRun[Tx]) process(ctx context.Context, window time.Duration) error {
 	if window == 0 {
 		window = s.job.Window
 	}
@@ -90,15 +92,16 @@ func (s *sortie[Tx]) reconciler(ctx context.Context, window time.Duration) error
 	if s.job.Check != nil {
 		return s.job.Check(ctx, &Round{Since: since, Until: until, Batch: s.job.Batch, Timeout: s.job.Timeout, mend: s.mend})
 	}
-	return s.look(ctx, since, until)
+	return s.processPart(ctx, since, until)
 }
 
-// smallest is the length of a part of the window that is not divided any more.
+// smallest is the length below which a part of the window is not divided.
 const smallest = time.Second
 
-// look deals with a part of the window in one transaction or, if that would be too much, with its halves. So it needs no
-// order of the rows and no place to go on from, and rows that were dealt with and still lack their effect are in nobody's way.
-func (s *sortie[Tx]) look(ctx context.Context, since, until time.Time) error {
+// processPart handles a part of the window in one transaction or, if it contains more than a batch,
+// its two halves. So it needs neither an order of the rows nor a position to continue from, and
+// rows that were handled but still lack their effect do not block the others.
+func (s *jobRun[Tx]) processPart(ctx context.Context, since, until time.Time) error {
 	left := s.limit - int(s.sent())
 	if left <= 0 {
 		return nil
@@ -121,25 +124,26 @@ func (s *sortie[Tx]) look(ctx context.Context, since, until time.Time) error {
 		return s.emit(ctx, tx, found)
 	})
 	if errors.Is(err, errSplit) {
-		middle := since.Add(until.Sub(since) / 2).Truncate(time.Microsecond) // what databases can tell apart
-		if err = s.look(ctx, since, middle); err == nil {
-			err = s.look(ctx, middle, until)
+		middle := since.Add(until.Sub(since) / 2).Truncate(time.Microsecond) // the precision of databases
+		if err = s.processPart(ctx, since, middle); err == nil {
+			err = s.processPart(ctx, middle, until)
 		}
 	}
 	return err
 }
 
-// sent is what Limit is about.
-func (s *sortie[Tx]) sent() int64 {
+// sent returns the number of messages that Limit applies to.
+func (s *jobRun[Tx]) sent() int64 {
 	if s.dryRun {
 		return s.done.Found
 	}
 	return s.done.Fixed
 }
 
-// transaction runs do, counts what it has done, and waits as long as Rate says before the next one.
-func (s *sortie[Tx]) transaction(ctx context.Context, do func(context.Context, Tx) (Counts, []postrider.Message, error)) error {
-	if err := s.rest(ctx); err != nil {
+// transaction runs do, counts its result, and sets the delay that Rate requires before the next
+// transaction.
+func (s *jobRun[Tx]) transaction(ctx context.Context, do func(context.Context, Tx) (Counts, []postrider.Message, error)) error {
+	if err := s.throttle(ctx); err != nil {
 		return err
 	}
 	within, cancel := context.WithTimeout(ctx, s.job.Timeout)
@@ -168,17 +172,17 @@ func (s *sortie[Tx]) transaction(ctx context.Context, do func(context.Context, T
 	s.tally[s.job.Name].found.Add(counts.Found)
 	s.tally[s.job.Name].fixed.Add(counts.Fixed)
 	if s.job.Rate > 0 {
-		s.pause = time.Duration(counts.Fixed) * time.Second / time.Duration(s.job.Rate)
+		s.owed = time.Duration(counts.Fixed) * time.Second / time.Duration(s.job.Rate)
 	}
 	return nil
 }
 
-// rest waits as long as Rate says, and keeps the claim meanwhile.
-func (s *sortie[Tx]) rest(ctx context.Context) error {
-	for s.pause > 0 && ctx.Err() == nil {
-		nap := min(s.pause, s.claim.Lease/4)
-		sleep(ctx, nap)
-		if s.pause -= nap; s.pause > 0 {
+// throttle waits as long as Rate requires, and renews the claim meanwhile.
+func (s *jobRun[Tx]) throttle(ctx context.Context) error {
+	for s.owed > 0 && ctx.Err() == nil {
+		delay := min(s.owed, s.claim.Lease/4)
+		sleep(ctx, delay)
+		if s.owed -= delay; s.owed > 0 {
 			err := s.db.Do(ctx, func(ctx context.Context, tx Tx) error { return s.store.Count(ctx, tx, s.claim, Counts{}) })
 			if err != nil {
 				return err
@@ -188,7 +192,8 @@ func (s *sortie[Tx]) rest(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// unique leaves out repetitions within a batch, and refuses what could be sent again and again.
+// unique removes duplicates within a batch, and returns an error for a message without a dedup key,
+// which every run would send again.
 func unique(found []postrider.Message) ([]postrider.Message, error) {
 	seen := make(map[string]bool, len(found))
 	kept := make([]postrider.Message, 0, len(found))
@@ -200,7 +205,7 @@ func unique(found []postrider.Message) ([]postrider.Message, error) {
 		if !seen[m.DedupKey] {
 			seen[m.DedupKey] = true
 			if m.ID.IsZero() {
-				m.ID = postrider.NewID() // so that it is known under which one it goes
+				m.ID = postrider.NewID() // known here, so that Show gets it
 			}
 			kept = append(kept, m)
 		}
@@ -208,8 +213,9 @@ func unique(found []postrider.Message) ([]postrider.Message, error) {
 	return kept, nil
 }
 
-// emit offers messages, and once more those that were told before and may be told again. It returns those that were sent.
-func (s *sortie[Tx]) emit(ctx context.Context, tx Tx, found []postrider.Message) (Counts, []postrider.Message, error) {
+// emit enqueues messages. It enqueues those that were enqueued before once more, under a new dedup
+// key, if Again allows it. It returns the messages that were sent.
+func (s *jobRun[Tx]) emit(ctx context.Context, tx Tx, found []postrider.Message) (Counts, []postrider.Message, error) {
 	n := Counts{Found: int64(len(found))}
 	if len(found) == 0 {
 		return n, nil, nil
@@ -247,7 +253,7 @@ func (s *sortie[Tx]) emit(ctx context.Context, tx Tx, found []postrider.Message)
 	return n, sent, nil
 }
 
-// without returns a copy that lacks the messages at the given places, which are in order.
+// without returns a copy without the messages at the given indexes, which are sorted.
 func without(msgs []postrider.Message, places []int) []postrider.Message {
 	kept := make([]postrider.Message, 0, len(msgs))
 	for i, m := range msgs {

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// Schedule says when a job is due.
+// Schedule determines when a job is due.
 type Schedule interface {
-	// Next returns the first time after the given one.
+	// Next returns the first due time after the given one.
 	Next(after time.Time) time.Time
-	// String is for people, and tells whether two schedules are the same.
+	// String describes the schedule. Equal schedules have equal descriptions.
 	String() string
 }
 
-// Every returns a schedule with a fixed time from one run's beginning to the next. It panics if that is not positive.
+// Every returns a schedule with a fixed interval between the starts of runs. It panics if d is not
+// positive.
 func Every(d time.Duration) Schedule {
 	if d <= 0 {
 		panic(fmt.Sprintf("reconcile: every %v", d))
@@ -28,9 +29,9 @@ func (e every) Next(after time.Time) time.Time { return after.Add(time.Duration(
 
 func (e every) String() string { return "every " + time.Duration(e).String() }
 
-// Cron returns the schedule of a five-field expression such as "*/5 8-18 * * mon-fri": minute, hour, day of the month,
-// month, day of the week. If both days are restricted, either will do. Where clocks are set forward, times between are left
-// out; where they are set back, they come twice. A nil zone is UTC.
+// Cron returns the schedule of a five-field expression such as "*/5 8-18 * * mon-fri": minute,
+// hour, day of the month, month, day of the week. If both days are restricted, either suffices.
+// Times that clocks skip are skipped, and times that they repeat occur twice. A nil zone is UTC.
 func Cron(expression string, zone *time.Location) (Schedule, error) {
 	c, err := parseCron(expression, zone)
 	if err != nil {
@@ -39,8 +40,8 @@ func Cron(expression string, zone *time.Location) (Schedule, error) {
 	return c, nil
 }
 
-// ParseSchedule reads a schedule from texts, as configuration files have them: a duration or a cron expression, not both,
-// and the name of a zone for the latter. An empty zone is UTC.
+// ParseSchedule parses a schedule from configuration: either a duration or a cron expression with
+// the name of a time zone. An empty zone is UTC.
 func ParseSchedule(duration, expression, zone string) (Schedule, error) {
 	switch {
 	case duration != "" && expression != "":

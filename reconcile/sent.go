@@ -8,39 +8,43 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Log is the log of a store, as one feed has delivered it.
+// Log is the log of a store, as delivered by one feed.
 type Log interface {
-	// Sent returns up to limit messages that the feed has delivered and that were enqueued with since <= time < until, newest
-	// first; those before a place, if that is not 0. Fewer than limit are the last ones.
+	// Sent returns up to limit messages that the feed has delivered and that were enqueued with
+	// since <= time < until, newest first. If before is not 0, it returns only messages before that
+	// position. A result of fewer than limit messages is the last page.
 	Sent(ctx context.Context, since, until time.Time, before int64, limit int) ([]Sent, error)
-	// Resend has the messages at these places sent to the feed once more, with the IDs that they have.
+	// Resend sends the messages at these positions to the feed again, with their original IDs.
 	Resend(ctx context.Context, places []int64, why string) error
 }
 
 // Sent is a message of a log.
 type Sent struct {
 	postrider.Message
-	Place int64 // in the log; later messages have larger ones
+	Place int64 // position in the log; later messages have larger ones
 }
 
-// Receipts is where a consumer's inbox records what it has handled.
+// Receipts reads what a consumer's inbox has recorded as handled.
 type Receipts interface {
-	// Missing returns those of the messages that the consumer has no record of.
+	// Missing returns the messages that the consumer has no record of.
 	Missing(ctx context.Context, consumer string, ids []postrider.ID) ([]postrider.ID, error)
 }
 
-// Holder is implemented by a destination that can tell whether it holds messages.
+// Holder is implemented by a destination that can report whether it holds messages.
 type Holder interface {
-	// Holds returns the indexes of messages that the destination ought to hold and does not. Their Topic and WireID are as they
-	// were published, and all were published after since. What the destination may have dropped by its own rules, as it was too old,
-	// is not among them. It sends and changes nothing.
+	// Holds returns the indexes of messages that the destination should hold and does not. Their
+	// Topic and WireID are as published, and all were published after since. It leaves out messages
+	// that the destination may have removed by its own retention rules. It sends and changes
+	// nothing.
 	Holds(ctx context.Context, since time.Time, msgs []postrider.Message) (missing []int, err error)
 }
 
-// Unreceived returns a check that compares a log with a consumer's inbox by message ID, and sends again what the inbox lacks.
-// The filter chooses the messages that the consumer subscribes to; nil means all.
+// Unreceived returns a check that compares a log with a consumer's inbox by message ID, and sends
+// again what the inbox lacks. The filter selects the messages that the consumer subscribes to; nil
+// selects all.
 //
-// The inbox must remember longer than the job's Window, or what it has forgotten would be handled twice.
+// The inbox must remember messages for longer than the job's Window. Otherwise messages that it has
+// forgotten would be handled twice.
 func Unreceived(log Log, inbox Receipts, consumer string, filter func(postrider.Message) bool) Check {
 	return func(ctx context.Context, r *Round) error {
 		return eachPage(ctx, log, r, filter, "not received by "+consumer, func(ctx context.Context, msgs []postrider.Message) ([]int, error) {
@@ -63,9 +67,11 @@ func Unreceived(log Log, inbox Receipts, consumer string, filter func(postrider.
 	}
 }
 
-// Unheld returns a check that asks a destination whether it holds everything that a feed has delivered to it, and sends again
-// what it lacks. The route returns a message as it was published, with the Topic and WireID of the feed's routes, and false for one that
-// goes elsewhere; nil means as it is, with its type for a topic if it has none.
+// Unheld returns a check that asks a destination whether it holds everything that a feed has
+// delivered to it, and sends again what it lacks. The route function returns a message as it was
+// published, with the Topic and WireID of the feed's routes, and false for a message that goes
+// elsewhere. A nil route keeps messages as they are, and uses the type of a message without a topic
+// as its topic.
 func Unheld(log Log, at Holder, route func(postrider.Message) (postrider.Message, bool)) Check {
 	if route == nil {
 		route = func(m postrider.Message) (postrider.Message, bool) {
@@ -85,10 +91,11 @@ func Unheld(log Log, at Holder, route func(postrider.Message) (postrider.Message
 	}
 }
 
-// page is how many messages of a log are looked at together, as asking a destination can be costly.
+// page is the number of messages of a log that are checked together, because a query to a
+// destination can be expensive.
 const page = 1000
 
-// eachPage walks through what a feed has sent and mends what is missing.
+// eachPage pages through the messages that a feed has delivered and mends the missing ones.
 func eachPage(ctx context.Context, log Log, r *Round, filter func(postrider.Message) bool, why string,
 	missing func(context.Context, []postrider.Message) ([]int, error),
 ) error {
@@ -127,7 +134,7 @@ func eachPage(ctx context.Context, log Log, r *Round, filter func(postrider.Mess
 			}
 		}
 		if len(lost) == 0 {
-			err = r.Mend(ctx, nil, nil) // keeps the claim
+			err = r.Mend(ctx, nil, nil) // renews the claim
 		}
 		for part := range slices.Chunk(lost, r.Batch) {
 			if err = r.Mend(ctx, part, resend); err != nil {

@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 )
 
-// Stats is what this process has done for a job since it started, for metrics such as reconcile_fixed_total. What all
-// processes have done is in [State].
+// Stats counts what this process has done for a job since it started, for metrics such as
+// reconcile_fixed_total. [State] has the totals of all processes.
 type Stats struct {
 	Job          string
 	Runs, Failed int64
@@ -14,7 +14,7 @@ type Stats struct {
 
 type tally struct{ runs, failed, found, fixed atomic.Int64 }
 
-// Stats returns the figures of each job, in the order in which they were given to [New].
+// Stats returns the statistics of each job, in the order of the jobs passed to [New].
 func (p *Reconciler[Tx]) Stats() []Stats {
 	all := make([]Stats, len(p.jobs))
 	for i := range p.jobs {

@@ -7,74 +7,75 @@ import (
 	"time"
 )
 
-// Store keeps what reconcilers of all processes have to agree on: when a job is due, who runs it, and what came of it. Its clock
-// is the only one that counts. Implementations are safe for concurrent use.
+// Store coordinates the reconcilers of all processes: when a job is due, who runs it, and its
+// result. Only the store's clock counts. Implementations are safe for concurrent use.
 type Store[Tx any] interface {
-	// Announce makes a job known. If it is new, or has had another schedule, it is due when first says, which is given the
-	// store's time; otherwise nothing changes.
+	// Announce registers a job. If it is new or its schedule has changed, its next due time is what
+	// first returns for the store's time; otherwise nothing changes.
 	Announce(ctx context.Context, job, schedule string, first func(now time.Time) time.Time) error
 
-	// Claim takes a job for a while. It returns a [*NotYetError] when the job is not due, unless now is set, or when another
-	// claim on it lives.
+	// Claim claims a job for the time of a lease. It returns a [*NotYetError] if another claim is
+	// valid, or if the job is not due and now is not set.
 	Claim(ctx context.Context, job, holder string, lease time.Duration, now bool) (Claim, error)
 
-	// Count adds to what a claim has found and fixed, in the caller's transaction, and renews the claim. It returns [ErrLost]
-	// when the claim is another's meanwhile: the caller rolls back.
+	// Count adds to the counts of a claim, in the caller's transaction, and renews the claim. It
+	// returns [ErrLost] if another process has claimed the job; the caller must roll back.
 	Count(ctx context.Context, tx Tx, c Claim, n Counts) error
 
-	// Again decides, in the caller's transaction, which facts may be told again now, and returns their numbers: 0 for one
-	// that may not.
+	// Again decides, in the caller's transaction, which messages may be sent again now, and returns
+	// the number of each repetition: 0 if it may not.
 	Again(ctx context.Context, tx Tx, c Claim, keys []string, a Again) ([]int, error)
 
-	// Finish gives a claim up and records how it has ended, and when the job is due next; the zero time leaves that as it
-	// was. It forgets what Again has noted and not touched for the given time. It returns [ErrLost] when the claim is
-	// another's.
+	// Finish ends a claim, records the result of the run, and sets when the job is due next; a zero
+	// next leaves that unchanged. It removes entries of Again that were not used for the given
+	// time. It returns [ErrLost] if another process has claimed the job.
 	Finish(ctx context.Context, c Claim, next time.Time, forget time.Duration, failure string) error
 
-	// Jobs returns all jobs that were announced, by name.
+	// Jobs returns all announced jobs, sorted by name.
 	Jobs(ctx context.Context) ([]State, error)
 }
 
-// Claim is the right to run a job, until its lease runs out.
+// Claim is the right to run a job until its lease expires.
 type Claim struct {
 	Job    string
 	Holder string
-	Token  int64 // larger than that of every claim before
+	Token  int64 // larger than that of every earlier claim
 	Now    time.Time
 	Lease  time.Duration
 }
 
-// Counts is what was done.
+// Counts are the results of a run.
 type Counts struct {
-	Found int64 `json:"found"` // facts without their effect
-	Fixed int64 `json:"fixed"` // messages sent for them: found, less those that were sent before and are not to be sent again
+	Found int64 `json:"found"` // rows or messages without their effect
+	Fixed int64 `json:"fixed"` // messages sent for them
 }
 
-// Add adds.
+// Add adds n to c.
 func (c *Counts) Add(n Counts) {
 	c.Found += n.Found
 	c.Fixed += n.Fixed
 }
 
-// Again says how often a fact may be told again although it was told before and is remembered. The zero value means never.
+// Again limits how often a message may be sent again although it was sent before. The zero value
+// means never.
 type Again struct {
-	// Max is how often. Defaults to 0.
+	// Max is the maximum number of repetitions. Defaults to 0.
 	Max int
-	// After is the least time between two times, and before the first one. Defaults to 1 hour.
+	// After is the minimum time between repetitions, and before the first one. Defaults to 1 hour.
 	After time.Duration
-	// AtOnce makes the first time come when the fact is first missed. Defaults to false.
+	// AtOnce allows the first repetition as soon as the message is first missed. Defaults to false.
 	AtOnce bool
 }
 
-// State is how a job stands.
+// State is the state of a job.
 type State struct {
 	Job      string    `json:"job"`
 	Schedule string    `json:"schedule"`
 	Next     time.Time `json:"next"`
-	Holder   string    `json:"holder,omitempty"` // who runs it now
-	Until    time.Time `json:"until,omitzero"`   // until when, unless it is renewed
-	Runs     int64     `json:"runs"`             // that have ended
-	Failed   int64     `json:"failed"`           // of them with an error
+	Holder   string    `json:"holder,omitempty"` // process that runs it now
+	Until    time.Time `json:"until,omitzero"`   // end of its lease
+	Runs     int64     `json:"runs"`             // finished runs
+	Failed   int64     `json:"failed"`           // those that ended with an error
 	Total    Counts    `json:"total"`
 
 	Last Run `json:"last"`
@@ -90,19 +91,20 @@ type Run struct {
 }
 
 var (
-	// ErrLost means that somebody else has taken the job over, because nothing was heard for longer than the lease.
+	// ErrLost means that another process has taken the job over, because its claim was not renewed
+	// within the lease.
 	ErrLost = errors.New("reconcile: the job has been taken over by another runner")
 	// ErrNotYet matches every [*NotYetError].
 	ErrNotYet = errors.New("reconcile: the job cannot be run now")
-	// ErrNoJob means that nobody has announced a job of that name.
+	// ErrNoJob means that no process has announced a job of that name.
 	ErrNoJob = errors.New("reconcile: there is no such job")
 )
 
-// NotYetError says why a job cannot be claimed now. It matches [ErrNotYet].
+// NotYetError reports why a job cannot be claimed now. It matches [ErrNotYet].
 type NotYetError struct {
 	Job    string
-	Holder string        // who runs it; empty if it is not due
-	Wait   time.Duration // until it is due, or until the holder's lease runs out
+	Holder string        // process that runs it; empty if it is not due
+	Wait   time.Duration // until it is due, or until the lease of the other claim expires
 }
 
 func (e *NotYetError) Error() string {

@@ -8,25 +8,25 @@ import (
 	"github.com/postrider/postrider/admin"
 )
 
-// Admin is the operator's side of a [Store]. Whatever changes something is recorded, with who and why, where admin.Records
-// shows it.
+// Admin is the operators' view of a [Store]. Every change is recorded with who made it and why; see
+// admin.Records.
 type Admin interface {
-	// List returns up to limit sagas that match, those started last first, without data, steps and signals. Those of a page
-	// that follows lie behind the last of the page before.
+	// List returns up to limit sagas that match, the last started first, without data, steps and
+	// signals. To get the next page, pass the last saga of the previous page as after.
 	List(ctx context.Context, filter Filter, after *Instance, limit int) ([]Instance, error)
 
-	// Count returns how many match, by status.
+	// Count returns the number of matching sagas by status.
 	Count(ctx context.Context, filter Filter) (map[Status]int, error)
 
-	// Show returns all there is to know of a saga, or [ErrNotFound].
+	// Show returns a saga with all its details, or [ErrNotFound].
 	Show(ctx context.Context, name, id string) (*Instance, error)
 
-	// Act does something to a saga, and returns whether there was anything to do it to. With a step it is done to that alone.
-	// A step that is running at that moment is left as it is.
+	// Act applies an act to a saga, or to one step of it, and reports whether it changed anything.
+	// It does not change a step that is running.
 	Act(ctx context.Context, by admin.By, act Act, name, id, step string) (bool, error)
 }
 
-// Filter chooses sagas. What is zero matches all.
+// Filter selects sagas. A zero field matches all.
 type Filter struct {
 	Name     string    `json:"name,omitempty"`
 	ID       string    `json:"id,omitempty"`
@@ -34,26 +34,26 @@ type Filter struct {
 	Before   time.Time `json:"before,omitzero"` // started before then
 }
 
-// Matches reports whether a saga is one of those chosen.
+// Matches reports whether the filter selects a saga.
 func (f *Filter) Matches(i *Instance) bool {
 	return (f.Name == "" || f.Name == i.Name) && (f.ID == "" || f.ID == i.ID) &&
 		(len(f.Statuses) == 0 || slices.Contains(f.Statuses, i.Status)) && (f.Before.IsZero() || i.Started.Before(f.Before))
 }
 
-// Act is something that operators can do to a saga.
+// Act is something that an operator can do to a saga.
 type Act string
 
 const (
-	// ActRetry has steps that have failed, and those that are stuck, tried now, with all their attempts ahead of them.
+	// ActRetry makes failing and stuck steps due now and resets their attempts.
 	ActRetry Act = "retry"
-	// ActCompensate gives up a saga that is under way: what was done is undone.
+	// ActCompensate gives up a running or waiting saga and undoes what was done.
 	ActCompensate Act = "compensate"
-	// ActSkip leaves out steps that fail, wait or are stuck: the action or, of a saga that compensates, the compensation. What
-	// it would have done is left to the operator.
+	// ActSkip skips failing, waiting or stuck steps: the action or, if the saga compensates, the
+	// compensation. The operator must then do by hand what it would have done.
 	ActSkip Act = "skip"
 )
 
-// From returns the statuses of sagas to which the act can be done.
+// From returns the statuses of sagas to which the act can be applied.
 func (a Act) From() []Status {
 	switch a {
 	case ActRetry:
@@ -66,11 +66,12 @@ func (a Act) From() []Status {
 	return nil
 }
 
-// CauseOperator is the cause of a compensation that an operator wants.
+// CauseOperator is the cause of a compensation that an operator started.
 const CauseOperator = "given up by an operator"
 
-// Apply does the act to an instance, and returns what is to be written of it and whether there was anything to do. The steps
-// that it changes must not be locked by others; free says so. It is for those who implement an [Admin].
+// Apply applies the act to an instance. It returns what to write and whether anything changed. It
+// changes a step only if free reports that no other transaction has it locked. It is for
+// implementations of [Admin].
 func (a Act) Apply(i *Instance, step string, free func(step string) bool) (c Change, ok bool) {
 	if !slices.Contains(a.From(), i.Status) {
 		return c, false

@@ -7,11 +7,12 @@ import (
 	"github.com/postrider/postrider/retry"
 )
 
-// What follows changes an instance that is locked, and notes in a change what is to be written. Times are those of the
-// store's clock, i.Now.
+// The functions below change a locked instance and record in a Change what to write. All times are
+// times of the store's clock, i.Now.
 
-// begin notes that the action of a step may have an effect from now on. It is the only place that does, and nothing takes it
-// back: whatever becomes of the step, it is then compensated if the saga is given up.
+// begin records that the action of a step may have an effect from now on. Nothing else sets Begun,
+// and nothing resets it: if the saga is given up, the step is compensated, whatever else happened
+// to it.
 func (i *Instance) begin(s *StepState, c *Change) {
 	if !s.Begun.IsZero() {
 		return
@@ -20,7 +21,7 @@ func (i *Instance) begin(s *StepState, c *Change) {
 	s.Begun, s.Order = i.Now, i.lastOrder()+1
 }
 
-// finish settles a step whose action or compensation has run well.
+// finish records that the action or compensation of a step succeeded.
 func (d *definition[Tx]) finish(i *Instance, s *StepState, c *Change) {
 	c.step(s.Name)
 	s.Due = time.Time{}
@@ -28,17 +29,17 @@ func (d *definition[Tx]) finish(i *Instance, s *StepState, c *Change) {
 	case StepReady, StepWaiting:
 		i.begin(s, c)
 		s.State, s.Ended = StepDone, i.Now
-		if last := i.lastOrder(); s.Order < last { // another step has begun or ended since
+		if last := i.lastOrder(); s.Order < last { // another step has begun or ended in the meantime
 			s.Order = last + 1
 		}
 	case StepUndoing, StepStuck:
 		s.State, s.Undone = StepUndone, i.Now
-	default: // no other has anything that runs
+	default: // no other state runs anything
 	}
 	d.proceed(i, c)
 }
 
-// fail notes a failed attempt, and decides what comes of it. Random is from [0, 1).
+// fail records a failed attempt and decides what happens next. random is in [0, 1).
 func (d *definition[Tx]) fail(i *Instance, s *StepState, st *step[Tx], err error, slow time.Duration, random float64, c *Change) {
 	c.step(s.Name)
 	policy := st.retry
@@ -68,7 +69,8 @@ func (d *definition[Tx]) fail(i *Instance, s *StepState, st *step[Tx], err error
 	}
 }
 
-// giveUp ends the way forward with a step that has failed or was not in time.
+// giveUp fails a step for good, because it failed too often or was not in time, and starts the
+// compensation.
 func (d *definition[Tx]) giveUp(i *Instance, s *StepState, cause string, c *Change) {
 	c.step(s.Name)
 	s.State, s.Due, s.Ended = StepFailed, time.Time{}, i.Now
@@ -78,7 +80,7 @@ func (d *definition[Tx]) giveUp(i *Instance, s *StepState, cause string, c *Chan
 	d.proceed(i, c)
 }
 
-// cancel settles a step that was reached and is not to be run any more.
+// cancel ends a step that was reached and will not run any more.
 func (d *definition[Tx]) cancel(i *Instance, s *StepState, c *Change) {
 	c.step(s.Name)
 	s.State, s.Due, s.Ended = StepCancelled, time.Time{}, i.Now
@@ -88,7 +90,7 @@ func (d *definition[Tx]) cancel(i *Instance, s *StepState, c *Change) {
 	d.proceed(i, c)
 }
 
-// skip settles a step that an operator wants left out.
+// skip ends a step that an operator skipped.
 func (d *definition[Tx]) skip(i *Instance, s *StepState, c *Change) {
 	c.step(s.Name)
 	s.State, s.Due, s.Skip = StepSkipped, time.Time{}, false
@@ -100,7 +102,7 @@ func (d *definition[Tx]) skip(i *Instance, s *StepState, c *Change) {
 	d.proceed(i, c)
 }
 
-// proceed makes due what comes next.
+// proceed makes the next steps due.
 func (d *definition[Tx]) proceed(i *Instance, c *Change) {
 	if i.Status.forward() {
 		d.forward(i, c)
@@ -148,7 +150,8 @@ func (d *definition[Tx]) forward(i *Instance, c *Change) {
 	d.refresh(i)
 }
 
-// refresh tells sagas that only wait from others.
+// refresh sets the status to Waiting if every active step waits for a signal, and to Running
+// otherwise.
 func (d *definition[Tx]) refresh(i *Instance) {
 	i.Status = Waiting
 	for _, s := range i.Steps {
@@ -174,7 +177,7 @@ func (d *definition[Tx]) backward(i *Instance, c *Change) {
 				if !s.Begun.IsZero() && (last == nil || s.Order > last.Order) {
 					last = s
 				}
-			default: // nothing was done, or it is undone already
+			default: // nothing to undo
 			}
 		}
 		if last == nil {
@@ -184,7 +187,8 @@ func (d *definition[Tx]) backward(i *Instance, c *Change) {
 		c.step(last.Name)
 		last.Attempts, last.Failing, last.Due = 0, time.Time{}, i.Now
 		last.State = StepUndoing
-		// One that this program does not know may have a compensation: whoever knows it will see.
+		// A step that this program does not know may have a compensation: leave it to a program
+		// that knows it.
 		if st := d.step(last.Name); st != nil && !st.hasUndo {
 			last.State, last.Due, last.Undone = StepUndone, time.Time{}, i.Now
 			continue
@@ -193,7 +197,7 @@ func (d *definition[Tx]) backward(i *Instance, c *Change) {
 	}
 }
 
-// wakeActive makes the steps due that are under way, so that they are settled, and returns their names.
+// wakeActive makes all active steps due, so that they end, and returns their names.
 func (i *Instance) wakeActive() []string {
 	var names []string
 	for n := range i.Steps {
@@ -205,7 +209,7 @@ func (i *Instance) wakeActive() []string {
 	return names
 }
 
-// receive takes a signal in.
+// receive records a signal.
 func (i *Instance) receive(name string, payload []byte) (Receipt, Change) {
 	c := Change{Signal: name}
 	s := i.Step(name)
@@ -238,7 +242,7 @@ func (i *Instance) lastOrder() int {
 	return last
 }
 
-// sooner returns the earlier of two times; a zero one is never.
+// sooner returns the earlier of two times. A zero time means never.
 func sooner(a, b time.Time) time.Time {
 	if b.IsZero() || !a.IsZero() && a.Before(b) {
 		return a
@@ -248,7 +252,7 @@ func sooner(a, b time.Time) time.Time {
 
 const maxError = 4000
 
-// clean makes the text of an error one that every store can keep.
+// clean makes the text of an error valid for every store.
 func clean(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) > maxError {

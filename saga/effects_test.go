@@ -20,9 +20,10 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// TestNoEffectIsForgotten runs random sagas whose steps charge a provider outside of the database. Processes die between any
-// two statements, answers are lost, deadlines pass, and operators retry and give up. In the end every charge has its completed
-// saga or its refund, nothing is refunded that was never tried, and nothing is charged after its refund.
+// TestNoEffectIsForgotten runs random sagas whose steps charge a provider outside of the database.
+// Processes die between any two statements, answers are lost, deadlines pass, and operators retry
+// and give up sagas. In the end every charge has a completed saga or a refund, nothing is refunded
+// that was never tried, and nothing is charged after its refund.
 func TestNoEffectIsForgotten(t *testing.T) {
 	runs := 400
 	if need.IsLong() {
@@ -41,10 +42,10 @@ func TestNoEffectIsForgotten(t *testing.T) {
 	}
 }
 
-// tally counts what the runs have seen, so that a test that sees nothing fails.
+// tally counts events of the runs, so that a test in which they do not occur fails.
 type tally struct{ Completed, Refunded, Killed, NeverBegun, Deadline, Operator, Unneeded int }
 
-// provider is what the steps charge. It knows what was called, by step.
+// provider is what the steps charge. It records its calls by step.
 type provider struct {
 	t        *testing.T
 	mu       sync.Mutex
@@ -63,7 +64,7 @@ func (p *provider) roll(n int) int {
 
 func (p *provider) rest(n int) time.Duration { return time.Duration(p.roll(n)) * time.Millisecond }
 
-// answer is what the caller hears, which says nothing about whether there was an effect.
+// answer returns what the caller gets, which is independent of whether there was an effect.
 func (p *provider) answer() error {
 	switch p.roll(10) {
 	case 0:
@@ -76,7 +77,7 @@ func (p *provider) answer() error {
 	return nil
 }
 
-// step is a step with an effect outside of the database.
+// step returns a step with an effect outside of the database.
 func (p *provider) step(process *kill.Store[*memory.Tx], name string) saga.Steps[*memory.Tx, ledger] {
 	act := func(ctx context.Context, _ *memory.Tx, _ *ledger) error {
 		select {

@@ -10,7 +10,8 @@ var (
 	ErrExists = errors.New("saga: was started before")
 	// ErrNotFound means that there is no saga of that name and ID.
 	ErrNotFound = errors.New("saga: not found")
-	// ErrConflict means that a saga has changed between reading and writing. What was to be written was not.
+	// ErrConflict means that a saga has changed between reading and writing. What was to be written
+	// was not.
 	ErrConflict = errors.New("saga: changed meanwhile")
 	// ErrDeadline is the cause of a compensation when a saga, or a signal, has not come in time.
 	ErrDeadline = errors.New("saga: out of time")
@@ -18,11 +19,11 @@ var (
 	ErrStep = errors.New("saga: step failed")
 )
 
-// StepError says which step of [Run] has failed, and what could not be undone.
+// StepError reports which step of [Run] failed, and which compensations failed.
 type StepError struct {
 	Step  string
 	Err   error // of its action
-	Stuck error // of compensations that have failed, joined; nil if all was undone
+	Stuck error // errors of failed compensations, joined; nil if all steps were undone
 }
 
 func (e *StepError) Error() string {

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// Tx would be pgx.Tx or *sql.Tx with a database.
+// With a database, Tx is pgx.Tx or *sql.Tx.
 type Tx = *memory.Tx
 
 type Trip struct {
@@ -39,7 +39,7 @@ func Example() {
 			return log.Enqueue(ctx, tx, postrider.Event("hotel.reserved", postrider.Aggregate{Type: "trip", ID: trip.City}, trip))
 		}, say("cancel hotel in")),
 		saga.Step("payment", func(context.Context, Tx, *Trip) error {
-			return postrider.Permanent(errors.New("card refused")) // no use in trying again
+			return postrider.Permanent(errors.New("card refused")) // a retry does not help
 		}, nil))
 	if err != nil {
 		fmt.Println(err)
@@ -77,7 +77,7 @@ func Example() {
 	// again: true
 }
 
-// A step can wait for a message or a human, and steps can run side by side.
+// A step can wait for a message or a human, and steps can run in parallel.
 func ExampleWait() {
 	store := memory.Open(memory.Config{}).Sagas()
 	booking, err := saga.New(store, "book-trip",
@@ -121,7 +121,8 @@ func ExampleWait() {
 	// repeated <nil>
 }
 
-// A compensation that fails too often makes a saga stuck. It is tried again slowly, and an operator can decide.
+// A compensation that uses up its attempts makes a saga stuck. It is retried at a slow rate, and an
+// operator can act.
 func ExampleAdmin() {
 	store := memory.Open(memory.Config{}).Sagas()
 	down := errors.New("bank is down")
@@ -129,7 +130,8 @@ func ExampleAdmin() {
 	booking, err := saga.New(store, "book-trip",
 		saga.Step("deposit", func(context.Context, Tx, *Trip) error { return nil },
 			func(context.Context, Tx, *Trip) error { return down }).RetryUndo(once),
-		// Its answer was lost: nobody knows whether the bank has booked it. So it is undone as well.
+		// The answer was lost, so the payment may or may not have happened. It is undone in any
+		// case.
 		saga.Step("payment", func(context.Context, Tx, *Trip) error { return down }, say("refund, to be sure,")).Retry(once).UndoFailed())
 	if err != nil {
 		fmt.Println(err)

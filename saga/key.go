@@ -9,9 +9,9 @@ import (
 
 type keyOf struct{}
 
-// Key returns a text that is the same for every run of the same step of the same instance, and for nothing else: the
-// idempotency key for what an action does outside of the database. A compensation has one of its own. It is empty if ctx does
-// not come from a step.
+// Key returns the idempotency key of a step for its effects outside of the database. It is the same
+// for every run of the same step of the same instance, and unique otherwise. A compensation has its
+// own key. The key is empty if ctx does not come from a step.
 func Key(ctx context.Context) string {
 	key, _ := ctx.Value(keyOf{}).(string)
 	return key
@@ -25,7 +25,8 @@ func withKey(ctx context.Context, name, id, step string, undo bool) context.Cont
 	return context.WithValue(ctx, keyOf{}, key)
 }
 
-// safely turns a panic into an error: one step must not end the whole program, and its saga with it again and again.
+// safely turns a panic into an error. Otherwise a step that panics would crash the program at every
+// attempt.
 func safely(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

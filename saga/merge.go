@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 )
 
-// edit is what a step has changed of the data: from what was stored it made before, and then after.
+// edit is a step's change of the data. stored is the data as read, before is its encoding by this
+// program, and after is the encoding with the step's changes.
 type edit struct{ stored, before, after []byte }
 
-// apply does the same to current, which others may have changed meanwhile. It returns false if they have changed the same.
+// apply applies the change to current, which other steps may have changed meanwhile. It returns
+// false if they changed the same fields.
 func (e edit) apply(current []byte) (_ []byte, ok bool) {
 	if bytes.Equal(e.before, e.after) {
 		return current, true
@@ -38,7 +40,7 @@ func (e edit) apply(current []byte) (_ []byte, ok bool) {
 	return merged, err == nil
 }
 
-// fields are the members of a JSON object, or nil if it is none.
+// fields returns the members of a JSON object, or nil if the text is not one.
 func fields(text []byte) map[string]json.RawMessage {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(text, &m) != nil {

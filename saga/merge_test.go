@@ -28,7 +28,8 @@ func TestEditsAreMerged(t *testing.T) {
 	}
 }
 
-// FuzzMerge holds that an edit that nobody interferes with is made as it is, and that one of another field is kept.
+// FuzzMerge checks that an edit is applied unchanged if there is no concurrent one, and that a
+// concurrent edit of another field is kept.
 func FuzzMerge(f *testing.F) {
 	f.Add(`{"a":1,"b":[2]}`, `{"a":2}`)
 	f.Add(`{}`, `{"c":null}`)

@@ -22,8 +22,9 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// TestProperties runs random sagas over a store that fails at random, with signals that are late, early, repeated or missing,
-// runners that come and go, and an operator who gives some up. What came of each is compared with what its plan says.
+// TestProperties runs random sagas on a store that fails at random, with signals that are late,
+// early, repeated or missing, runners that stop and start, and an operator who gives some up. It
+// compares the result of each saga with its plan.
 func TestProperties(t *testing.T) {
 	seeds := 80
 	if need.IsLong() {
@@ -48,7 +49,7 @@ type ledger struct {
 	Told int
 }
 
-// planned is what a step is going to do. This is the model: it knows nothing of how sagas are run.
+// planned is the planned behavior of a step. This is the model; it does not know how sagas are run.
 type planned struct {
 	name   string
 	price  int
@@ -100,14 +101,14 @@ func simulate(t *testing.T, seed uint64, seen map[saga.Status]int) {
 		for m := range 3 {
 			i := s.await(sagas, fmt.Sprint("g", n), fmt.Sprint(m))
 			seen[i.Status]++
-			s.judge(i, s.plans[n])
+			s.verify(i, s.plans[n])
 		}
 	}
 	stop()
 	group.Wait()
 }
 
-// declare makes a random saga.
+// declare declares a random saga.
 func (s *simulation) declare(store saga.Store[*memory.Tx], n int) *saga.Saga[*memory.Tx, ledger] {
 	s.t.Helper()
 	var plan []planned
@@ -166,7 +167,7 @@ func (s *simulation) step(n int, p planned) saga.Steps[*memory.Tx, ledger] {
 		return nil
 	}
 	forever := retry.Policy{Attempts: 1000, First: time.Millisecond, Most: 10 * time.Millisecond}
-	// More attempts than the plan fails: what the store fails at random comes on top.
+	// Allow more attempts than planned failures, because the store fails at random too.
 	often := retry.Policy{Attempts: 1000, First: time.Millisecond, Most: 40 * time.Millisecond}
 	if !p.waits {
 		return saga.Step(p.name, do, undo).Retry(often).RetryUndo(forever)
@@ -177,7 +178,7 @@ func (s *simulation) step(n int, p planned) saga.Steps[*memory.Tx, ledger] {
 	}, undo).Within(200 * time.Millisecond).Retry(often).RetryUndo(forever)
 }
 
-// comeAndGo is a process that is restarted now and then.
+// comeAndGo runs a process that is restarted from time to time.
 func (s *simulation) comeAndGo(ctx context.Context, sagas []saga.Definition[*memory.Tx]) {
 	for ctx.Err() == nil {
 		runner, err := saga.NewRunner(saga.Config{
@@ -196,7 +197,7 @@ func (s *simulation) comeAndGo(ctx context.Context, sagas []saga.Definition[*mem
 	}
 }
 
-// client starts a saga and sends it signals, too early, too late, twice or not at all.
+// client starts a saga and sends it signals: too early, too late, twice or not at all.
 func (s *simulation) client(ctx context.Context, sagas *memory.Sagas, g *saga.Saga[*memory.Tx, ledger], n int, id string) {
 	err := sagas.Do(ctx, func(ctx context.Context, tx *memory.Tx) error { return g.Start(ctx, tx, id, ledger{}) })
 	if err != nil {
@@ -247,8 +248,8 @@ func (s *simulation) await(sagas *memory.Sagas, name, id string) *saga.Instance 
 	}
 }
 
-// judge compares what came of a saga with its plan.
-func (s *simulation) judge(i *saga.Instance, plan []planned) {
+// verify compares the result of a saga with its plan.
+func (s *simulation) verify(i *saga.Instance, plan []planned) {
 	s.t.Helper()
 	var data ledger
 	if err := json.Unmarshal(i.Data, &data); err != nil {
@@ -262,7 +263,7 @@ func (s *simulation) judge(i *saga.Instance, plan []planned) {
 		if p.waits {
 			signal := slices.IndexFunc(i.Signals, func(g saga.Signal) bool { return g.Name == p.name && !g.Late })
 			if signal < 0 {
-				doomed = true // in time, nobody has told
+				doomed = true // no signal arrived in time
 				continue
 			}
 			var payload int
@@ -303,7 +304,8 @@ func (s *simulation) judge(i *saga.Instance, plan []planned) {
 	}
 }
 
-// shakyStore loses transactions: before they begin, before the commit, and after it, when nobody can know.
+// shakyStore loses transactions: before they begin, before the commit, and after it, when the
+// outcome is unknown.
 type shakyStore struct {
 	*memory.Sagas
 	s *simulation

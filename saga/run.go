@@ -12,14 +12,14 @@ type Task struct {
 	do, undo func(ctx context.Context) error
 }
 
-// Do makes a step of an action and the compensation that undoes it, which may be nil.
+// Do returns a step with an action and the compensation that undoes it, which may be nil.
 func Do(name string, action, compensation func(ctx context.Context) error) Task {
 	return Task{name, action, compensation}
 }
 
-// Run runs the steps one after the other, in this process. If one fails, the compensations of those before it run in reverse
-// order, also if ctx has ended, each up to three times, and Run returns a [*StepError]. What is under way is lost with the
-// process; where that must not be, see [Saga].
+// Run runs the steps in order, in this process. If one fails, it runs the compensations of the
+// steps before it in reverse order, each up to three times and even if ctx has ended, and returns a
+// [*StepError]. A crash of the process loses the progress; use a [Saga] where that must not happen.
 func Run(ctx context.Context, steps ...Task) error {
 	for n, t := range steps {
 		err := ctx.Err()

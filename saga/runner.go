@@ -12,19 +12,23 @@ import (
 
 // Config holds the settings of a [Runner].
 type Config struct {
-	// Concurrency is how many steps run at the same time in this process; each takes a connection. Defaults to 8.
+	// Concurrency is how many steps run concurrently in this process; each takes a database
+	// connection. Defaults to 8.
 	Concurrency int
-	// Poll is the longest pause between two looks for what is due. Sagas that are started or signalled in this process, in
-	// transactions of a postrider.Transactor, are seen at once. Defaults to 1 second.
+	// Poll is the maximum interval between queries for due steps. Sagas that are started or
+	// signalled in this process, in transactions of a postrider.Transactor, are noticed at once.
+	// Defaults to 1 second.
 	Poll time.Duration
-	// SlowRetry is how often the compensation of a stuck saga is tried again. Defaults to 10 minutes.
+	// SlowRetry is the interval between retries of the compensation of a stuck saga. Defaults to 10
+	// minutes.
 	SlowRetry time.Duration
-	// Keep is for how long finished sagas are kept, and their IDs refused. Negative: for ever. Defaults to 30 days.
+	// Keep is how long finished sagas are kept, during which their IDs cannot be used again. If
+	// negative, they are kept forever. Defaults to 30 days.
 	Keep time.Duration
-	// Grace is how long steps that are under way may go on when Run is to end, before they are interrupted. Defaults to 5
-	// seconds.
+	// Grace is how long running steps may continue when Run ends, before their context is
+	// cancelled. Defaults to 5 seconds.
 	Grace time.Duration
-	// Logger is told about what fails. Defaults to slog.Default().
+	// Logger logs failures. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
@@ -57,8 +61,9 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// Runner runs the steps that are due. It is one of any number, in this process or others: a step is locked in the database by
-// the transaction that runs it, and so is free again when its process dies.
+// Runner runs the steps that are due. Any number of runners can run, in this process and others.
+// The transaction that runs a step locks it in the database, so the step is free again if the
+// process crashes.
 type Runner[Tx any] struct {
 	store  Store[Tx]
 	config Config
@@ -66,12 +71,12 @@ type Runner[Tx any] struct {
 	defs   map[string]*definition[Tx]
 	known  Known
 
-	turn  chan struct{} // whoever holds it looks for work; so an idle runner asks once a poll, whatever its concurrency
+	turn  chan struct{} // semaphore of the worker that polls, so that an idle runner polls once an interval whatever its concurrency
 	woken chan struct{}
 }
 
-// NewRunner returns a runner for sagas of one store. Steps of these sagas that this program does not know are left alone, and
-// reported: a newer program may know them.
+// NewRunner returns a runner for sagas of one store. It does not run steps of these sagas that this
+// program does not know, such as those of a newer version, but reports them.
 func NewRunner[Tx any](config Config, sagas ...Definition[Tx]) (*Runner[Tx], error) {
 	config, err := config.withDefaults()
 	errs := []error{err}
@@ -102,14 +107,14 @@ func NewRunner[Tx any](config Config, sagas ...Definition[Tx]) (*Runner[Tx], err
 	return r, nil
 }
 
-// Run runs what is due until ctx ends; then it lets the steps that are under way come to their end, and returns nil. Errors of
-// the database are logged, and do not end it.
+// Run runs due steps until ctx ends. Then it waits for running steps and returns nil. It logs
+// errors of the database and continues.
 func (r *Runner[Tx]) Run(ctx context.Context) error {
 	for _, def := range r.defs {
 		stop := def.listen(r.wake)
 		defer stop()
 	}
-	// Steps outlive ctx by the grace.
+	// Steps may outlive ctx by Grace.
 	steps, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	defer interrupt()
 	stop := context.AfterFunc(ctx, func() {
@@ -126,7 +131,7 @@ func (r *Runner[Tx]) Run(ctx context.Context) error {
 	return nil
 }
 
-// serve is one worker.
+// serve runs one worker.
 func (r *Runner[Tx]) serve(ctx, steps context.Context) {
 	for {
 		select {
@@ -141,12 +146,12 @@ func (r *Runner[Tx]) serve(ctx, steps context.Context) {
 				<-r.turn
 			}
 		}
-		var pause time.Duration
+		var delay time.Duration
 		for ctx.Err() == nil && !passed {
 			err := r.work(steps, pass)
 			switch {
 			case err == nil:
-				r.wake() // what comes next is due, and somebody may be asleep
+				r.wake() // the next step may be due, and other workers may be idle
 				continue
 			case errors.Is(err, errNothing):
 			case steps.Err() != nil:
@@ -155,13 +160,13 @@ func (r *Runner[Tx]) serve(ctx, steps context.Context) {
 			}
 			if passed {
 				if !errors.Is(err, errNothing) {
-					wait(ctx, r.config.Poll) // a failure that could not be recorded must not be repeated at full speed
+					wait(ctx, r.config.Poll) // do not retry at full speed after a failure that could not be recorded
 				}
 				break
 			}
-			pause = min(max(2*pause, minPause), r.config.Poll)
-			for r.idle(ctx, pause) {
-				pause = min(2*pause, r.config.Poll)
+			delay = min(max(2*delay, minDelay), r.config.Poll)
+			for r.idle(ctx, delay) {
+				delay = min(2*delay, r.config.Poll)
 			}
 		}
 		pass()
@@ -171,13 +176,14 @@ func (r *Runner[Tx]) serve(ctx, steps context.Context) {
 	}
 }
 
-const minPause = 5 * time.Millisecond
+const minDelay = 5 * time.Millisecond
 
-// idle waits until the next step is due, for pause at most, and reports whether there is still nothing to do.
-func (r *Runner[Tx]) idle(ctx context.Context, pause time.Duration) bool {
-	// A little more or less, lest all processes ask at the same time.
-	pause += time.Duration(rand.Int64N(int64(pause)/4 + 1))
-	woken := r.sleep(ctx, pause)
+// idle waits until the next step is due, for at most delay, and reports whether there is still
+// nothing to do.
+func (r *Runner[Tx]) idle(ctx context.Context, delay time.Duration) bool {
+	// Jitter, so that processes do not all poll at the same time.
+	delay += time.Duration(rand.Int64N(int64(delay)/4 + 1))
+	woken := r.sleep(ctx, delay)
 	if woken || ctx.Err() != nil {
 		return false
 	}
@@ -188,7 +194,7 @@ func (r *Runner[Tx]) idle(ctx context.Context, pause time.Duration) bool {
 		}
 		return ctx.Err() == nil
 	}
-	if ok && next > 0 && next <= pause {
+	if ok && next > 0 && next <= delay {
 		r.sleep(ctx, next)
 		return false
 	}
@@ -202,7 +208,7 @@ func (r *Runner[Tx]) wake() {
 	}
 }
 
-// sleep reports whether it was woken.
+// sleep waits for d and reports whether it was woken.
 func (r *Runner[Tx]) sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -217,16 +223,16 @@ func (r *Runner[Tx]) sleep(ctx context.Context, d time.Duration) bool {
 
 const maintainEvery = time.Minute
 
-// maintain does the housekeeping, and reports steps that nobody here can run.
+// maintain runs the housekeeping, and reports due steps that this program does not know.
 func (r *Runner[Tx]) maintain(ctx context.Context) {
 	m, ok := r.store.(Maintainer)
 	for ok && ctx.Err() == nil {
-		strangers, err := m.Maintain(ctx, max(0, r.config.Keep), r.known)
+		unknown, err := m.Maintain(ctx, max(0, r.config.Keep), r.known)
 		if err != nil && ctx.Err() == nil {
 			r.log.Error("saga: housekeeping failed", "err", err)
 		}
-		for _, s := range strangers {
-			r.log.Error("saga: a step is due that this program does not know; it is left to one that does",
+		for _, s := range unknown {
+			r.log.Error("saga: a step is due that this program does not know; it is left to a program that does",
 				"saga", s.Name, "id", s.ID, "step", s.Step)
 		}
 		wait(ctx, maintainEvery+time.Duration(rand.Int64N(int64(maintainEvery))))

@@ -15,7 +15,8 @@ import (
 	"github.com/postrider/postrider/retry"
 )
 
-// Saga is a declaration, bound to the store that keeps its instances. It is safe for concurrent use.
+// Saga is a declaration, bound to the store that keeps its instances. It is safe for concurrent
+// use.
 type Saga[Tx, Data any] struct{ def *definition[Tx] }
 
 // Definition is a [Saga] of any data, for [NewRunner].
@@ -31,7 +32,7 @@ type definition[Tx any] struct {
 	steps  []*step[Tx]
 
 	mu     sync.Mutex
-	wakers map[*func()]bool // of runners in this process
+	wakers map[*func()]bool // wake functions of the runners in this process
 }
 
 // step is a declared step without the type of the data.
@@ -45,13 +46,13 @@ type step[Tx any] struct {
 	undoRetry  retry.Policy
 	undoFailed bool
 	hasUndo    bool
-	// run runs the action or the compensation, and returns what that has changed of the data.
+	// run runs the action or the compensation, and returns its change of the data.
 	run func(ctx context.Context, tx Tx, data, signal []byte, undo bool) (edit, error)
 }
 
-// New declares a saga. Instances that are under way go on with the steps that they were started with, found by name: a
-// step must not change its meaning as long as there are any. Data must survive encoding/json. It reports all mistakes at
-// once.
+// New declares a saga. Running instances continue with the steps that they were started with, which
+// are found by name: the meaning of a step must not change while there are any. Data must be
+// encodable as JSON. New reports all errors at once.
 func New[Tx, Data any](store Store[Tx], name string, steps ...Steps[Tx, Data]) (*Saga[Tx, Data], error) {
 	def := &definition[Tx]{store: store, name: name, wakers: make(map[*func()]bool)}
 	var errs []error
@@ -96,7 +97,8 @@ func erase[Tx, Data any](d declared[Tx, Data], stage int) *step[Tx] {
 		if err := json.Unmarshal(stored, &data); err != nil {
 			return edit{}, fmt.Errorf("saga: data: %w", phrase.Undecodable(err))
 		}
-		// What this program makes of the stored data: another version of it may know other fields, which must stay.
+		// Encode the data as this program sees it. Another version may know more fields, which the
+		// comparison with this encoding must keep.
 		before, err := json.Marshal(data)
 		if err != nil {
 			return edit{}, fmt.Errorf("saga: data: %w", err)
@@ -118,15 +120,16 @@ func erase[Tx, Data any](d declared[Tx, Data], stage int) *step[Tx] {
 	return e
 }
 
-// Within sets how long an instance may take, from its start to the end of its last step; one that takes longer is
-// compensated. It returns s, and is called before the first Start. Defaults to no limit.
+// Within sets the time limit of an instance, from its start to the end of its last step. An
+// instance that takes longer is compensated. Call Within before the first Start; it returns s.
+// Defaults to no limit.
 func (s *Saga[Tx, Data]) Within(d time.Duration) *Saga[Tx, Data] {
 	s.def.within = max(0, d)
 	return s
 }
 
-// Start begins an instance in the caller's transaction: it exists if and only if tx commits. It returns [ErrExists] if there is one
-// of that ID, and leaves tx usable.
+// Start creates an instance in the caller's transaction: it exists if and only if tx commits. If
+// there is one with that ID already, Start returns [ErrExists] and tx remains usable.
 func (s *Saga[Tx, Data]) Start(ctx context.Context, tx Tx, id string, data Data) error {
 	if err := checkName("ID", id); err != nil {
 		return fmt.Errorf("saga: %w", err)
@@ -151,21 +154,23 @@ func (s *Saga[Tx, Data]) Start(ctx context.Context, tx Tx, id string, data Data)
 	return nil
 }
 
-// Receipt is what became of a signal.
+// Receipt is the result of [Saga.Signal].
 type Receipt string
 
 const (
-	// Accepted means that the step acts on it, now or when the saga comes to it.
+	// Accepted means that the step will act on the signal, now or when the saga reaches it.
 	Accepted Receipt = "accepted"
-	// Repeated means that there was one before. This one is counted and ignored.
+	// Repeated means that the step has a signal already. This one is counted and ignored.
 	Repeated Receipt = "repeated"
-	// Late means that nobody waits for it any more. It is recorded and ignored.
+	// Late means that the step does not wait for a signal any more. The signal is recorded and
+	// ignored.
 	Late Receipt = "late"
 )
 
-// Signal delivers a message to a step that waits, in any transaction, such as that of an inbox handler: it is delivered if and
-// only if tx commits. The first one of a name counts. Until tx ends the saga does not move, so this is best the last thing
-// that a transaction does. It returns [ErrNotFound] if there is no such instance.
+// Signal delivers a signal to a step that waits, in any transaction, such as that of an inbox
+// handler. It is delivered if and only if tx commits. Only the first signal of a step takes effect.
+// The saga is locked until tx ends, so Signal should be the last call in a transaction. It returns
+// [ErrNotFound] if there is no such instance.
 func (s *Saga[Tx, Data]) Signal(ctx context.Context, tx Tx, id, step string, payload any) (Receipt, error) {
 	if st := s.def.step(step); st == nil || !st.waits {
 		return "", fmt.Errorf("saga: %s has no step %q that waits", s.def.name, step)
@@ -195,7 +200,7 @@ func (d *definition[Tx]) step(name string) *step[Tx] {
 	return nil
 }
 
-// wake tells the runners of this process that something may be due.
+// wake wakes the runners of this process because a step may be due.
 func (d *definition[Tx]) wake() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -216,7 +221,7 @@ func (d *definition[Tx]) listen(wake func()) (stop func()) {
 	}
 }
 
-// checkName refuses what a store could not keep, or an operator could not type.
+// checkName returns an error for a name that a store cannot keep or an operator cannot type.
 func checkName(what, name string) error {
 	switch {
 	case name == "":

@@ -95,7 +95,8 @@ func TestRunInProcess(t *testing.T) {
 	}
 }
 
-// TestIdleRunnerAsksOnce holds what an idle runner costs, and that it is woken by what is started in its process.
+// TestIdleRunnerAsksOnce checks the number of queries of an idle runner, and that starting a saga
+// in its process wakes it.
 func TestIdleRunnerAsksOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &countingStore{Sagas: memory.Open(memory.Config{}).Sagas()}
@@ -150,7 +151,7 @@ func (s *countingStore) Take(ctx context.Context, tx *memory.Tx, known saga.Know
 	return s.Sagas.Take(ctx, tx, known)
 }
 
-// TestPauses holds that the pauses between attempts are those of the policy.
+// TestPauses checks that the delays between attempts follow the policy.
 func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.Open(memory.Config{}).Sagas()
@@ -181,7 +182,8 @@ func TestPauses(t *testing.T) {
 	})
 }
 
-// TestGrace holds that a step that is under way when Run is to end is interrupted after the grace, and run again by the next.
+// TestGrace checks that a step that runs longer than the grace at shutdown is interrupted, and that
+// the next runner runs it again.
 func TestGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.Open(memory.Config{}).Sagas()
@@ -218,8 +220,8 @@ func TestGrace(t *testing.T) {
 	})
 }
 
-// TestProviderIsDownForTenMinutes holds that steps with default settings outlast an outage of what they call, whether they say that
-// it is one or not.
+// TestProviderIsDownForTenMinutes checks that steps with default settings survive an outage of a
+// system that they call, whether or not they mark their errors as unavailable.
 func TestProviderIsDownForTenMinutes(t *testing.T) {
 	for name, fault := range map[string]error{"unavailable": postrider.Unavailable(errPlanned), "unknown": errPlanned} {
 		t.Run(name, func(t *testing.T) {

@@ -12,11 +12,11 @@ import (
 	"github.com/postrider/postrider/retry"
 )
 
-// defaultRetry outlasts ten bad minutes of what a step calls.
+// defaultRetry survives an outage of ten minutes.
 var defaultRetry = retry.Policy{First: time.Second, Most: time.Minute, Attempts: 20}
 
-// Steps is a step, or several that run side by side, as [New] takes them. Its methods return it changed; on several
-// steps they change each.
+// Steps is an argument of [New]: one step, or several parallel ones. Its methods return a changed
+// copy; a change applies to each of the steps.
 type Steps[Tx, Data any] struct{ all []declared[Tx, Data] }
 
 type declared[Tx, Data any] struct {
@@ -32,13 +32,14 @@ type declared[Tx, Data any] struct {
 	wrong      []error
 }
 
-// Step declares an action and the compensation that undoes it, which may be nil. Both run in one transaction with the
-// record that they were done; they use tx for everything that belongs to it, and what they change of data is kept. For effects
-// outside of the database there is [Key].
+// Step declares an action and the compensation that undoes it, which may be nil. Each runs in one
+// transaction with the record that it was done. They write to the database through tx; their
+// changes of data are saved. For effects outside of the database, use [Key].
 //
-// An action that fails is tried again, unless its error is postrider.Permanent; see [Steps.Retry]. One that fails with
-// postrider.Unavailable or postrider.RetryAfter is tried again without being counted. A compensation may not give up: it is tried until it
-// succeeds or an operator decides. It must bear being run for an effect that is not there any more.
+// A failed action is retried, unless its error is postrider.Permanent; see [Steps.Retry]. Failures
+// with postrider.Unavailable or postrider.RetryAfter are retried without being counted. A
+// compensation is retried until it succeeds or an operator acts. It must succeed if the effect that
+// it undoes no longer exists.
 func Step[Tx, Data any](name string, action, compensation func(ctx context.Context, tx Tx, data *Data) error) Steps[Tx, Data] {
 	d := declared[Tx, Data]{name: name, undo: compensation}
 	if action == nil {
@@ -49,8 +50,8 @@ func Step[Tx, Data any](name string, action, compensation func(ctx context.Conte
 	return Steps[Tx, Data]{[]declared[Tx, Data]{d}}
 }
 
-// Wait declares a step that waits for a signal of its name, see [Saga.Signal], and then runs an action with what the signal
-// carries. A signal that cannot be decoded fails the step for good.
+// Wait declares a step that waits for a signal of its name, see [Saga.Signal], and then runs an
+// action with the signal's payload. A signal that cannot be decoded fails the step permanently.
 func Wait[Tx, Data, Payload any](
 	name string, action func(ctx context.Context, tx Tx, data *Data, payload Payload) error,
 	compensation func(ctx context.Context, tx Tx, data *Data) error,
@@ -70,11 +71,13 @@ func Wait[Tx, Data, Payload any](
 	return Steps[Tx, Data]{[]declared[Tx, Data]{d}}
 }
 
-// Parallel declares steps that may run at the same time, in any order and in different processes. The saga goes on when all
-// are done. If one fails, the others that have begun are brought to their end, and then all that are done are undone.
+// Parallel declares steps that may run concurrently, in any order and in different processes. The
+// saga continues when all are done. If one fails, the others that have begun finish, and then all
+// completed ones are undone.
 //
-// Each sees the data as it was when it began. What they change is put together by the top-level fields of the data's JSON; one
-// that has changed a field that another has changed meanwhile is rolled back and runs again.
+// Each step sees the data as it was when the step began. Their changes are merged by the top-level
+// fields of the data's JSON. If two steps change the same field, the later one is rolled back and
+// runs again.
 func Parallel[Tx, Data any](steps ...Steps[Tx, Data]) Steps[Tx, Data] {
 	var all Steps[Tx, Data]
 	for _, s := range steps {
@@ -94,32 +97,37 @@ func (s Steps[Tx, Data]) each(f func(d *declared[Tx, Data])) Steps[Tx, Data] {
 	return s
 }
 
-// Timeout limits each run of the action or of the compensation: their context ends then. Defaults to 30 seconds.
+// Timeout limits each run of the action or the compensation by a deadline on its context. Defaults
+// to 30 seconds.
 func (s Steps[Tx, Data]) Timeout(d time.Duration) Steps[Tx, Data] {
 	return s.each(func(of *declared[Tx, Data]) { of.timeout = d })
 }
 
-// Within limits how long the step waits for its signal. It fails then. Defaults to no limit but the saga's.
+// Within limits how long the step waits for its signal; after that it fails. Defaults to no limit
+// except that of the saga.
 func (s Steps[Tx, Data]) Within(d time.Duration) Steps[Tx, Data] {
 	return s.each(func(of *declared[Tx, Data]) { of.within = d })
 }
 
-// Retry sets how often the action is tried before the saga is given up. MaxAge counts from the first failure. Attempts that fail
-// with postrider.Unavailable do not count; MaxAge and the saga's deadline end them too. Defaults to 20 attempts after 1 s, 2 s,
-// 4 s, up to 1 min, which is about 14 minutes, and no MaxAge.
+// Retry sets the retry policy of the action; when it is used up, the saga is given up. MaxAge
+// counts from the first failure. Attempts that fail with postrider.Unavailable do not count; only
+// MaxAge and the saga's deadline limit them. Defaults to 20 attempts with a backoff of 1 s, 2 s, 4
+// s, up to 1 min (about 14 minutes in all), and no MaxAge.
 func (s Steps[Tx, Data]) Retry(p retry.Policy) Steps[Tx, Data] {
 	return s.each(func(of *declared[Tx, Data]) { of.retry = p })
 }
 
-// RetryUndo sets how often the compensation is tried before the saga is stuck. Defaults to the same as Retry.
+// RetryUndo sets the retry policy of the compensation; when it is used up, the saga is stuck.
+// Defaults to the same as Retry.
 func (s Steps[Tx, Data]) RetryUndo(p retry.Policy) Steps[Tx, Data] {
 	return s.each(func(of *declared[Tx, Data]) { of.undoRetry = p })
 }
 
-// UndoFailed is for actions with effects outside of the database, of which nobody knows whether they have happened when the
-// answer is an error, or the process dies before it comes. That the action is about to run is written beforehand, in a
-// transaction of its own, and nothing takes that back. If the saga is given up, the compensation runs whenever the action may
-// have begun, and never otherwise. It must bear that there is nothing to undo.
+// UndoFailed is for actions with effects outside of the database. If such an action returns an
+// error, or the process crashes before it returns, the effect may or may not have happened. With
+// UndoFailed, the saga records in a transaction of its own that the action is about to run, and
+// never resets that. If the saga is given up, the compensation runs if and only if the action may
+// have begun. The compensation must succeed even if there is nothing to undo.
 func (s Steps[Tx, Data]) UndoFailed() Steps[Tx, Data] {
 	return s.each(func(of *declared[Tx, Data]) { of.undoFailed = true })
 }

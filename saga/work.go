@@ -8,27 +8,29 @@ import (
 	"math/rand/v2"
 )
 
-// errNothing means that no step is due that nobody else holds.
+// errNothing means that no unlocked step is due.
 var errNothing = errors.New("saga: nothing is due")
 
-// errAgain means that a step has changed what another has changed meanwhile.
+// errAgain means that parallel steps changed the same data.
 var errAgain = errors.New("saga: another step has changed the same data meanwhile")
 
-// maxAgain is how often a step runs again at once for the sake of others before that counts as a failed attempt.
+// maxAgain is how often a step may run again because of conflicts before that counts as a failed
+// attempt.
 const maxAgain = 20
 
-// job is a step that was taken: what was known when it began.
+// job is a step that was taken, with its state at that time.
 type job[Tx any] struct {
 	def  *definition[Tx]
 	st   *step[Tx]
 	seen *Instance
 	was  StepState
 
-	after *Instance // when a failure was recorded
+	after *Instance // set when a failure was recorded
 }
 
-// work takes one step and runs it. It calls taken when it has one, before that runs. It returns errNothing if there is none,
-// and an error if none could be taken; what goes wrong in a step is not its error.
+// work takes one step and runs it. It calls taken before it runs the step. It returns errNothing if
+// no step is due, and another error if no step could be taken or its failure could not be recorded.
+// A failure of the step itself is recorded and not returned.
 func (r *Runner[Tx]) work(ctx context.Context, taken func()) error {
 	var j *job[Tx]
 	var ended, failed error
@@ -50,7 +52,8 @@ func (r *Runner[Tx]) work(ctx context.Context, taken func()) error {
 			if failed == nil || errors.Is(failed, errAgain) {
 				return failed
 			}
-			// While the step is still locked: nobody else may try it again before that is known.
+			// Record the failure while the step is still locked, so that no other worker retries it
+			// before that.
 			if err := r.record(ctx, tx, j, failed); err != nil {
 				return failed
 			}
@@ -70,10 +73,10 @@ func (r *Runner[Tx]) work(ctx context.Context, taken func()) error {
 		return ended
 	}
 	if failed == nil {
-		failed = ended // the commit
+		failed = ended // the commit failed
 	}
 	if ctx.Err() != nil {
-		// It was interrupted, which is nobody's fault. It is due as before.
+		// The step was interrupted. That does not count as a failure; it remains due.
 		return ctx.Err()
 	}
 	if err := r.note(ctx, j, failed); err != nil {
@@ -83,7 +86,7 @@ func (r *Runner[Tx]) work(ctx context.Context, taken func()) error {
 	return nil
 }
 
-// run does what there is to do for the step, and records that.
+// run runs the step, or ends it without running, and records the result.
 func (j *job[Tx]) run(ctx context.Context, tx Tx) error {
 	seen, was := j.seen, &j.was
 	forward := seen.Status.forward()
@@ -125,7 +128,8 @@ func (j *job[Tx]) run(ctx context.Context, tx Tx) error {
 	return j.settle(ctx, tx, &e)
 }
 
-// lock returns the saga and its step, which nobody else can change from now on, or ErrConflict if somebody has.
+// lock locks the saga and returns it with its step. It returns ErrConflict if another transaction
+// has changed the step.
 func (j *job[Tx]) lock(ctx context.Context, tx Tx) (*Instance, *StepState, error) {
 	i, err := j.def.store.Lock(ctx, tx, j.seen.Name, j.seen.ID)
 	if err != nil {
@@ -138,22 +142,23 @@ func (j *job[Tx]) lock(ctx context.Context, tx Tx) (*Instance, *StepState, error
 	return i, s, nil
 }
 
-// begin only writes that the action may have an effect from now on. The step stays due, and the action runs in a later
-// transaction: if the process dies then, or the answer is lost, the database knows that there may be something to undo.
+// begin only records that the action may have an effect from now on. The step stays due, and the
+// action runs in a later transaction. If the process then crashes, or the answer is lost, the
+// database knows that there may be something to undo.
 func (j *job[Tx]) begin(ctx context.Context, tx Tx) error {
 	i, s, err := j.lock(ctx, tx)
 	if err != nil {
 		return err
 	}
 	if !i.Status.forward() {
-		return j.settle(ctx, tx, nil) // given up meanwhile: it never ran
+		return j.settle(ctx, tx, nil) // given up meanwhile: the action never ran
 	}
 	var c Change
 	i.begin(s, &c)
 	return j.def.store.Save(ctx, tx, i, c)
 }
 
-// settle records that the step has run, with what it has changed, or that it was not to be run.
+// settle records that the step ran, with its change of the data, or that it ended without running.
 func (j *job[Tx]) settle(ctx context.Context, tx Tx, ran *edit) error {
 	i, s, err := j.lock(ctx, tx)
 	if err != nil {
@@ -177,7 +182,7 @@ func (j *job[Tx]) settle(ctx context.Context, tx Tx, ran *edit) error {
 		j.def.cancel(i, s, &c)
 	case !i.Deadline.IsZero() && !i.Now.Before(i.Deadline):
 		j.def.giveUp(i, s, ErrDeadline.Error(), &c)
-	case s.State == StepWaiting && i.heard(s.Name) != nil: // it came just now
+	case s.State == StepWaiting && i.heard(s.Name) != nil: // the signal arrived just now
 		s.Due = i.Now
 		c.step(s.Name)
 	case s.State == StepWaiting && !s.Until.IsZero() && !i.Now.Before(s.Until):
@@ -189,13 +194,13 @@ func (j *job[Tx]) settle(ctx context.Context, tx Tx, ran *edit) error {
 	return j.def.store.Save(ctx, tx, i, c)
 }
 
-// unchanged reports whether a step is what it was when it was taken.
+// unchanged reports whether a step is in the state in which it was taken.
 func (j *job[Tx]) unchanged(s *StepState) bool {
 	return s.State == j.was.State && s.Attempts == j.was.Attempts && s.Order == j.was.Order
 }
 
-// note records that an attempt has failed whose transaction is gone, unless somebody has the step meanwhile, or the transaction
-// has committed after all.
+// note records a failed attempt after its transaction ended. It does nothing if another worker has
+// the step, or if the transaction committed after all.
 func (r *Runner[Tx]) note(ctx context.Context, j *job[Tx], failed error) error {
 	err := r.store.Do(ctx, func(ctx context.Context, tx Tx) error {
 		held, err := r.store.Hold(ctx, tx, j.seen.Name, j.seen.ID, j.was.Name)
@@ -210,7 +215,7 @@ func (r *Runner[Tx]) note(ctx context.Context, j *job[Tx], failed error) error {
 	return err
 }
 
-// record writes that an attempt has failed. The step is locked.
+// record records a failed attempt. The caller has locked the step.
 func (r *Runner[Tx]) record(ctx context.Context, tx Tx, j *job[Tx], failed error) error {
 	j.after = nil
 	i, err := r.store.Lock(ctx, tx, j.seen.Name, j.seen.ID)
@@ -227,7 +232,7 @@ func (r *Runner[Tx]) record(ctx context.Context, tx Tx, j *job[Tx], failed error
 	return r.store.Save(ctx, tx, i, c)
 }
 
-// tell logs what has come of a failed attempt, if it was recorded.
+// tell logs the consequence of a failed attempt, if it was recorded.
 func (j *job[Tx]) tell(log *slog.Logger, failed error) {
 	i := j.after
 	if i == nil {
@@ -239,8 +244,8 @@ func (j *job[Tx]) tell(log *slog.Logger, failed error) {
 	case i.Status == Stuck:
 		log.Error("the compensation fails: saga is stuck", "next_try_in", next, "command", "postrider saga show "+i.ID)
 	case !i.Status.forward() && j.was.State.active():
-		log.Warn("saga is given up: what was done is undone")
+		log.Warn("saga is given up: undoing its completed steps")
 	default:
-		log.Warn("step has failed and is tried again", "next_try_in", next)
+		log.Warn("step failed, will retry", "next_try_in", next)
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/postrider/postrider/idempotency"
 )
 
-// apply takes an application. The application, its documents, the messages about them and the answer under the request's
-// idempotency key are one transaction: whoever gets no answer sends the request again, and gets that of the first.
+// apply accepts an application. One transaction stores the application, its documents, the messages
+// about them, and the answer under the request's idempotency key. A client that gets no answer
+// sends the request again and gets the stored answer.
 func (s *service) apply(ctx context.Context, tx pgx.Tx, r *http.Request) (idempotency.Answer, error) {
 	f, wrong := readForm(r)
 	if len(wrong) > 0 {
@@ -58,7 +59,8 @@ func (s *service) apply(ctx context.Context, tx pgx.Tx, r *http.Request) (idempo
 	return answer.With("Location", statusPath(id)), err
 }
 
-// refusal is an RFC 9457 problem with all that is wrong. It is not kept under the key: the corrected form may use it.
+// refusal returns an RFC 9457 problem with all errors of the form. It is not stored under the key,
+// so that the corrected form can use the same key.
 func refusal(wrong []fieldError) (idempotency.Answer, error) {
 	body, err := json.Marshal(struct {
 		Type   string       `json:"type"`
@@ -70,5 +72,5 @@ func refusal(wrong []fieldError) (idempotency.Answer, error) {
 	return answer.With("Content-Type", "application/problem+json"), err
 }
 
-// keepAccepted has answers kept only of applications that were taken.
+// keepAccepted stores answers of accepted applications only.
 func keepAccepted(status int) bool { return status == http.StatusAccepted }

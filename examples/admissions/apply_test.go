@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestApply is what the service does before it answers.
+// TestApply covers what the service does before it answers.
 func TestApply(t *testing.T) {
 	o := openOffice(t)
 	for name, test := range map[string]func(*office){
@@ -20,7 +20,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// oneTransaction: when the commit fails there is no application, no document, no message and no used key.
+// oneTransaction checks that a failed commit leaves no application, no document, no message and no
+// used key.
 func oneTransaction(o *office) {
 	ctx, key, before := o.t.Context(), rand.Text(), o.rows()
 	_, err := o.pool.Exec(ctx, `
@@ -41,7 +42,8 @@ func oneTransaction(o *office) {
 	o.wantMore(before, 1)
 }
 
-// twice: however often and however simultaneously a request comes, it is one application and one answer.
+// twice checks that repeated and concurrent copies of a request create one application and get one
+// answer.
 func twice(o *office) {
 	key, before := rand.Text(), o.rows()
 	answers := make([]string, 8)
@@ -71,7 +73,8 @@ func twice(o *office) {
 	}
 }
 
-// mistakes are told all at once, and the corrected form may have the same key.
+// mistakes checks that all errors of a form are reported at once, and that the corrected form may
+// use the same key.
 func mistakes(o *office) {
 	key, before := rand.Text(), o.rows()
 	form := "--b\r\nContent-Disposition: form-data; name=email\r\n\r\nann\r\n" +
@@ -92,7 +95,8 @@ func mistakes(o *office) {
 	}
 }
 
-// addresses: the answer leads to the status, as JSON for programs and as a page for browsers, and to the pay desk.
+// addresses checks that the answer links to the status, as JSON for programs and as a page for
+// browsers, and to the pay desk.
 func addresses(o *office) {
 	answer, body := o.apply(rand.Text(), "law")
 	var a struct{ ApplicationID string }
@@ -123,7 +127,7 @@ func addresses(o *office) {
 	}
 }
 
-// messages: one names all documents, the other the application alone.
+// messages checks that one message names all documents, and the other only the application.
 func messages(o *office) {
 	id := o.admit("law")
 	const payload = "SELECT convert_from(payload, 'UTF8') FROM postrider.messages WHERE aggregate_id = $1 AND type = $2"
@@ -140,12 +144,12 @@ func messages(o *office) {
 	}
 }
 
-// leaves is what one application leaves in the database.
+// leaves are the rows that one application leaves in the database.
 var leaves = map[string]int{
 	"admissions.applications": 1, "admissions.documents": 2, "postrider.messages": 2, "postrider.idempotency_kept": 1,
 }
 
-// rows counts what is there.
+// rows counts the rows in the database.
 func (o *office) rows() map[string]int {
 	o.t.Helper()
 	rows := make(map[string]int)
@@ -155,7 +159,7 @@ func (o *office) rows() map[string]int {
 	return rows
 }
 
-// wantMore expects all that so many applications leave.
+// wantMore expects the rows of the given number of additional applications.
 func (o *office) wantMore(before map[string]int, applications int) {
 	o.t.Helper()
 	for table, n := range o.rows() {

@@ -18,10 +18,11 @@ const (
 	maxForm      = maxDocuments*maxDocument + 64<<10
 )
 
-// accepted are the types of documents, as their content tells them. What a browser says about a file is not asked.
+// accepted are the accepted content types of documents, as detected from the content. The type that
+// a browser sends is ignored.
 var accepted = []string{"application/pdf", "image/png", "image/jpeg", "text/plain; charset=utf-8"}
 
-// form is what an applicant hands in.
+// form is what an applicant submits.
 type form struct {
 	name, email, programme string
 	documents              []document
@@ -32,13 +33,13 @@ type document struct {
 	content           []byte
 }
 
-// fieldError says what is wrong with one field.
+// fieldError describes what is wrong with one field.
 type fieldError struct {
 	Field   string `json:"field"`
 	Message string `json:"message"`
 }
 
-// readForm reads a form and says all that is wrong with it.
+// readForm parses a form and returns all errors in it.
 func readForm(r *http.Request) (f form, wrong []fieldError) {
 	if err := r.ParseMultipartForm(maxForm); err != nil {
 		return f, []fieldError{{"", "The request is not multipart/form-data, or is cut off."}}
@@ -95,7 +96,7 @@ func readDocument(header *multipart.FileHeader) (d document, problem string) {
 	return d, ""
 }
 
-// isLine is for text that ends up in a database and in the header of a mail.
+// isLine reports whether a text is safe for a database and for the header of a mail.
 func isLine(s string, most int) bool {
 	return s != "" && len(s) <= most && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }

@@ -41,9 +41,10 @@ func newPost(set settings) (*post, error) {
 	return p, nil
 }
 
-// confirm is the job send_email. A mail cannot be part of a transaction: if the process dies between the server's answer
-// and the commit, the job is done again. So sending is the very last thing before the commit, and a second copy would have
-// the same Message-ID, by which mail servers and readers drop it.
+// confirm is the job send_email. A mail cannot be part of a transaction: if the process crashes
+// between the server's answer and the commit, the job runs again. So sending is the last action
+// before the commit, and a second copy has the same Message-ID, by which mail servers and readers
+// recognize duplicates.
 func (p *post) confirm(ctx context.Context, tx pgx.Tx, m about) error {
 	tag, err := tx.Exec(ctx, "UPDATE admissions.applications SET mailed_at = now() WHERE id = $1 AND mailed_at IS NULL", m.ApplicationID)
 	if err != nil || tag.RowsAffected() == 0 {
@@ -80,7 +81,7 @@ func (p *post) send(ctx context.Context, to mail.Address, id, text string) error
 			return err
 		}
 	}
-	if p.auth != nil { // sends no password over a connection that is neither encrypted nor local
+	if p.auth != nil { // Auth refuses to send a password over an unencrypted connection that is not local
 		if err := client.Auth(p.auth); err != nil {
 			return err
 		}
@@ -99,7 +100,7 @@ func (p *post) send(ctx context.Context, to mail.Address, id, text string) error
 	if _, err := body.Write(b.Bytes()); err != nil {
 		return err
 	}
-	if err := body.Close(); err != nil { // the server has the mail, or says why not
+	if err := body.Close(); err != nil { // the server accepts the mail here, or refuses it
 		return err
 	}
 	_ = client.Quit()

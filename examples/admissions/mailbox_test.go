@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// mailbox is a mail server that keeps what it gets.
+// mailbox is a mail server that stores the mails that it gets.
 type mailbox struct {
 	url   string
 	mu    sync.Mutex
 	mails []string
 
-	refused  string // mails that contain this are not taken
+	refused  string // mails that contain this text are refused
 	refusals []time.Time
 }
 
@@ -60,7 +60,7 @@ func (m *mailbox) talk(conn *textproto.Conn) {
 	}
 }
 
-// take keeps a mail, unless it is one to refuse.
+// take stores a mail, unless it is to be refused.
 func (m *mailbox) take(mail string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,7 +72,8 @@ func (m *mailbox) take(mail string) bool {
 	return true
 }
 
-// refuse has mails that contain a text refused, or none if it is empty, and returns when some were.
+// refuse refuses mails that contain a text, or none if it is empty, and returns the times of
+// earlier refusals.
 func (m *mailbox) refuse(text string) []time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()

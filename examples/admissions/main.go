@@ -1,12 +1,13 @@
-// Command admissions is a university's admissions service. An applicant hands in documents, pays a fee and gets a
-// confirmation, and no crash, outage or repetition on the way loses the application or does a step twice.
+// Command admissions is a university's admissions service. An applicant submits documents, pays a
+// fee and gets a confirmation. No crash, outage or redelivery on the way loses the application or
+// repeats a step.
 //
-//	admissions migrate    lays out the tables and the queues
+//	admissions migrate    create the tables and the queues
 //	admissions serve      the API and the pages
 //	admissions work       the workers: verify, payment, mail, or those that are named
-//	admissions paydesk    stands for a payment provider, another company
+//	admissions paydesk    simulates a payment provider, another company
 //
-// Between them runs "postrider relay --config postrider.yaml". README.md tells the whole way.
+// Between them runs "postrider relay --config postrider.yaml". README.md describes the whole flow.
 package main
 
 import (

@@ -1,14 +1,15 @@
 package main
 
-// What is told about an application. postrider.yaml says which job each of these means.
+// The types of messages about an application. postrider.yaml maps each of them to a job.
 const (
 	documentUploaded     = "document_uploaded"
 	applicationSubmitted = "application_submitted"
 	paymentCompleted     = "payment_completed"
 )
 
-// about is the payload of these messages: what has happened to which application. The rest is in the database.
+// about is the payload of these messages: the application that they are about. The database has the
+// rest.
 type about struct {
 	ApplicationID string   `json:"applicationId"`
-	FileIDs       []string `json:"applicationFileIds,omitempty"` // of documentUploaded: all of the application's documents
+	FileIDs       []string `json:"applicationFileIds,omitempty"` // of documentUploaded: all documents of the application
 }

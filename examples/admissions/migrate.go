@@ -15,7 +15,7 @@ import (
 //go:embed schema.sql
 var schema string
 
-// migrate lays out the tables and makes the queues. What is there already is left as it is.
+// migrate creates the tables and the queues that do not exist yet.
 func migrate(ctx context.Context, pool *pgxpool.Pool, db *postgres.DB, set settings) error {
 	if err := layOutTables(ctx, pool, db); err != nil {
 		return err
@@ -31,7 +31,8 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, db *postgres.DB, set setti
 	return nil
 }
 
-// layOutTables lays out Postrider's tables, the service's and, because this is an example, those of the payment provider.
+// layOutTables creates Postrider's tables, the service's and, because this is an example, those of
+// the payment provider.
 func layOutTables(ctx context.Context, pool *pgxpool.Pool, db *postgres.DB) error {
 	migrator, err := db.Migrator(postgres.Layout{})
 	if err != nil {

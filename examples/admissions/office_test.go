@@ -25,8 +25,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// office is the whole service in one process, with a database of its own. A relay takes the place of the queue: it hands
-// messages to the workers directly.
+// office is the whole service in one process, with a database of its own. A relay replaces the
+// queue: it passes messages to the workers directly.
 type office struct {
 	t       *testing.T
 	set     settings
@@ -61,7 +61,7 @@ func openOffice(t *testing.T) *office {
 	return o
 }
 
-// in returns the office as a part of a test sees it.
+// in returns the office for a subtest.
 func (o *office) in(t *testing.T) *office {
 	part := *o
 	part.t = t
@@ -141,7 +141,8 @@ func (o *office) admit(programme string) string {
 	return a.ApplicationID
 }
 
-// get asks for something, as a browser or as a program does, and returns the answer and its body. It follows no redirect.
+// get sends a GET request as a browser or a program does, and returns the response and its body. It
+// does not follow redirects.
 func (o *office) get(path, accept string) (*http.Response, string) {
 	o.t.Helper()
 	r, err := http.NewRequestWithContext(o.t.Context(), http.MethodGet, o.set.url+path, http.NoBody)
@@ -168,7 +169,7 @@ func (o *office) decide(id, action string) {
 	}
 }
 
-// await waits until the service says that an application has come so far.
+// await waits until the service reports the given status and progress of an application.
 func (o *office) await(id, status string, progress int) {
 	o.t.Helper()
 	o.eventually(func() string {
@@ -187,7 +188,7 @@ func (o *office) await(id, status string, progress int) {
 	})
 }
 
-// eventually waits until a function has nothing to complain about.
+// eventually waits until a function returns no complaint.
 func (o *office) eventually(complaint func() string) {
 	o.t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -199,7 +200,7 @@ func (o *office) eventually(complaint func() string) {
 	}
 }
 
-// count returns the one number that a query asks for.
+// count returns the number that a query selects.
 func (o *office) count(query string, args ...any) (n int) {
 	o.t.Helper()
 	must(o.t, o.pool.QueryRow(o.t.Context(), query, args...).Scan(&n))

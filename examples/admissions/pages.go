@@ -22,13 +22,13 @@ var (
 func subFolder(all fs.FS, folder string) fs.FS {
 	sub, err := fs.Sub(all, folder)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // cannot happen: it is embedded
 	}
 	return sub
 }
 
-// withSafeHeaders lets pages load nothing but what this server sends. The address of an application is its applicant's
-// secret: it is not told to other sites, and not kept in caches.
+// withSafeHeaders lets pages load resources from this server only. The address of an application is
+// its applicant's secret, so the headers keep it from other sites and from caches.
 func withSafeHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -15,7 +15,8 @@ import (
 // paydeskClient calls the API of the payment provider.
 type paydeskClient struct{ url, secret string }
 
-// create returns the payment for an application. The same key gets the same payment, however often it is asked for.
+// create creates the payment of an application. Repeated calls with the same key return the same
+// payment.
 func (c paydeskClient) create(ctx context.Context, key, application string, cents int) (payment string, err error) {
 	var created struct {
 		ID string `json:"id"`
@@ -24,7 +25,7 @@ func (c paydeskClient) create(ctx context.Context, key, application string, cent
 	return created.ID, err
 }
 
-// cancel sees to it that the application can no longer be paid for. It may be called again.
+// cancel prevents any payment for the application. It is idempotent.
 func (c paydeskClient) cancel(ctx context.Context, application string) error {
 	return c.post(ctx, "/api/payments/"+url.PathEscape(application)+"/cancel", "", nil, nil)
 }

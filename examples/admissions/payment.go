@@ -14,7 +14,8 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// admission is the saga from a submitted application to a paid one. It ends with a seat and a payment, or with neither:
+// admission is the saga from a submitted application to a paid one. It ends with a seat and a
+// payment, or with neither:
 //
 //	application   nothing to do              undone by: decline it
 //	seat          take one of the programme  undone by: give it back
@@ -26,7 +27,7 @@ type admission struct {
 	paydesk paydeskClient
 }
 
-// admissionData is what the steps tell each other.
+// admissionData is the shared data of the steps.
 type admissionData struct {
 	Application string
 	Programme   string
@@ -34,7 +35,8 @@ type admissionData struct {
 	Seat        bool
 }
 
-// patience is for a provider that is down: it should come back before an applicant is turned away.
+// patience outlasts an outage of the provider: it should recover before an applicant is turned
+// away.
 var patience = retry.Policy{Attempts: 1000, First: time.Second, Most: 30 * time.Second}
 
 func newAdmission(db *postgres.DB, set settings) (*admission, error) {
@@ -48,8 +50,8 @@ func newAdmission(db *postgres.DB, set settings) (*admission, error) {
 	return a, err
 }
 
-// start is the job create_payment. A programme without a fee is a mistake of ours that no retry mends: the job becomes a
-// dead letter, and is replayed when somebody has set the fee.
+// start is the job create_payment. A programme without a fee is a mistake that no retry corrects:
+// the job becomes a dead letter, and is retried after the fee is set.
 func (a *admission) start(ctx context.Context, tx pgx.Tx, m about) error {
 	data := admissionData{Application: m.ApplicationID}
 	var cents *int
@@ -65,12 +67,13 @@ func (a *admission) start(ctx context.Context, tx pgx.Tx, m about) error {
 	data.Cents = *cents
 	err = a.saga.Start(ctx, tx, m.ApplicationID, data)
 	if errors.Is(err, saga.ErrExists) {
-		return nil // the message is older than what the inbox remembers
+		return nil // the message is older than the inbox window
 	}
 	return err
 }
 
-// open has nothing to do. The step is there for its compensation, which thus runs last.
+// open has nothing to do. The step exists for its compensation, which runs last because the step
+// comes first.
 func (a *admission) open(context.Context, pgx.Tx, *admissionData) error { return nil }
 
 func (a *admission) decline(ctx context.Context, tx pgx.Tx, data *admissionData) error {
@@ -97,7 +100,8 @@ func (a *admission) giveSeatBack(ctx context.Context, tx pgx.Tx, data *admission
 	return err
 }
 
-// createPayment asks the provider for a payment. If its answer is lost, the next attempt gets the same payment by the key.
+// createPayment asks the provider for a payment. If the answer is lost, the next attempt gets the
+// same payment by the key.
 func (a *admission) createPayment(ctx context.Context, tx pgx.Tx, data *admissionData) error {
 	payment, err := a.paydesk.create(ctx, saga.Key(ctx), data.Application, data.Cents)
 	if err != nil {
@@ -108,16 +112,18 @@ func (a *admission) createPayment(ctx context.Context, tx pgx.Tx, data *admissio
 	return err
 }
 
-// cancelPayment also runs when createPayment has failed: the provider may have made the payment all the same. So it names
-// the application, and not the payment, whose name may have been lost with the answer.
+// cancelPayment also runs if createPayment failed, because the provider may have created the
+// payment nevertheless. So it passes the application's ID and not the payment's, which may have
+// been lost with the answer.
 func (a *admission) cancelPayment(ctx context.Context, _ pgx.Tx, data *admissionData) error {
 	return a.paydesk.cancel(ctx, data.Application)
 }
 
-// complete acts on the provider's webhook. That it is paid, and the message that says so, are one transaction.
+// complete handles the provider's webhook. It records the payment and enqueues the message about it
+// in one transaction.
 func (a *admission) complete(ctx context.Context, tx pgx.Tx, data *admissionData, news paymentNews) error {
 	if news.Type != paymentSucceeded {
-		return postrider.Permanent(errors.New(news.Type)) // undoes all of the above
+		return postrider.Permanent(errors.New(news.Type)) // starts the compensation
 	}
 	_, err := tx.Exec(ctx, "UPDATE admissions.applications SET paid_at = now() WHERE id = $1", data.Application)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// together runs parts of one process. When one fails, or ctx ends, all end.
+// together runs the parts of a process. When one fails or ctx ends, all end.
 func together(ctx context.Context, parts ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -25,7 +25,7 @@ func together(ctx context.Context, parts ...func(context.Context) error) error {
 	return errors.Join(errs...)
 }
 
-// listen serves HTTP until ctx ends; then it lets the requests that are under way come to their end.
+// listen serves HTTP until ctx ends; then it waits for the requests in progress.
 func listen(ctx context.Context, address string, handler http.Handler) error {
 	server := &http.Server{
 		Addr:              address,

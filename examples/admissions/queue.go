@@ -13,14 +13,14 @@ import (
 	_ "github.com/postrider/postrider/broker/redis/asynq" // asynq://
 )
 
-// The jobs, as postrider.yaml names them. Each has an inbox of the same name.
+// The jobs, as named in postrider.yaml. Each has an inbox of the same name.
 const (
 	jobVerify  = "verify_document"
 	jobPayment = "create_payment"
 	jobMail    = "send_email"
 )
 
-// queue is whatever QUEUE_URL means. This file is all that knows that there are several kinds.
+// queue is the queue at QUEUE_URL. Only this file knows that there are several kinds.
 type queue struct {
 	driver broker.Driver
 	set    settings
@@ -31,7 +31,7 @@ func openQueue(set settings) (queue, error) {
 	return queue{driver, set}, err
 }
 
-// create makes the queues of jobs, where the broker does not make them by itself.
+// create creates the queues of jobs, if the broker does not create them by itself.
 func (q queue) create(ctx context.Context, jobs ...string) error {
 	if q.driver.Create == nil {
 		return nil
@@ -44,7 +44,8 @@ func (q queue) create(ctx context.Context, jobs ...string) error {
 	return nil
 }
 
-// deliver returns what brings jobs to workers, to be run together. Of a job that several processes wait for, one gets it.
+// deliver returns the functions that deliver jobs to workers; run them concurrently. If several
+// processes wait for a job, one of them gets it.
 func (q queue) deliver(workers []worker) (parts []func(context.Context) error, err error) {
 	if q.driver.Name == "asynq" {
 		return q.deliverShared(workers)
@@ -53,7 +54,7 @@ func (q queue) deliver(workers []worker) (parts []func(context.Context) error, e
 		name := q.set.queuePrefix + w.inbox.Name()
 		options := map[string]string{"name": name, "group": name}
 		if q.driver.Name == "nats" {
-			options["ack_wait"] = "5s" // after a crash, what the process held comes again, and new jobs wait for it
+			options["ack_wait"] = "5s" // after a crash, jobs of the process are redelivered after this time, and new jobs wait for them
 		}
 		jobs, err := q.subscribe(options)
 		if err != nil {
@@ -64,8 +65,8 @@ func (q queue) deliver(workers []worker) (parts []func(context.Context) error, e
 	return parts, nil
 }
 
-// deliverShared is deliver for asynq, where a job is a type of task, and tasks of all types are in one queue: whoever takes
-// from it must be able to do all.
+// deliverShared is deliver for asynq. A job is a type of task there, and one queue contains tasks
+// of all types, so a process that receives from it must handle all of them.
 func (q queue) deliverShared(workers []worker) (parts []func(context.Context) error, err error) {
 	if len(workers) < 3 {
 		return nil, errors.New("with asynq one process does all jobs: start it without names of workers")
@@ -76,12 +77,12 @@ func (q queue) deliverShared(workers []worker) (parts []func(context.Context) er
 	}
 	parts = append(parts, func(ctx context.Context) error { return jobs.Consume(ctx, byType(workers)) })
 	for _, w := range workers {
-		parts = append(parts, func(ctx context.Context) error { return w.inbox.Run(ctx) }) // tries again what has failed
+		parts = append(parts, func(ctx context.Context) error { return w.inbox.Run(ctx) }) // retries failed jobs
 	}
 	return parts, nil
 }
 
-// byType hands each job to the worker that takes messages of its type.
+// byType passes each job to the worker for its type of message.
 func byType(workers []worker) postrider.Handler {
 	return func(ctx context.Context, m postrider.Message) error {
 		for _, w := range workers {

@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// service is the part that applicants and the payment provider talk to.
+// service serves the applicants and the payment provider.
 type service struct {
 	pool    *pgxpool.Pool
 	set     settings
@@ -63,7 +63,8 @@ func serve(ctx context.Context, pool *pgxpool.Pool, db *postgres.DB, set setting
 		func(ctx context.Context) error { return listen(ctx, set.listen, s.handler) })
 }
 
-// status tells how far an application is: browsers get a page, programs JSON. The page asks for the JSON twice a second.
+// status returns the progress of an application: a page for browsers, and JSON for programs. The
+// page polls the JSON twice a second.
 func (s *service) status(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept") // otherwise the back button may show the JSON
 	a, ok := s.find(w, r)
@@ -88,7 +89,8 @@ func (s *service) status(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wantsPage is whether the request names HTML before JSON, as browsers do. Who names neither is a program.
+// wantsPage reports whether the request prefers HTML to JSON, as browsers do. A request that names
+// neither gets JSON.
 func wantsPage(r *http.Request) bool {
 	for accepted := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		switch kind, _, _ := strings.Cut(accepted, ";"); strings.TrimSpace(kind) {
@@ -101,14 +103,14 @@ func wantsPage(r *http.Request) bool {
 	return false
 }
 
-// checkout sends who wants to pay on to the payment provider.
+// checkout redirects an applicant who wants to pay to the payment provider.
 func (s *service) checkout(w http.ResponseWriter, r *http.Request) {
 	if a, ok := s.find(w, r); ok {
 		http.Redirect(w, r, s.set.paydeskURL+"/pay/"+a.ID, http.StatusSeeOther)
 	}
 }
 
-// find returns the application that the path names, or answers that there is none.
+// find returns the application in the path, or responds with 404.
 func (s *service) find(w http.ResponseWriter, r *http.Request) (application, bool) {
 	id, err := postrider.ParseID(r.PathValue("id"))
 	if err != nil {
@@ -134,6 +136,6 @@ func (s *service) health(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("ok\n"))
 }
 
-// statusPath and payPath are the addresses on this server that belong to an application.
+// statusPath and payPath return the paths of an application on this server.
 func statusPath(id string) string { return "/applications/" + id + "/status" }
 func payPath(id string) string    { return "/payments/checkout/" + id }

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// settings are what the environment says.
+// settings are read from the environment.
 type settings struct {
 	database      string
 	queueURL      string
-	queuePrefix   string // before the names of queues, where several installations share a server
+	queuePrefix   string // prefix of queue names, if several installations share a server
 	smtpURL       string
-	listen        string // of the service
-	url           string // under which applicants reach the service
+	listen        string // address of the service
+	url           string // URL by which applicants reach the service
 	paydeskListen string
 	paydeskURL    string
 	paymentSecret string // shared with the payment provider

@@ -7,15 +7,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// application is one as the applicant may see it.
+// application is the applicant's view of an application.
 type application struct {
 	ID          string
 	Name        string
 	Email       string
 	Programme   string // its title
 	SubmittedAt *time.Time
-	VerifiedAt  *time.Time // all of its documents
-	PaymentAt   *time.Time // the payment is there and can be paid
+	VerifiedAt  *time.Time // when the last document was verified
+	PaymentAt   *time.Time // when the payment was created and could be paid
 	PaidAt      *time.Time
 	MailedAt    *time.Time
 	DeclinedAt  *time.Time
@@ -39,7 +39,7 @@ func loadApplication(ctx context.Context, db querier, id string) (a application,
 	return a, err
 }
 
-// step is one of those that make an application complete.
+// step is a step of a complete application.
 type step struct {
 	Name  string     `json:"name"`
 	Label string     `json:"-"`
@@ -60,8 +60,9 @@ func (a application) Steps() []step {
 	return steps
 }
 
-// Progress is in percent. The workers do not wait for each other, so a step may be done before an earlier one; it counts when
-// that one is done too. So a progress always means the same status, and nobody is asked to pay for documents that may be wrong.
+// Progress returns the progress in percent. The workers do not wait for each other, so a step may
+// be done before an earlier one; it counts only when the earlier one is done too. Thus a percentage
+// always means the same status, and no applicant is asked to pay for documents that may be refused.
 func (a application) Progress() (percent int) {
 	for _, s := range a.Steps() {
 		if !s.Done {
@@ -72,7 +73,7 @@ func (a application) Progress() (percent int) {
 	return percent
 }
 
-// Status is the one word for where an application stands.
+// Status returns the status of the application as one word.
 func (a application) Status() string {
 	switch progress := a.Progress(); {
 	case a.DeclinedAt != nil:
@@ -90,14 +91,14 @@ func (a application) Status() string {
 	}
 }
 
-// StatusURL is where the applicant follows the application.
+// StatusURL returns the URL of the status page.
 func (a application) StatusURL() string { return statusPath(a.ID) }
 
-// PayURL is where the applicant pays.
+// PayURL returns the URL where the applicant pays.
 func (a application) PayURL() string { return payPath(a.ID) }
 
-// Payable is whether the applicant has to do something.
+// Payable reports whether the applicant must pay now.
 func (a application) Payable() bool { return a.Status() == "awaiting_payment" }
 
-// Final is whether nothing will happen any more.
+// Final reports whether the status is final.
 func (a application) Final() bool { return a.Status() == "completed" || a.Status() == "declined" }

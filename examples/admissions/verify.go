@@ -12,8 +12,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// verifyDocuments is the job verify_document, for all documents of an application. That they are verified and that the job is
-// done are one transaction: either all are, or none.
+// verifyDocuments is the job verify_document, for all documents of an application. It verifies the
+// documents in one transaction with the record of the job: either all are verified, or none.
 func verifyDocuments(ctx context.Context, tx pgx.Tx, m about) error {
 	for _, file := range m.FileIDs {
 		if err := verifyDocument(ctx, tx, m.ApplicationID, file); err != nil {
@@ -32,13 +32,13 @@ func verifyDocument(ctx context.Context, tx pgx.Tx, application, file string) er
 		return err
 	}
 	if err := check(d, sum); err != nil {
-		return postrider.Permanent(fmt.Errorf("document %s: %w", file, err)) // it will not get better
+		return postrider.Permanent(fmt.Errorf("document %s: %w", file, err)) // a retry does not help
 	}
 	_, err = tx.Exec(ctx, "UPDATE admissions.documents SET verified_at = now() WHERE id = $1", file)
 	return err
 }
 
-// check stands for whatever a university looks at.
+// check stands for the checks of a real university.
 func check(d document, sum []byte) error {
 	switch {
 	case len(d.content) == 0 || len(d.content) > maxDocument:

@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// TestWork is what the workers do.
+// TestWork covers the workers.
 func TestWork(t *testing.T) {
 	o := openOffice(t)
 	o.work()
@@ -25,7 +25,8 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// paid: from the form to the mail, which is sent once although the pay desk tells everything twice.
+// paid goes from the form to the mail, which is sent once although the pay desk sends everything
+// twice.
 func paid(o *office) {
 	taken := o.seats("computing")
 	id := o.admit("computing")
@@ -47,7 +48,7 @@ func paid(o *office) {
 	}
 }
 
-// declined: what the saga has done is undone, and nobody is mailed.
+// declined checks that the saga undoes its steps and that no mail is sent.
 func declined(o *office) {
 	taken := o.seats("computing")
 	id := o.admit("computing")
@@ -62,7 +63,8 @@ func declined(o *office) {
 	}
 }
 
-// lastSeat: of three who apply for two seats at the same time, one is declined and owes nothing.
+// lastSeat checks that of three concurrent applicants for two seats, one is declined and owes
+// nothing.
 func lastSeat(o *office) {
 	for range 3 {
 		o.admit("medicine")
@@ -78,7 +80,8 @@ func lastSeat(o *office) {
 	})
 }
 
-// missingFee: a job that fails for good is a dead letter. When somebody has mended the reason and retries it, it goes on.
+// missingFee checks that a job that fails permanently becomes a dead letter, and succeeds after an
+// operator has corrected the cause and retried it.
 func missingFee(o *office) {
 	ctx := o.t.Context()
 	operator := o.db.Admin()
@@ -103,7 +106,8 @@ func missingFee(o *office) {
 	o.await(id, "awaiting_payment", 75)
 }
 
-// threeAttempts: a job that fails is tried again after 2 s and after 4 s. Then it is a dead letter, until somebody replays it.
+// threeAttempts checks that a failing job is retried after 2 s and 4 s, and then is a dead letter
+// until an operator retries it.
 func threeAttempts(o *office) {
 	ctx := o.t.Context()
 	operator := o.db.Admin()
@@ -140,7 +144,8 @@ func threeAttempts(o *office) {
 	o.await(id, "completed", 100)
 }
 
-// webhookTwice: without a signature nothing happens, and a repetition has no effect.
+// webhookTwice checks that a webhook without a signature has no effect, and that a repeated one has
+// no second effect.
 func webhookTwice(o *office) {
 	id := o.admit("law")
 	o.await(id, "awaiting_payment", 75)
@@ -167,7 +172,7 @@ func webhookTwice(o *office) {
 	}
 }
 
-// seats are those that are taken.
+// seats returns the number of taken seats.
 func (o *office) seats(programme string) int {
 	o.t.Helper()
 	return o.count("SELECT taken FROM admissions.programmes WHERE id = $1", programme)

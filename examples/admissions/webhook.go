@@ -20,15 +20,15 @@ const (
 	paymentDeclined  = "payment.declined"
 )
 
-// paymentNews is what the payment provider says in a webhook.
+// paymentNews is the payload of the payment provider's webhooks.
 type paymentNews struct {
 	Type        string `json:"type"`
 	Payment     string `json:"payment"`
 	Application string `json:"application"`
 }
 
-// webhookReceiver takes webhooks of the payment provider. A webhook is a message as any other: the receiver verifies its
-// signature, and an inbox sees to it that it is handled once, and tried again if it fails.
+// webhookReceiver receives webhooks of the payment provider. A webhook is a message like any other:
+// the receiver verifies its signature, and an inbox handles it once and retries it if that fails.
 type webhookReceiver struct {
 	http.Handler
 	inbox *inbox.Inbox[pgx.Tx]
@@ -43,7 +43,8 @@ func newWebhookReceiver(db *postgres.DB, set settings) (*webhookReceiver, error)
 	if err != nil {
 		return nil, err
 	}
-	// "payments" is the {name} of the path: what is no CloudEvent has no type of its own.
+	// "payments" is the {name} of the path: a request that is not a CloudEvent has no type of its
+	// own.
 	inbox.On(in, "payments", func(ctx context.Context, tx pgx.Tx, news paymentNews) error {
 		if news.Type != paymentSucceeded && news.Type != paymentDeclined {
 			return postrider.Permanent(fmt.Errorf("nobody knows what %q means", news.Type))
@@ -58,5 +59,5 @@ func newWebhookReceiver(db *postgres.DB, set settings) (*webhookReceiver, error)
 	return &webhookReceiver{receiver, in}, err
 }
 
-// Run tries again what has failed, until ctx ends.
+// Run retries failed webhooks until ctx ends.
 func (w *webhookReceiver) Run(ctx context.Context) error { return w.inbox.Run(ctx) }

@@ -16,21 +16,21 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// worker does one kind of job. Its inbox has each job done once, tried again when it fails, and kept as a dead letter when
-// that does not help.
+// worker does one kind of job. Its inbox runs each job once, retries it when it fails, and keeps it
+// as a dead letter when the attempts are used up.
 type worker struct {
 	name  string // on the command line
 	takes string // the type of messages
 	inbox *inbox.Inbox[pgx.Tx]
-	also  func(context.Context) error // runs beside it, if not nil
+	also  func(context.Context) error // runs concurrently, if not nil
 }
 
-// retries is how often a job is tried that fails. After the third attempt it is a dead letter, for somebody to mend the reason
-// and replay it. The last pause is for whoever allows more attempts. What cannot get better is marked with postrider.Permanent,
-// and not tried again.
+// retries is the retry policy of jobs. After the third attempt a job is a dead letter, so that an
+// operator can correct the cause and retry it. The last delay is only used with more attempts.
+// Errors that no retry corrects are marked with postrider.Permanent.
 var retries = retry.Policy{Attempts: 3, Pauses: []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second}}
 
-// work runs the workers of the names, or all, until ctx ends.
+// work runs the named workers, or all of them, until ctx ends.
 func work(ctx context.Context, db *postgres.DB, set settings, names []string) error {
 	q, err := openQueue(set)
 	if err != nil {
@@ -88,7 +88,7 @@ func newWorkers(db *postgres.DB, set settings) ([]worker, error) {
 	return []worker{verify, payment, mail}, nil
 }
 
-// choose returns the workers of the names, or all if there are none.
+// choose returns the named workers, or all if there are no names.
 func choose(all []worker, names []string) (chosen []worker, err error) {
 	if len(names) == 0 {
 		return all, nil

@@ -1,5 +1,5 @@
-// Command databasesql writes an order and its message in one database/sql transaction. The same goes for everything that
-// is built on *sql.Tx: sqlx, bun, GORM, ent, sqlc.
+// Command databasesql writes an order and its message in one database/sql transaction. Everything
+// built on *sql.Tx works the same way: sqlx, bun, GORM, ent, sqlc.
 //
 //	DATABASE_URL=postgres://postgres@localhost/postgres go run ./databasesql
 package main
@@ -40,14 +40,14 @@ func main() {
 
 	r, err := relay.New(db.Feeds(), postrider.PublisherFunc(func(_ context.Context, m postrider.Message) error {
 		fmt.Printf("arrived: %s %s\n", m.Type, m.Payload)
-		stop() // this example has seen enough
+		stop() // one message is enough for this example
 		return nil
 	}), relay.Config{})
 	check(err)
 	check(r.Run(ctx))
 }
 
-// placeOrder writes the order and the message, both or neither.
+// placeOrder writes the order and the message, or neither.
 func placeOrder(ctx context.Context, sqlDB *sql.DB, outbox postrider.Outbox[*sql.Tx], item string) error {
 	tx, err := sqlDB.BeginTx(ctx, nil)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Command embedded is an application that carries its own messages: a relay runs beside its work, a Go function is the
-// destination, and each commit wakes the relay. What is not delivered at a crash is delivered after the restart.
+// Command embedded is an application that runs its own relay, with a Go function as the
+// destination; each commit wakes the relay. Messages that are undelivered at a crash are delivered
+// after the restart.
 //
 //	DATABASE_URL=postgres://postgres@localhost/postgres go run ./embedded
 package main
@@ -36,7 +37,7 @@ func main() {
 	arrived := make(chan string)
 	r, err := relay.New(db.Feeds(), postrider.PublisherFunc(func(_ context.Context, m postrider.Message) error {
 		arrived <- fmt.Sprintf("%s %s", m.OrderKey(), m.Payload)
-		return nil // confirmed: it does not come again
+		return nil // confirmed: the relay does not send it again
 	}), relay.Config{Feed: "welcome-mail"})
 	check(err)
 	stopped := make(chan error)

@@ -1,9 +1,9 @@
-// Package orm holds one example for each tool that Go programs reach their database with: an order and its message, placed in
-// one transaction. Each is tested with PostgreSQL and MariaDB.
+// Package orm has one example for each database tool of Go programs: an order and its message,
+// placed in one transaction. Each is tested with PostgreSQL and MariaDB.
 //
 //   - databasesql: the standard library alone
-//   - sqlx, bun: whose transactions embed a *sql.Tx
-//   - gorm, ent: whose transactions hide it, with the adapters that find it
+//   - sqlx, bun: their transactions embed a *sql.Tx
+//   - gorm, ent: their transactions hide it, and adapters find it
 //   - sqlc: generated code for database/sql and for pgx
 package orm
 
@@ -16,7 +16,8 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// ErrRefused is an error of the business, and not of the database: a transaction can go on after it.
+// ErrRefused is an error of the business logic and not of the database: a transaction can continue
+// after it.
 var ErrRefused = errors.New("the order is refused")
 
 //docs:begin outbox

@@ -1,4 +1,5 @@
-// Command pgx writes an order and its message in one pgx transaction, and then carries the message to a Go function.
+// Command pgx writes an order and its message in one pgx transaction, and then delivers the message
+// to a Go function.
 //
 //	DATABASE_URL=postgres://postgres@localhost/postgres go run ./pgx
 package main
@@ -31,7 +32,7 @@ func main() {
 	_, err = pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS orders (id bigserial PRIMARY KEY, item text NOT NULL)")
 	check(err)
 
-	// Write: the order and the message, both or neither.
+	// Write the order and the message, or neither.
 	outbox := db.Outbox()
 	check(pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		var id int64

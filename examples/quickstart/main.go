@@ -1,5 +1,6 @@
-// Command quickstart places an order: the row and the message about it are written in one transaction, both or neither.
-// A producer does no more than that; "postrider dev" or "postrider relay" carries the message.
+// Command quickstart places an order: the row and the message about it are written in one
+// transaction, both or neither. A producer does no more than that; "postrider dev" or "postrider
+// relay" carries the message.
 //
 //	DATABASE_URL="$(bin/postrider dev url)" go run ./examples/quickstart
 package main

@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// A store of your own passes the suite in a test like this one.
+// A custom store runs the suite in a test like this one.
 func ExampleRun() {
 	_ = func(t *testing.T) { // func TestMyStore(t *testing.T)
 		idempotencytest.Run(t, func(*testing.T) idempotencytest.Harness[*memory.Tx] {

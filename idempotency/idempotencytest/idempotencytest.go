@@ -1,4 +1,4 @@
-// Package idempotencytest is the suite that every [idempotency.Store] passes.
+// Package idempotencytest is the conformance test suite for implementations of [idempotency.Store].
 package idempotencytest
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/postrider/postrider/idempotency"
 )
 
-// Harness is a store under test. It is empty, or other tests use other keys.
+// Harness is a store under test. It must be empty, or other tests must use other keys.
 type Harness[Tx any] struct {
 	Store idempotency.Store[Tx]
-	// Begin starts a transaction of the database that the store is in, READ COMMITTED.
+	// Begin starts a READ COMMITTED transaction in the store's database.
 	Begin func(t *testing.T) (tx Tx, commit, rollback func() error)
 }
 
-// Run runs the suite. Open is called once for each test.
+// Run runs the suite. It calls open once for each test.
 func Run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
 	tests := []struct {
 		name string
@@ -55,7 +55,7 @@ type bench[Tx any] struct {
 
 var answer = idempotency.Answer{Status: 201, Header: http.Header{"Location": {"/orders/1"}}, Body: []byte(`{"id":1}`)}
 
-// claim returns a claim on a key, with a token of its own.
+// claim returns a claim on a key with a unique token.
 func claim(key string) idempotency.Claim {
 	return idempotency.Claim{
 		ID:        idempotency.ID{Tenant: "acme", Principal: "ann", Route: "POST /orders", Key: key},
@@ -65,7 +65,7 @@ func claim(key string) idempotency.Claim {
 	}
 }
 
-// inside is a claim that ends with its transaction.
+// inside returns a claim that ends with its transaction.
 func inside(c idempotency.Claim) idempotency.Claim {
 	c.Token, c.Lease = rand.Text(), 0
 	return c
@@ -120,7 +120,7 @@ func (b *bench[Tx]) check(outcome idempotency.Outcome, err error, state idempote
 	}
 }
 
-// eventually claims c until it has it: time must pass.
+// eventually claims c until it succeeds, to wait for a lease or retention to expire.
 func (b *bench[Tx]) eventually(c idempotency.Claim) {
 	b.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; {

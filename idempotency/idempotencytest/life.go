@@ -11,7 +11,7 @@ import (
 func (b *bench[Tx]) sequence() {
 	c := claim("k")
 	b.want(c, idempotency.Claimed)
-	b.want(c, idempotency.Claimed) // by its own token
+	b.want(c, idempotency.Claimed) // with its own token
 	b.want(another(c), idempotency.Busy)
 	other := another(c)
 	other.Fingerprint[0]++
@@ -43,14 +43,14 @@ func (b *bench[Tx]) commits() {
 
 func (b *bench[Tx]) releases() {
 	c := claim("k")
-	b.must(b.Store.Release(b.ctx(), c)) // there is none
+	b.must(b.Store.Release(b.ctx(), c)) // there is no claim yet
 	b.want(c, idempotency.Claimed)
 	b.must(b.Store.Release(b.ctx(), another(c)))
 	b.want(another(c), idempotency.Busy)
 	b.must(b.Store.Release(b.ctx(), c))
 	b.mustLose(b.Store.Save(b.ctx(), c, answer))
 	second := another(c)
-	second.Fingerprint[0]++ // it is as if it had never been
+	second.Fingerprint[0]++ // the key is new again
 	b.want(second, idempotency.Claimed)
 	b.must(b.Store.Release(b.ctx(), c))
 	b.want(another(second), idempotency.Busy)
@@ -62,7 +62,7 @@ func (b *bench[Tx]) releases() {
 	b.want(third, idempotency.Claimed)
 	tx, commit, _ := b.Begin(b.T)
 	b.must(b.Store.Complete(b.ctx(), tx, third, answer))
-	b.must(b.Store.Release(b.ctx(), third)) // does not wait, and does not take it away
+	b.must(b.Store.Release(b.ctx(), third)) // neither waits nor releases the completed key
 	b.must(commit())
 	b.want(another(third), idempotency.Done)
 }
@@ -70,18 +70,18 @@ func (b *bench[Tx]) releases() {
 func (b *bench[Tx]) takeover() {
 	zombie := short(claim("k"))
 	b.want(zombie, idempotency.Claimed)
-	heir := another(claim("k"))
-	b.eventually(heir)
+	successor := another(claim("k"))
+	b.eventually(successor)
 	b.want(zombie, idempotency.Busy)
 	b.mustLose(b.Store.Save(b.ctx(), zombie, answer))
 	tx, _, rollback := b.Begin(b.T)
 	b.mustLose(b.Store.Complete(b.ctx(), tx, zombie, answer))
 	b.must(rollback())
 	b.must(b.Store.Release(b.ctx(), zombie))
-	b.want(another(heir), idempotency.Busy)
-	b.must(b.Store.Save(b.ctx(), heir, answer))
-	b.mustLose(b.Store.Save(b.ctx(), zombie, answer)) // not even with an equal answer: its effect is another one
-	b.want(another(heir), idempotency.Done)
+	b.want(another(successor), idempotency.Busy)
+	b.must(b.Store.Save(b.ctx(), successor, answer))
+	b.mustLose(b.Store.Save(b.ctx(), zombie, answer)) // not even with an equal answer: its effect is a different one
+	b.want(another(successor), idempotency.Done)
 
 	crashed := short(claim("with another request"))
 	b.want(crashed, idempotency.Claimed)
@@ -91,7 +91,7 @@ func (b *bench[Tx]) takeover() {
 	b.want(other, idempotency.Mismatch)
 }
 
-// late: a lease that has run out is no loss as long as nobody else wants the key.
+// late checks that an expired lease is no loss as long as no other request claims the key.
 func (b *bench[Tx]) late() {
 	c := short(claim("k"))
 	b.want(c, idempotency.Claimed)
@@ -107,7 +107,7 @@ func (b *bench[Tx]) lateOpen() {
 		tx, commit, rollback := b.Begin(b.T)
 		b.must(b.Store.Complete(b.ctx(), tx, c, answer))
 		time.Sleep(2 * c.Lease)
-		b.want(another(c), idempotency.Busy) // and does not wait
+		b.want(another(c), idempotency.Busy) // and Claim does not wait
 		next, _, undo := b.Begin(b.T)
 		b.wantIn(next, inside(c), idempotency.Busy)
 		b.must(undo())
@@ -160,11 +160,11 @@ func (b *bench[Tx]) insideTakeover() {
 		b.want(zombie, idempotency.Claimed)
 		time.Sleep(2 * zombie.Lease)
 		tx, commit, rollback := b.Begin(b.T)
-		heir := inside(zombie)
-		b.wantIn(tx, heir, idempotency.Claimed)
+		successor := inside(zombie)
+		b.wantIn(tx, successor, idempotency.Claimed)
 		late := make(chan error)
 		go func() { late <- b.Store.Save(b.ctx(), zombie, answer) }()
-		b.must(b.Store.Complete(b.ctx(), tx, heir, answer))
+		b.must(b.Store.Complete(b.ctx(), tx, successor, answer))
 		if committed {
 			b.must(commit())
 			b.mustLose(<-late)
@@ -226,7 +226,7 @@ func (b *bench[Tx]) retention() {
 	fresh := another(old)
 	fresh.Fingerprint[0]++
 	fresh.Lease, fresh.Retention = time.Minute, time.Hour
-	b.want(fresh, idempotency.Claimed) // though nothing was removed
+	b.want(fresh, idempotency.Claimed) // although nothing was purged yet
 	b.mustLose(b.Store.Save(b.ctx(), old, answer))
 	b.must(b.Store.Save(b.ctx(), fresh, answer))
 	fresh = inside(within)
@@ -246,7 +246,8 @@ func (b *bench[Tx]) retention() {
 	}
 }
 
-// manyOld: all old keys go, however many, but not one that is just being claimed again.
+// manyOld checks that Purge removes all old keys, however many, except one that is being claimed
+// again.
 func (b *bench[Tx]) manyOld() {
 	const keys = 600
 	var held idempotency.Claim

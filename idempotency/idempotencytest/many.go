@@ -12,7 +12,8 @@ import (
 	"github.com/postrider/postrider/idempotency"
 )
 
-// scopes: every part of an ID counts, and where one ends and the next begins.
+// scopes checks that IDs differ if any of their parts differ, and that parts are not simply
+// concatenated.
 func (b *bench[Tx]) scopes() {
 	ids := []idempotency.ID{
 		{Tenant: "a", Principal: "b", Route: "c", Key: "d"},
@@ -46,7 +47,7 @@ func (b *bench[Tx]) scopes() {
 	}
 }
 
-// content: what is stored comes back byte for byte.
+// content checks that answers are stored byte for byte.
 func (b *bench[Tx]) content() {
 	every := make([]byte, 256)
 	for i := range every {
@@ -75,7 +76,7 @@ func (b *bench[Tx]) content() {
 	}
 }
 
-// crowd: exactly one of many gets a key, in whichever way they ask.
+// crowd checks that exactly one of many concurrent callers gets a key, by Claim or ClaimIn.
 func (b *bench[Tx]) crowd() {
 	const keys, each = 20, 16
 	for i := range keys {
@@ -116,7 +117,7 @@ func (b *bench[Tx]) crowd() {
 	}
 }
 
-// replays: those who only want the answer are not in each other's way.
+// replays checks that concurrent replays of an answer do not fail.
 func (b *bench[Tx]) replays() {
 	c := claim("k")
 	b.want(c, idempotency.Claimed)
@@ -135,14 +136,14 @@ func (b *bench[Tx]) replays() {
 	group.Wait()
 }
 
-// model is what a key should be.
+// model is the expected state of a key.
 type model struct {
 	owner       int // index of the claim, or -1
 	fingerprint byte
 	done        bool
 }
 
-// random compares the store with a model over many steps, in which no time passes.
+// random compares the store with a model over many random steps. No lease expires meanwhile.
 func (b *bench[Tx]) random() {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -210,28 +211,28 @@ func (b *bench[Tx]) random() {
 		if !ok {
 			continue
 		}
-		mine := key.owner == i
+		owned := key.owner == i
 		switch action {
 		case 5, 6:
 			b.must(b.Store.Release(b.ctx(), claims[i]))
-			if mine && !key.done {
+			if owned && !key.done {
 				*key = model{owner: -1}
 			}
 		case 7, 8:
 			if random.IntN(3) > 0 {
-				continue // or everything would soon be done
+				continue // otherwise every key would soon be done
 			}
 			err := b.Store.Save(b.ctx(), claims[i], answer)
-			if (err == nil) != mine {
-				b.Fatalf("%s: save: %v; has the key: %v", where, err, mine)
+			if (err == nil) != owned {
+				b.Fatalf("%s: save: %v; has the key: %v", where, err, owned)
 			}
-			key.done = key.done || mine
+			key.done = key.done || owned
 		case 9:
 			tx, _, rollback := b.Begin(b.T)
 			err := b.Store.Complete(b.ctx(), tx, claims[i], answer)
 			b.must(rollback())
-			if (err == nil) != mine {
-				b.Fatalf("%s: complete: %v; has the key: %v", where, err, mine)
+			if (err == nil) != owned {
+				b.Fatalf("%s: complete: %v; has the key: %v", where, err, owned)
 			}
 		}
 	}

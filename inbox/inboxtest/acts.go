@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// acts holds that what an operator does to what a consumer has deferred is what the consumer then does.
+// acts checks that the consumer follows what an operator does to its deferred messages.
 func acts[Tx any](s *scene[Tx]) {
 	head := func(key string) postrider.Message {
 		m := message(key, key+"1")
@@ -47,14 +47,15 @@ func acts[Tx any](s *scene[Tx]) {
 	s.act(admin.Retry, pausing.ID)
 	s.mustRetry("w1")
 
-	s.wantAside("s1 dead", "p1 parked")
+	s.wantDeferred("s1 dead", "p1 parked")
 	s.act(admin.Retry, parked.ID)
 	s.mustRetry("p1")
 	s.mustBeIdle()
 	s.wantMarks("r1", "r2", "s2", "s3", "p2", "d2", "fixed", "e2", "w1", "p1")
 }
 
-// actsMeanwhile holds that what is done for a message is undone if an operator decides about the message at that time.
+// actsMeanwhile checks that the effect of a retry is undone if an operator acts on the message
+// during that retry.
 func actsMeanwhile[Tx any](s *scene[Tx]) {
 	undone := func(m postrider.Message, outcome error, decide func()) {
 		s.t.Helper()
@@ -73,7 +74,7 @@ func actsMeanwhile[Tx any](s *scene[Tx]) {
 	for _, outcome := range []error{nil, errWork} {
 		m := message("s", "s1")
 		undone(m, outcome, func() { s.act(admin.Skip, m.ID) })
-		s.wantAside("s1 dead")
+		s.wantDeferred("s1 dead")
 		s.act(admin.Discard, m.ID)
 	}
 
@@ -83,16 +84,16 @@ func actsMeanwhile[Tx any](s *scene[Tx]) {
 		s.act(admin.Park, m.ID)
 	})
 	s.mustRetry("p2")
-	s.wantAside("p1 parked")
+	s.wantDeferred("p1 parked")
 	s.act(admin.Discard, m.ID)
 
 	m = message("r", "r1")
 	undone(m, nil, func() { s.act(admin.Retry, m.ID) })
-	s.mustRetry("r1") // the operator wants it with all attempts ahead of it
+	s.mustRetry("r1") // the operator reset its attempts
 
 	m = message("d", "d1")
 	undone(m, nil, func() { s.act(admin.Skip, m.ID); s.act(admin.Discard, m.ID) })
-	s.wantAside()
+	s.wantDeferred()
 
 	m = message("e", "e1")
 	undone(m, nil, func() {

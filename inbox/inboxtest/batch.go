@@ -29,12 +29,12 @@ func batch[Tx any](s *scene[Tx]) {
 	if !errors.As(err, new(*inbox.FailedError)) {
 		s.t.Fatalf("got %v, want a FailedError", err)
 	}
-	s.wantAside("3 dead") // what was to wait is not kept either
+	s.wantDeferred("3 dead") // the failed batch deferred no waiting message either
 
 	got, err := s.handle(msgs...)
 	s.wantVerdicts(got, err, inbox.Handled, inbox.Repeated, inbox.Handled, inbox.Repeated, inbox.Waiting, inbox.Handled)
 	s.wantMarks("1", "0", "2", "5")
-	s.wantAside("3 dead", "4 waiting")
+	s.wantDeferred("3 dead", "4 waiting")
 
 	_, err = s.Store.Handle(s.ctx, consumer, msgs, false, func(context.Context, Tx, []int) error {
 		s.t.Error("work without anything fresh")
@@ -55,13 +55,13 @@ func twiceInABatch[Tx any](s *scene[Tx]) {
 	waiting := message("k", "c")
 	got, err = s.handle(waiting, b, waiting)
 	s.wantVerdicts(got, err, inbox.Waiting, inbox.Repeated, inbox.Repeated)
-	ahead := s.strange("", "d")
+	ahead := s.fromFuture("", "d")
 	got, err = s.handle(ahead, ahead)
 	s.wantVerdicts(got, err, inbox.Late, inbox.Repeated)
-	s.wantAside("head dead", "c waiting", "d dead")
+	s.wantDeferred("head dead", "c waiting", "d dead")
 }
 
-// batchesInAnyOrder holds that batches that overlap do not wait for each other.
+// batchesInAnyOrder checks that overlapping batches do not deadlock.
 func batchesInAnyOrder[Tx any](s *scene[Tx]) {
 	const rounds, size, workers = 5, 20, 4
 	for round := range rounds {

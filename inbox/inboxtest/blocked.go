@@ -11,7 +11,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// blockedKey holds that behind a message that has failed, those of its key wait and go in order; others go on.
+// blockedKey checks that later messages of a key wait behind one that has failed and keep their
+// order, and that other keys continue.
 func blockedKey[Tx any](s *scene[Tx]) {
 	first := message("k", "1")
 	s.fail(first, again(1, 0))
@@ -23,9 +24,9 @@ func blockedKey[Tx any](s *scene[Tx]) {
 	s.mustHandle(message("other", "x"), inbox.Handled)
 	s.mustHandle(message("", "y"), inbox.Handled)
 
-	// One that fails although its key is blocked waits like the others.
-	s.shelve(message("k", "4"), again(1, 0))
-	s.wantAside("1 retry", "2 waiting", "3 waiting", "4 waiting")
+	// A message that fails although its key is blocked waits like the others.
+	s.deferMessage(message("k", "4"), again(1, 0))
+	s.wantDeferred("1 retry", "2 waiting", "3 waiting", "4 waiting")
 	blocked, err := s.DeadLetters.Blocked(s.ctx, inbox.Feed(consumer), 10)
 	if err != nil || len(blocked) != 1 || blocked[0].Key != "k" || blocked[0].Waiting != 3 {
 		s.t.Errorf("%+v, %v", blocked, err)
@@ -35,16 +36,16 @@ func blockedKey[Tx any](s *scene[Tx]) {
 		s.mustRetry(text)
 	}
 	s.mustBeIdle()
-	s.wantAside()
+	s.wantDeferred()
 	s.mustHandle(message("k", "5"), inbox.Handled)
 	s.wantMarks("x", "y", "1", "2", "3", "4", "5")
 
-	// Where order does not matter, nobody waits.
+	// Without Blocking, later messages of the key do not wait.
 	s.fail(message("k", "6"), inbox.Deferral{Status: feeds.StatusRetry, Attempts: 1, Delay: time.Hour})
 	s.mustHandle(message("k", "7"), inbox.Handled)
 }
 
-// content holds that a message is kept whole.
+// content checks that every field of a message is kept.
 func content[Tx any](s *scene[Tx]) {
 	m := postrider.Message{
 		ID: postrider.NewID(), Type: "order.placed", AggregateType: "order", AggregateID: "7", Topic: "orders", RoutingKey: "eu",
@@ -72,7 +73,7 @@ func content[Tx any](s *scene[Tx]) {
 		s.t.Error("not found")
 	}
 
-	// What no database would take for text came from a broker and must be kept all the same.
+	// A broker may deliver text that no database accepts as text. It must be kept all the same.
 	odd := postrider.Message{
 		ID: postrider.NewID(), Type: "a\x00b", Key: "k\xff", Topic: "\x00", Headers: map[string]string{"h\x00": "\xfe"}, Payload: nil,
 	}
@@ -82,7 +83,7 @@ func content[Tx any](s *scene[Tx]) {
 	s.mustHandle(odd2, inbox.Waiting)
 	all, err := s.DeadLetters.List(s.ctx, admin.Filter{Feed: inbox.Feed(consumer), ID: odd.ID}, nil, 10)
 	if err != nil || len(all) != 1 {
-		s.t.Errorf("%d letters, %v", len(all), err)
+		s.t.Errorf("%d messages, %v", len(all), err)
 	}
 }
 
@@ -90,23 +91,23 @@ func noKey[Tx any](s *scene[Tx]) {
 	s.fail(message("", "a"), again(1, time.Hour))
 	s.fail(message("", "b"), dead(1))
 	s.mustHandle(message("", "c"), inbox.Handled)
-	s.wantAside("a retry", "b dead")
+	s.wantDeferred("a retry", "b dead")
 	blocked, err := s.DeadLetters.Blocked(s.ctx, "", 10)
 	if err != nil || len(blocked) != 0 {
 		s.t.Errorf("%+v, %v", blocked, err)
 	}
 }
 
-// deferRecorded holds that nothing is deferred that somebody has taken care of.
+// deferRecorded checks that Defer ignores a message that is recorded already.
 func deferRecorded[Tx any](s *scene[Tx]) {
 	m := message("k", "a")
 	s.mustHandle(m, inbox.Handled)
-	s.shelve(m, again(1, 0))
-	s.wantAside()
+	s.deferMessage(m, again(1, 0))
+	s.wantDeferred()
 	s.mustBeIdle()
 	other := message("k", "b")
 	s.fail(other, again(1, time.Hour))
-	s.shelve(other, dead(5))
-	s.wantAside("b retry")
+	s.deferMessage(other, dead(5))
+	s.wantDeferred("b retry")
 	s.wantMarks("a")
 }

@@ -1,4 +1,4 @@
-// Package inboxtest is the suite that every [inbox.Store] passes.
+// Package inboxtest is the conformance test suite for implementations of [inbox.Store].
 package inboxtest
 
 import (
@@ -14,24 +14,24 @@ import (
 	"github.com/postrider/postrider/inbox"
 )
 
-// Subject is a store under test, and a place in the same database to leave effects in.
+// Subject is a store under test, with a place in the same database to write test effects to.
 type Subject[Tx any] struct {
 	Store inbox.Store[Tx]
 	// Window is what Open returns.
 	Window time.Duration
 	// Do runs f in a transaction of the application.
 	Do func(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
-	// Mark leaves an effect: it appends text to what Marks returns, in that transaction.
+	// Mark writes an effect in tx: it appends text to what Marks returns.
 	Mark func(ctx context.Context, tx Tx, text string) error
-	// Marks returns all that was committed, in the order of the commits, or in that of the calls where these cannot be told
-	// apart.
+	// Marks returns the committed effects, in the order of their commits or, if that is unknown, of
+	// the calls.
 	Marks func(ctx context.Context) []string
-	// DeadLetters is the operator's side.
+	// DeadLetters is the admin port of the store.
 	DeadLetters admin.DeadLetters
 	Gauges      admin.Gauges
 }
 
-// Open returns a store with nothing in it.
+// Open returns an empty store.
 type Open[Tx any] func(t testing.TB) Subject[Tx]
 
 // Run runs the suite, except for [RunWindow].
@@ -41,15 +41,16 @@ func Run[Tx any](t *testing.T, open Open[Tx]) {
 	}
 }
 
-// RunWindow holds that a message has no second effect at whatever time it comes again. It lasts one and a half times as long as
-// the window.
+// RunWindow checks that a message has no second effect, whenever it is redelivered. It runs for one
+// and a half times the window.
 func RunWindow[Tx any](t *testing.T, s Subject[Tx]) { window(newScene(t, s)) }
 
-// Failures runs the suite with a store that is thought to be wrong, and returns the names of the cases that notice.
+// Failures runs the suite with a store that is expected to be wrong, and returns the names of the
+// cases that fail.
 func Failures[Tx any](t *testing.T, open Open[Tx]) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(cases[Tx]())) {
-		w := &witness{TB: t}
+		w := &recorder{TB: t}
 		s := newScene(w, open(t))
 		done := make(chan struct{})
 		go func() {
@@ -68,7 +69,7 @@ func cases[Tx any]() map[string]func(*scene[Tx]) {
 	return map[string]func(*scene[Tx]){
 		"once":                    once[Tx],
 		"together":                together[Tx],
-		"at the same time":        atTheSameTime[Tx],
+		"at the same time":        concurrently[Tx],
 		"two consumers":           twoConsumers[Tx],
 		"batch":                   batch[Tx],
 		"twice in a batch":        twiceInABatch[Tx],
@@ -84,7 +85,7 @@ func cases[Tx any]() map[string]func(*scene[Tx]) {
 		"acts":                    acts[Tx],
 		"acts meanwhile":          actsMeanwhile[Tx],
 		"arrivals and departures": arrivals[Tx],
-		"heard of":                heardOf[Tx],
+		"heard of":                heartbeats[Tx],
 		"late":                    late[Tx],
 		"late and blocked":        lateAndBlocked[Tx],
 		"history":                 history[Tx],
@@ -94,20 +95,20 @@ func cases[Tx any]() map[string]func(*scene[Tx]) {
 	}
 }
 
-// witness stands in for a test, and remembers that it has failed.
-type witness struct {
+// recorder stands in for a test and records that it failed.
+type recorder struct {
 	testing.TB
 	failed atomic.Bool
 }
 
-func (w *witness) Helper()               {}
-func (w *witness) Error(...any)          { w.failed.Store(true) }
-func (w *witness) Errorf(string, ...any) { w.failed.Store(true) }
-func (w *witness) Fatal(...any)          { w.FailNow() }
-func (w *witness) Fatalf(string, ...any) { w.FailNow() }
-func (w *witness) Fail()                 { w.failed.Store(true) }
-func (w *witness) Failed() bool          { return w.failed.Load() }
-func (w *witness) FailNow() {
+func (w *recorder) Helper()               {}
+func (w *recorder) Error(...any)          { w.failed.Store(true) }
+func (w *recorder) Errorf(string, ...any) { w.failed.Store(true) }
+func (w *recorder) Fatal(...any)          { w.FailNow() }
+func (w *recorder) Fatalf(string, ...any) { w.FailNow() }
+func (w *recorder) Fail()                 { w.failed.Store(true) }
+func (w *recorder) Failed() bool          { return w.failed.Load() }
+func (w *recorder) FailNow() {
 	w.failed.Store(true)
 	runtime.Goexit()
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/inbox"
 )
 
-// madeAt returns an ID as it would have been made at another time.
+// madeAt returns an ID that contains the given time.
 func madeAt(at time.Time) postrider.ID {
 	id := postrider.NewID()
 	low := binary.BigEndian.Uint64(id[:8]) & 0xffff
@@ -27,25 +27,26 @@ func (s *scene[Tx]) madeAgo(key, text string, age time.Duration) postrider.Messa
 	return m
 }
 
-// strange returns a message from a time that is far ahead, which is late in every window.
-func (s *scene[Tx]) strange(key, text string) postrider.Message {
+// fromFuture returns a message from the far future, which is late in every window.
+func (s *scene[Tx]) fromFuture(key, text string) postrider.Message {
 	return s.madeAgo(key, text, -400*24*time.Hour)
 }
 
-// late holds that what nobody can recognise when it comes again is a dead letter, and no effect.
+// late checks that a message becomes a dead letter, without effect, if the store cannot know
+// whether it was received before.
 func late[Tx any](s *scene[Tx]) {
-	ahead := s.strange("", "ahead")
+	ahead := s.fromFuture("", "ahead")
 	s.mustHandle(ahead, inbox.Late)
 	s.mustHandle(ahead, inbox.Repeated)
-	s.wantAside("ahead dead")
-	if d := s.aside()[0]; d.LastError != inbox.ErrLate.Error() || d.Blocking {
+	s.wantDeferred("ahead dead")
+	if d := s.deferred()[0]; d.LastError != inbox.ErrLate.Error() || d.Blocking {
 		s.t.Errorf("%+v", d)
 	}
 	s.mustBeIdle()
 	s.wantMarks()
 
-	// A consumer may choose to handle them.
-	accepted := []postrider.Message{s.strange("", "accepted")}
+	// A consumer can choose to handle them.
+	accepted := []postrider.Message{s.fromFuture("", "accepted")}
 	for _, want := range []inbox.Verdict{inbox.Handled, inbox.Repeated} {
 		got, err := s.Store.Handle(s.ctx, consumer, accepted, true, s.marking(accepted))
 		s.wantVerdicts(got, err, want)
@@ -53,31 +54,33 @@ func late[Tx any](s *scene[Tx]) {
 	s.mustHandle(accepted[0], inbox.Repeated)
 	s.wantMarks("accepted")
 
-	// One that fails can be tried again like any other.
-	failing := []postrider.Message{s.strange("", "failing")}
+	// One that fails can be retried like any other.
+	failing := []postrider.Message{s.fromFuture("", "failing")}
 	_, err := s.Store.Handle(s.ctx, consumer, failing, true, func(context.Context, Tx, []int) error { return errWork })
 	if err == nil {
 		s.t.Error("no error")
 	}
-	s.shelve(failing[0], again(1, 0))
+	s.deferMessage(failing[0], again(1, 0))
 	s.mustRetry("failing")
 	s.mustHandle(failing[0], inbox.Repeated)
 }
 
-// lateAndBlocked holds that a late message does not come in by waiting for another one.
+// lateAndBlocked checks that a late message of a blocked key becomes a dead letter and does not
+// wait for its key.
 func lateAndBlocked[Tx any](s *scene[Tx]) {
 	head := message("k", "1")
 	s.fail(head, again(1, 0))
-	s.mustHandle(s.strange("k", "ahead"), inbox.Late)
+	s.mustHandle(s.fromFuture("k", "ahead"), inbox.Late)
 	s.mustHandle(message("k", "2"), inbox.Waiting)
 	s.mustRetry("1")
 	s.mustRetry("2")
 	s.mustBeIdle()
-	s.wantAside("ahead dead")
+	s.wantDeferred("ahead dead")
 	s.wantMarks("1", "2")
 }
 
-// history holds that a consumer takes what its topic has of the time before it: it has forgotten nothing.
+// history checks that a new consumer handles messages that are older than the consumer itself: it
+// has forgotten none.
 func history[Tx any](s *scene[Tx]) {
 	var msgs []postrider.Message
 	var texts []string
@@ -89,7 +92,7 @@ func history[Tx any](s *scene[Tx]) {
 		for i, m := range msgs {
 			s.mustHandle(m, inbox.Handled)
 			s.mustHandle(m, inbox.Repeated)
-			msgs[i] = s.madeAgo("", texts[i], time.Since(m.ID.Time())+time.Minute) // in no order
+			msgs[i] = s.madeAgo("", texts[i], time.Since(m.ID.Time())+time.Minute) // not in the order of their times
 		}
 		if err := s.Store.Maintain(s.ctx); err != nil {
 			s.t.Fatal(err)
@@ -97,7 +100,7 @@ func history[Tx any](s *scene[Tx]) {
 	}
 	s.wantMarks(append(texts, texts...)...)
 
-	// It fails, waits and is claimed like any other.
+	// An old message fails, waits and is claimed like any other.
 	old := func(text string) postrider.Message { return s.madeAgo("k", text, 20*24*time.Hour) }
 	head, next := old("head"), old("next")
 	s.fail(head, again(1, 0))
@@ -122,10 +125,10 @@ func history[Tx any](s *scene[Tx]) {
 	}
 	got, err := s.handle(old("a"), claimed, old("b"))
 	s.wantVerdicts(got, err, inbox.Handled, inbox.Repeated, inbox.Handled)
-	s.wantAside()
+	s.wantDeferred()
 }
 
-// withoutTime is about IDs that do not tell their time.
+// withoutTime checks IDs that contain no time.
 func withoutTime[Tx any](s *scene[Tx]) {
 	random := message("k", "random")
 	random.ID[6] = random.ID[6]&0x0f | 0x40
@@ -148,7 +151,7 @@ func withoutTime[Tx any](s *scene[Tx]) {
 	s.wantMarks("random", "named", "failing")
 }
 
-// window delivers messages again and again, with the store forgetting all the while.
+// window redelivers messages continuously while the store forgets old ones.
 func window[Tx any](s *scene[Tx]) {
 	got, err := s.Store.Open(s.ctx, consumer)
 	if err != nil || got != s.Window {
@@ -156,13 +159,13 @@ func window[Tx any](s *scene[Tx]) {
 	}
 	const count = 12
 	var msgs []postrider.Message
-	for i := range count { // of every age from a little ahead to almost late
+	for i := range count { // ages from slightly in the future to almost late
 		msgs = append(msgs, s.madeAgo("", string(rune('a'+i)), s.Window*time.Duration(i-1)/count))
 	}
-	// From before the consumer was there. It is remembered for a window from now on, and late after that.
+	// Created before the consumer. It is remembered for a window from now on, and late after that.
 	msgs = append(msgs, s.madeAgo("", "history", 400*24*time.Hour))
 	dying := s.madeAgo("", "dead letter", 0)
-	dying.ID[6] = dying.ID[6]&0x0f | 0x40 // does not tell its age, and is not forgotten either
+	dying.ID[6] = dying.ID[6]&0x0f | 0x40 // its ID contains no time, and as a dead letter it is never forgotten
 	s.fail(dying, dead(1))
 	ctx, stop := context.WithCancel(s.ctx)
 	var run sync.WaitGroup
@@ -203,7 +206,8 @@ func window[Tx any](s *scene[Tx]) {
 	}
 	stop()
 	run.Wait()
-	// What a store forgets later than it might is still recognised; but it has to forget.
+	// A store may forget a message later than it could, and still recognize it; but it must forget
+	// some.
 	if len(lateOnes) == 0 {
 		s.t.Errorf("after %s nothing is forgotten in a window of %s", s.Window*10/7, s.Window)
 	}
@@ -212,9 +216,9 @@ func window[Tx any](s *scene[Tx]) {
 	if len(marks) != count+1 || len(slices.Compact(slices.Clone(marks))) != count+1 {
 		s.t.Errorf("effects %q", marks)
 	}
-	// What it has forgotten since it is there does not make the rest of the history late.
+	// Forgetting messages newer than the consumer does not make the rest of the history late.
 	s.mustHandle(s.madeAgo("", "more history", 300*24*time.Hour), inbox.Handled)
-	if d := s.aside(); len(d) != 1+len(lateOnes) || d[0].ID != dying.ID {
-		s.t.Errorf("%d letters, want %d", len(d), 1+len(lateOnes))
+	if d := s.deferred(); len(d) != 1+len(lateOnes) || d[0].ID != dying.ID {
+		s.t.Errorf("%d deferred messages, want %d", len(d), 1+len(lateOnes))
 	}
 }

@@ -14,21 +14,21 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// plain is the dumb model: what a consumer with a list and a lot of time would do.
+// plain is the reference model: the same behavior on a plain list in memory.
 type plain struct {
-	seen    map[postrider.ID]bool
-	aside   []*letter // in the order of arrival
-	effects []string
+	seen     map[postrider.ID]bool
+	deferred []*entry // in the order of arrival
+	effects  []string
 }
 
-type letter struct {
+type entry struct {
 	postrider.Message
 	status   feeds.Status
 	blocking bool
 }
 
-func (p *plain) head(key string) *letter {
-	for _, l := range p.aside {
+func (p *plain) head(key string) *entry {
+	for _, l := range p.deferred {
 		if l.blocking && l.Key == key {
 			return l
 		}
@@ -36,21 +36,21 @@ func (p *plain) head(key string) *letter {
 	return nil
 }
 
-// release has the first of a key go, once nothing is before it.
+// release makes the first message of a key due if it was waiting.
 func (p *plain) release(key string) {
 	if l := p.head(key); l != nil && l.status == feeds.StatusWaiting {
 		l.status = feeds.StatusRetry
 	}
 }
 
-func (p *plain) remove(l *letter) {
-	p.aside = slices.DeleteFunc(p.aside, func(x *letter) bool { return x == l })
+func (p *plain) remove(l *entry) {
+	p.deferred = slices.DeleteFunc(p.deferred, func(x *entry) bool { return x == l })
 	if l.blocking {
 		p.release(l.Key)
 	}
 }
 
-func (p *plain) act(act admin.Act, l *letter) bool {
+func (p *plain) act(act admin.Act, l *entry) bool {
 	if !slices.Contains(act.From(), l.status) {
 		return false
 	}
@@ -71,7 +71,8 @@ func (p *plain) act(act admin.Act, l *letter) bool {
 	return true
 }
 
-// model compares the store with the model over random deliveries, failures, retries and acts of an operator.
+// model compares the store with the model over random deliveries, failures, retries and operator
+// acts.
 func model[Tx any](s *scene[Tx]) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -95,9 +96,9 @@ func model[Tx any](s *scene[Tx]) {
 		case n < 4:
 			step = s.deliver(p, msgs[r.IntN(len(msgs))], r.IntN(2) == 0, r.IntN(4) == 0)
 		case n < 7:
-			step = s.tryAgain(p, r.IntN(3))
-		case len(p.aside) > 0:
-			l := p.aside[r.IntN(len(p.aside))]
+			step = s.retryOne(p, r.IntN(3))
+		case len(p.deferred) > 0:
+			l := p.deferred[r.IntN(len(p.deferred))]
 			act := []admin.Act{admin.Retry, admin.Retry, admin.Skip, admin.Park, admin.Discard}[r.IntN(5)]
 			step = fmt.Sprint(act, " ", string(l.Payload))
 			n, err := s.DeadLetters.Act(s.ctx, operator, act, admin.Filter{Feed: inbox.Feed(consumer), ID: l.ID}, 0)
@@ -113,7 +114,8 @@ func model[Tx any](s *scene[Tx]) {
 	}
 }
 
-// deliver has a message come, and fail, and be a dead letter at once.
+// deliver delivers a message. If fails is set, the handler fails; if dies is also set, the message
+// becomes a dead letter at once.
 func (s *scene[Tx]) deliver(p *plain, m postrider.Message, fails, dies bool) string {
 	want := inbox.Handled
 	switch {
@@ -121,7 +123,7 @@ func (s *scene[Tx]) deliver(p *plain, m postrider.Message, fails, dies bool) str
 		want = inbox.Repeated
 	case m.Key != "" && p.head(m.Key) != nil:
 		want = inbox.Waiting
-		p.aside = append(p.aside, &letter{m, feeds.StatusWaiting, true})
+		p.deferred = append(p.deferred, &entry{m, feeds.StatusWaiting, true})
 	}
 	p.seen[m.ID] = true
 	msgs := []postrider.Message{m}
@@ -144,25 +146,26 @@ func (s *scene[Tx]) deliver(p *plain, m postrider.Message, fails, dies bool) str
 	if !errors.Is(err, errWork) {
 		s.t.Errorf("%s, want a failure", step)
 	}
-	back, l := again(1, 0), &letter{m, feeds.StatusRetry, m.Key != ""}
+	back, l := again(1, 0), &entry{m, feeds.StatusRetry, m.Key != ""}
 	if dies {
 		back, l.status = dead(1), feeds.StatusDead
 	}
-	p.aside = append(p.aside, l)
-	s.shelve(m, back)
+	p.deferred = append(p.deferred, l)
+	s.deferMessage(m, back)
 	return step
 }
 
-// tryAgain has a message that is due succeed (0), fail (1) or die (2).
-func (s *scene[Tx]) tryAgain(p *plain, outcome int) (step string) {
-	due := slices.ContainsFunc(p.aside, func(l *letter) bool { return l.status == feeds.StatusRetry })
+// retryOne retries a message that is due; the attempt succeeds (0), fails (1) or makes it a dead
+// letter (2).
+func (s *scene[Tx]) retryOne(p *plain, outcome int) (step string) {
+	due := slices.ContainsFunc(p.deferred, func(l *entry) bool { return l.status == feeds.StatusRetry })
 	a := s.attempt(func(d feeds.Deferred) error {
-		at := slices.IndexFunc(p.aside, func(l *letter) bool { return l.ID == d.ID })
-		if at < 0 || p.aside[at].status != feeds.StatusRetry {
+		at := slices.IndexFunc(p.deferred, func(l *entry) bool { return l.ID == d.ID })
+		if at < 0 || p.deferred[at].status != feeds.StatusRetry {
 			s.t.Errorf("%q is not due", d.Payload)
 			return nil
 		}
-		l := p.aside[at]
+		l := p.deferred[at]
 		if l.blocking && p.head(l.Key) != l {
 			s.t.Errorf("%q overtakes", d.Payload)
 		}
@@ -191,10 +194,10 @@ func (s *scene[Tx]) tryAgain(p *plain, outcome int) (step string) {
 func (s *scene[Tx]) compare(p *plain) {
 	s.t.Helper()
 	var got, want []string
-	for _, d := range s.aside() {
+	for _, d := range s.deferred() {
 		got = append(got, fmt.Sprint(d.ID, " ", d.Status, " ", d.Blocking && d.Key != ""))
 	}
-	for _, l := range p.aside {
+	for _, l := range p.deferred {
 		want = append(want, fmt.Sprint(l.ID, " ", l.status, " ", l.blocking))
 	}
 	if !slices.Equal(got, want) {

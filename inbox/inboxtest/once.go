@@ -16,10 +16,10 @@ func once[Tx any](s *scene[Tx]) {
 	s.mustHandle(message("k", "b"), inbox.Handled)
 	s.mustHandle(m, inbox.Repeated)
 	s.wantMarks("a", "b")
-	s.wantAside()
+	s.wantDeferred()
 }
 
-// together holds that the effect and the record of it commit both, or neither.
+// together checks that the effect and the record commit together or not at all.
 func together[Tx any](s *scene[Tx]) {
 	m := message("k", "a")
 	for range 3 {
@@ -42,17 +42,18 @@ func together[Tx any](s *scene[Tx]) {
 		return s.Mark(ctx, tx, "b")
 	})
 	if errors.As(err, new(*inbox.FailedError)) || err == nil {
-		s.t.Errorf("got %v, want an error that blames nobody", err)
+		s.t.Errorf("got %v, want an error that is no FailedError", err)
 	}
-	// Whether it has happened is not known; that it happens once is.
+	// It is unknown whether the first call committed. The effect must happen once either way.
 	if _, err := s.handle(other); err != nil {
 		s.t.Fatal(err)
 	}
 	s.wantMarks("a", "b")
 }
 
-// atTheSameTime holds that of two with one message the second waits for the outcome of the first.
-func atTheSameTime[Tx any](s *scene[Tx]) {
+// concurrently checks that, of two concurrent deliveries of a message, the second waits for the
+// outcome of the first.
+func concurrently[Tx any](s *scene[Tx]) {
 	for _, c := range []struct {
 		name    string
 		outcome error
@@ -115,7 +116,8 @@ func twoConsumers[Tx any](s *scene[Tx]) {
 	at(other, m, inbox.Handled)
 	at(other, m, inbox.Repeated)
 
-	// What one has deferred is nothing to the other, not even if it is the same message.
+	// A message that one consumer has deferred does not affect another consumer, even if both
+	// receive it.
 	second := message("k", "b")
 	s.fail(second, dead(1))
 	at(other, second, inbox.Handled)
@@ -125,11 +127,11 @@ func twoConsumers[Tx any](s *scene[Tx]) {
 	if err != nil || a.Found {
 		s.t.Errorf("%+v, %v: another consumer's message is due", a, err)
 	}
-	s.wantAside("b dead", "c waiting")
+	s.wantDeferred("b dead", "c waiting")
 	s.wantMarks("a", "a", "b", "d")
 }
 
-// claim holds that a record can be made in a transaction of the caller's own.
+// claim checks that Claim records a message in the caller's own transaction.
 func claim[Tx any](s *scene[Tx]) {
 	m := message("", "a")
 	try := func(outcome error) (fresh bool) {
@@ -152,7 +154,7 @@ func claim[Tx any](s *scene[Tx]) {
 	s.wantMarks("a")
 
 	err := s.Do(s.ctx, func(ctx context.Context, tx Tx) error {
-		_, err := s.Store.Claim(ctx, tx, consumer, s.strange("", "").ID)
+		_, err := s.Store.Claim(ctx, tx, consumer, s.fromFuture("", "").ID)
 		return err
 	})
 	if !errors.Is(err, inbox.ErrLate) {

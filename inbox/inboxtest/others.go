@@ -11,8 +11,8 @@ import (
 	"github.com/postrider/postrider/inbox"
 )
 
-// othersMessages holds that an inbox handles each message of senders who know nothing of Postrider, once, and takes no two for one
-// because they are alike.
+// othersMessages checks that an inbox handles each message of senders that do not use Postrider
+// once, and never takes two similar messages for one.
 func othersMessages[Tx any](s *scene[Tx]) {
 	in, err := inbox.New(s.Store, consumer, inbox.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -36,7 +36,7 @@ func othersMessages[Tx any](s *scene[Tx]) {
 	}
 	for _, topic := range []string{"orders", "stock"} {
 		packets = append(packets, codec.Packet{Name: topic, Key: "42", Headers: []codec.Header{{Name: "message-id", Value: "1001"}}})
-		for offset := range 3 { // alike in everything but where they stand
+		for offset := range 3 { // alike in everything except their position
 			packets = append(packets, codec.Packet{Name: topic, Key: "42", Place: fmt.Sprint("0/", offset)})
 		}
 	}
@@ -58,12 +58,13 @@ func othersMessages[Tx any](s *scene[Tx]) {
 	}
 	receive(packets...)
 	slices.Reverse(packets)
-	receive(packets...) // all of them come again
+	receive(packets...) // redeliver all
 	s.wantMarks(want...)
 
-	// Of a message that says nothing of itself nobody knows whether it has come before. It takes effect all the same.
+	// A message without an ID or position cannot be recognized when it is redelivered. It takes
+	// effect each time.
 	nameless := codec.Packet{Name: "queue", Body: []byte("nameless")}
 	receive(nameless, nameless)
 	s.wantMarks(append(want, "nameless", "nameless")...)
-	s.wantAside()
+	s.wantDeferred()
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// retry holds that a message is tried again when its pause is over, that a failed attempt leaves nothing but its count, and that
-// a dead letter is left alone.
+// retry checks that a message is retried after its backoff, that a failed attempt leaves only its
+// count, and that a dead letter is not retried.
 func retry[Tx any](s *scene[Tx]) {
 	const pause = 300 * time.Millisecond
 	m := message("k", "a")
@@ -30,7 +30,7 @@ func retry[Tx any](s *scene[Tx]) {
 			return errWork
 		}, func(d feeds.Deferred, err error) inbox.Deferral {
 			if !errors.Is(err, errWork) || d.ID != m.ID {
-				s.t.Errorf("judge was told of %s: %v", d.ID, err)
+				s.t.Errorf("decide was called for %s: %v", d.ID, err)
 			}
 			return again(d.Attempts+1, 0)
 		})
@@ -39,7 +39,7 @@ func retry[Tx any](s *scene[Tx]) {
 	if attempts != 1 {
 		s.t.Errorf("%d attempts before, want 1", attempts)
 	}
-	s.wantAside("a retry", "b waiting")
+	s.wantDeferred("a retry", "b waiting")
 	a := s.attempt(func(d feeds.Deferred) error {
 		attempts = d.Attempts
 		return errWork
@@ -47,16 +47,16 @@ func retry[Tx any](s *scene[Tx]) {
 	if !a.Found || attempts != 2 {
 		s.t.Errorf("got %+v after %d attempts, want 2", a, attempts)
 	}
-	s.wantAside("a dead", "b waiting")
-	if d := s.aside()[0]; d.Attempts != 3 || d.LastError != errWork.Error() || d.TriedAt.IsZero() || !d.AvailableAt.IsZero() {
+	s.wantDeferred("a dead", "b waiting")
+	if d := s.deferred()[0]; d.Attempts != 3 || d.LastError != errWork.Error() || d.TriedAt.IsZero() || !d.AvailableAt.IsZero() {
 		s.t.Errorf("%+v", d)
 	}
 	s.mustBeIdle()
 	s.wantMarks()
 }
 
-// outage holds that attempts that do not count leave the number as it is, and that the times from which the next pause and the
-// message's age follow are those of the last attempt.
+// outage checks that attempts that do not count leave the number unchanged, and that decide
+// receives the times of the last attempt, from which the next backoff and the message's age follow.
 func outage[Tx any](s *scene[Tx]) {
 	m := message("k", "a")
 	s.fail(m, again(0, 20*time.Millisecond))
@@ -79,7 +79,7 @@ func outage[Tx any](s *scene[Tx]) {
 			return a.Found
 		})
 	}
-	s.wantAside("a retry", "b waiting")
+	s.wantDeferred("a retry", "b waiting")
 	s.eventually(func() bool { return s.attempt(nil, nil).Found })
 	s.mustRetry("b")
 	s.wantMarks("a", "b")
@@ -87,15 +87,15 @@ func outage[Tx any](s *scene[Tx]) {
 
 func (s *scene[Tx]) eventually(happens func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(patience); !happens(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); !happens(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			s.t.Fatal("it does not happen")
+			s.t.Fatal("timed out waiting for a condition")
 		}
 	}
 }
 
-// oneAtATime holds that nobody gets a message, or a later one of its key, while it is being tried again; those of other keys are
-// tried at the same time.
+// oneAtATime checks that, while a message is being retried, no other worker gets it or a later one
+// of its key, and that messages of other keys are retried concurrently.
 func oneAtATime[Tx any](s *scene[Tx]) {
 	s.fail(message("k", "1"), again(1, 0))
 	s.mustHandle(message("k", "2"), inbox.Waiting)
@@ -115,8 +115,8 @@ func oneAtATime[Tx any](s *scene[Tx]) {
 	s.mustRetry("2")
 }
 
-// arrivals holds that no message stays for ever where it waits, whatever happens at the moment in which it arrives: everything
-// takes effect once, and in order.
+// arrivals checks that no message waits forever, whatever happens at the moment it arrives: each
+// takes effect once, in order.
 func arrivals[Tx any](s *scene[Tx]) {
 	const keys, count, retriers = 3, 40, 2
 	ctx, stop := context.WithCancel(s.ctx)
@@ -137,7 +137,7 @@ func arrivals[Tx any](s *scene[Tx]) {
 					return
 				}
 				if !a.Found {
-					time.Sleep(time.Millisecond) // leaves the machine to the others
+					time.Sleep(time.Millisecond) // lets the other goroutines run
 				}
 			}
 		})
@@ -164,7 +164,7 @@ func arrivals[Tx any](s *scene[Tx]) {
 		})
 	}
 	deliver.Wait()
-	s.eventually(func() bool { return len(s.aside()) == 0 || s.t.Failed() })
+	s.eventually(func() bool { return len(s.deferred()) == 0 || s.t.Failed() })
 	stop()
 	tries.Wait()
 	byKey := make(map[byte][]string)

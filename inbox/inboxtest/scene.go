@@ -16,8 +16,8 @@ import (
 // consumer is the name that most cases use.
 const consumer = "billing"
 
-// patience is how long something may take that has to happen.
-const patience = 20 * time.Second
+// timeout is the time limit for anything that a test waits for.
+const timeout = 20 * time.Second
 
 var (
 	errWork  = errors.New("the work has failed")
@@ -31,7 +31,7 @@ type scene[Tx any] struct {
 }
 
 func newScene[Tx any](t testing.TB, s Subject[Tx]) *scene[Tx] {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*timeout)
 	t.Cleanup(cancel)
 	if _, err := s.Store.Open(ctx, consumer); err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func message(key, text string) postrider.Message {
 	return postrider.Message{ID: postrider.NewID(), Type: "t", Key: key, Payload: []byte(text)}
 }
 
-// handle hands messages to the store; each that is fresh leaves its payload as a mark.
+// handle passes messages to the store; each fresh one writes its payload as a mark.
 func (s *scene[Tx]) handle(msgs ...postrider.Message) ([]inbox.Verdict, error) {
 	return s.Store.Handle(s.ctx, consumer, msgs, false, s.marking(msgs))
 }
@@ -59,14 +59,14 @@ func (s *scene[Tx]) marking(msgs []postrider.Message) inbox.Work[Tx] {
 	}
 }
 
-// mustHandle wants a verdict on each message.
+// mustHandle handles a message and checks the verdict.
 func (s *scene[Tx]) mustHandle(m postrider.Message, want inbox.Verdict) {
 	s.t.Helper()
 	got, err := s.handle(m)
 	s.wantVerdicts(got, err, want)
 }
 
-// fail has the first attempt at a message fail, and defers it.
+// fail makes the first attempt at a message fail, and defers it.
 func (s *scene[Tx]) fail(m postrider.Message, back inbox.Deferral) {
 	s.t.Helper()
 	_, err := s.Store.Handle(s.ctx, consumer, []postrider.Message{m}, false, func(ctx context.Context, tx Tx, _ []int) error {
@@ -76,17 +76,17 @@ func (s *scene[Tx]) fail(m postrider.Message, back inbox.Deferral) {
 	if !errors.As(err, &failed) || !errors.Is(err, errWork) {
 		s.t.Fatalf("got %v, want a FailedError with the error of the work", err)
 	}
-	s.shelve(m, back)
+	s.deferMessage(m, back)
 }
 
-func (s *scene[Tx]) shelve(m postrider.Message, back inbox.Deferral) {
+func (s *scene[Tx]) deferMessage(m postrider.Message, back inbox.Deferral) {
 	s.t.Helper()
 	if err := s.Store.Defer(s.ctx, consumer, m, back); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// again is how a message is deferred that is to be tried again after a pause.
+// again returns a deferral that is retried after a backoff.
 func again(attempts int, pause time.Duration) inbox.Deferral {
 	return inbox.Deferral{Status: feeds.StatusRetry, Blocking: true, Attempts: attempts, Delay: pause, Cause: errWork.Error()}
 }
@@ -95,8 +95,8 @@ func dead(attempts int) inbox.Deferral {
 	return inbox.Deferral{Status: feeds.StatusDead, Blocking: true, Attempts: attempts, Cause: errWork.Error()}
 }
 
-// attempt tries one message again that is due. Work is done before the effect.
-func (s *scene[Tx]) attempt(work func(feeds.Deferred) error, judge func(feeds.Deferred, error) inbox.Deferral) inbox.Attempt {
+// attempt retries one message that is due. It calls work before it writes the effect.
+func (s *scene[Tx]) attempt(work func(feeds.Deferred) error, decide func(feeds.Deferred, error) inbox.Deferral) inbox.Attempt {
 	s.t.Helper()
 	a, err := s.Store.Retry(s.ctx, consumer, func(ctx context.Context, tx Tx, d feeds.Deferred) error {
 		if work != nil {
@@ -105,14 +105,14 @@ func (s *scene[Tx]) attempt(work func(feeds.Deferred) error, judge func(feeds.De
 			}
 		}
 		return s.Mark(ctx, tx, string(d.Payload))
-	}, judge)
+	}, decide)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return a
 }
 
-// mustRetry wants a message to be due, and succeeds with it.
+// mustRetry retries a message successfully and checks that it is the expected one.
 func (s *scene[Tx]) mustRetry(text string) {
 	s.t.Helper()
 	var got string
@@ -130,8 +130,8 @@ func (s *scene[Tx]) mustBeIdle() {
 	}
 }
 
-// aside returns what is deferred, in order.
-func (s *scene[Tx]) aside() []feeds.Deferred {
+// deferred returns the deferred messages, in order.
+func (s *scene[Tx]) deferred() []feeds.Deferred {
 	s.t.Helper()
 	all, err := s.DeadLetters.List(s.ctx, admin.Filter{Feed: inbox.Feed(consumer)}, nil, 1000)
 	if err != nil {
@@ -140,11 +140,11 @@ func (s *scene[Tx]) aside() []feeds.Deferred {
 	return all
 }
 
-// wantAside compares what is deferred with texts such as "a retry".
-func (s *scene[Tx]) wantAside(want ...string) {
+// wantDeferred compares the deferred messages with texts such as "a retry".
+func (s *scene[Tx]) wantDeferred(want ...string) {
 	s.t.Helper()
 	var got []string
-	for _, d := range s.aside() {
+	for _, d := range s.deferred() {
 		full, err := s.DeadLetters.List(s.ctx, admin.Filter{Feed: inbox.Feed(consumer), ID: d.ID}, nil, 1)
 		if err != nil || len(full) != 1 {
 			s.t.Fatalf("%d messages, %v", len(full), err)

@@ -1,4 +1,4 @@
-// Package reconciletest is the suite that every store of reconcilers passes: what [reconcile.Store] promises, as tests.
+// Package reconciletest is the conformance test suite for implementations of [reconcile.Store].
 package reconciletest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/postrider/postrider/reconcile"
 )
 
-// Harness is one store under test, and transactions that it can count in. All tests may have the same one.
+// Harness is a store under test, with transactions on its database. Tests may share one.
 type Harness[Tx any] struct {
 	Store reconcile.Store[Tx]
 	DB    postrider.Transactor[Tx]
@@ -23,10 +23,10 @@ type Harness[Tx any] struct {
 	test string
 }
 
-// job is a name that no other test uses.
+// job returns a name that no other test uses.
 func (h Harness[Tx]) job(name string) string { return h.test + "-" + name }
 
-// Run tests the store that open returns, which is called once for each test. They run in parallel.
+// Run runs the suite. It calls open once for each test. The tests run in parallel.
 func Run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
 	for name, test := range map[string]func(*testing.T, Harness[Tx]){
 		"Announce":         testAnnounce[Tx],
@@ -98,9 +98,9 @@ func testAnnounce[Tx any](t *testing.T, h Harness[Tx]) {
 	if s := h.state(t, "a"); err != nil || !s.Next.Equal(first) {
 		t.Errorf("announced again: next %v, was %v, err %v", s.Next, first, err)
 	}
-	var told time.Time
-	err = h.Store.Announce(t.Context(), h.job("a"), "0 0 * * *", func(at time.Time) time.Time { told = at; return at.Add(time.Hour) })
-	if s := h.state(t, "a"); err != nil || s.Next.Sub(told) != time.Hour || s.Schedule != "0 0 * * *" {
+	var got time.Time
+	err = h.Store.Announce(t.Context(), h.job("a"), "0 0 * * *", func(at time.Time) time.Time { got = at; return at.Add(time.Hour) })
+	if s := h.state(t, "a"); err != nil || s.Next.Sub(got) != time.Hour || s.Schedule != "0 0 * * *" {
 		t.Errorf("another schedule: %+v, err %v", s, err)
 	}
 	all, err := h.Store.Jobs(t.Context())
@@ -171,7 +171,7 @@ func testDeadHolder[Tx any](t *testing.T, h Harness[Tx]) {
 	h.announce(t, "a")
 	dead := h.claim(t, "a", "dead", time.Millisecond)
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		c, err := h.Store.Claim(t.Context(), h.job("a"), "heir", long, false) // without waiting for its schedule
+		c, err := h.Store.Claim(t.Context(), h.job("a"), "successor", long, false) // without waiting for its schedule
 		if err == nil {
 			if c.Token <= dead.Token {
 				t.Errorf("token %d after %d", c.Token, dead.Token)
@@ -189,17 +189,17 @@ func testLateHolder[Tx any](t *testing.T, h Harness[Tx]) {
 	late := h.claim(t, "a", "late", time.Microsecond)
 	time.Sleep(time.Millisecond)
 	if err := h.count(t, late, reconcile.Counts{Found: 1}); err != nil {
-		t.Fatalf("nobody has taken it over, so it may go on: %v", err)
+		t.Fatalf("no other claim has taken the job over, so this one is still valid: %v", err)
 	}
 	time.Sleep(time.Millisecond)
-	c := h.claim(t, "a", "heir", long)
+	c := h.claim(t, "a", "successor", long)
 	if err := h.count(t, late, reconcile.Counts{Found: 5, Fixed: 5}); !errors.Is(err, reconcile.ErrLost) {
 		t.Errorf("count: %v", err)
 	}
 	if err := h.Store.Finish(t.Context(), late, late.Now, 0, ""); !errors.Is(err, reconcile.ErrLost) {
 		t.Errorf("finish: %v", err)
 	}
-	if s := h.state(t, "a"); s.Holder != "heir" || s.Total.Fixed != 0 || s.Total.Found != 1 || s.Last.Found != 0 {
+	if s := h.state(t, "a"); s.Holder != "successor" || s.Total.Fixed != 0 || s.Total.Found != 1 || s.Last.Found != 0 {
 		t.Errorf("the late holder has changed something: %+v", s)
 	}
 	if err := h.count(t, c, reconcile.Counts{}); err != nil {

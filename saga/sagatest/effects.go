@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/saga/internal/kill"
 )
 
-// bank is a provider outside of the database.
+// bank is a payment provider outside of the database.
 type bank struct {
 	mu               sync.Mutex
 	charges, refunds int // calls
@@ -36,11 +36,12 @@ func (b *bank) count() (charges, refunds int) {
 	return b.charges, b.refunds
 }
 
-// effectsSurviveEveryKill kills the process at every boundary between two statements, and between the provider's effect and
-// its answer. Then comes a deadline, an operator, or nothing. In the end there is the charge or its refund.
+// effectsSurviveEveryKill kills the process at every boundary between two statements, and between
+// the provider's effect and its answer. Then the deadline passes, an operator acts, or neither. In
+// the end there must be the charge or its refund.
 func effectsSurviveEveryKill[Tx any](s *scene[Tx]) {
 	var all sync.WaitGroup
-	room := make(chan struct{}, 8)
+	slots := make(chan struct{}, 8)
 	for _, c := range []struct {
 		within time.Duration
 		acts   []saga.Act
@@ -55,9 +56,9 @@ func effectsSurviveEveryKill[Tx any](s *scene[Tx]) {
 		all.Go(func() {
 			at := 1
 			for more := true; more && !s.t.Failed(); at++ {
-				room <- struct{}{}
+				slots <- struct{}{}
 				more = s.killAt(at, c.within, c.acts)
-				<-room
+				<-slots
 			}
 			if at < 20 && c.within == 0 && !s.t.Failed() {
 				s.t.Errorf("only %d boundaries were seen", at)
@@ -69,10 +70,10 @@ func effectsSurviveEveryKill[Tx any](s *scene[Tx]) {
 
 const deadlineOfKilled = 100 * time.Millisecond
 
-// killAt runs a saga in a process that dies at a boundary, and then in one that lives. The first answer of the provider is an
-// error. It reports whether the first process has died.
+// killAt runs a saga in a process that dies at a boundary, and then in one that survives. The first
+// answer of the provider is an error. It reports whether the first process died.
 func (s *scene[Tx]) killAt(at int, within time.Duration, acts []saga.Act) (died bool) {
-	mine := &scene[Tx]{s.t, s.Harness, fmt.Sprintf("%s %d %v %v", s.name, at, within, acts)}
+	own := &scene[Tx]{s.t, s.Harness, fmt.Sprintf("%s %d %v %v", s.name, at, within, acts)}
 	var b bank
 	declare := func(process *kill.Store[Tx]) *saga.Saga[Tx, trip] {
 		charge := func(context.Context, Tx, *trip) error {
@@ -87,7 +88,7 @@ func (s *scene[Tx]) killAt(at int, within time.Duration, acts []saga.Act) (died 
 			return process.Point()
 		}
 		payment := saga.Step("payment", charge, refund).Retry(quick).RetryUndo(quick).UndoFailed()
-		g, err := saga.New(process, mine.name, step[Tx]("a"), payment)
+		g, err := saga.New(process, own.name, step[Tx]("a"), payment)
 		if err != nil {
 			s.t.Error(err)
 			return nil
@@ -102,18 +103,18 @@ func (s *scene[Tx]) killAt(at int, within time.Duration, acts []saga.Act) (died 
 	}
 	one := config
 	one.Concurrency, one.Poll = 1, 5*time.Millisecond
-	stop := mine.runWith(one, g)
-	mine.ended(killable)
+	stop := own.runWith(one, g)
+	own.ended(killable)
 	stop()
 	for _, act := range acts {
-		if _, err := s.Admin.Act(s.t.Context(), ann, act, mine.name, "1", ""); err != nil {
+		if _, err := s.Admin.Act(s.t.Context(), ann, act, own.name, "1", ""); err != nil {
 			s.t.Error(err)
 		}
 	}
-	time.Sleep(within) // the deadline has passed then
+	time.Sleep(within) // until the deadline has passed
 	alive := &kill.Store[Tx]{Store: s.Store}
-	stop = mine.runWith(one, declare(alive))
-	i := mine.ended(alive)
+	stop = own.runWith(one, declare(alive))
+	i := own.ended(alive)
 	stop()
 	if i == nil {
 		return false
@@ -132,7 +133,7 @@ func (s *scene[Tx]) killAt(at int, within time.Duration, acts []saga.Act) (died 
 
 // ended waits until the saga is finished or its process is dead, and returns the saga.
 func (s *scene[Tx]) ended(process *kill.Store[Tx]) *saga.Instance {
-	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(timeout); ; time.Sleep(2 * time.Millisecond) {
 		i, err := s.Admin.Show(s.t.Context(), s.name, "1")
 		switch {
 		case err != nil:
@@ -147,8 +148,8 @@ func (s *scene[Tx]) ended(process *kill.Store[Tx]) *saga.Instance {
 	}
 }
 
-// neverBegunIsNotCompensated holds that a step that never ran is left alone, however its saga ends: a refund without a charge
-// would be money lost.
+// neverBegunIsNotCompensated checks that a step that never ran is not compensated, however its saga
+// ends: a refund without a charge would lose money.
 func neverBegunIsNotCompensated[Tx any](s *scene[Tx]) {
 	external := func() steps[Tx] { return hears[Tx]("ok").UndoFailed() }
 	for name, steps := range map[string][]steps[Tx]{
@@ -158,18 +159,18 @@ func neverBegunIsNotCompensated[Tx any](s *scene[Tx]) {
 		"a neighbour fails":       {step[Tx]("a"), saga.Parallel(external(), breaks[Tx]("b"))},
 		"the one before fails":    {step[Tx]("a"), breaks[Tx]("b"), external()},
 	} {
-		mine := &scene[Tx]{s.t, s.Harness, s.name + " " + name}
-		g := mine.saga(steps...)
+		own := &scene[Tx]{s.t, s.Harness, s.name + " " + name}
+		g := own.saga(steps...)
 		if name == "the deadline has passed" {
 			g.Within(100 * time.Millisecond)
 		}
-		mine.start(g, "1")
-		stop := mine.run(g)
+		own.start(g, "1")
+		stop := own.run(g)
 		if name == "an operator gives up" {
-			mine.await("1", saga.Waiting)
-			mine.act(saga.ActCompensate, "1", "", true)
+			own.await("1", saga.Waiting)
+			own.act(saga.ActCompensate, "1", "", true)
 		}
-		i := mine.await("1", saga.Compensated)
+		i := own.await("1", saga.Compensated)
 		stop()
 		if log := read(s.t, i).Log; slices.Contains(log, "ok") || slices.Contains(log, "-ok") {
 			s.t.Errorf("%s: %q", name, log)

@@ -40,7 +40,7 @@ func stuck[Tx any](s *scene[Tx]) {
 	if i.Steps[1].Attempts < 3 || i.Steps[1].Error == "" || i.Steps[1].Due.IsZero() {
 		s.t.Errorf("%+v", i.Steps[1])
 	}
-	s.until("1", func(*saga.Instance) bool { return runs.Load() > 4 }) // by itself, slowly
+	s.until("1", func(*saga.Instance) bool { return runs.Load() > 4 }) // retried automatically, at SlowRetry
 	stop()
 	s.act(saga.ActCompensate, "1", "", false)
 	s.act(saga.ActRetry, "1", "a", false)
@@ -106,7 +106,8 @@ func compensateByOperator[Tx any](s *scene[Tx]) {
 	s.act(saga.ActCompensate, "1", "", false)
 }
 
-// A step that is running when the saga is given up comes to its end, and is then undone.
+// compensateWhileRunning checks that a step that runs while the saga is given up finishes, and is
+// then undone.
 func compensateWhileRunning[Tx any](s *scene[Tx]) {
 	began, decided := make(chan struct{}), make(chan struct{})
 	g := s.saga(step[Tx]("a"), saga.Step("b", func(ctx context.Context, tx Tx, data *trip) error {
@@ -117,7 +118,7 @@ func compensateWhileRunning[Tx any](s *scene[Tx]) {
 	s.start(g, "1")
 	s.run(g)
 	<-began
-	s.act(saga.ActSkip, "1", "b", false) // it runs
+	s.act(saga.ActSkip, "1", "b", false) // ignored, because the step is running
 	s.act(saga.ActCompensate, "1", "", true)
 	close(decided)
 	s.mustLog(s.await("1", saga.Compensated), "a", "b", "-b", "-a")
@@ -164,7 +165,7 @@ func listAndCount[Tx any](s *scene[Tx]) {
 		}
 		after = &page[len(page)-1]
 	}
-	if fmt.Sprint(seen[3:]) != "[4 2 1 0]" { // those before were started in one transaction
+	if fmt.Sprint(seen[3:]) != "[4 2 1 0]" { // the three before were started in one transaction
 		s.t.Errorf("%q", seen)
 	}
 	for _, f := range []struct {

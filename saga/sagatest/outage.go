@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/saga"
 )
 
-// down fails so often with an error, and works then.
+// down returns an action that fails the given number of times and then succeeds.
 func down[Tx any](times int64, err error, word string) action[Tx] {
 	var calls atomic.Int64
 	return func(ctx context.Context, tx Tx, data *trip) error {
@@ -21,7 +21,7 @@ func down[Tx any](times int64, err error, word string) action[Tx] {
 	}
 }
 
-// outage holds that attempts that fail because something else is down do not count, in actions and compensations.
+// outage checks that attempts that fail as unavailable do not count, in actions and compensations.
 func outage[Tx any](s *scene[Tx]) {
 	gone := postrider.Unavailable(errBroken)
 	twice := retry.Policy{First: time.Millisecond, Most: 5 * time.Millisecond, Attempts: 2}
@@ -42,7 +42,7 @@ func outage[Tx any](s *scene[Tx]) {
 	}
 }
 
-// outageForTooLong holds that a policy's maximum age ends what does not count.
+// outageForTooLong checks that a policy's maximum age applies to attempts that do not count.
 func outageForTooLong[Tx any](s *scene[Tx]) {
 	policy := retry.Policy{First: time.Millisecond, Most: 5 * time.Millisecond, MaxAge: 30 * time.Millisecond}
 	gone := func(context.Context, Tx, *trip) error { return postrider.Unavailable(errBroken) }
@@ -56,7 +56,8 @@ func outageForTooLong[Tx any](s *scene[Tx]) {
 	}
 }
 
-// retryAfter holds that an action can ask for a longer pause, and that an operator can end it although nothing was counted.
+// retryAfter checks that an action can request a longer delay, and that an operator can retry it
+// earlier, although no attempt was counted.
 func retryAfter[Tx any](s *scene[Tx]) {
 	g := s.saga(saga.Step("a", down[Tx](1, postrider.RetryAfter(errBroken, time.Hour), "a"), nil).Retry(quick))
 	s.start(g, "1")

@@ -12,9 +12,9 @@ import (
 
 func parallelAtTheSameTime[Tx any](s *scene[Tx]) {
 	here, there := make(chan struct{}), make(chan struct{})
-	meet := func(mine, other chan struct{}, set func(data *trip)) action[Tx] {
+	meet := func(own, other chan struct{}, set func(data *trip)) action[Tx] {
 		return func(ctx context.Context, _ Tx, data *trip) error {
-			close(mine)
+			close(own)
 			select {
 			case <-other:
 			case <-ctx.Done():
@@ -35,7 +35,7 @@ func parallelAtTheSameTime[Tx any](s *scene[Tx]) {
 	i := s.await("1", saga.Completed)
 	s.mustLog(i, "c")
 	if data := read(s.t, i); data.A != 1 || data.B != 2 {
-		s.t.Errorf("what one of them has changed is lost: %s", i.Data)
+		s.t.Errorf("the change of one step is lost: %s", i.Data)
 	}
 }
 
@@ -55,7 +55,7 @@ func parallelFailure[Tx any](s *scene[Tx]) {
 	))
 	s.start(g, "1")
 	s.run(g)
-	// The one that is under way is brought to its end before anything is undone, and what waits does not wait any more.
+	// The running step finishes before anything is undone, and the waiting step is cancelled.
 	i := s.until("1", func(i *saga.Instance) bool {
 		return i.Status == saga.Compensating && i.Steps[3].State == saga.StepCancelled
 	})
@@ -72,7 +72,7 @@ func parallelConflict[Tx any](s *scene[Tx]) {
 		runs.Add(1)
 		met.Add(1)
 		for end := time.Now().Add(time.Second); met.Load() < 2 && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		} // both have read before one writes
+		} // both steps read before one writes
 		data.A++
 		return nil
 	}
@@ -84,6 +84,6 @@ func parallelConflict[Tx any](s *scene[Tx]) {
 		s.t.Errorf("%s after %d runs", i.Data, runs.Load())
 	}
 	if slices.ContainsFunc(i.Steps, func(st saga.StepState) bool { return st.Attempts > 0 }) {
-		s.t.Errorf("running again counts as a failure: %+v", i.Steps)
+		s.t.Errorf("a rerun because of a conflict counts as a failure: %+v", i.Steps)
 	}
 }

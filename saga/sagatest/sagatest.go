@@ -1,4 +1,4 @@
-// Package sagatest is the suite that every store of sagas passes.
+// Package sagatest is the conformance test suite for implementations of [saga.Store].
 package sagatest
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/postrider/postrider/saga"
 )
 
-// Harness is what the suite works on: a store, and the operator's side of it. Tests do not mind sharing one.
+// Harness is a store under test with its admin port. Tests may share one.
 type Harness[Tx any] struct {
 	Store   saga.Store[Tx]
 	Admin   saga.Admin
 	Records admin.Records
 }
 
-// Run runs the suite. open is called for every test.
+// Run runs the suite. It calls open once for each test.
 func Run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
 	for name, test := range map[string]func(*scene[Tx]){
 		"Completes":                completes[Tx],
@@ -71,8 +71,8 @@ func Run[Tx any](t *testing.T, open func(t *testing.T) Harness[Tx]) {
 	}
 }
 
-// trip is the data of the suite's sagas. What a step does is to write its name in the log, which is as transactional as
-// anything else.
+// trip is the data of the suite's sagas. Each step appends its name to Log, which is part of the
+// step's transaction.
 type trip struct {
 	Log  []string `json:"log"`
 	A, B int
@@ -83,10 +83,10 @@ type (
 	steps[Tx any]  = saga.Steps[Tx, trip]
 )
 
-// quick keeps tests short.
+// quick is a retry policy that keeps the tests short.
 var quick = retry.Policy{Attempts: 3, First: time.Millisecond, Most: 5 * time.Millisecond}
 
-// step writes NAME, and its compensation -NAME.
+// step returns a step that logs name, and whose compensation logs -name.
 func step[Tx any](name string) steps[Tx] {
 	return saga.Step(name, logs[Tx](name), logs[Tx]("-"+name)).Retry(quick).RetryUndo(quick)
 }
@@ -100,7 +100,7 @@ func logs[Tx any](word string) action[Tx] {
 
 var errBroken = errors.New("broken")
 
-// breaks fails always.
+// breaks returns a step that always fails.
 func breaks[Tx any](name string) steps[Tx] {
 	return saga.Step(name, func(context.Context, Tx, *trip) error { return errBroken }, logs[Tx]("-"+name)).Retry(quick)
 }
@@ -108,7 +108,7 @@ func breaks[Tx any](name string) steps[Tx] {
 type scene[Tx any] struct {
 	t *testing.T
 	Harness[Tx]
-	name string // of the test's saga
+	name string // name of the test's saga
 }
 
 func (s *scene[Tx]) maintainer() saga.Maintainer {
@@ -161,7 +161,7 @@ var config = saga.Config{
 	Concurrency: 3, Poll: 20 * time.Millisecond, SlowRetry: time.Hour, Logger: slog.New(slog.DiscardHandler),
 }
 
-// run runs the sagas until the test ends, or the function that it returns is called.
+// run runs the sagas until the test ends or the returned function is called.
 func (s *scene[Tx]) run(sagas ...saga.Definition[Tx]) (stop func()) {
 	s.t.Helper()
 	return s.runWith(config, sagas...)
@@ -198,12 +198,12 @@ func (s *scene[Tx]) show(id string) *saga.Instance {
 	return i
 }
 
-const patience = 20 * time.Second
+const timeout = 20 * time.Second
 
-// until waits for a saga to be as wanted.
+// until waits until a saga satisfies a condition.
 func (s *scene[Tx]) until(id string, wanted func(i *saga.Instance) bool) *saga.Instance {
 	s.t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(timeout); ; time.Sleep(2 * time.Millisecond) {
 		i := s.show(id)
 		if wanted(i) {
 			return i
@@ -219,7 +219,7 @@ func (s *scene[Tx]) await(id string, status saga.Status) *saga.Instance {
 	return s.until(id, func(i *saga.Instance) bool { return i.Status == status })
 }
 
-// mustLog holds what the steps have done.
+// mustLog checks the log of the steps.
 func (s *scene[Tx]) mustLog(i *saga.Instance, want ...string) {
 	s.t.Helper()
 	if got := read(s.t, i).Log; !slices.Equal(got, want) {
@@ -227,7 +227,7 @@ func (s *scene[Tx]) mustLog(i *saga.Instance, want ...string) {
 	}
 }
 
-// mustBe holds the states of the steps, in order.
+// mustBe checks the states of the steps, in order.
 func (s *scene[Tx]) mustBe(i *saga.Instance, want ...saga.State) {
 	s.t.Helper()
 	var got []saga.State

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/saga"
 )
 
-// hears waits for a number, and writes NAME and keeps the number.
+// hears returns a step that waits for a number, stores it and logs name.
 func hears[Tx any](name string) steps[Tx] {
 	return saga.Wait(name, func(_ context.Context, _ Tx, data *trip, n int) error {
 		data.Log = append(data.Log, name)

@@ -94,7 +94,7 @@ func sameIDTwice[Tx any](s *scene[Tx]) {
 	s.run(g)
 	s.mustLog(s.await("1", saga.Completed), "a")
 	s.mustLog(s.await("2", saga.Completed), "a")
-	// Finished or not, the ID is taken; under another name it is another saga's.
+	// The ID stays taken after the saga finishes. Under another name it is another saga's ID.
 	s.do(func(ctx context.Context, tx Tx) error {
 		if err := g.Start(ctx, tx, "1", trip{}); !errors.Is(err, saga.ErrExists) {
 			s.t.Errorf("got %v", err)
@@ -183,7 +183,7 @@ func stepTimeout[Tx any](s *scene[Tx]) {
 }
 
 func deadline[Tx any](s *scene[Tx]) {
-	const within = 2 * time.Second // the first step must have begun by then, on a busy machine too
+	const within = 2 * time.Second // enough for the first step to begin, even on a busy machine
 	g := s.saga(step[Tx]("a"), breaks[Tx]("b").Retry(retry.Policy{Attempts: 1000, First: time.Hour, Most: time.Hour})).
 		Within(within)
 	s.start(g, "1")

@@ -13,7 +13,7 @@ import (
 
 func (s *scene[Tx]) known(steps ...string) saga.Known { return saga.Known{s.name: steps} }
 
-// unknownStep is a saga of a newer program that an older one meets, and the other way round.
+// unknownStep runs a saga of a newer program on an older one, and vice versa.
 func unknownStep[Tx any](s *scene[Tx]) {
 	newer := s.saga(step[Tx]("a"), step[Tx]("b"), step[Tx]("c"))
 	older := s.saga(step[Tx]("a"), step[Tx]("c"))
@@ -35,7 +35,7 @@ func unknownStep[Tx any](s *scene[Tx]) {
 	s.mustLog(s.await("1", saga.Completed), "a", "b", "c")
 }
 
-// unknownFieldsStay holds that a program that does not know a part of the data leaves it as it is.
+// unknownFieldsStay checks that a program keeps fields of the data that it does not know.
 func unknownFieldsStay[Tx any](s *scene[Tx]) {
 	type wide struct {
 		Log   []string `json:"log"`
@@ -97,7 +97,8 @@ func oddContent[Tx any](s *scene[Tx]) {
 	}
 }
 
-// stepLock holds that a step is taken once at a time, and free when the transaction ends in any way.
+// stepLock checks that only one transaction at a time can lock a step, and that the lock is free
+// after commit and rollback.
 func stepLock[Tx any](s *scene[Tx]) {
 	s.start(s.saga(step[Tx]("a")), "1")
 	ctx := s.t.Context()
@@ -152,7 +153,7 @@ func stepLock[Tx any](s *scene[Tx]) {
 	})
 }
 
-// sagaLock holds that a saga's lock makes others wait, and shows them what was written.
+// sagaLock checks that another transaction waits for a saga's lock, and then sees what was written.
 func sagaLock[Tx any](s *scene[Tx]) {
 	g := s.saga(hears[Tx]("ok"))
 	s.start(g, "1")
@@ -174,7 +175,7 @@ func sagaLock[Tx any](s *scene[Tx]) {
 		}()
 		select {
 		case <-second:
-			s.t.Error("the other has not waited")
+			s.t.Error("the other transaction did not wait")
 		case <-time.After(50 * time.Millisecond):
 		}
 		_, err := g.Signal(ctx, tx, "1", "ok", 1)

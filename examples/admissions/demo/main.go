@@ -1,9 +1,10 @@
-// Command demo plays the admissions service with real servers: it starts everything, breaks it on purpose, and checks that every
-// applicant got what was promised. The targets demo… of the Makefile call it.
+// Command demo runs the admissions service with real servers: it starts everything, injects
+// failures, and checks that every applicant got what was promised. The targets demo… of the
+// Makefile call it.
 //
 //	demo up rabbitmq|nats|asynq   start the service; it stays in the background
 //	demo crash                    kill the relay and the workers while hundreds of people apply
-//	demo dead-letter              a mistake that an operator has to mend
+//	demo dead-letter              a mistake that an operator has to correct
 //	demo partition                cut the network to the queue
 //	demo deploy                   restart everything cleanly while mails go out
 //	demo stop                     end the service
@@ -23,7 +24,7 @@ import (
 	"github.com/postrider/postrider/examples/admissions/demo/tour"
 )
 
-// people is how many apply at once in a tour.
+// people is the number of concurrent applicants in a tour.
 const people = 200
 
 func main() {
@@ -59,7 +60,7 @@ func run(ctx context.Context, args []string) error {
 	return errors.New("usage: demo up rabbitmq|nats|asynq, demo crash, demo dead-letter, demo partition, demo deploy or demo stop")
 }
 
-// folder is where the demo keeps what it has to know, beside the data of the servers.
+// folder returns the directory of the demo's state, beside the data of the servers.
 func folder() string {
 	services := os.Getenv("POSTRIDER_SERVICES_DIR")
 	if services == "" {

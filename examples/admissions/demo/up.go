@@ -15,7 +15,7 @@ import (
 	"github.com/postrider/postrider/examples/admissions/demo/stage"
 )
 
-// up starts the service, or what is missing of it, and says where it is.
+// up starts the service, or its missing processes, and prints its addresses.
 func up(ctx context.Context, queue string) error {
 	s, err := stage.Open(folder())
 	if err != nil || len(s.Missing()) == len(s.All()) {
@@ -49,7 +49,8 @@ Stop it:          make demo-stop
 	return nil
 }
 
-// database is the name of one for each queue: what a queue still holds belongs to the database it came from.
+// database returns the name of a database for each queue: messages that remain in a queue belong to
+// the database that they came from.
 func database(queue string) string { return "admissions_" + queue }
 
 // settings finds the servers by the variables that "dev/services env" prints.
@@ -99,7 +100,7 @@ func settings(ctx context.Context, queue string) (stage.Settings, error) {
 	return s, err
 }
 
-// queueAddress is where the server of a queue is.
+// queueAddress returns the URL of a queue's server.
 func queueAddress(queue string) (string, error) {
 	switch queue {
 	case "rabbitmq", "nats", "asynq":
@@ -112,7 +113,7 @@ func queueAddress(queue string) (string, error) {
 		return "", fmt.Errorf("%s is not set to an address", name)
 	}
 	if queue == "asynq" {
-		address.Path = "/1" // Redis has numbers instead of names: this one is the demo's
+		address.Path = "/1" // Redis has numbers instead of names: 1 is the demo's
 	}
 	return address.String(), nil
 }

@@ -1,5 +1,6 @@
-// Package paydesk stands for a payment provider: another company, with its own tables, that is told to expect a payment and
-// says by webhook what has become of it. As real providers do at times, it says everything twice.
+// Package paydesk simulates a payment provider: another company with its own tables. It is told to
+// expect a payment, and reports the result by webhook. As real providers do at times, it sends
+// everything twice.
 package paydesk
 
 import (
@@ -20,7 +21,7 @@ import (
 	"github.com/postrider/postrider/broker/webhook/signature"
 )
 
-// Schema is the SQL that lays out the tables.
+// Schema is the SQL that creates the tables.
 //
 //go:embed schema.sql
 var Schema string
@@ -33,23 +34,24 @@ var style []byte
 
 var page = template.Must(template.New("pay").Parse(pageSource))
 
-// Config says who the customer is.
+// Config describes the provider's customer.
 type Config struct {
-	Secret     string // that both know, "whsec_…": signs webhooks, and opens the API
-	WebhookURL string // where the customer is told
-	ReturnURL  string // where payers go back to; {application} stands for its ID
+	Secret     string // shared secret, "whsec_…": signs webhooks, and authenticates API requests
+	WebhookURL string // URL of the customer's webhooks
+	ReturnURL  string // where payers return to; {application} stands for its ID
 }
 
-// Desk is the provider: an [http.Handler] with the API and the page, and a loop that sends webhooks.
+// Desk is the provider: an [http.Handler] with the API and the page, and a loop that sends
+// webhooks.
 type Desk struct {
 	http.Handler
 	pool   *pgxpool.Pool
 	config Config
 	signer *signature.Signer
-	news   chan struct{} // there is a webhook to send
+	news   chan struct{} // signals a webhook to send
 }
 
-// New returns a desk, or what is wrong with its configuration.
+// New returns a desk, or an error if its configuration is invalid.
 func New(pool *pgxpool.Pool, config Config) (*Desk, error) {
 	signer, err := signature.NewSigner(config.Secret)
 	if err != nil {
@@ -70,7 +72,7 @@ func New(pool *pgxpool.Pool, config Config) (*Desk, error) {
 	return d, nil
 }
 
-// api lets only the customer in, and makes an answer of what a function returns.
+// api authenticates the customer and encodes the result of a function as the response.
 func (d *Desk) api(f func(r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		given := []byte(r.Header.Get("Authorization"))
@@ -94,7 +96,7 @@ func (d *Desk) api(f func(r *http.Request) (any, error)) http.HandlerFunc {
 
 var errRequest = errors.New("want an Idempotency-Key, and application and cents as JSON")
 
-// create makes a payment, or returns the one that the key has made before.
+// create creates a payment, or returns the one that was created with the same key.
 func (d *Desk) create(r *http.Request) (any, error) {
 	var in struct {
 		Application string `json:"application"`
@@ -110,13 +112,13 @@ func (d *Desk) create(r *http.Request) (any, error) {
 	}
 	err = d.pool.QueryRow(r.Context(), `
 		INSERT INTO paydesk.payments (id, key, application, cents) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING id`, // so that the one that is there is returned
+		ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING id`, // so that RETURNING returns an existing row
 		"pay_"+rand.Text(), key, in.Application, in.Cents).Scan(&out.ID)
 	return out, err
 }
 
-// cancel sees to it that a payment, by its own name or the customer's, is not paid any more; what was paid is paid back. There
-// need not be such a payment.
+// cancel cancels a payment, by its own ID or that of the application, and refunds it if it was
+// paid. The payment need not exist.
 func (d *Desk) cancel(r *http.Request) (any, error) {
 	_, err := d.pool.Exec(r.Context(), `
 		UPDATE paydesk.payments SET status = CASE status WHEN 'due' THEN 'cancelled' ELSE 'refunded' END
@@ -124,16 +126,16 @@ func (d *Desk) cancel(r *http.Request) (any, error) {
 	return struct{}{}, err
 }
 
-// payment is what the page shows.
+// payment is the data of the page.
 type payment struct {
 	ID          string
 	Application string
 	Cents       int
-	Status      string // "preparing" as long as nobody has asked for it
+	Status      string // "preparing" until the customer has created it
 	ReturnURL   string
 }
 
-// Euros and Rest are the amount as people write it.
+// Euros and Rest are the amount in euros and cents.
 func (p payment) Euros() int { return p.Cents / 100 }
 func (p payment) Rest() int  { return p.Cents % 100 }
 
@@ -160,7 +162,7 @@ func (d *Desk) show(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// decide records what the payer has chosen, and that the customer is to be told. It counts once.
+// decide records the payer's decision, and a webhook about it. Only the first decision counts.
 func (d *Desk) decide(w http.ResponseWriter, r *http.Request) {
 	application, status, event := r.PathValue("application"), "succeeded", "payment.succeeded"
 	if r.FormValue("action") == "decline" {
@@ -184,7 +186,7 @@ func settle(ctx context.Context, tx pgx.Tx, application, status, event string) e
 	err := tx.QueryRow(ctx, "UPDATE paydesk.payments SET status = $2 WHERE application = $1 AND status = 'due' RETURNING id",
 		application, status).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil // decided before
+		return nil // decided already
 	}
 	if err != nil {
 		return err

@@ -11,7 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Run sends webhooks until ctx ends, each until it is answered with 2xx, and then once more.
+// Run sends webhooks until ctx ends. It retries each until the response is 2xx, and then sends it
+// once more.
 func (d *Desk) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		sent, err := d.sendNext(ctx)
@@ -57,7 +58,7 @@ func (d *Desk) sendNext(ctx context.Context) (sent bool, err error) {
 	return sent && err == nil, err
 }
 
-// send sends a webhook as Standard Webhooks says.
+// send sends a webhook as specified by Standard Webhooks.
 func (d *Desk) send(ctx context.Context, id, body string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -9,7 +9,8 @@ import (
 	"github.com/postrider/postrider/examples/orm/internal/ormtest"
 )
 
-// What the MySQL driver is told about parameters and times does not change the messages.
+// TestDriverOptions checks that options of the MySQL driver for parameters and times do not change
+// the messages.
 func TestDriverOptions(t *testing.T) {
 	for name, configure := range map[string]func(*mysql.Config){
 		"interpolateParams": func(c *mysql.Config) { c.InterpolateParams = true },

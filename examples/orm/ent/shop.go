@@ -1,4 +1,5 @@
-// Package ent places orders with ent, whose transactions the adapter enttx opens. The folder ent is what ent has generated.
+// Package ent places orders with ent, whose transactions the adapter enttx opens. The folder ent
+// contains generated code.
 package ent
 
 import (

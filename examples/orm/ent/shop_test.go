@@ -20,7 +20,8 @@ func TestPlace(t *testing.T) {
 	})
 }
 
-// What ent offers beside transactions is still there: hooks of the client and of the transaction, debugging, options.
+// TestBegin checks that ent's other features still work: hooks of the client and of the
+// transaction, debugging, options.
 func TestBegin(t *testing.T) {
 	ormtest.Each(t, func(t *testing.T, db *ormtest.Database) {
 		client := Open(db.Dialect, db.DB).Debug()

@@ -29,7 +29,8 @@ func (o *announced) AfterCreate(tx *gorm.DB) error {
 	return o.outbox.Enqueue(tx.Statement.Context, sqlTx, postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: o.ID}, o.Order))
 }
 
-// A hook runs in the transaction of its statement, which is also there if nobody has begun one.
+// TestHook checks that a hook runs in the transaction of its statement, which GORM opens if there
+// is none.
 func TestHook(t *testing.T) {
 	each(t, func(t *testing.T, db *ormtest.Database, shop *Shop) {
 		create := func(tx *gorm.DB, id, item string) error {
@@ -44,7 +45,8 @@ func TestHook(t *testing.T) {
 		if err := shop.DB.Transaction(func(tx *gorm.DB) error { return create(tx, "3", "stirrup") }); err != nil {
 			t.Error(err)
 		}
-		// Without a transaction the order cannot be taken back any more; but the message is not written, and it is no secret.
+		// Without a transaction the order cannot be rolled back. But the message is not written,
+		// and an error is returned.
 		err := create(shop.DB.Session(&gorm.Session{SkipDefaultTransaction: true}), "4", "reins")
 		if !errors.Is(err, gormtx.ErrNoTransaction) {
 			t.Error(err)
@@ -54,7 +56,7 @@ func TestHook(t *testing.T) {
 	})
 }
 
-// A panic rolls back, and so does a transaction that was begun by hand and given up.
+// TestGivenUp checks that a panic rolls back, and that an abandoned manual transaction does too.
 func TestGivenUp(t *testing.T) {
 	each(t, func(t *testing.T, db *ormtest.Database, shop *Shop) {
 		func() {

@@ -46,8 +46,8 @@ func (s *Shop) place(ctx context.Context, tx *gorm.DB, item string) error {
 
 //docs:end
 
-// PlaceEach places several orders in one transaction. One that is refused is taken back together with its message; the others
-// stay.
+// PlaceEach places several orders in one transaction. A refused one is rolled back together with
+// its message; the others remain.
 func (s *Shop) PlaceEach(ctx context.Context, items ...string) (refused []string, err error) {
 	//docs:begin each
 	err = s.DB.WithContext(ctx).Transaction(func(tx *gorm.DB) error {

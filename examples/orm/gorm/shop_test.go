@@ -12,7 +12,8 @@ import (
 	"github.com/postrider/postrider/examples/orm/internal/ormtest"
 )
 
-// each runs f over every database, with and without prepared statements, which change the type that holds the transaction.
+// each runs f on every database, with and without prepared statements, which change the type of the
+// transaction.
 func each(t *testing.T, f func(t *testing.T, db *ormtest.Database, shop *Shop)) {
 	ormtest.Each(t, func(t *testing.T, db *ormtest.Database) {
 		for name, prepare := range map[string]bool{"plain": false, "prepared": true} {

@@ -15,7 +15,7 @@ type MySQLShop struct {
 	Outbox  postrider.Outbox[*sql.Tx]
 }
 
-// Place writes an order and its message, both or neither.
+// Place writes an order and its message, or neither.
 func (s *MySQLShop) Place(ctx context.Context, item string) error {
 	tx, err := s.DB.BeginTx(ctx, nil)
 	if err != nil {

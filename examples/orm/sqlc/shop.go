@@ -1,4 +1,5 @@
-// Package sqlc places orders with what sqlc has generated. Its WithTx takes the transaction that the outbox takes too.
+// Package sqlc places orders with code that sqlc has generated. Its WithTx takes the same
+// transaction as the outbox.
 package sqlc
 
 import (

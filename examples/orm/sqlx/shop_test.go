@@ -8,7 +8,7 @@ import (
 	"github.com/postrider/postrider/examples/orm/internal/ormtest"
 )
 
-// drivers have the names by which sqlx knows the placeholders of a database.
+// drivers are the names by which sqlx knows the placeholders of a database.
 var drivers = map[string]string{ormtest.Postgres: "pgx", ormtest.MySQL: "mysql"}
 
 func TestPlace(t *testing.T) {

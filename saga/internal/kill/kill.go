@@ -1,4 +1,5 @@
-// Package kill has a store of sagas whose process dies between two statements, for tests.
+// Package kill has a saga store that simulates the crash of a process between two statements, for
+// tests.
 package kill
 
 import (
@@ -9,11 +10,11 @@ import (
 	"github.com/postrider/postrider/saga"
 )
 
-// ErrKilled is what a dead process gets from its store, which nobody is left to see.
+// ErrKilled is what a dead process gets from its store.
 var ErrKilled = errors.New("kill: the process is dead")
 
-// Store is the store as one process sees it. When the process dies, its transaction is rolled back, and nothing that it does
-// reaches the database any more. It has no housekeeping.
+// Store wraps a store as one process sees it. When the process dies, its transaction is rolled
+// back, and nothing that it does reaches the database any more. It does no housekeeping.
 type Store[Tx any] struct {
 	saga.Store[Tx]
 	// At is the boundary between two statements at which the process dies, from 1. 0 means never.
@@ -24,7 +25,8 @@ type Store[Tx any] struct {
 	dead bool
 }
 
-// Point is a boundary between two statements. It returns ErrKilled if the process dies there, or has died.
+// Point marks a boundary between two statements. It returns ErrKilled if the process dies there, or
+// has died.
 func (s *Store[Tx]) Point() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +46,8 @@ func (s *Store[Tx]) Dead() bool {
 	return s.dead
 }
 
-// Do implements [saga.Store]. The process can die before it begins, before the commit, and after the commit.
+// Do implements [saga.Store]. The process can die before it begins, before the commit, and after
+// the commit.
 func (s *Store[Tx]) Do(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
 	if s.Dead() {
 		return ErrKilled
@@ -61,7 +64,8 @@ func (s *Store[Tx]) Do(ctx context.Context, f func(ctx context.Context, tx Tx) e
 	return s.Point()
 }
 
-// Take implements [saga.Store]. A look that finds nothing is no boundary: how many there are depends on the clock.
+// Take implements [saga.Store]. A call that finds nothing is no boundary: the number of such calls
+// depends on timing.
 func (s *Store[Tx]) Take(ctx context.Context, tx Tx, known saga.Known) (*saga.Instance, string, error) {
 	if s.Dead() {
 		return nil, "", ErrKilled

@@ -18,10 +18,10 @@ import (
 	"github.com/postrider/postrider/examples/admissions/demo/verdict"
 )
 
-// pause is how long somebody waits before he looks again.
+// pause is the interval between retries of an applicant.
 const pause = 500 * time.Millisecond
 
-// errFinal is an answer that asking again does not change.
+// errFinal is an answer that a retry does not change.
 var errFinal = errors.New("refused")
 
 type applicant struct {
@@ -31,7 +31,7 @@ type applicant struct {
 	status status
 }
 
-// status is what the service says about an application.
+// status is the service's description of an application.
 type status struct {
 	ApplicationID string
 	Status        string
@@ -40,13 +40,14 @@ type status struct {
 	PayURL        string
 }
 
-// apply goes the whole way, from the form to the payment.
+// apply goes through all steps, from the form to the payment.
 func (a *applicant) apply(ctx context.Context) error {
 	form, header, err := a.form()
 	if err != nil {
 		return err
 	}
-	// The same bytes and the same key in all attempts: the service sees that they are one application.
+	// All attempts send the same bytes with the same key, so that the service recognizes them as
+	// one application.
 	header.Set("Idempotency-Key", rand.Text())
 	err = a.patiently(ctx, func() error {
 		_, err := a.ask(ctx, http.MethodPost, a.crowd.pages+"/applications", http.StatusAccepted, form, header)
@@ -69,12 +70,12 @@ func (a *applicant) apply(ctx context.Context) error {
 	return nil
 }
 
-// patiently tries until it works, or until there is no hope.
+// patiently retries until try succeeds or fails with errFinal.
 func (a *applicant) patiently(ctx context.Context, try func() error) error {
 	return patience.Until(ctx, pause, errFinal, try)
 }
 
-// form is what a browser would send: the fields, and one document.
+// form returns what a browser would send: the fields, and one document.
 func (a *applicant) form() ([]byte, http.Header, error) {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
@@ -92,7 +93,8 @@ func (a *applicant) form() ([]byte, http.Header, error) {
 	return body.Bytes(), http.Header{"Content-Type": {form.FormDataContentType()}}, err
 }
 
-// look asks how the application stands, and fails as long as there is nothing to pay.
+// look requests the status of the application. It returns an error while there is nothing to pay
+// yet.
 func (a *applicant) look(ctx context.Context) error {
 	if _, err := a.ask(ctx, http.MethodGet, a.crowd.pages+a.status.StatusURL, http.StatusOK, nil, nil); err != nil {
 		return err
@@ -103,7 +105,7 @@ func (a *applicant) look(ctx context.Context) error {
 	return nil
 }
 
-// pay goes where the service sends those who pay, and presses the button at the payment provider.
+// pay follows the redirect to the payment provider and submits the payment.
 func (a *applicant) pay(ctx context.Context) error {
 	desk, err := a.ask(ctx, http.MethodGet, a.crowd.pages+a.status.PayURL, http.StatusSeeOther, nil, nil)
 	if err != nil {
@@ -113,7 +115,8 @@ func (a *applicant) pay(ctx context.Context) error {
 	return err
 }
 
-// ask sends a request, and reads the new status if the answer is one. It returns where the answer leads.
+// ask sends a request and decodes the new status if the response contains one. It returns the
+// Location of the response.
 func (a *applicant) ask(ctx context.Context, method, address string, want int, body []byte, header http.Header) (location string, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {

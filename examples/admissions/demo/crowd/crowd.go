@@ -1,5 +1,5 @@
-// Package crowd is many applicants at once. They do what people do: send the form, send it again when there is no answer, look
-// at the status, and pay when there is something to pay.
+// Package crowd simulates many concurrent applicants. They send the form, retry when there is no
+// answer, check the status, and pay when a payment is due.
 package crowd
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/postrider/postrider/examples/admissions/demo/verdict"
 )
 
-// Crowd is applicants under way. Its methods are safe for concurrent use.
+// Crowd is a group of applicants. Its methods are safe for concurrent use.
 type Crowd struct {
-	Domain string // of their addresses, which tells them from those of other crowds
+	Domain string // domain of their addresses, unique to this crowd
 
 	pages  string
 	client *http.Client
 
-	number         atomic.Int64 // of applicants
+	number         atomic.Int64 // applicants so far
 	accepted, paid atomic.Int64
 	retries        atomic.Int64
 
@@ -31,7 +31,7 @@ type Crowd struct {
 	run      sync.WaitGroup
 }
 
-// New returns a crowd that uses the service at an address, a host and port.
+// New returns a crowd that uses the service at the given host and port.
 func New(pages string) *Crowd {
 	return &Crowd{
 		Domain: fmt.Sprintf("run%d.example.org", time.Now().UnixNano()),
@@ -39,13 +39,13 @@ func New(pages string) *Crowd {
 		client: &http.Client{
 			Timeout:       10 * time.Second,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-			// As many people, as many connections; but not one for each request.
+			// One connection for each applicant, but not one for each request.
 			Transport: &http.Transport{MaxIdleConnsPerHost: 100, MaxConnsPerHost: 100},
 		},
 	}
 }
 
-// Apply lets so many people apply for a programme, all at once.
+// Apply starts the given number of applicants for a programme, all at once.
 func (c *Crowd) Apply(ctx context.Context, programme string, people int) {
 	for range people {
 		number := c.number.Add(1)
@@ -63,7 +63,7 @@ func (c *Crowd) Apply(ctx context.Context, programme string, people int) {
 	}
 }
 
-// Wait returns when everybody has paid, or has given up because the context ended.
+// Wait returns when every applicant has paid, or has given up because the context ended.
 func (c *Crowd) Wait() error {
 	c.run.Wait()
 	c.client.CloseIdleConnections()
@@ -75,19 +75,18 @@ func (c *Crowd) Wait() error {
 	return errors.Join(c.errs...)
 }
 
-// Promises is what was said to whom.
+// Promises returns the accepted applications.
 func (c *Crowd) Promises() []verdict.Promise {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]verdict.Promise(nil), c.promises...)
 }
 
-// Accepted is how many have been told that their application is in, Paid how many have paid, and Retries how often somebody
-// had to ask again because there was no answer.
+// Accepted returns the number of applicants whose application was accepted.
 func (c *Crowd) Accepted() int { return int(c.accepted.Load()) }
 
-// Paid is described at [Crowd.Accepted].
+// Paid returns the number of applicants who have paid.
 func (c *Crowd) Paid() int { return int(c.paid.Load()) }
 
-// Retries is described at [Crowd.Accepted].
+// Retries returns how often an applicant had to repeat a request because there was no answer.
 func (c *Crowd) Retries() int { return int(c.retries.Load()) }

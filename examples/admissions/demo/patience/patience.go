@@ -1,4 +1,4 @@
-// Package patience asks again and again.
+// Package patience retries functions.
 package patience
 
 import (
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Until tries until there is no error, or one that more tries do not change. When the time is over it returns the last error that
-// was not about the time.
+// Until calls try until it succeeds, fails with the error hopeless, or ctx ends. In the last case
+// it returns the last error that was not caused by the end of ctx.
 func Until(ctx context.Context, every time.Duration, hopeless error, try func() error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

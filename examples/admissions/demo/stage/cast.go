@@ -8,19 +8,20 @@ import (
 	"strings"
 )
 
-// Names of the processes.
+// The names of the processes.
 const (
-	Network = "network" // stands between the queue and those who use it
+	Network = "network" // a proxy between the queue and its clients
 	Relay   = "relay"   // postrider relay, with the console
 	Pages   = "pages"   // admissions serve
 	Verify  = "verify"  // admissions work verify, and so on
 	Payment = "payment"
 	Mail    = "mail"
 	Workers = "workers" // all three in one process
-	Paydesk = "paydesk" // stands for another company
+	Paydesk = "paydesk" // simulates the payment provider
 )
 
-// Workers are the processes that work on messages. With asynq it is one: there, tasks of all kinds come through one queue.
+// Workers returns the names of the worker processes. With asynq there is only one, because one
+// queue contains tasks of all kinds.
 func (s *Stage) Workers() []string {
 	if strings.HasPrefix(s.Queue, "asynq:") {
 		return []string{Workers}
@@ -28,12 +29,12 @@ func (s *Stage) Workers() []string {
 	return []string{Verify, Payment, Mail}
 }
 
-// All are the processes in the order in which they are started.
+// All returns the names of all processes, in the order in which they are started.
 func (s *Stage) All() []string {
 	return slices.Concat([]string{Network, Paydesk, Pages}, s.Workers(), []string{Relay})
 }
 
-// program returns the program of a process, and its arguments.
+// program returns the program and the arguments of a process.
 func (s *Stage) program(name string) (string, []string, error) {
 	switch name {
 	case Network:
@@ -56,7 +57,8 @@ func (s *Stage) program(name string) (string, []string, error) {
 	return "", nil, fmt.Errorf("there is no process %q", name)
 }
 
-// Environment is what every process is told. Whatever else might change the configuration of the relay is left out.
+// Environment returns the environment of every process, without variables that could change the
+// configuration of the relay.
 func (s *Stage) Environment() ([]string, error) {
 	queue, err := url.Parse(s.Queue)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// CreateDatabase creates a database on a server unless it is there, and returns its address.
+// CreateDatabase creates a database on a server, unless it exists, and returns its URL.
 func CreateDatabase(ctx context.Context, server, name string) (string, error) {
 	conn, err := pgx.Connect(ctx, server)
 	if err != nil {
@@ -31,7 +31,7 @@ func CreateDatabase(ctx context.Context, server, name string) (string, error) {
 	return address.String(), nil
 }
 
-// DropDatabase removes a database, whoever uses it.
+// DropDatabase drops a database, even if it is in use.
 func DropDatabase(ctx context.Context, server, name string) error {
 	conn, err := pgx.Connect(ctx, server)
 	if err != nil {
@@ -42,7 +42,7 @@ func DropDatabase(ctx context.Context, server, name string) error {
 	return err
 }
 
-// Migrate brings the tables of the service and of the outbox up to date.
+// Migrate migrates the tables of the service and of the outbox.
 func (s *Stage) Migrate(ctx context.Context) error {
 	_, err := s.Command(ctx, s.Admissions, "migrate")
 	return err

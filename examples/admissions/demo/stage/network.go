@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Forward is the network between a queue and those who use it: it passes connections on to a target until the context ends.
-// Its process can be frozen, and then everything in it is silent, or killed, and then every connection breaks.
+// Forward forwards connections between a queue and its clients to a target until the context ends.
+// If its process is frozen, the network is silent; if it is killed, every connection breaks.
 func Forward(ctx context.Context, listen, target string) error {
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
@@ -19,7 +19,7 @@ func Forward(ctx context.Context, listen, target string) error {
 	for {
 		client, err := l.Accept()
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // it was told to end
+			return nil //nolint:nilerr // ctx ended
 		}
 		if err != nil {
 			return err
@@ -35,7 +35,8 @@ func forward(client net.Conn, target string) {
 		return
 	}
 	defer server.Close()
-	// When one side has ended there is nothing to wait for: none of the protocols speaks on after half a close.
+	// When one side has closed, close the other: none of the protocols continues after a
+	// half-close.
 	var once sync.WaitGroup
 	once.Go(func() { _, _ = io.Copy(server, client); _ = server.Close() })
 	_, _ = io.Copy(client, server)

@@ -6,7 +6,7 @@ import (
 	"github.com/postrider/postrider/internal/port"
 )
 
-// Free returns an address of this machine where nobody listens: the one that is wished for, if possible.
+// Free returns a free address of this machine: the preferred one, if possible.
 func Free(wish string) (string, error) {
 	if l, err := net.Listen("tcp", wish); err == nil {
 		return wish, l.Close()

@@ -13,13 +13,14 @@ import (
 	"github.com/postrider/postrider/examples/admissions/demo/patience"
 )
 
-// Process is a program in the background. Its time of birth tells it from whoever has the same number later.
+// Process is a program in the background. Its start time distinguishes it from a later process with
+// the same PID.
 type Process struct {
 	PID  int
 	Born string
 }
 
-// launch runs a program until somebody ends it, also after the end of this one.
+// launch starts a program that keeps running after this one has ended.
 func launch(program string, args, env []string, log string) (*Process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -28,19 +29,19 @@ func launch(program string, args, env []string, log string) (*Process, error) {
 	defer out.Close()
 	cmd := exec.Command(program, args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C ends whoever watches, not the service
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C must not end the service
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	p := &Process{PID: cmd.Process.Pid, Born: born(cmd.Process.Pid)}
-	go func() { _ = cmd.Wait() }() // so that it does not stay as a zombie
+	go func() { _ = cmd.Wait() }() // reap the process
 	return p, nil
 }
 
 // Alive reports whether the process runs.
 func (p *Process) Alive() bool { return p != nil && p.Born != "" && born(p.PID) == p.Born }
 
-// end sends a signal and returns when the process is gone.
+// end sends a signal and waits until the process is gone.
 func (p *Process) end(ctx context.Context, signal syscall.Signal) error {
 	if !p.Alive() {
 		return nil
@@ -56,13 +57,14 @@ func (p *Process) end(ctx context.Context, signal syscall.Signal) error {
 	})
 }
 
-// born is when a process was started, in ticks of the machine, or nothing if there is none. A zombie is none.
+// born returns the start time of a process in clock ticks. It is empty if there is no such process
+// or it is a zombie.
 func born(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return ""
 	}
-	// The second field is the name, which may have spaces and parentheses.
+	// The second field is the name, which may contain spaces and parentheses.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
 		return ""
@@ -70,10 +72,10 @@ func born(pid int) string {
 	return fields[19] // field 22 of the file
 }
 
-// errGone is a process that has ended by itself: waiting does not help.
+// errGone means that a process ended by itself, so that waiting is useless.
 var errGone = errors.New("is not running")
 
-// Until asks until there is no error.
+// Until retries ok until it succeeds or returns errGone.
 func Until(ctx context.Context, ok func() error) error {
 	return patience.Until(ctx, 20*time.Millisecond, errGone, ok)
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Start starts processes that do not run.
+// Start starts those of the processes that do not run.
 func (s *Stage) Start(names ...string) error {
 	env, err := s.Environment()
 	if err != nil {
@@ -32,14 +32,14 @@ func (s *Stage) Start(names ...string) error {
 			return fmt.Errorf("starting %s: %w", name, err)
 		}
 		s.Processes[name] = p
-		if err := s.save(); err != nil { // at once: who is not in the file is never ended
+		if err := s.save(); err != nil { // save at once: a process that is not in the file is never ended
 			return err
 		}
 	}
 	return nil
 }
 
-// Kill ends processes as a crash would, all at the same moment.
+// Kill kills processes at the same moment, as a crash would.
 func (s *Stage) Kill(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		if p := s.Processes[name]; p.Alive() {
@@ -53,7 +53,7 @@ func (s *Stage) Kill(ctx context.Context, names ...string) error {
 	return errors.Join(errs...)
 }
 
-// Freeze lets processes do nothing until they are killed, or woken by SIGCONT.
+// Freeze stops processes until they are killed or get SIGCONT.
 func (s *Stage) Freeze(names ...string) error {
 	for _, name := range names {
 		p := s.Processes[name]
@@ -67,7 +67,8 @@ func (s *Stage) Freeze(names ...string) error {
 	return nil
 }
 
-// End lets processes end cleanly, those first that were started last; who does not end in time is killed.
+// End terminates processes cleanly, in reverse order of their start. It kills those that do not end
+// in time.
 func (s *Stage) End(ctx context.Context, names ...string) error {
 	var errs []error
 	for _, name := range slices.Backward(names) {
@@ -80,12 +81,12 @@ func (s *Stage) End(ctx context.Context, names ...string) error {
 	return errors.Join(errs...)
 }
 
-// Missing are the processes that should run, and do not.
+// Missing returns the names of processes that should run and do not.
 func (s *Stage) Missing() []string {
 	return slices.DeleteFunc(s.All(), func(name string) bool { return s.Processes[name].Alive() })
 }
 
-// Ready waits until all processes run, and those that can be asked say that they are ready.
+// Ready waits until all processes run and all health checks succeed.
 func (s *Stage) Ready(ctx context.Context) error {
 	return Until(ctx, func() error {
 		if missing := s.Missing(); len(missing) > 0 {
@@ -100,7 +101,7 @@ func (s *Stage) Ready(ctx context.Context) error {
 	})
 }
 
-// lastWords are the last lines that a process has said.
+// lastWords returns the last lines of a process's log.
 func (s *Stage) lastWords(name string) string {
 	text, err := os.ReadFile(s.Log(name))
 	if err != nil {
@@ -128,7 +129,7 @@ func healthy(ctx context.Context, address string) error {
 	return nil
 }
 
-// Command runs one of the programs to its end, as an operator would, and returns what it has said.
+// Command runs one of the programs, as an operator would, and returns its output.
 func (s *Stage) Command(ctx context.Context, program string, args ...string) (string, error) {
 	env, err := s.Environment()
 	if err != nil {
@@ -143,9 +144,9 @@ func (s *Stage) Command(ctx context.Context, program string, args ...string) (st
 	return string(out), nil
 }
 
-// Up starts the whole service, and returns when it is ready.
+// Up starts the whole service and waits until it is ready.
 func (s *Stage) Up(ctx context.Context) error {
-	// The network first: making the tables also makes the queues.
+	// Start the network first, because the migration also creates the queues.
 	if err := s.Start(Network); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
-// Package stage runs the admissions service as it would run in production, in one process each: the relay, the pages, the
-// workers and the payment provider, with a network between them and the queue that can be cut. What runs is written into a
-// folder, so that one command can start it, another kill a part of it, and a third end it.
+// Package stage runs the admissions service as in production, with one process each for the relay,
+// the pages, the workers and the payment provider, and with a network to the queue that can be cut.
+// It stores the running processes in a folder, so that one command can start them, another kill
+// some of them, and a third end them.
 package stage
 
 import (
@@ -11,28 +12,28 @@ import (
 	"path/filepath"
 )
 
-// Settings say where everything is. Addresses are hosts with ports.
+// Settings are the addresses and paths of a stage. Addresses are hosts with ports.
 type Settings struct {
 	Postrider  string // the programs
 	Admissions string
 	Demo       string
-	Config     string // the file of the relay
+	Config     string // configuration file of the relay
 
 	Database string // addresses of the servers, as URLs
 	Queue    string
 	SMTP     string
-	Maildir  string // where the mail server keeps what it takes
+	Maildir  string // where the mail server stores mails
 
-	Prefix  string // of the names in the queue, so that several stages can share a server
-	Network string // where the relay and the workers find the queue
+	Prefix  string // prefix of names in the queue, so that several stages can share a server
+	Network string // where the relay and the workers connect to the queue
 	Pages   string
 	Paydesk string
-	Health  string // of the relay
+	Health  string // health check of the relay
 	Console string
-	Secret  string // of the payment provider's webhooks
+	Secret  string // secret of the payment provider's webhooks
 }
 
-// Stage is a service that runs, or did.
+// Stage is a service with its processes.
 type Stage struct {
 	Settings
 	Processes map[string]*Process
@@ -40,7 +41,7 @@ type Stage struct {
 	folder string
 }
 
-// New prepares a stage in a folder, which is created.
+// New prepares a stage in a folder, which it creates.
 func New(folder string, settings Settings) (*Stage, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func New(folder string, settings Settings) (*Stage, error) {
 	return s, s.save()
 }
 
-// Open finds the stage that [New] has prepared in a folder.
+// Open opens the stage that [New] prepared in a folder.
 func Open(folder string) (*Stage, error) {
 	text, err := os.ReadFile(filepath.Join(folder, "stage.json"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -65,7 +66,8 @@ func Open(folder string) (*Stage, error) {
 	return s, nil
 }
 
-// save writes the stage into its folder, for its user only: it has the passwords of servers.
+// save writes the stage to its folder, readable by its user only, because it contains passwords of
+// servers.
 func (s *Stage) save() error {
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -78,5 +80,5 @@ func (s *Stage) save() error {
 	return os.Rename(part, filepath.Join(s.folder, "stage.json"))
 }
 
-// Log is the file with what a process has said.
+// Log returns the path of a process's log file.
 func (s *Stage) Log(name string) string { return filepath.Join(s.folder, name+".log") }

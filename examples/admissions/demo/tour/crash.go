@@ -13,7 +13,8 @@ import (
 	"github.com/postrider/postrider/examples/admissions/demo/verdict"
 )
 
-// Crash kills workers in the middle of their jobs, then the relay in the middle of relaying, and with it the pages and the workers.
+// Crash kills workers in the middle of their jobs, and then the relay while it sends, together with
+// the pages and the workers.
 var Crash = Incident{Happen: crash}
 
 func crash(ctx context.Context, t *Tour) error {
@@ -48,7 +49,8 @@ func crash(ctx context.Context, t *Tour) error {
 	}
 	t.say("kill -9 to %s. By then %d people had applied; %d messages were not sent yet, %d documents verified, %d payments prepared.",
 		strings.Join(victims, ", "), then.Applications, pending, then.Verified, then.Payments)
-	// A mail server cannot take part in a transaction: a worker that dies between its "accepted" and our commit would mail again.
+	// A mail server cannot take part in a transaction: if a worker crashed between the server's
+	// answer and its own commit, it would send the mail again.
 	t.say("The worker that mails is stopped too, but may finish the mail in its hands: mails cannot be rolled back.")
 	if err := t.stage.End(ctx, mailers(t.stage)...); err != nil {
 		return err
@@ -67,8 +69,8 @@ func crash(ctx context.Context, t *Tour) error {
 	return t.stage.Ready(ready)
 }
 
-// killWorkers kills the workers alone. The relay has recorded what it sent them and does not send it again: only the queue can bring
-// back what was in their hands.
+// killWorkers kills only the workers. The relay has recorded its messages as sent and does not send
+// them again, so only the queue can redeliver what the workers held.
 func (t *Tour) killWorkers(ctx context.Context) error {
 	mail := mailers(t.stage)
 	victims := slices.DeleteFunc(t.stage.Workers(), func(name string) bool { return slices.Contains(mail, name) })
@@ -98,8 +100,8 @@ func mailers(s *stage.Stage) []string {
 	return slices.DeleteFunc(s.Workers(), func(name string) bool { return name == stage.Verify || name == stage.Payment })
 }
 
-// catchRelay stops the relay where it is, so that there is certainly something it has not sent when it is killed. A small crowd may
-// have been through already; then more people apply.
+// catchRelay freezes the relay so that it certainly has unsent messages when it is killed. If all
+// applicants are done already, more people apply.
 func (t *Tour) catchRelay(ctx context.Context) error {
 	if err := t.stage.Freeze(stage.Relay); err != nil {
 		return err
@@ -118,7 +120,7 @@ func (t *Tour) catchRelay(ctx context.Context) error {
 	})
 }
 
-// pending is how many messages wait for the relay.
+// pending returns the number of messages that wait for the relay.
 func (t *Tour) pending(ctx context.Context) (n int, err error) {
 	said, err := t.stage.Command(ctx, t.stage.Postrider, "feeds", "ls", "--json")
 	if err != nil {
@@ -132,7 +134,7 @@ func (t *Tour) pending(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// standsStill waits until the applicants of the tour have not come any further for some time.
+// standsStill waits until the applicants of the tour have made no progress for some time.
 func (t *Tour) standsStill(ctx context.Context, quiet time.Duration) error {
 	var last verdict.Counts
 	since := time.Now()

@@ -9,13 +9,14 @@ import (
 	"github.com/postrider/postrider/examples/admissions/demo/stage"
 )
 
-// alchemists is how many apply for the programme that has no fee.
+// alchemists is the number of applicants for the programme that has no fee.
 const alchemists = 5
 
-// consumer is the one that refuses them.
+// consumer is the consumer whose handler fails for them.
 const consumer = "create_payment"
 
-// DeadLetter is a mistake that no attempt mends: a programme has no fee. An operator finds it, mends it, and sends again.
+// DeadLetter is a mistake that no retry corrects: a programme has no fee. An operator finds it,
+// corrects it, and retries the dead letters.
 var DeadLetter = Incident{Before: applyForAlchemy, Happen: deadLetter}
 
 func applyForAlchemy(ctx context.Context, t *Tour) error {
@@ -27,7 +28,7 @@ func applyForAlchemy(ctx context.Context, t *Tour) error {
 	return nil
 }
 
-// letter is an element of what "postrider dead ls --json" prints.
+// letter is an element of the output of "postrider dead ls --json".
 type letter struct {
 	ID, Error string
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/postrider/postrider/examples/admissions/demo/stage"
 )
 
-// Deploy restarts everything cleanly, one process after the other, while mails go out: as a deployment does.
+// Deploy restarts everything cleanly, one process after the other, while mails are being sent, as a
+// deployment does.
 var Deploy = Incident{Happen: deploy}
 
 func deploy(ctx context.Context, t *Tour) error {

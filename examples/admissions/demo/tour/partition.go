@@ -9,8 +9,9 @@ import (
 	"github.com/postrider/postrider/examples/admissions/demo/verdict"
 )
 
-// Partition cuts the relay and the workers off from the queue: first it answers no more, then no connection can be made. It begins
-// when mails go out, because a message that the queue delivers again afterwards must not become a second mail.
+// Partition cuts the relay and the workers off from the queue: first the network is silent, then no
+// connection can be made. It begins while mails are being sent, because a message that the queue
+// redelivers afterwards must not cause a second mail.
 var Partition = Incident{Happen: partition}
 
 func partition(ctx context.Context, t *Tour) error {
@@ -51,7 +52,8 @@ func partition(ctx context.Context, t *Tour) error {
 	return nil
 }
 
-// applyMeanwhile shows that applicants do not notice: the database is all that the pages need.
+// applyMeanwhile shows that applicants do not notice the partition, because the pages need only the
+// database.
 func (t *Tour) applyMeanwhile(ctx context.Context, more int) error {
 	before, err := t.count(ctx)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package tour plays failures on a service that runs, under load, and tells what happens. At the end it compares what the
-// applicants were promised with the database, the payment provider's books and the mailbox.
+// Package tour injects failures into a running service under load and reports what happens. At the
+// end it compares what the applicants were promised with the database, the payment provider's books
+// and the mailbox.
 package tour
 
 import (
@@ -18,15 +19,15 @@ import (
 	"github.com/postrider/postrider/internal/phrase"
 )
 
-// Incident is something that goes wrong while people apply.
+// Incident is a failure that happens while people apply.
 type Incident struct {
 	// Before is called before people apply; it may be nil.
 	Before func(context.Context, *Tour) error
-	// Happen is called when their applications are on the way.
+	// Happen is called while their applications are being processed.
 	Happen func(context.Context, *Tour) error
 }
 
-// Tour is one run: a crowd, and what happens to it.
+// Tour is one run: a crowd and its incidents.
 type Tour struct {
 	stage  *stage.Stage
 	crowd  *crowd.Crowd
@@ -36,15 +37,16 @@ type Tour struct {
 	lines  int
 }
 
-// patience is how long a tour may take. Whoever has not got what was promised by then is lost. It is long for asynq, which gives a
-// task whose worker was cut off to another one only after a minute or two.
+// patience is the time limit of a tour. An applicant without the promised result by then counts as
+// lost. It is long because asynq redelivers the task of a disconnected worker only after a minute
+// or two.
 const patience = 5 * time.Minute
 
-// errTooLate says that a failure would have hit nothing.
+// errTooLate means that the failure would have had no effect.
 var errTooLate = errors.New("everything was done before it could fail: let more people apply")
 
-// Play lets people apply all at once, plays the incidents one after the other, and returns an error unless everybody then has
-// exactly what was promised.
+// Play starts all applicants at once, plays the incidents one after the other, and returns an error
+// unless every applicant then has exactly what was promised.
 func Play(ctx context.Context, s *stage.Stage, out io.Writer, people int, incidents ...Incident) error {
 	db, err := pgxpool.New(ctx, s.Database)
 	if err != nil {
@@ -77,13 +79,13 @@ func (t *Tour) play(ctx context.Context, incidents []Incident) error {
 	if errors.Is(unsettled, context.Canceled) {
 		return unsettled
 	}
-	// Also when the time is over: who has not got what was promised?
+	// Check even if the time is over, to find out which promises are not kept.
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer stop()
 	return errors.Join(unsettled, t.check(ctx))
 }
 
-// settle waits until everybody has paid and all mails are out.
+// settle waits until everybody has paid and all mails have been sent.
 func (t *Tour) settle(ctx context.Context, began time.Time) error {
 	if err := t.crowd.Wait(); err != nil {
 		return err
@@ -95,7 +97,8 @@ func (t *Tour) settle(ctx context.Context, began time.Time) error {
 	if n := t.crowd.Retries(); n > 0 {
 		t.say("%d times somebody got no answer, and asked again with the same key.", n)
 	}
-	// Copies of messages may still be in the queue. Whoever applies now comes behind them.
+	// Copies of messages may still be in the queue. The messages of a new applicant come after
+	// them.
 	t.say("One more person applies. When she has her mail, whatever was in the queue before has been worked off, copies too.")
 	t.crowd.Apply(ctx, "law", 1)
 	if err := t.crowd.Wait(); err != nil {
@@ -113,7 +116,7 @@ func (t *Tour) mailed(ctx context.Context) error {
 	})
 }
 
-// check compares promises and facts.
+// check compares the promises with the facts.
 func (t *Tour) check(ctx context.Context) error {
 	facts, err := verdict.Read(ctx, t.db, t.stage.Maildir, "@"+t.crowd.Domain)
 	if err != nil {
@@ -133,7 +136,8 @@ func (t *Tour) say(format string, args ...any) {
 	fmt.Fprintf(t.out, "%2d  %s\n", t.lines, fmt.Sprintf(format, args...))
 }
 
-// show prints what an operator sees after typing a command, and lets that command fail: some tell of trouble by their exit code.
+// show prints the output of an operator's command, and ignores its exit code, because some commands
+// report problems by it.
 func (t *Tour) show(ctx context.Context, args ...string) string {
 	said, _ := t.stage.Command(ctx, t.stage.Postrider, args...)
 	typed := "postrider"
@@ -148,7 +152,7 @@ func (t *Tour) show(ctx context.Context, args ...string) string {
 	return said
 }
 
-// mailsGoOut waits until the first mails are out.
+// mailsGoOut waits until the first mails have been sent.
 func (t *Tour) mailsGoOut(ctx context.Context) error {
 	return t.until(ctx, func(c verdict.Counts) error {
 		if c.Mailed < t.people/20 {
@@ -158,12 +162,12 @@ func (t *Tour) mailsGoOut(ctx context.Context) error {
 	})
 }
 
-// count is how far the applicants of the tour have come.
+// count returns the progress of the tour's applicants.
 func (t *Tour) count(ctx context.Context) (verdict.Counts, error) {
 	return verdict.Count(ctx, t.db, "@"+t.crowd.Domain)
 }
 
-// until waits for the applicants to come so far.
+// until waits until the progress of the applicants satisfies ok.
 func (t *Tour) until(ctx context.Context, ok func(verdict.Counts) error) error {
 	return stage.Until(ctx, func() error {
 		c, err := t.count(ctx)

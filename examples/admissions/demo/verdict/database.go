@@ -30,12 +30,12 @@ func Read(ctx context.Context, db *pgxpool.Pool, maildir, suffix string) (Facts,
 	return f, errors.Join(errs[:]...)
 }
 
-// Counts is how far the applicants of a run have come.
+// Counts is the progress of the applicants of a run.
 type Counts struct {
 	Applications, Verified, Payments, Paid, Mailed int
 }
 
-// Count is a quick look at the database while people are still at it.
+// Count reads the progress from the database, quickly enough to do so while people apply.
 func Count(ctx context.Context, db *pgxpool.Pool, suffix string) (Counts, error) {
 	got, err := rows[Counts](ctx, db, `
 		SELECT count(*) AS applications,

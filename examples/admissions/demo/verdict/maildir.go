@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// Maildir reads the mails in a Maildir folder whose recipient ends with a suffix, such as "@example.org".
+// Maildir reads the mails in a Maildir folder whose recipient ends with a suffix, such as
+// "@example.org".
 func Maildir(folder, suffix string) ([]Mail, error) {
 	var mails []Mail
 	for _, sub := range []string{"new", "cur"} {
@@ -22,7 +23,7 @@ func Maildir(folder, suffix string) ([]Mail, error) {
 		for _, entry := range entries {
 			m, err := readMail(filepath.Join(folder, sub, entry.Name()))
 			if errors.Is(err, fs.ErrNotExist) {
-				continue // somebody tidies up
+				continue // the file was removed meanwhile
 			}
 			if err != nil {
 				return nil, err

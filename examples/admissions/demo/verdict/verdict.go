@@ -1,4 +1,5 @@
-// Package verdict says whether every applicant got what was promised: nothing lost, nothing doubled, nobody mailed twice.
+// Package verdict checks whether every applicant got what was promised: nothing lost, nothing
+// doubled, and one mail each.
 package verdict
 
 import (
@@ -8,8 +9,8 @@ import (
 	"strings"
 )
 
-// Facts is what happened to the applicants of one run, by those who must know: the service's database, the payment provider's
-// books, and the mailbox.
+// Facts is what happened to the applicants of one run, according to the service's database, the
+// payment provider's books, and the mailbox.
 type Facts struct {
 	Applications []Application
 	Payments     []Payment
@@ -26,27 +27,27 @@ type Payment struct {
 	ID, Application, Status string
 }
 
-// Mail is one that the mail server has accepted.
+// Mail is a mail that the mail server accepted.
 type Mail struct {
 	To, MessageID string
 }
 
-// Promise is what one applicant was told: the answer 202 with the ID of the application.
+// Promise is what an applicant was told: the response 202 with the ID of the application.
 type Promise struct {
 	Email, Application string
 }
 
-// Verdict has the addresses of those for whom something went wrong, each with a few words.
+// Verdict lists the addresses of applicants for whom something went wrong, each with a few words.
 type Verdict struct {
-	Promised int      // applicants who were told that their application is in
-	Lost     []string // promised, and then not there, not completed, not paid, or not mailed
-	Doubled  []string // two applications, two payments, or two mails for one
+	Promised int      // applicants whose application was accepted
+	Lost     []string // accepted, but missing, not completed, not paid, or not mailed
+	Doubled  []string // two applications, payments or mails for one applicant
 }
 
-// Clean reports that nothing is wrong.
+// Clean reports whether nothing went wrong.
 func (v Verdict) Clean() bool { return len(v.Lost)+len(v.Doubled) == 0 }
 
-// String is the verdict for people.
+// String formats the verdict for people.
 func (v Verdict) String() string {
 	if v.Clean() {
 		return fmt.Sprintf("%d applications: %d completed, %d paid once, %d mailed once; none lost, none doubled",
@@ -55,14 +56,14 @@ func (v Verdict) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d applications: %d lost, %d doubled", v.Promised, len(v.Lost), len(v.Doubled))
 	for _, lines := range [][]string{v.Lost, v.Doubled} {
-		for _, line := range lines[:min(len(lines), 10)] { // if all are, ten tell as much
+		for _, line := range lines[:min(len(lines), 10)] { // ten are enough
 			b.WriteString("\n  " + line)
 		}
 	}
 	return b.String()
 }
 
-// Check compares what was promised with what happened.
+// Check compares the promises with what happened.
 func Check(promises []Promise, facts Facts) Verdict {
 	v := Verdict{Promised: len(promises)}
 	applications := group(facts.Applications, func(a Application) string { return a.Email })

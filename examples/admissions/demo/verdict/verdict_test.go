@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// good is a run of two applicants in which all went well.
+// good returns a run of two applicants in which nothing went wrong.
 func good() ([]Promise, Facts) {
 	var promises []Promise
 	var facts Facts
@@ -28,7 +28,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// Whatever can go wrong is seen.
+// TestWrong checks that every kind of failure is detected.
 func TestWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil         func(*[]Promise, *Facts)
@@ -104,7 +104,8 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// Two files are two mails, also with the same Message-ID; mails of other runs are none.
+// TestMaildir checks that two files count as two mails, even with the same Message-ID, and that
+// mails of other runs do not count.
 func TestMaildir(t *testing.T) {
 	folder := t.TempDir()
 	for i, m := range []struct{ sub, to string }{

@@ -1,4 +1,4 @@
-// Package ormtest gives the examples the databases to run on, and tells what has become of their orders and messages.
+// Package ormtest provides databases for the examples, and checks their orders and messages.
 package ormtest
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// Dialects are named as ent does it.
+// The dialects, as named by ent.
 const (
 	Postgres = "postgres"
 	MySQL    = "mysql"
 )
 
-// Database is a fresh database with an empty table of orders, and an outbox beside it.
+// Database is a new database with an empty table of orders and an outbox.
 type Database struct {
 	DB      *sql.DB
 	Outbox  postrider.Outbox[*sql.Tx]
@@ -36,14 +36,14 @@ type Database struct {
 
 const orders = "CREATE TABLE orders (id varchar(36) PRIMARY KEY, item varchar(100) NOT NULL)"
 
-// Each runs f once for every database there is.
+// Each runs f once for every available database.
 func Each(t *testing.T, f func(t *testing.T, db *Database)) {
 	t.Helper()
 	EachPostgres(t, f)
 	MariaDB(t, nil, f)
 }
 
-// EachPostgres runs f once for every version of PostgreSQL there is.
+// EachPostgres runs f once for every available version of PostgreSQL.
 func EachPostgres(t *testing.T, f func(t *testing.T, db *Database)) {
 	t.Helper()
 	pgtest.Newest(t, func(t *testing.T, server string) { f(t, openPostgres(t, server)) })
@@ -68,7 +68,7 @@ func openPostgres(t *testing.T, server string) *Database {
 	}
 }
 
-// must ends a test that cannot go on.
+// must panics if there is an error that a test cannot handle.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)

@@ -14,11 +14,12 @@ import (
 	"github.com/postrider/postrider/examples/orm"
 )
 
-// Refused is the item that is never placed: see [Refusing].
+// Refused is the item whose orders fail: see [Refusing].
 const Refused = "bridle"
 
-// Refusing returns an outbox that writes all messages and then returns [orm.ErrRefused] for those of the item [Refused]. So the
-// transaction has to be rolled back with everything in it, the message too.
+// Refusing returns an outbox that writes all messages and then returns [orm.ErrRefused] for those
+// of the item [Refused]. The transaction must be rolled back with all its writes, including the
+// message.
 func Refusing[Tx any](o postrider.Outbox[Tx]) postrider.Outbox[Tx] { return refusing[Tx]{o} }
 
 type refusing[Tx any] struct{ postrider.Outbox[Tx] }
@@ -33,8 +34,8 @@ func (r refusing[Tx]) Enqueue(ctx context.Context, tx Tx, msgs ...postrider.Mess
 	return nil
 }
 
-// Exercise places orders, one of them in vain, and expects the others to be there together with a message each. The shop that
-// place belongs to has an outbox that is [Refusing].
+// Exercise places orders, one of which fails, and expects the others to exist with one message
+// each. The shop that place belongs to must have an outbox that is [Refusing].
 func Exercise(t *testing.T, db *Database, place func(ctx context.Context, item string) error) {
 	t.Helper()
 	for _, item := range []string{"saddle", Refused, "stirrup"} {
@@ -46,8 +47,8 @@ func Exercise(t *testing.T, db *Database, place func(ctx context.Context, item s
 	db.Expect(t, "saddle", "stirrup")
 }
 
-// Expect compares the items of all orders, and those of all messages that the store delivers, with what they should be. Then it
-// clears the table for whatever comes next.
+// Expect compares the items of all orders, and of all messages that the store delivers, with the
+// expected ones. Then it clears the table.
 func (d *Database) Expect(t *testing.T, items ...string) {
 	t.Helper()
 	slices.Sort(items)

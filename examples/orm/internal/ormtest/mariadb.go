@@ -11,7 +11,8 @@ import (
 	"github.com/postrider/postrider/store/classic/classictest"
 )
 
-// MariaDB runs f on MariaDB, with the options of the driver that most programs have: none, unless configure sets them.
+// MariaDB runs f on MariaDB, with the driver options that most programs use: none, unless configure
+// sets some.
 func MariaDB(t *testing.T, configure func(*mysql.Config), f func(t *testing.T, db *Database)) {
 	t.Helper()
 	t.Run("mariadb", func(t *testing.T) {

@@ -11,13 +11,14 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// end is the type of messages that come last: when they are there, so is everything that was committed before.
+// end is the type of marker messages: when they arrive, everything that was committed before has
+// arrived too.
 const end = "ormtest.end"
 
-// ends is how many of them are written, with a key each: enough for every shard to have one.
+// ends is the number of markers, each with its own key: enough for every shard to get one.
 const ends = 64
 
-// messages returns what a relay would read now, and has not read yet.
+// messages returns the messages that a relay would read now and that were not returned before.
 func (d *Database) messages(t *testing.T) []postrider.Message {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
@@ -52,7 +53,7 @@ func (d *Database) messages(t *testing.T) []postrider.Message {
 	return msgs
 }
 
-// join becomes the only member of a feed.
+// join makes this process the only member of a feed.
 func (d *Database) join(ctx context.Context, t *testing.T) {
 	t.Helper()
 	if d.feed != nil {

@@ -2,8 +2,9 @@ package inboxtest
 
 import "github.com/postrider/postrider/admin"
 
-// heardOf has processes say that they work for a consumer: operators see the last one, and of others nothing.
-func heardOf[Tx any](s *scene[Tx]) {
+// heartbeats sends heartbeats for one consumer: operators see the last one, and none for another
+// consumer.
+func heartbeats[Tx any](s *scene[Tx]) {
 	const other = "shipping"
 	if _, err := s.Store.Open(s.ctx, other); err != nil {
 		s.t.Fatal(err)
