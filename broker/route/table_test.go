@@ -175,7 +175,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Fatalf("%+v, %v", d, err)
 		}
 	}
-	if n := len(table.verdicts.answers); n > memoSize {
+	if n := len(table.resolutions.answers); n > memoSize {
 		t.Errorf("%d answers are kept", n)
 	}
 }
