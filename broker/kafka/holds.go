@@ -14,12 +14,13 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// skew is how far the clocks of producers and brokers may be apart.
+// skew is the assumed maximum difference between the clocks of producers and brokers.
 const skew = time.Minute
 
-// Holds returns the indexes of messages that their topics do not hold. It reads everything that the topics have taken since
-// then. Messages that a topic may have dropped because of its retention are not among them; a compacted topic is refused with
-// [postrider.ErrUnsupported]. It is what package reconcile calls a holder.
+// Holds returns the indexes of messages that their topics do not hold. It reads everything that the
+// topics have stored since the given time. It leaves out messages that a topic may have dropped
+// because of its retention, and refuses a compacted topic with [postrider.ErrUnsupported]. It
+// implements reconcile's Holder.
 func (p *Publisher) Holds(ctx context.Context, since time.Time, msgs []postrider.Message) (missing []int, err error) {
 	byTopic := make(map[string][]int)
 	ids := make([]string, len(msgs))
@@ -44,16 +45,16 @@ func (p *Publisher) Holds(ctx context.Context, since time.Time, msgs []postrider
 	return missing, nil
 }
 
-// stock is what a topic holds.
+// stock is the content of a topic.
 type stock struct {
 	ids  map[string]bool
-	from time.Time // what is older may have been dropped
+	from time.Time // older messages may have been dropped
 }
 
-// span is the part of a partition that is read.
+// span is the range of a partition to read.
 type span struct {
 	from, to int64
-	cut      bool // something before it was dropped that may belong to it
+	cut      bool // records before from, which may belong to it, were dropped
 }
 
 // stored reads the IDs of a topic's messages.
@@ -67,7 +68,7 @@ func (p *Publisher) stored(ctx context.Context, topic string, since time.Time) (
 	for partition, s := range spans {
 		if s.from < s.to {
 			offsets[partition] = kgo.NewOffset().At(s.from)
-		} else if s.cut { // and nothing is left to tell since when
+		} else if s.cut { // no record is left that dates the cut
 			found.from = time.Now().Add(skew)
 		}
 	}
@@ -103,7 +104,7 @@ func (p *Publisher) stored(ctx context.Context, topic string, since time.Time) (
 	return found, nil
 }
 
-// spans finds out which part of each partition is to be read.
+// spans determines which range of each partition to read.
 func (p *Publisher) spans(ctx context.Context, topic string, since time.Time) (map[int32]span, error) {
 	admin, err := newAdmin(p.cfg)
 	if err != nil {

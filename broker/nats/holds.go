@@ -14,12 +14,13 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// skew is how far the clocks of producers and servers may be apart.
+// skew is the assumed maximum difference between the clocks of producers and servers.
 const skew = time.Minute
 
-// Holds returns the indexes of messages that no stream holds. It reads the headers of everything that the streams have stored
-// since then. Messages that a stream may have dropped because of its age or size are not among them; a stream that drops messages
-// for other reasons is refused with [postrider.ErrUnsupported]. It is what package reconcile calls a holder.
+// Holds returns the indexes of messages that no stream holds. It reads the headers of all messages
+// that the streams have stored since the given time. It leaves out messages that a stream may have
+// dropped because of age or size, and refuses a stream that drops messages for other reasons with
+// [postrider.ErrUnsupported]. It implements reconcile's Holder.
 func (p *Publisher) Holds(ctx context.Context, since time.Time, msgs []postrider.Message) (missing []int, err error) {
 	s, err := p.sessions.Get(ctx)
 	if err != nil {
@@ -50,10 +51,10 @@ func (p *Publisher) Holds(ctx context.Context, since time.Time, msgs []postrider
 	return missing, nil
 }
 
-// stock is what a stream holds.
+// stock is the content of a stream.
 type stock struct {
 	ids  map[string]bool
-	from time.Time // what is older may have been dropped
+	from time.Time // older messages may have been dropped
 }
 
 // stored reads the IDs of a subject's messages.
@@ -93,7 +94,7 @@ func (l *link) stored(ctx context.Context, subject string, since time.Time) (sto
 	return found, found.read(ctx, reader)
 }
 
-// read takes in all that is there now.
+// read reads everything that is stored at the moment.
 func (f *stock) read(ctx context.Context, reader jetstream.Consumer) error {
 	messages, err := reader.Messages(jetstream.PullMaxMessages(1000))
 	if err != nil {
@@ -111,7 +112,7 @@ func (f *stock) read(ctx context.Context, reader jetstream.Consumer) error {
 			return err
 		}
 		var packet codec.Packet
-		packet.SetUniqueID(m.Headers().Get(client.MsgIdHdr)) // a replay is the message too
+		packet.SetUniqueID(m.Headers().Get(client.MsgIdHdr)) // a replay counts as the message
 		f.ids[packet.ID] = true
 		meta, err := m.Metadata()
 		if err != nil {

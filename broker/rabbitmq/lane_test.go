@@ -31,7 +31,7 @@ func (c closer) Close() error {
 	return nil
 }
 
-func fates(t *testing.T, l *lane) []error {
+func outcomes(t *testing.T, l *lane) []error {
 	errs := make([]error, 2)
 	if l.collect(t.Context(), func(i int, err error) { errs[i] = err }) == nil {
 		t.Error("the lane is used on")
@@ -43,7 +43,7 @@ func fates(t *testing.T, l *lane) []error {
 func TestStall(t *testing.T) {
 	t.Parallel()
 	l, _ := flying(time.Now().Add(-2 * stall))
-	for i, err := range fates(t, l) {
+	for i, err := range outcomes(t, l) {
 		if !errors.Is(err, errStalled) || postrider.ClassOf(err) != postrider.ClassUnknown {
 			t.Errorf("message %d: %v", i, err)
 		}
@@ -56,7 +56,7 @@ func TestReturnOfNothing(t *testing.T) {
 	defer close(returns)
 	returns <- amqp.Return{MessageId: "b", RoutingKey: "q"}
 	returns <- amqp.Return{MessageId: "another", RoutingKey: "q"}
-	for i, err := range fates(t, l) {
+	for i, err := range outcomes(t, l) {
 		if !errors.Is(err, errConfused) || postrider.ClassOf(err) != postrider.ClassUnknown {
 			t.Errorf("message %d: %v", i, err)
 		}
