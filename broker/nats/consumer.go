@@ -91,12 +91,12 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 // receiver is the state of one call of Consume.
 type receiver struct {
 	*Consumer
-	in       *intake.Intake
-	held     held
-	hands    func(intake.Delivery) bool // hands over to the handler; waits for room
-	stop     func()
-	fatal error     // why no attempt can ever succeed
-	shared   sync.Once // logs other processes once
+	in     *intake.Intake
+	held   held
+	hands  func(intake.Delivery) bool // hands over to the handler; waits for room
+	stop   func()
+	fatal  error     // why no attempt can ever succeed
+	shared sync.Once // logs other processes once
 }
 
 // receive connects and hands messages over until an error occurs. At the end of ctx it waits for

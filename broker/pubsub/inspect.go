@@ -24,7 +24,8 @@ const (
 	ordering    = " --enable-message-ordering --expiration-period=never"
 )
 
-// Inspect asks for the topics and their subscriptions. That takes roles/pubsub.viewer; without it, it says what it does not know.
+// Inspect queries the topics and their subscriptions. That requires roles/pubsub.viewer; without
+// it, Inspect warns about what it cannot read.
 func (p *Publisher) Inspect(ctx context.Context, names []string) (broker.Inspection, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTime)
 	defer cancel()

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	ioTimeout       = 10 * time.Second // for a handshake, one write to the socket, the next heartbeat
+	ioTimeout      = 10 * time.Second // for a handshake, one write to the socket, the next heartbeat
 	goodbyeTimeout = 2 * time.Second  // for the server's answer to a graceful close
 )
 
