@@ -169,9 +169,9 @@ func TestReceiverLosesPatience(t *testing.T) {
 			synctest.Wait()
 		}
 		send("slow", 204, 6*time.Second)
-		send("slow", 503, patience)
+		send("slow", 503, waitTimeout)
 		send("other", 204, 6*time.Second)
-		send("third", 503, patience) // all slots are taken
+		send("third", 503, waitTimeout) // all slots are taken
 		time.Sleep(6 * time.Second)
 		close(release)
 		posts.Wait()
