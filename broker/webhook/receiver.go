@@ -25,8 +25,10 @@ const structured = "application/cloudevents+json"
 
 // Receiver is an endpoint: an [http.Handler] that passes messages to a handler. It answers
 //   - 204 when the handler has succeeded;
-//   - 503 when it has failed, or has not started within 5 s: the sender retries, so a failing message blocks its key if the sender keeps order;
-//   - 401 if the request cannot be verified, and 400 or 413 if it cannot be read: senders do not retry these.
+//   - 503 when it has failed, or has not started within 5 s: the sender retries, so a failing
+//     message blocks its key if the sender keeps order;
+//   - 401 if the request cannot be verified, and 400 or 413 if it cannot be read: senders do not
+//     retry these.
 //
 // [http.Server.Shutdown] waits for running handlers.
 //
