@@ -27,9 +27,9 @@ type AvroConfig struct {
 type AvroType struct {
 	// Value is any value of the type, such as OrderPlaced{}. The tag avro:"name" names a field.
 	Value any
-	// Schema is the JSON schema that this program writes with and reads into. Fields that a writer's
-	// schema lacks get their defaults, fields that Schema lacks are skipped, and aliases match renamed
-	// fields.
+	// Schema is the JSON schema that this program writes with and reads into. Fields that a
+	// writer's schema lacks get their defaults, fields that Schema lacks are skipped, and aliases
+	// match renamed fields.
 	Schema string
 	// Older are other schemas that messages may still be written with, if there is no registry.
 	// Defaults to none.

@@ -29,9 +29,9 @@ type Config struct {
 	// message of their key. At this limit, or at 64 MiB of payload, nothing more is accepted until
 	// one of them is handled. Defaults to 1000.
 	Waiting int
-	// Retry is the policy for failed handler calls. When it is used up, the message goes to DeadLetters
-	// or, without them, its key counts as stopped. Defaults to 10 attempts with a backoff from 100 ms
-	// to 30 s.
+	// Retry is the policy for failed handler calls. When it is used up, the message goes to
+	// DeadLetters or, without them, its key counts as stopped. Defaults to 10 attempts with a
+	// backoff from 100 ms to 30 s.
 	Retry retry.Policy
 	// DeadLetters receives messages that have used up their attempts. A message is done once it is
 	// there. Defaults to none: the message is retried with the longest backoff, and only its key
@@ -52,9 +52,9 @@ type Delivery struct {
 	// Done is called, from another goroutine, when the message has been handled. If it has not been
 	// called when the intake ends, the message was not handled.
 	Done func()
-	// Return, if set, gives a message whose handler has failed back to the broker, which redelivers it
-	// after the backoff, so that it does not wait here. Failures is then the number of failures that
-	// the broker counted before this delivery.
+	// Return, if set, gives a message whose handler has failed back to the broker, which redelivers
+	// it after the backoff, so that it does not wait here. Failures is then the number of failures
+	// that the broker counted before this delivery.
 	Return   func(cause error, pause time.Duration)
 	Failures int
 }

@@ -25,7 +25,7 @@ const leaseBucket = "postrider-leases"
 // take the lease at once, one of them is refused.
 type leases struct {
 	config *Config
-	owner  string // nobody else is, not even this process at another time
+	owner  string // unique per call of Consume
 
 	link     *link
 	bucket   jetstream.KeyValue

@@ -164,8 +164,8 @@ func (p *Publisher) publish(ctx context.Context, s *session, msgs []postrider.Me
 	s.explainAll(ctx, errs)
 }
 
-// explainAll replaces each noListenerError with the reason. It queries all subjects concurrently, so
-// that a missing one does not delay the others.
+// explainAll replaces each noListenerError with the reason. It queries all subjects concurrently,
+// so that a missing one does not delay the others.
 func (s *session) explainAll(ctx context.Context, errs []error) {
 	places := make(map[noListenerError][]int)
 	for i, err := range errs {

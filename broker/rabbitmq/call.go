@@ -99,9 +99,9 @@ func (c *call) deliver(ctx context.Context, l *link) error {
 	return nil
 }
 
-// findRefused finds the message because of which the server closed the channel. It resends the messages
-// without a known outcome one at a time. Some of them then arrive twice, as they would if the relay
-// resent them. It returns the index after that message.
+// findRefused finds the message because of which the server closed the channel. It resends the
+// messages without a known outcome one at a time. Some of them then arrive twice, as they would if
+// the relay resent them. It returns the index after that message.
 func (c *call) findRefused(ctx context.Context, l *link) (next int, err error) {
 	c.broken = nil
 	for i, was := range c.errs {

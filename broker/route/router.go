@@ -28,8 +28,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Router is a [postrider.Publisher] that sends each message to the destination that a [Table] names. It is safe for
-// concurrent use.
+// Router is a [postrider.Publisher] that sends each message to the destination that a [Table]
+// names. It is safe for concurrent use.
 type Router struct {
 	ways       atomic.Pointer[ways]
 	only       *filter // nil lets every message pass

@@ -36,9 +36,9 @@ const (
 type Config struct {
 	// URL is "sqs://REGION" for queues or, for publishers, "sns://REGION" for topics.
 	URL string
-	// AWS replaces what the SDK reads from the environment and shared configuration files: credentials,
-	// HTTP client and so on. The region comes from URL. It must not configure retries. Defaults to
-	// config.LoadDefaultConfig.
+	// AWS replaces what the SDK reads from the environment and shared configuration files:
+	// credentials, HTTP client and so on. The region comes from URL. It must not configure retries.
+	// Defaults to config.LoadDefaultConfig.
 	AWS *aws.Config
 	// Dial replaces how connections are opened. Defaults to the SDK's dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

@@ -22,7 +22,8 @@ type Config struct {
 	// W3C trace context if none is set when [New] is called, because without a propagator no trace
 	// would reach a consumer.
 	Propagator propagation.TextMapPropagator
-	// System is recorded as the messaging system, such as "kafka", "rabbitmq" or "nats". Defaults to "postrider".
+	// System is recorded as the messaging system, such as "kafka", "rabbitmq" or "nats". Defaults
+	// to "postrider".
 	System string
 	// Link starts a new trace for each processed message, with a link to the span of its creation.
 	// Defaults to false: processing is a child of creation, and one trace shows the whole path.
