@@ -11,7 +11,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// flying returns a lane with two messages in flight, without a server, and the channel of its returns.
+// flying returns a lane with two messages in flight, without a server, and the channel of its
+// returns.
 func flying(heard time.Time) (l *lane, returns chan amqp.Return) {
 	returns = make(chan amqp.Return)
 	hung := &link{connection: &connection{socket: socket{Conn: closer{end: func() { close(returns) }}}}}
@@ -39,7 +40,7 @@ func outcomes(t *testing.T, l *lane) []error {
 	return errs
 }
 
-// TestStall has a process that stood still: the client may have dropped a return.
+// TestStall simulates a suspended process: the client may have dropped a return.
 func TestStall(t *testing.T) {
 	t.Parallel()
 	l, _ := flying(time.Now().Add(-2 * stall))
