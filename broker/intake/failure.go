@@ -66,13 +66,13 @@ func (c *Config) logFailure(m *postrider.Message, s *standing, pause time.Durati
 	}
 	switch {
 	case !exhausted:
-		log.Warn("consumer: handler failed, trying again")
+		log.Warn("consumer: handler failed, will retry")
 	case !s.stopped:
 		s.stopped = true
 		c.Counters.stopped.Add(1)
-		log.Error("consumer: handler failed too often; the key stands still until an attempt succeeds, because there is no dead-letter destination")
+		log.Error("consumer: handler used up its attempts; the key is blocked until an attempt succeeds, because no dead-letter destination is configured")
 	default:
-		log.Warn("consumer: handler failed, the key still stands still")
+		log.Warn("consumer: handler failed, the key is still blocked")
 	}
 }
 
@@ -91,7 +91,7 @@ func OpenDeadLetters[C any, P postrider.Publisher](name, from string, cfg C, ope
 	case "":
 		return DeadLetters{}, nil
 	case from:
-		return DeadLetters{}, fmt.Errorf("dead_letter is %q, which is what the consumer receives from: want another name", name)
+		return DeadLetters{}, fmt.Errorf("dead_letter is %q, which the consumer itself receives from: want another name", name)
 	}
 	p, err := open(cfg)
 	return DeadLetters{p, name}, err
@@ -145,7 +145,7 @@ func (p *Part) deadLetter(d *Delivery, failures int, cause error) bool {
 	m.Headers[HeaderDeadError] = shorten(cause.Error())
 	log := cfg.Logger.With("id", m.BrokerID(), "type", m.Type, "key", m.OrderKey(), "attempts", failures, "cause", cause)
 	if err := cfg.DeadLetters.send(p.hard, m); err != nil {
-		log.Error("consumer: the dead-letter destination does not take the message, trying again", "err", err)
+		log.Error("consumer: the dead-letter destination did not accept the message, will retry", "err", err)
 		return false
 	}
 	cfg.Counters.dead.Add(1)

@@ -113,7 +113,7 @@ func TestExhausted(t *testing.T) {
 				if calls != c.calls || s.Stopped != c.stopped || s.Dead != c.dead || int64(len(done)) != 2*c.dead {
 					t.Errorf("%d calls, done %v, %+v", calls, done, s)
 				}
-				if told := strings.Count(log.String(), "stands still until"); int64(told) != c.stopped {
+				if told := strings.Count(log.String(), "is blocked until"); int64(told) != c.stopped {
 					t.Errorf("the log was told %d times that the key has stopped", told)
 				}
 				for _, m := range dead.Messages() {

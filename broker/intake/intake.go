@@ -151,7 +151,7 @@ func (in *Intake) full() bool {
 	}
 	if s := in.cfg.Counters.Stats(); s.Failing > 0 && time.Since(in.toldAt) > time.Minute {
 		in.toldAt = time.Now()
-		in.cfg.Logger.Error("consumer: no further message is accepted until one of those that wait is handled; set a dead-letter destination, or let more wait",
+		in.cfg.Logger.Error("consumer: too many messages wait, no more are accepted; set a dead-letter destination or raise max_waiting",
 			"waiting", in.waiting, "bytes", in.bytes, "most", in.cfg.Waiting, "failing_keys", s.Failing, "stopped_keys", s.Stopped)
 	}
 	return true

@@ -22,7 +22,7 @@ func (in *Intake) Leased(store lease.Store, cfg lease.Config, receive func(ctx c
 		p := in.PartWhile(t.Valid)
 		defer context.AfterFunc(t.Lost(), func() {
 			if !p.Drop(dropTimeout) {
-				in.cfg.Logger.Error("consumer: a handler goes on though its lease is lost: another process may handle the same key meanwhile",
+				in.cfg.Logger.Error("consumer: a handler is still running although the lease is lost; another process may handle the same key",
 					"lease", cfg.Name, "waited", dropTimeout)
 			}
 		})()

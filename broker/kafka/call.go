@@ -74,7 +74,7 @@ func (c *call) pick(s *session, places map[string]place, i int) bool {
 	if size := 100 + p.Size() + 10*len(p.Headers); order != "" && c.failed[order] {
 		c.fail(i, postrider.Unavailable(postrider.ErrNotTried))
 	} else if size > c.p.cfg.MaxBytes {
-		err := fmt.Errorf("kafka: up to %d bytes in a batch, and max_bytes is %d", size, c.p.cfg.MaxBytes)
+		err := fmt.Errorf("kafka: the message needs up to %d bytes in a batch, and max_bytes is %d", size, c.p.cfg.MaxBytes)
 		c.fail(i, postrider.Permanent(err))
 	} else {
 		s.add(i)

@@ -135,7 +135,7 @@ func (c *Consumer) decode(r *kgo.Record) postrider.Message {
 	}
 	msg, err := c.coder.Decode(&p)
 	if err != nil {
-		c.cfg.Logger.Error("kafka: a record claims to be a CloudEvent and is none; it is handed over as it is",
+		c.cfg.Logger.Error("kafka: invalid CloudEvent, handing the record over undecoded",
 			"topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err", err)
 	}
 	return msg

@@ -43,7 +43,7 @@ func (c *conn) Write(request []byte) (int, error) {
 	if len(request) >= 6 && request[4] == 0 && request[5] == 0 {
 		c.line.wrote.Store(true)
 		if c.line.shut.Load() { // after the store: either this sees shut, or whoever set shut sees wrote
-			return 0, errors.New("the connection was given up")
+			return 0, errors.New("the connection was closed")
 		}
 	}
 	return c.Conn.Write(request)

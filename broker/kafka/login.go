@@ -123,7 +123,7 @@ func (c *Config) probe(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil || errors.As(err, &unreachable) {
 		return nil
 	}
-	return fmt.Errorf("the brokers do not let us in (SASL %s): %w", c.SASL, err)
+	return fmt.Errorf("the brokers refused the login (SASL %s): %w", c.SASL, err)
 }
 
 // refused lists client options that our guarantees depend on, and why.

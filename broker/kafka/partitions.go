@@ -107,7 +107,7 @@ func (ps *partitions) drop(numbers []int32) {
 		}
 		run.Go(func() {
 			if !p.part.Drop(dropTimeout) {
-				ps.log.Error("kafka: a handler goes on though its context has ended: another member may handle the same key meanwhile",
+				ps.log.Error("kafka: a handler is still running although its context has ended; another member may handle the same key",
 					"partition", n, "waited", dropTimeout)
 			}
 		})

@@ -116,7 +116,7 @@ func (p *Publisher) partitioner(topic string) func(*kgo.Record, int) int {
 	return func(r *kgo.Record, n int) int {
 		if n != count {
 			if before, ok := p.counts.Swap(topic, n); ok && before.(int) < n { //nolint:errcheck // counts holds numbers only
-				p.cfg.Logger.Warn("kafka: the topic has more partitions; keys have moved, and their order holds from here on",
+				p.cfg.Logger.Warn("kafka: the topic has gained partitions; keys have moved, and their order holds only from now on",
 					"topic", topic, "before", before, "now", n)
 			}
 			count = n

@@ -145,7 +145,7 @@ func (c *Config) connect(ctx context.Context, name string, refused client.ErrHan
 		client.CustomInboxPrefix(c.InboxPrefix),
 		client.SetCustomDialer(dialer(dial)),
 		client.ErrorHandler(refused),
-		client.ClosedHandler(func(conn *client.Conn) { end(fmt.Errorf("nats: the connection broke: %v", conn.LastError())) }), //nolint:errorlint // it may be nil
+		client.ClosedHandler(func(conn *client.Conn) { end(fmt.Errorf("nats: the connection was lost: %v", conn.LastError())) }), //nolint:errorlint // it may be nil
 	)
 	if c.TLS != nil {
 		opts = append(opts, client.Secure(c.TLS))

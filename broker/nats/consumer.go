@@ -38,7 +38,7 @@ func NewConsumer(config Config) (*Consumer, error) {
 		missing = errors.Join(missing, errors.New("option group (Group) is empty: say which durable consumer receives it"))
 	}
 	if config.DeadLetter != "" && matches(config.Name, config.DeadLetter) {
-		missing = errors.Join(missing, fmt.Errorf("dead_letter (DeadLetter) is %q, which the consumer receives with %q: want another subject",
+		missing = errors.Join(missing, fmt.Errorf("dead_letter (DeadLetter) is %q, which the consumer itself receives through %q: want another subject",
 			config.DeadLetter, config.Name))
 	}
 	coder, err := config.prepare(missing)
@@ -235,11 +235,11 @@ func (r *receiver) look(ctx context.Context, durable jetstream.Consumer, g *gate
 func (r *receiver) logShared() {
 	r.shared.Do(func() {
 		if r.config.Ordered {
-			r.config.Logger.Warn("nats: another process of the group receives without the option ordered: nothing is handled here until it has none of the messages",
+			r.config.Logger.Warn("nats: another process of the group receives without the option ordered; nothing is handled here until that process holds no messages",
 				"subject", r.config.Name, "group", r.config.Group)
 			return
 		}
-		r.config.Logger.Warn("nats: another process of the group is at work: the order of a key does not hold among them",
+		r.config.Logger.Warn("nats: another process of the group is at work: order per key does not hold between them",
 			"subject", r.config.Name, "group", r.config.Group)
 	})
 }
@@ -248,7 +248,7 @@ func (r *receiver) logShared() {
 func (r *receiver) hand(at position, msg jetstream.Msg) {
 	m, err := decode(r.coder, at.String(), msg.Subject(), msg.Headers(), msg.Data())
 	if err != nil {
-		r.config.Logger.Warn("nats: not a CloudEvent though it says so, handed on as it is",
+		r.config.Logger.Warn("nats: invalid CloudEvent, handing the message over undecoded",
 			"subject", msg.Subject(), "sequence", at.sequence, "err", err)
 	}
 	r.hands(intake.Delivery{Message: m, Done: func() { r.held.done(at) }})
@@ -285,7 +285,7 @@ func (r *receiver) durable(ctx context.Context, js jetstream.JetStream) (jetstre
 			"group", r.config.Group, "stream", stream, "max_ack_pending", has.MaxAckPending, "want", want)
 	}
 	if waits := leaseOf(has); r.config.Ordered && waits > r.config.Lease {
-		r.config.Logger.Warn("nats: the durable consumer's ack wait is longer than the lease: after a crash nothing is handled for so long",
+		r.config.Logger.Warn("nats: the durable consumer's ack wait is longer than the lease; after a crash nothing is handled for that time",
 			"group", r.config.Group, "stream", stream, "ack_wait", waits, "lease", r.config.Lease,
 			"remedy", fmt.Sprintf("nats consumer edit %s %s --wait=%v", stream, r.config.Group, r.config.Lease))
 	}

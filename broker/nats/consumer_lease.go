@@ -114,7 +114,7 @@ func (l *leases) find(ctx context.Context) error {
 		return err
 	}
 	if has := status.Config().Replicas; has < replicas {
-		l.config.Logger.Warn("nats: the leases have fewer replicas than the stream: nobody receives while their server is away",
+		l.config.Logger.Warn("nats: the lease bucket has fewer replicas than the stream; no process receives while its server is down",
 			"bucket", leaseBucket, "replicas", has, "stream", name, "want", replicas,
 			"remedy", fmt.Sprintf("nats stream edit KV_%s --replicas %d", leaseBucket, replicas))
 	}

@@ -241,7 +241,7 @@ func (s *session) explain(ctx context.Context, subject string) error {
 		case err == nil:
 			return postrider.NameUnavailable(fmt.Errorf("nats: stream %s does not answer at the moment", stream))
 		case !errors.Is(err, jetstream.ErrStreamNotFound):
-			return postrider.Unavailable(fmt.Errorf("%w, and whether a stream has it is not known: %w", noListenerError(subject), err))
+			return postrider.Unavailable(fmt.Errorf("%w, and it is unknown whether a stream has it: %w", noListenerError(subject), err))
 		case asked == 2 || s.conn.ConnectedClusterName() == "":
 			return postrider.NameUnavailable(fmt.Errorf("nats: no stream has the subject %q", subject))
 		}

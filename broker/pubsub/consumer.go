@@ -144,7 +144,7 @@ func (c *Consumer) decode(received *pubsubpb.PubsubMessage) postrider.Message {
 	}
 	m, err := c.coder.Decode(&p)
 	if err != nil {
-		c.cfg.Logger.Error("pubsub: message cannot be decoded, handing it over as it is", "subscription", c.subscription,
+		c.cfg.Logger.Error("pubsub: message cannot be decoded, handing it over undecoded", "subscription", c.subscription,
 			"message", received.GetMessageId(), "err", err)
 		m.OccurredAt = received.GetPublishTime().AsTime()
 	}

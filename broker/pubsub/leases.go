@@ -84,7 +84,7 @@ func (l *leases) setDeadline(left int32) {
 			})
 		})
 		if err != nil {
-			l.c.cfg.Logger.Warn("pubsub: deadlines not set, the messages may come again", "subscription", l.c.subscription, "messages", len(part), "err", err)
+			l.c.cfg.Logger.Warn("pubsub: deadlines not set, messages may be redelivered", "subscription", l.c.subscription, "messages", len(part), "err", err)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (l *leases) acknowledge() {
 			return // retried later; the stream logs an outage
 		case codes.OK:
 		default:
-			l.c.cfg.Logger.Warn("pubsub: messages not acknowledged, they come again", "subscription", l.c.subscription, "messages", len(part), "err", err)
+			l.c.cfg.Logger.Warn("pubsub: messages not acknowledged, they will be redelivered", "subscription", l.c.subscription, "messages", len(part), "err", err)
 		}
 		l.mu.Lock()
 		l.finished = slices.Delete(l.finished, 0, len(part))

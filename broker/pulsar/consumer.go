@@ -134,7 +134,7 @@ func (c *Consumer) decode(received apache.Message) postrider.Message {
 	}
 	m, err := c.coder.Decode(&p)
 	if err != nil {
-		c.cfg.Logger.Error("pulsar: message cannot be decoded, handing it over as it is", "topic", c.topic,
+		c.cfg.Logger.Error("pulsar: message cannot be decoded, handing it over undecoded", "topic", c.topic,
 			"message", received.ID().String(), "err", err)
 		m.OccurredAt = received.PublishTime()
 	}

@@ -18,7 +18,7 @@ import (
 
 var (
 	errLost   = errors.New("the connection to the broker was lost")
-	errClosed = errors.New("the topic was closed, because it was not in use or with the publisher")
+	errClosed = errors.New("the topic was closed: it was idle, or the publisher was closed")
 )
 
 // closeGrace is how long calls wait for an ended line to be closed, so that none of their messages

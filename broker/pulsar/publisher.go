@@ -153,7 +153,7 @@ func (p *Publisher) route(ctx context.Context, name string) route {
 	l.users.Add(1)
 	l.handing.Add(1)
 	l.idle.Reset(p.cfg.IdleTimeout)
-	stop := context.AfterFunc(ctx, func() { l.end(fmt.Errorf("a publication was given up: %w", ctx.Err())) })
+	stop := context.AfterFunc(ctx, func() { l.end(fmt.Errorf("a publish call was cancelled: %w", ctx.Err())) })
 	return route{line: l, stop: stop}
 }
 

@@ -110,7 +110,7 @@ func (c *Config) connectTo(ctx context.Context, within time.Duration, address, n
 	// With TLS 1.3 the server checks the certificate after the handshake, and its answer can be
 	// lost with the connection.
 	if c.hasCertificate() && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) {
-		err = fmt.Errorf("%w: the server may refuse the client's certificate", err)
+		err = fmt.Errorf("%w: the server may have refused the client's certificate", err)
 	}
 	return nil, cmp.Or(ctx.Err(), err)
 }

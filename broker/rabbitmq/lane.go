@@ -19,7 +19,7 @@ const stall = 4 * time.Second
 
 var (
 	errNacked   = errors.New("rabbitmq: the queue did not take the message (basic.nack): it may be full and reject")
-	errStalled  = errors.New("rabbitmq: the process stood still for so long that returns may be missing")
+	errStalled  = errors.New("rabbitmq: the process was suspended for so long that returns may be missing")
 	errConfused = errors.New("rabbitmq: the server returned a message that was not sent")
 	errLost     = errors.New("rabbitmq: sent, but no confirmation came")
 )

@@ -24,7 +24,7 @@ func (c *Consumer) takeOver(ctx context.Context, client redis.UniversalClient) e
 		}
 		if alive > 0 && time.Since(begin) < c.cfg.ClaimIdle+c.cfg.ClaimIdle/2 {
 			if !waiting {
-				c.cfg.Logger.Info("redis: waiting for another member to finish, or to fall silent",
+				c.cfg.Logger.Info("redis: waiting for another member to finish or become idle",
 					"stream", c.cfg.Name, "group", c.cfg.Group, "entries", alive, "claim_idle", c.cfg.ClaimIdle)
 				waiting = true
 			}
@@ -36,7 +36,7 @@ func (c *Consumer) takeOver(ctx context.Context, client redis.UniversalClient) e
 			}
 		}
 		if alive > 0 {
-			c.cfg.Logger.Warn("redis: another member of the group is at work: the order of a key does not hold among them",
+			c.cfg.Logger.Warn("redis: another member of the group is at work: order per key does not hold between them",
 				"stream", c.cfg.Name, "group", c.cfg.Group)
 		}
 		return c.claim(ctx, client, silent)

@@ -8,7 +8,7 @@ import (
 
 // errElsewhere is the error of a message that is not tried because the same call takes an earlier
 // message of its key to another destination.
-var errElsewhere = fmt.Errorf("route: an earlier message of the key goes to another destination first: %w", postrider.ErrNotTried)
+var errElsewhere = fmt.Errorf("route: an earlier message of the key must go to another destination first: %w", postrider.ErrNotTried)
 
 // Replace makes the router use another table, with the destinations that it needs. A Publish that
 // is under way finishes with the old table. A known name keeps its publisher; Close also closes new

@@ -95,7 +95,7 @@ func (r *receiver) receive(ctx context.Context, working func()) error {
 	address, err := r.queues.Locate(ctx, r.cfg.Name)
 	if err != nil {
 		if service.IsMissing(err) {
-			r.cfg.Logger.Error("sqs: there is no such queue", "queue", r.cfg.Name, "create", r.queues.Missing(r.cfg.Name))
+			r.cfg.Logger.Error("sqs: queue does not exist", "queue", r.cfg.Name, "create", r.queues.Missing(r.cfg.Name))
 		}
 		return err
 	}
@@ -164,7 +164,7 @@ func (c *Consumer) decode(m *types.Message) postrider.Message {
 		err = wrong
 	}
 	if err != nil {
-		c.cfg.Logger.Error("sqs: message cannot be decoded, handing it over as it is", "queue", c.cfg.Name,
+		c.cfg.Logger.Error("sqs: message cannot be decoded, handing it over undecoded", "queue", c.cfg.Name,
 			"message", aws.ToString(m.MessageId), "err", err)
 	}
 	return message

@@ -153,7 +153,7 @@ func (f *figure[T]) ask(ctx context.Context, timeout time.Duration, log *slog.Lo
 			log.Info("prometheus: the database answers again")
 		}
 	case !was:
-		log.Warn("prometheus: the database does not answer; its figures vanish soon", "err", err)
+		log.Warn("prometheus: the database does not answer; its metrics will disappear soon", "err", err)
 	}
 }
 

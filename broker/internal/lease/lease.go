@@ -130,7 +130,7 @@ func Run(ctx context.Context, s Store, cfg Config, serve func(ctx context.Contex
 		ask, cancel := r.bound(context.WithoutCancel(ctx))
 		defer cancel()
 		if err := s.Release(ask); err != nil {
-			cfg.Logger.Warn("consumer: lease not released, others wait until it is over", "lease", cfg.Name, "err", err)
+			cfg.Logger.Warn("consumer: lease not released, other processes must wait until it expires", "lease", cfg.Name, "err", err)
 		}
 	}
 }

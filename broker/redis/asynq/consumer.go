@@ -125,7 +125,7 @@ func (c *Consumer) message(ctx context.Context, t *queue.Task) postrider.Message
 	id, _ := queue.GetTaskID(ctx)
 	m, err := message(c.coder, id, t)
 	if err != nil {
-		c.cfg.Logger.Error("asynq: task cannot be decoded, handing it over raw", "queue", c.cfg.Queue, "task", id, "err", err)
+		c.cfg.Logger.Error("asynq: task cannot be decoded, handing it over undecoded", "queue", c.cfg.Queue, "task", id, "err", err)
 	}
 	return m
 }
@@ -140,7 +140,7 @@ func (c *Consumer) outages() func(error) {
 		if out = err != nil; out {
 			c.cfg.Logger.Warn("asynq: consumer cannot reach Redis, trying again", "queue", c.cfg.Queue, "err", err)
 		} else {
-			c.cfg.Logger.Info("asynq: consumer is back", "queue", c.cfg.Queue)
+			c.cfg.Logger.Info("asynq: consumer has reconnected to Redis", "queue", c.cfg.Queue)
 		}
 	}
 }
