@@ -3,7 +3,6 @@ package kafka
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,44 +10,21 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/codec"
+	"github.com/postrider/postrider/broker/internal/stock"
 )
-
-// skew is the assumed maximum difference between the clocks of producers and brokers.
-const skew = time.Minute
 
 // Holds returns the indexes of messages that their topics do not hold. It reads everything that the
 // topics have stored since the given time. It leaves out messages that a topic may have dropped
 // because of its retention, and refuses a compacted topic with [postrider.ErrUnsupported]. It
-// implements reconcile's Holder.
+// implements Holder of package reconcile.
 func (p *Publisher) Holds(ctx context.Context, since time.Time, msgs []postrider.Message) (missing []int, err error) {
-	byTopic := make(map[string][]int)
-	ids := make([]string, len(msgs))
-	for i := range msgs {
-		var packet codec.Packet
-		p.coder.Encode(&msgs[i], &packet)
-		ids[i] = packet.ID
-		byTopic[packet.Name] = append(byTopic[packet.Name], i)
-	}
-	for topic, places := range byTopic {
-		known, err := p.stored(ctx, topic, since.Add(-skew))
+	return stock.Missing(p.coder, since, msgs, func(topic string, since time.Time) (*stock.Stock, error) {
+		found, err := p.stored(ctx, topic, since)
 		if err != nil {
 			return nil, fmt.Errorf("kafka: topic %s: %w", topic, err)
 		}
-		for _, i := range places {
-			if !known.ids[ids[i]] && msgs[i].ID.Time().After(known.from) {
-				missing = append(missing, i)
-			}
-		}
-	}
-	slices.Sort(missing)
-	return missing, nil
-}
-
-// stock is the content of a topic.
-type stock struct {
-	ids  map[string]bool
-	from time.Time // older messages may have been dropped
+		return found, nil
+	})
 }
 
 // span is the range of a partition to read.
@@ -58,8 +34,8 @@ type span struct {
 }
 
 // stored reads the IDs of a topic's messages.
-func (p *Publisher) stored(ctx context.Context, topic string, since time.Time) (stock, error) {
-	found := stock{ids: make(map[string]bool)}
+func (p *Publisher) stored(ctx context.Context, topic string, since time.Time) (*stock.Stock, error) {
+	found := stock.New()
 	spans, err := p.spans(ctx, topic, since)
 	if err != nil {
 		return found, err
@@ -69,7 +45,7 @@ func (p *Publisher) stored(ctx context.Context, topic string, since time.Time) (
 		if s.from < s.to {
 			offsets[partition] = kgo.NewOffset().At(s.from)
 		} else if s.cut { // no record is left that dates the cut
-			found.from = time.Now().Add(skew)
+			found.Dropped(time.Now())
 		}
 	}
 	if len(offsets) == 0 {
@@ -91,11 +67,11 @@ func (p *Publisher) stored(ctx context.Context, topic string, since time.Time) (
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			s := spans[r.Partition]
-			if s.cut && r.Offset == s.from && r.Timestamp.Add(skew).After(found.from) {
-				found.from = r.Timestamp.Add(skew)
+			if s.cut && r.Offset == s.from {
+				found.Dropped(r.Timestamp)
 			}
 			m := consumer.decode(r)
-			found.ids[m.BrokerID()] = true
+			found.Add(m.BrokerID())
 			if r.Offset+1 >= s.to {
 				delete(offsets, r.Partition)
 			}
