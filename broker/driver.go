@@ -33,9 +33,9 @@ type Driver struct {
 	// Consumer opens a consumer of the name in the setting "name". Nil if the broker has nothing to
 	// receive from.
 	Consumer func(*Settings) (postrider.Consumer, error)
-	// Create makes a topic, queue, subject or stream with the name, as durable as a single broker
-	// node allows. An existing one is left unchanged. For quick starts, tests and benchmarks. Nil
-	// if there is nothing to create.
+	// Create makes a topic, queue, subject or stream with the given name, as durable as the broker
+	// allows without further configuration. An existing one is left unchanged. Meant for quick
+	// starts, tests and benchmarks. Nil if there is nothing to create.
 	Create func(ctx context.Context, s *Settings, name string) error
 	// Bare sends a load with the broker's own client alone, with confirmations, as fast as that
 	// client can. Benchmarks use it as the baseline for a relay.

@@ -64,20 +64,20 @@ func testDeadLetter(t *testing.T, h Harness) {
 	})
 	got := l.wait(t, append(append([]postrider.Message{}, msgs[:2]...), msgs[3:]...))
 	h.expectOrder(t, got)
-	letter := find(t, h.listen(t, dead, "dead").wait(t, msgs[2:3]), msgs[2]) // without order, it may be the last
+	moved := find(t, h.listen(t, dead, "dead").wait(t, msgs[2:3]), msgs[2]) // without order, it may be the last
 	l.stop()
 	if calls.Load() != 2 {
 		t.Errorf("the handler was called %d times with the message, want 2", calls.Load())
 	}
-	if string(letter.Payload) != string(msgs[2].Payload) || letter.OrderKey() != msgs[2].OrderKey() || letter.Topic != dead {
-		t.Errorf("the dead letter is %+v", letter)
+	if string(moved.Payload) != string(msgs[2].Payload) || moved.OrderKey() != msgs[2].OrderKey() || moved.Topic != dead {
+		t.Errorf("the dead letter is %+v", moved)
 	}
 	header := func(name string) string {
-		value, _ := lookup(letter.Headers, name, h.FoldsHeaderNames)
+		value, _ := lookup(moved.Headers, name, h.FoldsHeaderNames)
 		return value
 	}
 	if header("postrider-dead-from") != name || header("postrider-dead-attempts") != "2" || header("postrider-dead-error") != "never such a thing" {
-		t.Errorf("the dead letter's headers are %v", letter.Headers)
+		t.Errorf("the dead letter's headers are %v", moved.Headers)
 	}
 	again := h.listen(t, name, "bury")
 	last := message(name, "key-0", 100)

@@ -43,7 +43,7 @@ const (
 
 // Entry is a message as it is sent.
 type Entry struct {
-	Size int // billable bytes
+	Size int // bytes that count towards the limit
 
 	body         string
 	attributes   []codec.Header
