@@ -63,7 +63,7 @@ func (c RegistryConfig) withDefaults() (RegistryConfig, *url.URL, error) {
 	complain(u.User != nil, "URL: holds a user: set User and Password instead")
 	complain(u.RawQuery != "" || u.Fragment != "", "URL: holds a query (?) or a fragment (#)")
 	complain(c.User == "" && c.Password != "", "Password is set and User is not")
-	complain(c.User != "" && u.Scheme == "http" && !onLoopback(u), "User is set and URL is http: anybody on the way could read the password: want https")
+	complain(c.User != "" && u.Scheme == "http" && !onLoopback(u), "User is set and URL is http: others on the network could read the password: want https")
 	complain(c.TLS != nil && c.TLS.InsecureSkipVerify, "TLS: InsecureSkipVerify is set: give RootCAs the registry's authority instead")
 	complain(c.TLS != nil && u.Scheme == "http", "TLS is set and URL is http: want https")
 	complain(c.Timeout < 0, "Timeout is %s: want a positive time", c.Timeout)

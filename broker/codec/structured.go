@@ -173,7 +173,7 @@ func (c *Codec) decodeStructured(p *Packet, m *postrider.Message) (origin, error
 		m.Payload = data
 	case hasEncoded:
 		if err := json.Unmarshal(encoded, &m.Payload); err != nil {
-			return origin{}, fmt.Errorf("structured CloudEvent has data_base64 that is none: %w", err)
+			return origin{}, fmt.Errorf("structured CloudEvent has data_base64 that is not valid: %w", err)
 		}
 	}
 	for _, h := range p.Headers {

@@ -100,7 +100,7 @@ func (p *Publisher) spans(ctx context.Context, topic string, since time.Time) (m
 	}
 	for _, c := range config.Configs {
 		if c.Key == "cleanup.policy" && strings.Contains(c.MaybeValue(), "compact") {
-			return nil, fmt.Errorf("%w: it is compacted, so nobody can tell what it has had", postrider.ErrUnsupported)
+			return nil, fmt.Errorf("%w: it is compacted, so it is unknown which messages it has had", postrider.ErrUnsupported)
 		}
 	}
 	starts, err := listed(admin.ListStartOffsets(ctx, topic))

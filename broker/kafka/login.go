@@ -134,7 +134,7 @@ var refused = []struct {
 }{
 	{"RequiredAcks", kgo.RequiredAcks, "a message counts as confirmed when all replicas in sync have it"},
 	{"DisableIdempotentWrite", kgo.DisableIdempotentWrite, "retries inside the client would repeat messages and change their order"},
-	{"TransactionalID", kgo.TransactionalID, "records would wait for an end of the transaction that nobody sends"},
+	{"TransactionalID", kgo.TransactionalID, "records would wait for a transaction end that is never sent"},
 	{"MaxProduceRequestsInflightPerBroker", kgo.MaxProduceRequestsInflightPerBroker, "more than one request at a time changes the order when one fails"},
 	{"ConsumerGroup", kgo.ConsumerGroup, "it is the option group"},
 	{"ConsumeTopics", kgo.ConsumeTopics, "it is the option name"},

@@ -79,9 +79,9 @@ func (g *gate) delivered(number uint64, now time.Time) bool {
 // due reports whether it is time to query the server again.
 func (g *gate) due(now time.Time) bool { return g.closed() && now.Sub(g.looked) >= lookEvery }
 
-// look opens the gate if the server reports no pending messages other than our own, of which there
-// are open. It returns false if other processes still have messages after the time limit; the gate
-// then opens nevertheless, unless it is strict.
+// look opens the gate if the server reports no more pending messages than this process has open. It
+// returns false if other processes still have messages after the time limit; the gate then opens
+// nevertheless, unless it is strict.
 func (g *gate) look(pending, open int, now time.Time) bool {
 	g.looked = now
 	alone := pending <= open

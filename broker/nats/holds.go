@@ -45,7 +45,7 @@ func (l *link) stored(ctx context.Context, subject string, since time.Time) (*st
 	}
 	info := stream.CachedInfo()
 	if info.Config.Retention != jetstream.LimitsPolicy || info.Config.MaxMsgsPerSubject > 0 {
-		return found, fmt.Errorf("%w: stream %s removes messages that were read or replaced, so nobody can tell whether it has had them",
+		return found, fmt.Errorf("%w: stream %s removes messages that were read or replaced, so it is unknown whether it has had them",
 			postrider.ErrUnsupported, name)
 	}
 	if info.State.FirstSeq > 1 {

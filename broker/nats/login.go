@@ -96,8 +96,8 @@ func refuse(options []client.Option) error {
 		{"SetCustomDialer", asked.CustomDialer != nil, "use Dial"},
 		{"Secure", asked.TLSConfig != nil || asked.Secure, "use TLS"},
 		{"CustomInboxPrefix", asked.InboxPrefix != usual.InboxPrefix, "use InboxPrefix"},
-		{"ClosedHandler", asked.ClosedCB != nil, "the session must hear of its end"},
-		{"ErrorHandler", asked.AsyncErrorCB != nil, "the session must hear of what is refused"},
+		{"ClosedHandler", asked.ClosedCB != nil, "the session must be notified of its end"},
+		{"ErrorHandler", asked.AsyncErrorCB != nil, "the session must be notified of refusals"},
 	} {
 		if o.other {
 			errs = append(errs, fmt.Errorf("option %s cannot be set: %s", o.name, o.why))

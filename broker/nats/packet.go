@@ -113,12 +113,12 @@ func decode(coder *codec.Codec, place, subject string, header client.Header, dat
 	return coder.Decode(&p)
 }
 
-var errNoResponders = errors.New("nats: nobody listens to the subject")
+var errNoResponders = errors.New("nats: no stream listens on the subject")
 
 // noListenerError is errNoResponders with the subject.
 type noListenerError string
 
-func (e noListenerError) Error() string { return "nats: nobody listens to the subject " + string(e) }
+func (e noListenerError) Error() string { return "nats: no stream listens on the subject " + string(e) }
 
 // readAnswer returns nil if the message is stored.
 func readAnswer(m *client.Msg) error {

@@ -316,7 +316,7 @@ func TestInspect(t *testing.T) {
 	text := fmt.Sprint(in)
 	for _, want := range []string{
 		"stored the message", "{subscriptions (" + topic + ") 2}", "{enableMessageOrdering (" + topic + ") true}",
-		"subscription " + loose + " does not keep the order", loose + " drops messages that nobody has received for 1h0m0s",
+		"subscription " + loose + " does not keep the order", loose + " drops messages that are not received within 1h0m0s",
 		"topic " + bare + " has no subscription", "--topic=" + bare + " --enable-message-ordering",
 		"topic no-such-topic does not exist Run: gcloud pubsub topics create no-such-topic --project=test-project", `"a b" is not`,
 	} {

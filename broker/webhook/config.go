@@ -113,7 +113,7 @@ func (p *Publisher) Inspect(context.Context, []string) (broker.Inspection, error
 	}
 	host := p.url.Hostname()
 	if addr, _ := netip.ParseAddr(host); p.url.Scheme == "http" && host != "localhost" && !addr.IsLoopback() {
-		warn("Messages travel over plain HTTP: anybody on the way can read them, and answer instead.", "Use an https URL.")
+		warn("Messages travel over plain HTTP: others on the network can read them and forge answers.", "Use an https URL.")
 	}
 	if len(p.cfg.Secrets) == 0 {
 		warn("Messages are not signed: the endpoint cannot tell them from forged ones.",

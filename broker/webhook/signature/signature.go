@@ -77,7 +77,7 @@ func parseKey(secret string) (key, error) {
 	case kind == "whpk" && len(raw) == ed25519.PublicKeySize:
 		return key{"v1a", nil, func(content, got []byte) bool { return ed25519.Verify(raw, content, got) }}, nil
 	}
-	return key{}, errors.New("is none: want whsec_ with 24 to 64 bytes, or whsk_ (private) or whpk_ (public) with a key")
+	return key{}, errors.New("is not a valid secret: want whsec_ with 24 to 64 bytes, or whsk_ (private) or whpk_ (public) with a key")
 }
 
 func signedContent(id, timestamp string, body []byte) []byte {
