@@ -10,18 +10,19 @@ import (
 	"time"
 )
 
-// A broker's configuration is one struct, for Go programs and for configuration files alike. Its fields say by tags how
-// they are called in a file:
+// A broker's configuration is one struct, used by Go programs and configuration files alike. Struct
+// tags give each field's name in a file:
 //
 //	Stream     string        `option:"stream" doc:"The stream that must store the messages."`
 //	AckTimeout time.Duration `option:"ack_timeout" default:"5s" doc:"How long to wait for an acknowledgement."`
 //	Queue      string        `option:"queue_type" default:"classic" values:"classic,quorum" doc:"…"`
 //	Token      string        `option:"token" kind:"secret" doc:"…"`
 //
-// The kind follows from the type: string, int, bool, time.Duration and []string are known, and types made of them. The
-// fields URL, TLS, Dial and Logger are those of [Settings]; a struct with a field TLS has the options of [TLSOptions].
+// The kind follows from the type: string, int, bool, time.Duration, []string, and types derived
+// from them. The fields URL, TLS, Dial and Logger correspond to those of [Settings]; a struct with
+// a TLS field has the options of [TLSOptions].
 
-// OptionsOf returns the options that a struct declares, without those that are in [Common].
+// OptionsOf returns the options that a struct declares, except those in [Common].
 func OptionsOf(config any) []Option {
 	var options []Option
 	common := Common()
@@ -41,7 +42,7 @@ func OptionsOf(config any) []Option {
 	return options
 }
 
-// Fill sets the fields of a struct, to which config points, to what the settings say.
+// Fill sets the fields of the struct that config points to from the settings.
 func (s *Settings) Fill(config any) error {
 	v := reflect.ValueOf(config).Elem()
 	eachOption(v, func(_ reflect.StructField, field reflect.Value, name string) {
@@ -67,7 +68,7 @@ func (s *Settings) Fill(config any) error {
 	return nil
 }
 
-// From returns what open makes of a broker's configuration C, filled from the settings.
+// From fills a broker configuration C from the settings and passes it to open.
 func From[C, T any](s *Settings, open func(C) (T, error)) (T, error) {
 	var config C
 	if err := s.Fill(&config); err != nil {
@@ -77,8 +78,8 @@ func From[C, T any](s *Settings, open func(C) (T, error)) (T, error) {
 	return open(config)
 }
 
-// SetDefaults sets the fields of a struct, to which config points, that are zero to their defaults. A Logger becomes
-// [slog.Default].
+// SetDefaults sets the zero fields of the struct that config points to to their defaults. A nil
+// Logger becomes [slog.Default].
 func SetDefaults(config any) {
 	v := reflect.ValueOf(config).Elem()
 	eachOption(v, func(f reflect.StructField, field reflect.Value, _ string) {
@@ -91,7 +92,7 @@ func SetDefaults(config any) {
 	}
 }
 
-// Negative reports each option of a struct whose number or duration is below zero, as one error a field.
+// Negative returns one error for each option of a struct whose number or duration is negative.
 func Negative(config any) []error {
 	var errs []error
 	v := reflect.ValueOf(config)
@@ -130,7 +131,7 @@ func kindOf(f reflect.StructField) Kind {
 	panic(fmt.Sprintf("broker: field %s cannot be an option: its type is %v", f.Name, f.Type))
 }
 
-// setText sets a field to a value that was checked before.
+// setText sets a field to a value that was validated before.
 func setText(field reflect.Value, text string) {
 	switch {
 	case field.Type() == reflect.TypeFor[time.Duration]():

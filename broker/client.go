@@ -12,8 +12,9 @@ import (
 	"strings"
 )
 
-// SplitHosts returns a URL for each host of one that has several, with commas in between, each with all that was said besides; none if
-// there is nothing between two commas. Package url does not know such URLs.
+// SplitHosts splits a URL that lists several hosts, separated by commas, into one URL per host,
+// with the same credentials, path and query. It returns nil if one of the hosts is empty. Package
+// url does not parse such URLs.
 func SplitHosts(address string) (list []string) {
 	scheme, rest, _ := strings.Cut(address, "://")
 	at := strings.LastIndexByte(rest, '@') + 1
@@ -30,8 +31,8 @@ func SplitHosts(address string) (list []string) {
 	return list
 }
 
-// Handshake does the TLS handshake on a connection to an address, whose host is the server's name unless the configuration has one. It closes the
-// connection if that fails.
+// Handshake performs the TLS handshake on conn. The server name is the host of address, unless the
+// configuration sets one. Handshake closes the connection on failure.
 func Handshake(ctx context.Context, conn net.Conn, address string, config *tls.Config) (net.Conn, error) {
 	if config.ServerName == "" {
 		config = config.Clone()
@@ -45,12 +46,13 @@ func Handshake(ctx context.Context, conn net.Conn, address string, config *tls.C
 	return secure, nil
 }
 
-// Refuse reports each field of a client's options, a struct, that is set though a caller cannot, with the reason that refused has for it.
+// Refuse returns an error for each field of options, a client's options struct, that is set
+// although callers may not set it. The map refused gives the reason per field.
 func Refuse(options any, refused map[string]string) error {
 	var errs []error
 	fields := reflect.ValueOf(options)
 	for _, name := range slices.Sorted(maps.Keys(refused)) {
-		if !fields.FieldByName(name).IsZero() { // panics if the client has no such option any more
+		if !fields.FieldByName(name).IsZero() { // panics if the client no longer has this option
 			errs = append(errs, fmt.Errorf("the client has %s: %s", name, refused[name]))
 		}
 	}

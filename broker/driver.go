@@ -1,6 +1,6 @@
-// Package broker is where destinations are found by name: each broker's package registers a [Driver], and whoever has a
-// URL or a configuration file opens publishers and consumers through it. A program chooses its brokers by importing
-// them; nothing else names them.
+// Package broker finds brokers by name. Each broker's package registers a [Driver], which opens
+// publishers and consumers from a URL or a configuration file. A program chooses its brokers by
+// importing their packages; no other code names them.
 package broker
 
 import (
@@ -17,30 +17,33 @@ import (
 
 // Driver opens publishers and consumers of one kind of broker.
 type Driver struct {
-	// Name is what configuration files call the broker, such as "nats".
+	// Name is the broker's name in configuration files, such as "nats".
 	Name string
-	// Schemes are those of the URLs that mean it, such as "nats" and "tls".
+	// Schemes are the URL schemes of the broker, such as "nats" and "tls".
 	Schemes []string
-	// Example is a URL to begin with, such as "nats://localhost:4222".
+	// Example is a sample URL, such as "nats://localhost:4222".
 	Example string
 	// Doc says in one sentence where messages go.
 	Doc string
-	// Options are what a destination can set, beside those that all have (see [Common]).
+	// Options are the driver's own options, in addition to [Common].
 	Options []Option
-	// Publisher opens a publisher. It does not wait for the broker: one that is down is found out by Publish. Errors are
-	// about the settings, all of them at once.
+	// Publisher opens a publisher. It does not wait for the broker: if the broker is down, Publish
+	// reports it. Errors concern the settings, all of them at once.
 	Publisher func(*Settings) (postrider.Publisher, error)
-	// Consumer opens a consumer of Settings' option "name". It is nil where there is nothing to receive.
+	// Consumer opens a consumer of the name in the setting "name". Nil if the broker has nothing to
+	// receive from.
 	Consumer func(*Settings) (postrider.Consumer, error)
-	// Create makes a topic, queue, subject or stream with the name, as durable as the broker can on its own; one that is
-	// there already is left as it is. For quick starts, tests and benchmarks. It is nil where there is nothing to make.
+	// Create makes a topic, queue, subject or stream with the given name, as durable as the broker
+	// allows without further configuration. An existing one is left unchanged. Meant for quick
+	// starts, tests and benchmarks. Nil if there is nothing to create.
 	Create func(ctx context.Context, s *Settings, name string) error
-	// Bare sends a load with the broker's own client alone, confirmed, as fast as that client can: what a relay is
-	// measured against.
+	// Bare sends a load with the broker's own client alone, with confirmations, as fast as that
+	// client can. Benchmarks use it as the baseline for a relay.
 	Bare func(ctx context.Context, s *Settings, load Load) error
 }
 
-// Load is what a benchmark sends: messages of one size to one name, their keys "0" to Keys-1 in turn.
+// Load describes what a benchmark sends: messages of one size to one name, cycling through the keys
+// "0" to Keys-1.
 type Load struct {
 	Name     string
 	Messages int
@@ -53,8 +56,8 @@ var registry struct {
 	drivers []Driver
 }
 
-// Register makes a driver known. Packages of brokers call it when they are loaded. It panics when a name or a scheme is
-// taken: that is a mistake in the program.
+// Register makes a driver known. Broker packages call it from init. It panics if the name or a
+// scheme is already registered, which is a programming error.
 func Register(d Driver) {
 	d.Create, d.Bare = d.checkedCreate(), d.checkedBare()
 	registry.Lock()
@@ -80,7 +83,7 @@ func Drivers() []Driver {
 	return slices.Clone(registry.drivers)
 }
 
-// Lookup returns the driver with the name.
+// Lookup returns the driver with the given name.
 func Lookup(name string) (Driver, error) {
 	var names []string
 	for _, d := range Drivers() {
@@ -92,9 +95,10 @@ func Lookup(name string) (Driver, error) {
 	return Driver{}, fmt.Errorf("broker: there is no broker %q: this program knows %q", name, names)
 }
 
-// ForURL returns the driver that the URL's scheme means. The error does not contain the URL, which may hold a password.
+// ForURL returns the driver for the URL's scheme. The error does not contain the URL, which may
+// hold a password.
 func ForURL(address string) (Driver, error) {
-	scheme, _, ok := strings.Cut(address, ":") // the rest may be several hosts, which package url does not know
+	scheme, _, ok := strings.Cut(address, ":") // the rest may list several hosts, which package url cannot parse
 	if !ok || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+") != "" {
 		return Driver{}, errors.New("broker: the address is not a URL such as nats://localhost:4222")
 	}
@@ -108,7 +112,7 @@ func ForURL(address string) (Driver, error) {
 	return Driver{}, fmt.Errorf("broker: no broker has the scheme %q: this program knows %q", scheme, schemes)
 }
 
-// Open opens a publisher for the settings, after checking them.
+// Open validates the settings and opens a publisher.
 func (d Driver) Open(s *Settings) (postrider.Publisher, error) {
 	if err := d.prepare(s); err != nil {
 		return nil, err
@@ -116,7 +120,7 @@ func (d Driver) Open(s *Settings) (postrider.Publisher, error) {
 	return d.Publisher(s)
 }
 
-// Subscribe opens a consumer for the settings, after checking them.
+// Subscribe validates the settings and opens a consumer.
 func (d Driver) Subscribe(s *Settings) (postrider.Consumer, error) {
 	if d.Consumer == nil {
 		return nil, fmt.Errorf("broker: %s has nothing to receive from", d.Name)

@@ -8,9 +8,9 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Each publishes messages one by one where a broker has no way to take many: those of one key one after the other, up to
-// the first that fails, and those of different keys at the same time, at most parallel of them. What it returns is what
-// [postrider.Publisher] wants; a publisher made of it keeps order.
+// Each publishes messages one by one, for brokers without batch sends. Messages of one key are sent
+// in sequence, up to the first failure; at most parallel keys are sent at a time. The result is
+// what [postrider.Publisher] requires; a publisher built on Each keeps order.
 func Each(ctx context.Context, msgs []postrider.Message, parallel int, send func(context.Context, *postrider.Message) error) []error {
 	errs := make([]error, len(msgs))
 	places := make(chan struct{}, max(parallel, 1))
@@ -29,8 +29,8 @@ func Each(ctx context.Context, msgs []postrider.Message, parallel int, send func
 	return nil
 }
 
-// chains returns the indexes of the messages of each key, in the order of first appearance. A message in no order is a
-// chain of its own.
+// chains groups the indexes of the messages by key, in the order of first appearance. A message
+// without a key is a chain of its own.
 func chains(msgs []postrider.Message) [][]int {
 	var all [][]int
 	byKey := make(map[string]int, len(msgs))

@@ -6,7 +6,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// ObservePublisher returns a publisher that reports every call to o under the name of the feed.
+// ObservePublisher returns a publisher that reports every call to o under the given feed name.
 func ObservePublisher(feed string, to postrider.Publisher, o postrider.Observer) postrider.Publisher {
 	p := &observedPublisher{to, feed, o}
 	if i, ok := to.(Inspector); ok {
@@ -31,13 +31,13 @@ func (p *observedPublisher) Publish(ctx context.Context, msgs []postrider.Messag
 	return errs
 }
 
-// KeepsOrder returns the value of the observed publisher.
+// KeepsOrder returns the result of the observed publisher.
 func (p *observedPublisher) KeepsOrder() bool {
 	k, ok := p.Publisher.(OrderKeeper)
 	return ok && k.KeepsOrder()
 }
 
-// NameOf returns the value of the observed publisher.
+// NameOf returns the result of the observed publisher.
 func (p *observedPublisher) NameOf(m *postrider.Message) string {
 	if n, ok := p.Publisher.(Namer); ok {
 		return n.NameOf(m)

@@ -22,7 +22,8 @@ import (
 // Kind is the kind of an option's value.
 type Kind string
 
-// The kinds. In a configuration file a [Duration] is written as "1m30s", a [List] as a list, or as text with commas.
+// The kinds. In a configuration file a [Duration] is written as "1m30s", and a [List] as a list or
+// as comma-separated text.
 const (
 	Text     Kind = "text"
 	Secret   Kind = "secret" // text that is never shown
@@ -32,13 +33,13 @@ const (
 	List     Kind = "list"
 )
 
-// Option describes something that a destination can set.
+// Option describes one setting of a destination.
 type Option struct {
 	Name    string // in lower case, with underscores
 	Kind    Kind
 	Default string   // as text; empty means none
 	Doc     string   // one sentence, for the reference and the schema
-	Values  []string // the only ones allowed, if any
+	Values  []string // the allowed values; empty allows any
 }
 
 // Common returns the options that every destination has.
@@ -59,7 +60,7 @@ func Common() []Option {
 	}
 }
 
-// TLSOptions are the options of brokers that can be reached with TLS; see [Settings.TLS].
+// TLSOptions returns the options of brokers that support TLS; see [Settings.TLS].
 func TLSOptions() []Option {
 	return []Option{
 		{Name: "ca_file", Kind: Text, Doc: "PEM file with the authorities that may vouch for the server; default: the system's."},
@@ -70,7 +71,8 @@ func TLSOptions() []Option {
 
 func (d Driver) options() []Option { return slices.Concat(Common(), d.Options) }
 
-// Check reports all values that the driver does not know or cannot read, as one error of [errors.Join].
+// Check reports all options that the driver does not know or cannot parse, joined with
+// [errors.Join].
 func (d Driver) Check(values map[string]string) error {
 	var errs []error
 	options := d.options()
@@ -111,26 +113,27 @@ func (o Option) check(value string) error {
 	return nil
 }
 
-// Settings are what a destination was given. The getters return an option's default where it was not set; they panic on
-// an option that the driver does not declare.
+// Settings holds the options given for one destination. The getters return an option's default if
+// it is not set; they panic on an option that the driver does not declare.
 type Settings struct {
 	// URL is the broker's address, with credentials. It must never be logged.
 	URL string
 	// Values are the options, by name.
 	Values map[string]string
-	// Dial replaces the way to open connections, where the broker's client allows that. Nil means the usual way.
+	// Dial replaces how connections are opened, if the broker's client supports that. Nil means the
+	// client's default.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Logger is told of outages and recoveries. Nil means [slog.Default].
+	// Logger receives outages and recoveries. Nil means [slog.Default].
 	Logger *slog.Logger
-	// Certificate is told of each certificate that a server shows, and of the client's own, where any of the [TLSOptions] is set. Defaults
-	// to nobody.
+	// Certificate is called with each certificate that a server presents, and with the client's
+	// own, if any of the [TLSOptions] is set. Nil means no call.
 	Certificate func(*x509.Certificate)
 
 	driver  string
 	options []Option
 }
 
-// Text returns an option as it was given.
+// Text returns an option's value as text.
 func (s *Settings) Text(name string) string {
 	if v, ok := s.Values[name]; ok {
 		return v
@@ -143,9 +146,9 @@ func (s *Settings) Text(name string) string {
 	panic("broker: option " + name + " is not declared")
 }
 
-// Int returns an option of kind [Int], 0 if it has neither value nor default.
+// Int returns an option of kind [Int]; 0 if it has neither a value nor a default.
 func (s *Settings) Int(name string) int {
-	n, _ := strconv.Atoi(s.Text(name)) // checked before
+	n, _ := strconv.Atoi(s.Text(name)) // Check has validated it
 	return n
 }
 
@@ -161,7 +164,7 @@ func (s *Settings) Duration(name string) time.Duration {
 	return d
 }
 
-// List returns an option of kind [List], split at its commas.
+// List returns an option of kind [List], split at commas.
 func (s *Settings) List(name string) []string { return splitList(s.Text(name)) }
 
 func splitList(text string) []string {
@@ -174,11 +177,12 @@ func splitList(text string) []string {
 	return list
 }
 
-// Format returns the wire format.
+// Format returns the message format.
 func (s *Settings) Format() codec.Format { return codec.Format(s.Text("format")) }
 
-// TLS returns what the [TLSOptions] say, nil if none of them is set. Servers are always verified. The client's certificate is read for each
-// connection, so that it can be replaced while everything runs.
+// TLS returns the configuration given by the [TLSOptions], or nil if none of them is set. The
+// server's certificate is always verified. The client's certificate is reloaded for each
+// connection, so that it can be rotated without a restart.
 func (s *Settings) TLS() (*tls.Config, error) {
 	ca, cert, key := s.Text("ca_file"), s.Text("cert_file"), s.Text("key_file")
 	if ca == "" && cert == "" && key == "" {
@@ -217,7 +221,8 @@ func (s *Settings) TLS() (*tls.Config, error) {
 		var last atomic.Pointer[tls.Certificate]
 		last.Store(&pair)
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			// Between the writing of one file and the other they do not fit each other: the last pair that did still holds.
+			// While the two files are being replaced they do not match: keep using the last pair
+			// that loaded.
 			if next, err := tls.LoadX509KeyPair(cert, key); err == nil {
 				last.Store(&next)
 			}
@@ -227,8 +232,9 @@ func (s *Settings) TLS() (*tls.Config, error) {
 	return config, nil
 }
 
-// ReadSecret returns what an option's file holds, without the space around it. It is to be called each time the secret is needed, so that the file
-// can be replaced while everything runs.
+// ReadSecret returns the content of the file that an option names, with surrounding white space
+// removed. Call it each time the secret is needed, so that the file can be rotated without a
+// restart.
 func ReadSecret(option, file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package enttx finds the *sql.Tx of an ent transaction, so that an outbox can write in it.
+// Package enttx exposes the *sql.Tx of an ent transaction, so that an outbox can write in it.
 //
-// ent gets a driver that knows where to leave it, once, and code that writes messages begins its transactions with [Begin]:
+// Wrap ent's driver once with [Driver], and begin transactions that write messages with [Begin]:
 //
 //	client := ent.NewClient(ent.Driver(enttx.Driver(entsql.OpenDB(dialect.Postgres, db))))
 //
@@ -18,13 +18,14 @@
 //	}
 //	return tx.Commit()
 //
-// # Why so
+// # Why it works this way
 //
-// The generated ent.Tx keeps its transaction in fields that nobody else can read. The code generator's feature sql/execquery opens
-// ExecContext and QueryContext, which is less than a *sql.Tx and has to be generated into every project. A client over a
-// transaction of one's own, made for each, would forget the hooks and interceptors that were added to the first one by Use and
-// Intercept, and would be no ent.Tx for the functions that take one. The driver, on the other hand, begins all transactions,
-// and is handed the context of Client.Tx: that is enough, with any generated code.
+// The generated ent.Tx keeps its transaction in unexported fields. The code generator's feature
+// sql/execquery exposes ExecContext and QueryContext, but no *sql.Tx, and every project would have
+// to generate it. A new client over an own transaction would lack the hooks and interceptors that
+// Use and Intercept added to the first client, and would not be an ent.Tx for functions that take
+// one. The driver, in contrast, begins every transaction and receives the context of Client.Tx.
+// That is enough, and works with any generated code.
 package enttx
 
 import (
@@ -36,12 +37,12 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 )
 
-// ErrNoTransaction is returned by [Begin] when no transaction was begun by a driver of this package.
+// ErrNoTransaction is returned by [Begin] if no driver of this package began the transaction.
 var ErrNoTransaction = errors.New("enttx: no *sql.Tx: give the ent client its driver as ent.Driver(enttx.Driver(…)), " +
 	"and begin with a client that is not in a transaction")
 
-// Driver returns d, with [Begin] able to see its transactions. Drivers that wrap others, such as those of ent for debugging,
-// go around it.
+// Driver wraps d so that [Begin] can see its transactions. Apply it to ent's SQL driver itself:
+// drivers that wrap others, such as ent's debug driver, go around it.
 func Driver(d *entsql.Driver) dialect.Driver { return driver{d} }
 
 type driver struct{ *entsql.Driver }
@@ -49,7 +50,7 @@ type driver struct{ *entsql.Driver }
 // Tx implements [dialect.Driver].
 func (d driver) Tx(ctx context.Context) (dialect.Tx, error) { return d.BeginTx(ctx, nil) }
 
-// BeginTx is what the generated Client.BeginTx looks for.
+// BeginTx is the method that the generated Client.BeginTx looks for.
 func (d driver) BeginTx(ctx context.Context, opts *sql.TxOptions) (dialect.Tx, error) {
 	tx, err := d.Driver.BeginTx(ctx, opts)
 	if err != nil {
@@ -63,22 +64,23 @@ func (d driver) BeginTx(ctx context.Context, opts *sql.TxOptions) (dialect.Tx, e
 	return tx, nil
 }
 
-// leaveHere is the key of the context under which a driver finds the place for its transaction.
+// leaveHere is the context key under which a driver stores its transaction.
 type leaveHere struct{}
 
 type left struct{ tx *sql.Tx }
 
-// Tx is what every generated ent.Tx is.
+// Tx is the part of a generated ent.Tx that Begin needs.
 type Tx interface {
 	Commit() error
 	Rollback() error
 }
 
-// Begin calls begin, which is the Tx method of the generated client or a function around BeginTx, and returns ent's transaction together
-// with the *sql.Tx that it is made of. Both are the same transaction: it ends with Commit or Rollback of ent's, which also
-// runs ent's hooks.
+// Begin calls begin, which is the Tx method of the generated client or a wrapper of BeginTx, and
+// returns ent's transaction together with the underlying *sql.Tx. Both are the same transaction:
+// end it with Commit or Rollback of ent's, which also runs ent's hooks.
 //
-// If the transaction was not begun by a driver of this package, it is rolled back, and the error is [ErrNoTransaction].
+// If no driver of this package began the transaction, Begin rolls it back and returns
+// [ErrNoTransaction].
 func Begin[T Tx](ctx context.Context, begin func(context.Context) (T, error)) (T, *sql.Tx, error) {
 	var left left
 	var none T

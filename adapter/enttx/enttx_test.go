@@ -13,8 +13,8 @@ import (
 	"github.com/postrider/postrider/adapter/enttx"
 )
 
-// connector begins transactions without any server. With servers, messages and generated code the package is tested in
-// examples/orm/ent.
+// connector begins transactions without a server. The package is tested with servers, messages and
+// generated code in examples/orm/ent.
 type connector struct{ refuses error }
 
 func (c connector) Connect(context.Context) (driver.Conn, error) { return c, nil }
@@ -60,7 +60,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// Two that are under way at once are not mixed up, and one without Begin stays what it was.
+// Concurrent transactions are not mixed up, and one without Begin is unaffected.
 func TestBeginTwice(t *testing.T) {
 	_, plain := open(t, connector{})
 	d := enttx.Driver(plain)

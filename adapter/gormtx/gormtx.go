@@ -1,4 +1,4 @@
-// Package gormtx finds the *sql.Tx of a GORM transaction, so that an outbox can write in it.
+// Package gormtx returns the *sql.Tx of a GORM transaction, so that an outbox can write in it.
 //
 //	err := db.Transaction(func(tx *gorm.DB) error {
 //		if err := tx.Create(&order).Error; err != nil {
@@ -11,8 +11,9 @@
 //		return outbox.Enqueue(ctx, sqlTx, postrider.Event("order.placed", "order", order.ID, order))
 //	})
 //
-// GORM keeps the transaction in Statement.ConnPool, and with PrepareStmt: true inside another type, once for each session that
-// asks for it. A type assertion in the application would hold until somebody switches that on.
+// GORM keeps the transaction in Statement.ConnPool; with PrepareStmt: true it wraps it in another
+// type, for each session that enables it. A type assertion in the application works only until
+// somebody enables that option.
 package gormtx
 
 import (
@@ -23,18 +24,18 @@ import (
 	"gorm.io/gorm"
 )
 
-// ErrNoTransaction is returned for a *gorm.DB that is not in a transaction: a message that it wrote would be there whether or not
-// the rest is.
+// ErrNoTransaction is returned for a *gorm.DB that is not in a transaction: a message written
+// through it would not be atomic with the other changes.
 var ErrNoTransaction = errors.New("gormtx: not in a transaction: use the *gorm.DB that Transaction or Begin gives")
 
-// From returns the transaction that db is in. It belongs to GORM, which commits it or rolls it back.
+// From returns the transaction of db. GORM owns it, and commits it or rolls it back.
 //
-// In a nested Transaction it is the outer one, with a savepoint: a message is taken back together with whatever else is
-// written behind the savepoint. In a hook such as AfterCreate it is the transaction of the statement, which is there unless
-// SkipDefaultTransaction is set.
+// In a nested Transaction it is the outer one, with a savepoint: rolling back to the savepoint also
+// discards messages written after it. In a hook such as AfterCreate it is the transaction of the
+// statement, which exists unless SkipDefaultTransaction is set.
 //
-// Without a transaction it returns [ErrNoTransaction]. A db that carries an error, of Begin for instance, returns that one: GORM would
-// execute nothing either.
+// Without a transaction From returns [ErrNoTransaction]. If db carries an error, for example from
+// Begin, From returns that error: GORM would not execute anything either.
 func From(db *gorm.DB) (*sql.Tx, error) {
 	if db == nil || db.Statement == nil {
 		return nil, ErrNoTransaction

@@ -13,8 +13,8 @@ import (
 	"github.com/postrider/postrider/adapter/gormtx"
 )
 
-// connector begins transactions without any server: which type holds them is all that matters here. With servers, and with
-// messages, it is tested in examples/orm/gorm.
+// connector begins transactions without a server, because only the transaction's type matters here.
+// It is tested with servers and messages in examples/orm/gorm.
 type connector struct{ refuses error }
 
 func (c connector) Connect(context.Context) (driver.Conn, error) { return c, nil }
@@ -74,7 +74,7 @@ func TestNoTransaction(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, tx, err)
 		}
 	}
-	// One connection alone is no transaction.
+	// A single connection is not a transaction.
 	err := plain.Connection(func(db *gorm.DB) error {
 		_, err := gormtx.From(db)
 		return err
@@ -84,7 +84,7 @@ func TestNoTransaction(t *testing.T) {
 	}
 }
 
-// A Begin that failed leaves a *gorm.DB with a transaction that is a nil pointer.
+// After a failed Begin, the *gorm.DB holds a transaction that is a nil pointer.
 func TestBeginFailed(t *testing.T) {
 	refused := errors.New("no connection")
 	for name, cfg := range map[string]gorm.Config{"plain": {}, "prepared": {PrepareStmt: true}} {
@@ -99,7 +99,7 @@ func TestBeginFailed(t *testing.T) {
 	}
 }
 
-// stranger is a transaction that some plugin has wrapped.
+// stranger is a transaction wrapped by a plugin.
 type stranger struct{ gorm.Tx }
 
 func TestUnknownTransaction(t *testing.T) {

@@ -14,23 +14,25 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// AvroConfig says which Go types an [Avro] knows.
+// AvroConfig lists the Go types of an [Avro] codec.
 type AvroConfig struct {
-	// Types are what is encoded and decoded. Required.
+	// Types are the types to encode and decode. Required.
 	Types []AvroType
-	// Registry has the schemas of writers. Defaults to none: payloads name their schema by its fingerprint, and every schema that
-	// they may have been written with is in Types.
+	// Registry holds the writers' schemas. Defaults to none: payloads then identify their schema by
+	// its fingerprint, and Types must contain every schema that they may have been written with.
 	Registry *Registry
 }
 
 // AvroType is a Go type and its Avro schema.
 type AvroType struct {
-	// Value is any value of the type, such as OrderPlaced{}. Fields have the names of their tag avro:"name".
+	// Value is any value of the type, such as OrderPlaced{}. The tag avro:"name" names a field.
 	Value any
-	// Schema is the schema in JSON that this program writes with, and that it reads into: what a writer's schema lacks is filled in
-	// by its defaults, what it does not have is left out, and aliases find fields that have been renamed.
+	// Schema is the JSON schema that this program writes with and reads into. Fields that a
+	// writer's schema lacks get their defaults, fields that Schema lacks are skipped, and aliases
+	// match renamed fields.
 	Schema string
-	// Older are schemas that messages may still be written with, for use without a registry. Defaults to none.
+	// Older are other schemas that messages may still be written with, if there is no registry.
+	// Defaults to none.
 	Older []string
 }
 
@@ -45,16 +47,16 @@ type avroType struct {
 	schema *avro.Schema
 	text   string
 	record string
-	known  map[[8]byte]*avro.Schema // by fingerprint: from that schema to ours; without a registry only
+	known  map[[8]byte]*avro.Schema // by fingerprint: resolves that schema into ours; only without a registry
 }
 
-// avroKey names how what was written with a schema is read into a type.
+// avroKey identifies how payloads of a schema are read into a type.
 type avroKey struct {
 	id   uint32
 	into *avroType
 }
 
-// NewAvro returns a codec, or all that is wrong with its configuration.
+// NewAvro returns a codec, or all mistakes in its configuration.
 func NewAvro(cfg AvroConfig) (*Avro, error) {
 	a := &Avro{registry: cfg.Registry, types: make(map[reflect.Type]*avroType, len(cfg.Types))}
 	if cfg.Registry != nil {
@@ -104,7 +106,7 @@ func NewAvro(cfg AvroConfig) (*Avro, error) {
 	return a, nil
 }
 
-// add makes what was written with an older schema readable.
+// add makes payloads of an older schema readable.
 func (t *avroType) add(text string) error {
 	writer, err := avro.Parse(text)
 	if err != nil {
@@ -118,10 +120,11 @@ func (t *avroType) add(text string) error {
 	return nil
 }
 
-// Encode sets the payload and the content type of m and, with a registry, the schema ID. value is of one of the configured types, or
-// a pointer to it. If Encode fails, m is as before.
+// Encode sets the payload and the content type of m and, with a registry, the schema ID. The type
+// of value must be one of the configured types, or a pointer to one. If Encode fails, m is
+// unchanged.
 //
-// The first message of each type asks the registry, so encode before the transaction begins.
+// The first message of each type queries the registry, so encode before the transaction begins.
 func (a *Avro) Encode(ctx context.Context, m *postrider.Message, value any) error {
 	t, err := a.typeOf(value)
 	if err != nil {
@@ -148,8 +151,9 @@ func (a *Avro) Encode(ctx context.Context, m *postrider.Message, value any) erro
 	return nil
 }
 
-// Decode reads the payload into a value of one of the configured types, or into a pointer to one, which it allocates. With a registry
-// the first payload of each schema asks for the schema that it was written with.
+// Decode reads the payload into a value of one of the configured types, or into a pointer to one,
+// which it allocates. With a registry, the first payload of each schema fetches its writer's
+// schema.
 func (a *Avro) Decode(ctx context.Context, m *postrider.Message, into any) error {
 	target := reflect.ValueOf(into)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -173,7 +177,7 @@ func (a *Avro) Decode(ctx context.Context, m *postrider.Message, into any) error
 	return err
 }
 
-// writer returns the schema that reads what follows the header of a payload into t.
+// writer returns the schema that reads the rest of a payload, after its header, into t.
 func (a *Avro) writer(ctx context.Context, payload []byte, t *avroType) (*avro.Schema, []byte, error) {
 	if a.registry == nil {
 		mark, rest, err := avro.SingleObjectFingerprint(payload)
@@ -200,7 +204,7 @@ func (a *Avro) writer(ctx context.Context, payload []byte, t *avroType) (*avro.S
 	return schema, rest, err
 }
 
-// avroSchema returns the schema that has an ID, with all that it refers to.
+// avroSchema returns the schema with an ID, including its references.
 func (r *Registry) avroSchema(ctx context.Context, id uint32) (*avro.Schema, error) {
 	d, err := r.byID(ctx, id)
 	if err != nil {
@@ -216,7 +220,8 @@ func (r *Registry) avroSchema(ctx context.Context, id uint32) (*avro.Schema, err
 	return names.Parse(d.Schema)
 }
 
-// addReferences parses what schemas refer to, what it refers to itself first. seen keeps a circle from going on for ever.
+// addReferences parses referenced schemas, each after its own references. The set seen guards
+// against cycles.
 func (r *Registry) addReferences(ctx context.Context, names *avro.SchemaCache, refs []reference, seen map[reference]bool) error {
 	const most = 100
 	for _, ref := range refs {
@@ -240,7 +245,7 @@ func (r *Registry) addReferences(ctx context.Context, names *avro.SchemaCache, r
 	return nil
 }
 
-// typeOf finds the configured type of a value, through all its pointers.
+// typeOf returns the configured type of a value, dereferencing pointers.
 func (a *Avro) typeOf(value any) (*avroType, error) {
 	if goType := reflect.TypeOf(value); goType != nil {
 		if t := a.types[pointedTo(goType)]; t != nil {
@@ -257,7 +262,7 @@ func pointedTo(t reflect.Type) reflect.Type {
 	return t
 }
 
-// record is the full name of a schema, or empty if it is that of no record.
+// record returns the full name of a record schema, or "" for other schemas.
 func record(schema *avro.Schema) string {
 	root := schema.Root()
 	switch {
@@ -269,7 +274,7 @@ func record(schema *avro.Schema) string {
 	return root.Namespace + "." + root.Name
 }
 
-// fingerprint is what single-object encoding names a schema by.
+// fingerprint returns the identifier of a schema in single-object encoding.
 func fingerprint(schema *avro.Schema) (mark [8]byte) {
 	h := avro.NewRabin()
 	_, _ = h.Write(schema.Canonical()) // a hash never fails

@@ -30,13 +30,13 @@ const (
 		{"name":"weight","type":"double"}]}`
 )
 
-// Order is what orderV1 describes.
+// Order matches orderV1.
 type Order struct {
 	ID    string `avro:"id"`
 	Cents int    `avro:"cents"`
 }
 
-// OrderV2 is what orderV2 describes.
+// OrderV2 matches orderV2.
 type OrderV2 struct {
 	ID       string  `avro:"id"`
 	Total    int64   `avro:"total"`
@@ -93,7 +93,8 @@ func TestAvroWithoutRegistry(t *testing.T) {
 	}
 }
 
-// TestSingleObject compares with the example of the Avro specification's encodings: a record of a long 27 and a string "foo".
+// TestSingleObject uses the example of the Avro specification: a record of a long 27 and a string
+// "foo".
 func TestSingleObject(t *testing.T) {
 	const text = `{"type":"record","name":"test","fields":[{"name":"a","type":"long"},{"name":"b","type":"string"}]}`
 	type test struct {
@@ -157,7 +158,8 @@ func TestAvroConfig(t *testing.T) {
 	}
 }
 
-// FuzzDecode holds that no payload makes a codec panic, or take memory that the payload does not pay for.
+// FuzzDecode checks that no payload makes a codec panic, or allocate much more than the payload's
+// size.
 func FuzzDecode(f *testing.F) {
 	a := newAvroOf(f, schema.AvroConfig{Types: []schema.AvroType{{Value: Placed{}, Schema: placedSchema}}})
 	var m postrider.Message

@@ -7,7 +7,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// cache keeps what never changes, and loads it once, however many ask for it at the same time. A failure is not kept.
+// cache caches immutable values. Concurrent callers of a missing key share one load. Failures are
+// not cached.
 type cache[K comparable, V any] struct {
 	most int // entries
 
@@ -16,19 +17,20 @@ type cache[K comparable, V any] struct {
 	loads map[K]*load[V]
 }
 
-// load is one call under way. All but done are written before done is closed, and read after.
+// load is a call in progress. All fields but done are written before done is closed, and read
+// after.
 type load[V any] struct {
 	done   chan struct{}
 	value  V
 	err    error
-	gaveUp bool // its caller went away, so err says nothing to the others
+	gaveUp bool // its caller's context ended, so err is meaningless to the others
 }
 
 func newCache[K comparable, V any](most int) *cache[K, V] {
 	return &cache[K, V]{most: most, have: make(map[K]V), loads: make(map[K]*load[V])}
 }
 
-// get returns what is kept under key, or what fetch returns.
+// get returns the cached value of key, or the result of fetch.
 func (c *cache[K, V]) get(ctx context.Context, key K, fetch func(context.Context) (V, error)) (V, error) {
 	for {
 		c.mu.Lock()
@@ -58,7 +60,7 @@ func (c *cache[K, V]) get(ctx context.Context, key K, fetch func(context.Context
 }
 
 func (c *cache[K, V]) lead(ctx context.Context, key K, l *load[V], fetch func(context.Context) (V, error)) (V, error) {
-	l.gaveUp = true // also if fetch panics: those who wait must not wait for ever
+	l.gaveUp = true // remains true if fetch panics, so that waiting callers continue
 	defer func() {
 		c.mu.Lock()
 		delete(c.loads, key)
@@ -74,7 +76,7 @@ func (c *cache[K, V]) lead(ctx context.Context, key K, l *load[V], fetch func(co
 	return l.value, l.err
 }
 
-// makeRoom drops any entry when the cache is full: it can be loaded again.
+// makeRoom drops arbitrary entries if the cache is full; they can be loaded again.
 func (c *cache[K, V]) makeRoom() {
 	for key := range c.have {
 		if len(c.have) < c.most {

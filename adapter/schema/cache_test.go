@@ -47,7 +47,8 @@ func TestCacheKeepsNoFailure(t *testing.T) {
 	}
 }
 
-// TestCacheLeaderGivesUp: the message whose load the others wait for may run out of time, which must not fail the others.
+// TestCacheLeaderGivesUp checks that waiting callers do not fail if the context of the caller that
+// loads ends.
 func TestCacheLeaderGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache[int, string](10)

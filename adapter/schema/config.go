@@ -13,31 +13,35 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// RegistryConfig says where a [Registry] is and how to use it. URL is required.
+// RegistryConfig configures a [Registry]. URL is required.
 type RegistryConfig struct {
-	// URL is the root of the registry's API, such as https://registry.example.com:8081, or …/apis/ccompat/v7 of Apicurio. It holds
-	// no user and no password.
+	// URL is the root of the registry's API, such as https://registry.example.com:8081, or
+	// …/apis/ccompat/v7 of Apicurio. It must not contain credentials.
 	URL string
-	// User and Password are sent by basic authentication, over https or to this machine. For Confluent Cloud they are the API key
-	// and its secret. Default to none.
+	// User and Password are sent with basic authentication, over https or to this machine only. For
+	// Confluent Cloud they are the API key and its secret. Default to none.
 	User, Password string
-	// TLS holds the registry's authority and the client's certificate. Defaults to the system's authorities.
+	// TLS holds the registry's certificate authority and the client's certificate. Defaults to the
+	// system's authorities.
 	TLS *tls.Config
-	// Timeout is how long one request may take. Defaults to 5 s.
+	// Timeout limits the duration of one request. Defaults to 5 s.
 	Timeout time.Duration
-	// MaxAnswer is the largest answer in bytes. Defaults to 1 MiB.
+	// MaxAnswer is the maximum size of an answer in bytes. Defaults to 1 MiB.
 	MaxAnswer int64
-	// Cache is how many schemas and how many IDs are kept in memory. Defaults to 1,000 of each.
+	// Cache is how many schemas and how many IDs are cached. Defaults to 1,000 of each.
 	Cache int
-	// ReadOnly makes producers look up the IDs of their schemas, which somebody else has registered. Defaults to false: they register
-	// them, which the registry refuses if they break its rule of compatibility.
+	// ReadOnly makes producers look up the IDs of their schemas, which must already be registered.
+	// Defaults to false: producers register their schemas, and the registry refuses incompatible
+	// ones.
 	ReadOnly bool
-	// Subject names the subject for the schema of a message's record. Defaults to the record's full name, such as shop.OrderPlaced,
-	// which is Confluent's RecordNameStrategy. Kafka Connect and others that go by the topic want "orders-value" for the topic orders.
+	// Subject returns the subject for the schema of a message's record. Defaults to the record's
+	// full name, such as shop.OrderPlaced (Confluent's RecordNameStrategy). Kafka Connect and
+	// others that use the topic expect "orders-value" for the topic orders.
 	Subject func(m *postrider.Message, record string) string
 }
 
-// withDefaults fills in what is missing and reports all that is wrong. It never shows the URL, which may hold a password.
+// withDefaults sets the defaults and reports all mistakes. Its errors never contain the URL, which
+// may hold a password.
 func (c RegistryConfig) withDefaults() (RegistryConfig, *url.URL, error) {
 	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
 	c.MaxAnswer = cmp.Or(c.MaxAnswer, 1<<20)
@@ -59,7 +63,7 @@ func (c RegistryConfig) withDefaults() (RegistryConfig, *url.URL, error) {
 	complain(u.User != nil, "URL: holds a user: set User and Password instead")
 	complain(u.RawQuery != "" || u.Fragment != "", "URL: holds a query (?) or a fragment (#)")
 	complain(c.User == "" && c.Password != "", "Password is set and User is not")
-	complain(c.User != "" && u.Scheme == "http" && !onLoopback(u), "User is set and URL is http: anybody on the way could read the password: want https")
+	complain(c.User != "" && u.Scheme == "http" && !onLoopback(u), "User is set and URL is http: others on the network could read the password: want https")
 	complain(c.TLS != nil && c.TLS.InsecureSkipVerify, "TLS: InsecureSkipVerify is set: give RootCAs the registry's authority instead")
 	complain(c.TLS != nil && u.Scheme == "http", "TLS is set and URL is http: want https")
 	complain(c.Timeout < 0, "Timeout is %s: want a positive time", c.Timeout)

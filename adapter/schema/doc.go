@@ -1,29 +1,30 @@
-// Package schema encodes and decodes payloads as Protocol Buffers and as Avro, with or without a schema registry.
+// Package schema encodes and decodes payloads as Protocol Buffers or Avro, with or without a schema
+// registry.
 //
 // A producer encodes a value into a message before it enqueues the message:
 //
 //	m := postrider.Event("order.placed", "order", "42", nil)
 //	err := schema.Protobuf{}.Encode(ctx, &m, &orders.Placed{Id: "42"})
 //
-// An inbox decodes what has a codec for its content type:
+// An inbox decodes payloads whose content type has a codec:
 //
 //	inbox.New(store, "billing", inbox.Config{Codecs: map[string]inbox.Codec{schema.ContentProtobuf: schema.Protobuf{}}})
 //
-// # What a payload looks like
+// # Payload formats
 //
 //	               without a registry            with a registry
 //	Protobuf       the message alone             00, schema ID (4 bytes), message indexes, the message
 //	Avro           single-object encoding        00, schema ID (4 bytes), the value
 //
-// With a registry it is the wire format of Confluent's serializers. Avro without a registry is what the Avro specification
-// defines for messages: C3 01, the fingerprint of the writer's schema, the value. A bare Avro value does not say what it
-// was written with. Read with another schema it may give wrong values and no error, so this package neither writes nor
-// reads it.
+// With a registry, the format is that of Confluent's serializers. Avro without a registry uses the
+// single-object encoding of the Avro specification: C3 01, the fingerprint of the writer's schema,
+// the value. A bare Avro value does not identify its schema, and reading it with another schema can
+// silently give wrong values, so this package neither writes nor reads it.
 //
 // # Files
 //
-// frame.go is the wire format, cache.go what is kept of a registry, config.go and registry.go its client, protobuf.go and avro.go
-// the codecs.
+// frame.go implements the payload header, cache.go the cache of registry answers, config.go and
+// registry.go the registry client, protobuf.go and avro.go the codecs.
 package schema
 
 import (
@@ -34,7 +35,7 @@ import (
 const (
 	// ContentProtobuf is the registered media type of Protocol Buffers.
 	ContentProtobuf = "application/protobuf"
-	// ContentAvro is what most call Avro; no media type is registered.
+	// ContentAvro is the usual content type for Avro; no media type is registered.
 	ContentAvro = "application/avro"
 )
 

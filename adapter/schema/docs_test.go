@@ -14,7 +14,7 @@ import (
 
 const orderSchema = orderV1
 
-// service has what docs/consuming.md and docs/producing/go.md show, on a store in memory.
+// service is the code shown in docs/consuming.md and docs/producing/go.md, with an in-memory store.
 type service struct {
 	store  *memory.DB
 	avro   *schema.Avro
@@ -81,7 +81,7 @@ func orderCancelled(ctx context.Context, id string) (postrider.Message, error) {
 	return m, err
 }
 
-// TestDocs runs what the pages show.
+// TestDocs runs the code shown in the docs.
 func TestDocs(t *testing.T) {
 	t.Setenv("REGISTRY_URL", realURL(t))
 	avro, err := newAvroCodec()

@@ -41,7 +41,7 @@ func Example() {
 	// charge 1999 cents for order 42
 }
 
-// Avro without a registry: a consumer that has a newer schema names the older ones.
+// Avro without a registry: a consumer with a newer schema lists the older ones.
 func ExampleNewAvro() {
 	ctx := context.Background()
 	const (

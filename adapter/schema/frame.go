@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// magic begins every payload in Confluent's wire format. No Protobuf message begins with it: it would be a tag of field 0.
+// magic is the first byte of every payload in Confluent's wire format. No Protobuf message starts
+// with it, because it would be a tag of field 0.
 const magic = 0
 
 // headerSize is the size of the magic byte and the schema ID.
@@ -16,7 +17,7 @@ func appendHeader(dst []byte, id uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, magic), id)
 }
 
-// cutHeader returns the schema ID and what follows it.
+// cutHeader returns the schema ID and the rest of the payload.
 func cutHeader(payload []byte) (id uint32, rest []byte, err error) {
 	switch {
 	case len(payload) < headerSize:
@@ -27,8 +28,8 @@ func cutHeader(payload []byte) (id uint32, rest []byte, err error) {
 	return binary.BigEndian.Uint32(payload[1:]), payload[headerSize:], nil
 }
 
-// appendIndexes appends which message of a .proto file it is: the position of the outermost message, and of each that is nested
-// in it. The first message of a file is a single 0.
+// appendIndexes appends the position of a message type in its .proto file: the index of the
+// outermost message, and of each nested one. The first message of a file is encoded as a single 0.
 func appendIndexes(dst []byte, path []int) []byte {
 	if len(path) == 1 && path[0] == 0 {
 		return append(dst, 0)
@@ -40,8 +41,8 @@ func appendIndexes(dst []byte, path []int) []byte {
 	return dst
 }
 
-// cutIndexes returns what follows the indexes. They are not compared with anything: a reader whose .proto file has its messages
-// in another order is a right one.
+// cutIndexes skips the message indexes. It does not check them: the reader's .proto file may define
+// its messages in a different order.
 func cutIndexes(b []byte) ([]byte, error) {
 	count, n := binary.Varint(b)
 	if n <= 0 || count < 0 || count > int64(len(b)) {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestIndexes compares with what Confluent documents, and with what its clients write: counts and positions are zigzag varints.
+// TestIndexes compares with Confluent's documentation and the output of its clients: counts and
+// positions are zigzag varints.
 func TestIndexes(t *testing.T) {
 	for _, c := range []struct {
 		path []int
@@ -49,7 +50,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// FuzzFrame holds that no payload makes the reader panic or return more than it was given.
+// FuzzFrame checks that no payload makes the reader panic or return more bytes than it was given.
 func FuzzFrame(f *testing.F) {
 	for _, s := range []string{"", "\x00", "\x00\x00\x00\x00\x01\x00", "\x00\x00\x00\x00\x01\x04\x02\x00x", "\x00\x00\x00\x00\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
 		"\x00\x00\x00\x00\x01\x01"} {

@@ -16,7 +16,8 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// TestInbox: an outage of the registry counts against no message, and what the registry does not know is a dead letter.
+// TestInbox checks that a registry outage counts against no message, and that a message with an
+// unknown schema becomes a dead letter.
 func TestInbox(t *testing.T) {
 	t.Parallel()
 	g, cfg := newGate(t)
@@ -73,7 +74,7 @@ func TestInbox(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- billing.Run(ctx) }()
-	for begin := time.Now(); g.requests.Load() < 6; time.Sleep(time.Millisecond) { // it is tried more often than there are attempts
+	for begin := time.Now(); g.requests.Load() < 6; time.Sleep(time.Millisecond) { // more attempts than the retry policy counts
 		if time.Since(begin) > 10*time.Second {
 			t.Fatalf("only %d requests", g.requests.Load())
 		}

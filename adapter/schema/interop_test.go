@@ -20,7 +20,7 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// What testdata/confluent.py reads, and what it answers.
+// Input and output of testdata/confluent.py.
 type (
 	forPython struct {
 		URL      string         `json:"url"`
@@ -42,8 +42,8 @@ type (
 	}
 )
 
-// TestConfluentPython lets Confluent's own serializers read what we have written, and reads what they have written, with a
-// real registry between.
+// TestConfluentPython lets Confluent's own serializers read our payloads, and reads theirs, with a
+// real registry.
 func TestConfluentPython(t *testing.T) {
 	t.Parallel()
 	python := need.Env(t, "POSTRIDER_TEST_CONFLUENT", "registry && dev/services install confluent")

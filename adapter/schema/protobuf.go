@@ -16,16 +16,17 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Protobuf encodes and decodes Protocol Buffers. The zero value works, without a registry.
+// Protobuf encodes and decodes Protocol Buffers. The zero value works without a registry.
 type Protobuf struct {
-	// Registry is where Encode registers the .proto files of messages, with all that they import. The payload then begins with the
-	// ID. Decode needs no registry. Defaults to none.
+	// Registry is where Encode registers the .proto files of messages, including their imports. The
+	// payload then starts with the schema ID. Decode needs no registry. Defaults to none.
 	Registry *Registry
 }
 
-// Encode sets the payload and the content type of m and, with a registry, the schema ID. If it fails, m is as before.
+// Encode sets the payload and the content type of m and, with a registry, the schema ID. If it
+// fails, m is unchanged.
 //
-// The first message of each type asks the registry, so encode before the transaction begins.
+// The first message of each type queries the registry, so encode before the transaction begins.
 func (p Protobuf) Encode(ctx context.Context, m *postrider.Message, value proto.Message) error {
 	if value == nil || !value.ProtoReflect().IsValid() {
 		return fmt.Errorf("schema: cannot encode a nil %T", value)
@@ -49,9 +50,9 @@ func (p Protobuf) Encode(ctx context.Context, m *postrider.Message, value proto.
 	return nil
 }
 
-// Decode reads the payload into a Protobuf message, or into a pointer to one, which it allocates: handlers of [inbox.On] take a
-// *orders.Placed. It reads payloads with and without a schema ID, and asks no registry: the reader's own type says what
-// its fields mean, and keeps those that it does not know.
+// Decode reads the payload into a Protobuf message, or into a pointer to one, which it allocates:
+// handlers of [inbox.On] take a *orders.Placed. It reads payloads with and without a schema ID and
+// never queries a registry: the reader's own type defines the fields, and preserves unknown ones.
 //
 // [inbox.On]: https://pkg.go.dev/github.com/postrider/postrider/inbox#On
 func (p Protobuf) Decode(_ context.Context, m *postrider.Message, into any) error {
@@ -71,7 +72,7 @@ func (p Protobuf) Decode(_ context.Context, m *postrider.Message, into any) erro
 	return proto.Unmarshal(payload, target)
 }
 
-// protobufTarget returns the message that into is, or that it points to a pointer to.
+// protobufTarget returns the message that into is, or allocates the one that it points to.
 func protobufTarget(into any) (proto.Message, error) {
 	if target, ok := into.(proto.Message); ok {
 		return target, nil
@@ -86,7 +87,7 @@ func protobufTarget(into any) (proto.Message, error) {
 	return nil, fmt.Errorf("cannot decode Protobuf into a %s: want a pointer to a generated message", strings.TrimPrefix(fmt.Sprintf("%T", into), "*"))
 }
 
-// indexes says which message of its file it is.
+// indexes returns the position of a message type in its file.
 func indexes(desc protoreflect.MessageDescriptor) []int {
 	var path []int
 	for d := protoreflect.Descriptor(desc); ; d = d.Parent() {
@@ -102,8 +103,9 @@ func (r *Registry) protobufID(ctx context.Context, subject string, file protoref
 	return r.id(ctx, registered{subject, file}, func(ctx context.Context) (document, error) { return r.protobufDocument(ctx, file) })
 }
 
-// protobufDocument returns a file as registries take it, the descriptor in base64, after registering what it imports. An imported
-// file has its path as its subject, as with Confluent's clients.
+// protobufDocument returns a file in the registry's form, with the descriptor in base64, after
+// registering its imports. The subject of an imported file is its path, as with Confluent's
+// clients.
 func (r *Registry) protobufDocument(ctx context.Context, file protoreflect.FileDescriptor) (document, error) {
 	descriptor, err := proto.Marshal(protodesc.ToFileDescriptorProto(file))
 	if err != nil {
@@ -113,7 +115,7 @@ func (r *Registry) protobufDocument(ctx context.Context, file protoreflect.FileD
 	for i := range file.Imports().Len() {
 		imported := file.Imports().Get(i)
 		path := imported.Path()
-		if strings.HasPrefix(path, "google/protobuf/") { // registries have them built in
+		if strings.HasPrefix(path, "google/protobuf/") { // built into registries
 			continue
 		}
 		if imported.IsPlaceholder() {

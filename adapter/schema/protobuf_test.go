@@ -46,7 +46,8 @@ func TestProtobuf(t *testing.T) {
 	}
 }
 
-// TestEmptyProtobuf: a message with all fields at their defaults has no bytes, which is a payload all the same.
+// TestEmptyProtobuf checks that a message with all fields at their defaults, which encodes to no
+// bytes, is a valid payload.
 func TestEmptyProtobuf(t *testing.T) {
 	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil)
 	if err := (schema.Protobuf{}).Encode(t.Context(), &m, new(shop.OrderPlaced)); err != nil || m.Payload == nil || len(m.Payload) != 0 {
@@ -58,7 +59,7 @@ func TestEmptyProtobuf(t *testing.T) {
 	}
 }
 
-// TestNewerProtobuf: what a newer sender has added is ignored.
+// TestNewerProtobuf checks that fields added by a newer sender are ignored.
 func TestNewerProtobuf(t *testing.T) {
 	m := postrider.Message{Payload: []byte("\x0a\x0242\xfa\x7f\x03new")}
 	var got *shop.OrderPlaced

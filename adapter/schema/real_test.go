@@ -28,20 +28,21 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// realURL is where a real registry is.
+// realURL returns the address of a real registry.
 func realURL(t testing.TB) string {
 	t.Helper()
 	return need.Env(t, "POSTRIDER_TEST_REGISTRY", "registry")
 }
 
-// under makes subjects that no other test has: the registry keeps what it was told.
+// under returns a function that makes unique subjects for a test, because the registry keeps its
+// data.
 func under(prefix string) func(*postrider.Message, string) string {
 	return func(_ *postrider.Message, record string) string { return prefix + record }
 }
 
 func unique() string { return "test-" + postrider.NewID().String() + "-" }
 
-// ask makes a request that no producer or consumer makes, and returns the answer.
+// ask sends a request that producers and consumers do not send, and returns the answer.
 func ask(t testing.TB, method, path, body string) []byte {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, realURL(t)+path, strings.NewReader(body))
@@ -61,7 +62,7 @@ func ask(t testing.TB, method, path, body string) []byte {
 	return text
 }
 
-// gate is a proxy before the real registry, as most have one: TLS, a password, and outages.
+// gate is a proxy in front of the real registry, with TLS, a password, and simulated outages.
 type gate struct {
 	*httptest.Server
 	requests atomic.Int32
@@ -137,7 +138,7 @@ func TestRealAvro(t *testing.T) {
 	if err := decode(); postrider.ClassOf(err) != postrider.ClassUnavailable {
 		t.Errorf("while the registry is down: got %v", err)
 	}
-	g.down.Store(false) // the failure is not kept
+	g.down.Store(false) // the failure is not cached
 	g.requests.Store(0)
 	for range 50 {
 		if err := decode(); err != nil {
@@ -147,13 +148,13 @@ func TestRealAvro(t *testing.T) {
 	if n := g.requests.Load(); n != 1 {
 		t.Errorf("%d requests to decode 50 messages", n)
 	}
-	g.down.Store(true) // what is known needs no registry
+	g.down.Store(true) // cached schemas need no registry
 	if err := decode(); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestRealRefusals: what the registry has decided is permanent.
+// TestRealRefusals checks that decisions of the registry are permanent errors.
 func TestRealRefusals(t *testing.T) {
 	t.Parallel()
 	registerImports(t)
@@ -195,7 +196,7 @@ func TestRealRefusals(t *testing.T) {
 	}
 	permanent("a schema of another kind", v1.Decode(t.Context(), &m, new(Order)))
 
-	// Fields that no default can fill in: whoever reads this needs another program.
+	// No default can fill in these fields: the reader needs another schema.
 	if err := v1.Encode(t.Context(), &m, Order{"42", 700}); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +210,7 @@ func TestRealRefusals(t *testing.T) {
 	}
 }
 
-// TestRealReferences reads what was written with a schema that is spread over two subjects.
+// TestRealReferences reads payloads whose schema spans two subjects.
 func TestRealReferences(t *testing.T) {
 	t.Parallel()
 	prefix := unique()
@@ -248,7 +249,8 @@ func TestRealReferences(t *testing.T) {
 	}
 }
 
-// importsOnce registers what order.proto imports. Its subject is its path, which all tests share.
+// importsOnce registers the imports of order.proto. Their subject is their path, which all tests
+// share.
 var importsOnce sync.Once
 
 func registerImports(t *testing.T) {
@@ -262,7 +264,7 @@ func registerImports(t *testing.T) {
 	})
 }
 
-// TestRealTogether: all processes of a service start at the same time, and register the same new schema.
+// TestRealTogether starts all processes of a service at once, each registering the same new schema.
 func TestRealTogether(t *testing.T) {
 	t.Parallel()
 	prefix := unique()
@@ -344,7 +346,8 @@ func refund() *shop.OrderCancelled_Refund {
 	return &shop.OrderCancelled_Refund{Id: "42", Amount: &shop.Money{Currency: "EUR", Cents: 1999}}
 }
 
-// TestManyAtOnce: a consumer that starts with a hundred messages under way asks for their schema once.
+// TestManyAtOnce checks that a consumer that starts with a hundred messages queries their schema
+// once.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	g, cfg := newGate(t)

@@ -16,11 +16,12 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Registry is a client of a schema registry with Confluent's REST API, such as Confluent's own or Apicurio.
+// Registry is a client of a schema registry with Confluent's REST API, such as Confluent's or
+// Apicurio.
 //
-// What an ID means never changes, so answers are kept in memory and failures are not. A registry that does not answer, or
-// answers with anything but a decision, gives [postrider.Unavailable]. Its decisions, that a schema is unknown, invalid or not
-// compatible, give [postrider.Permanent].
+// The meaning of an ID never changes, so answers are cached; failures are not. If the registry does
+// not answer, or its answer is not a decision, errors are [postrider.Unavailable]. Decisions (a
+// schema is unknown, invalid or incompatible) are [postrider.Permanent].
 //
 // It is safe for concurrent use and needs no closing.
 type Registry struct {
@@ -28,12 +29,14 @@ type Registry struct {
 	root   string
 	host   string
 	client *http.Client
-	// authorize is a function and not a password, so that nobody who prints a Registry prints the password.
+	// authorize is a function instead of a password, so that printing a Registry does not reveal
+	// the password.
 	authorize func(*http.Request)
 	ids       *cache[registered, uint32]
 }
 
-// registered is a schema under a subject: the file of a Protobuf message, or the text of an Avro schema.
+// registered identifies a schema under a subject: the file of a Protobuf message, or the text of an
+// Avro schema.
 type registered struct {
 	subject string
 	schema  any
@@ -57,7 +60,7 @@ func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 				IdleConnTimeout:   time.Minute,
 			},
 			Timeout: cfg.Timeout,
-			// A redirect could take the request, and the password, elsewhere.
+			// A redirect could send the request, with the password, to another server.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		authorize: func(r *http.Request) {
@@ -69,7 +72,7 @@ func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 	}, nil
 }
 
-// document is a schema as the registry's API writes it.
+// document is a schema in the registry's JSON.
 type document struct {
 	Schema     string      `json:"schema"`
 	Type       string      `json:"schemaType,omitempty"` // empty means AVRO
@@ -83,7 +86,7 @@ type reference struct {
 	Version int    `json:"version"`
 }
 
-// id returns the ID of a schema under a subject. build is called if it is not known yet.
+// id returns the ID of a schema under a subject. It calls build if the ID is not cached.
 func (r *Registry) id(ctx context.Context, s registered, build func(context.Context) (document, error)) (uint32, error) {
 	return r.ids.get(ctx, s, func(ctx context.Context) (uint32, error) {
 		d, err := build(ctx)
@@ -94,7 +97,7 @@ func (r *Registry) id(ctx context.Context, s registered, build func(context.Cont
 	})
 }
 
-// register returns the ID of a schema, after registering it unless the client only reads.
+// register returns the ID of a schema, and registers it first unless the client is read-only.
 func (r *Registry) register(ctx context.Context, subject string, d document) (uint32, error) {
 	path := "/subjects/" + url.PathEscape(subject)
 	if !r.cfg.ReadOnly {
@@ -105,8 +108,8 @@ func (r *Registry) register(ctx context.Context, subject string, d document) (ui
 	}
 	err := r.call(ctx, http.MethodPost, path, d, &answer)
 	if conflict := (*statusError)(nil); errors.As(err, &conflict) && conflict.status == http.StatusConflict {
-		// Where several processes register one schema at the same time, some registries tell all but one that it exists. If it is
-		// the schema that is wrong, they say so again.
+		// If several processes register one schema at once, some registries answer all but one that
+		// it exists. If the schema itself is refused, the second call gets the same answer.
 		err = r.call(ctx, http.MethodPost, path, d, &answer)
 	}
 	if err != nil {
@@ -118,7 +121,7 @@ func (r *Registry) register(ctx context.Context, subject string, d document) (ui
 	return uint32(*answer.ID), nil
 }
 
-// version returns the version that a registered schema has under its subject.
+// version returns the version of a registered schema under its subject.
 func (r *Registry) version(ctx context.Context, subject string, d document) (int, error) {
 	var answer struct {
 		Version int `json:"version"`
@@ -127,13 +130,13 @@ func (r *Registry) version(ctx context.Context, subject string, d document) (int
 	return answer.Version, err
 }
 
-// byID returns the schema that has an ID.
+// byID returns the schema with an ID.
 func (r *Registry) byID(ctx context.Context, id uint32) (d document, err error) {
 	err = r.call(ctx, http.MethodGet, "/schemas/ids/"+strconv.FormatUint(uint64(id), 10), nil, &d)
 	return d, err
 }
 
-// byReference returns a schema that another one needs.
+// byReference returns a referenced schema.
 func (r *Registry) byReference(ctx context.Context, to reference) (d document, err error) {
 	path := "/subjects/" + url.PathEscape(to.Subject) + "/versions/" + strconv.Itoa(to.Version)
 	err = r.call(ctx, http.MethodGet, path, nil, &d)
@@ -142,7 +145,7 @@ func (r *Registry) byReference(ctx context.Context, to reference) (d document, e
 
 const mediaType = "application/vnd.schemaregistry.v1+json"
 
-// call makes one request and decodes the answer.
+// call sends one request and decodes the answer.
 func (r *Registry) call(ctx context.Context, method, path string, body, answer any) error {
 	var content io.Reader
 	if body != nil {
@@ -165,7 +168,7 @@ func (r *Registry) call(ctx context.Context, method, path string, body, answer a
 	if err != nil {
 		return r.unavailable(method, path, err)
 	}
-	defer func() { _ = res.Body.Close() }() // it was read as far as it counts
+	defer func() { _ = res.Body.Close() }() // the relevant part has been read
 	text, err := io.ReadAll(io.LimitReader(res.Body, r.cfg.MaxAnswer+1))
 	switch {
 	case err != nil:
@@ -181,20 +184,21 @@ func (r *Registry) call(ctx context.Context, method, path string, body, answer a
 	return nil
 }
 
-// unavailable says that the registry has not decided.
+// unavailable returns an error which means that the registry has made no decision.
 func (r *Registry) unavailable(method, path string, err error) error {
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
-		err = wrapped.Err // the rest is said here
+		err = wrapped.Err // the message below repeats the rest
 	}
 	return postrider.Unavailable(fmt.Errorf("schema: registry %s: %s %s: %w", r.host, method, path, err))
 }
 
-// refused makes an error of an answer. A registry's decision has an error code of its own, such as 40403. An answer without one, or
-// with 404 for one, comes from somebody else, such as a proxy or a server at a wrong URL. That, a wrong password and an
-// overload are no fault of the message, which must not become a dead letter for it.
+// refused turns an answer into an error. A decision of the registry has an error code of its own,
+// such as 40403. An answer without one, or with the code 404, comes from another server, such as a
+// proxy, or from a wrong URL. These cases, a wrong password and an overload are not caused by the
+// message, which must not become a dead letter because of them.
 func (r *Registry) refused(method, path string, res *http.Response, text []byte) error {
 	refusal := &statusError{status: res.StatusCode}
-	_ = json.Unmarshal(text, refusal) // what is not JSON has no code
+	_ = json.Unmarshal(text, refusal) // other answers than JSON have no code
 	decided := res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusConflict ||
 		res.StatusCode == http.StatusUnprocessableEntity
 	if decided && refusal.Code != 0 && refusal.Code != http.StatusNotFound {
@@ -207,7 +211,7 @@ func (r *Registry) refused(method, path string, res *http.Response, text []byte)
 	return r.unavailable(method, path, err)
 }
 
-// statusError is what a server says instead of an answer.
+// statusError is an error answer.
 type statusError struct {
 	status  int
 	Code    int    `json:"error_code"`
@@ -215,7 +219,7 @@ type statusError struct {
 }
 
 func (e *statusError) Error() string {
-	const most = 300 // some repeat the whole schema
+	const most = 300 // some servers repeat the whole schema
 	message := e.Message
 	if len(message) > most {
 		message = message[:most] + "…"

@@ -78,8 +78,9 @@ func newRegistry(t *testing.T, cfg schema.RegistryConfig) *schema.Registry {
 	return r
 }
 
-// TestAnswers says which answers are the registry's decision about a message, and which are an outage. The real registry gives the first
-// two kinds in TestRealRegistry; the others are those of proxies, gateways and servers in trouble.
+// TestAnswers checks which answers are decisions of the registry and which are outages. In
+// TestRealRegistry a real registry gives the first two kinds; the others come from proxies,
+// gateways and broken servers.
 func TestAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -134,7 +135,7 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestRegistryAway(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and sends nothing
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,8 @@ func TestRegistryAway(t *testing.T) {
 	}
 }
 
-// TestTLS holds that the registry's certificate is verified, and that the password goes to nobody else.
+// TestTLS checks that the registry's certificate is verified, and that the password is sent to no
+// other server.
 func TestTLS(t *testing.T) {
 	var asked atomic.Int32
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,17 +12,17 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// Names of metadata beside the headers.
+// Names of metadata in addition to the headers.
 const (
-	// MetadataKey holds the ordering key, for marshalers that partition by one.
+	// MetadataKey holds the ordering key, for marshalers that partition by key.
 	MetadataKey = "key"
 	// MetadataContentType holds the content type of the payload.
 	MetadataContentType = "content-type"
-	// HeaderUUID is the header in which Watermill's marshalers carry the UUID. In the metadata it has no place: some of
-	// them refuse it there.
+	// HeaderUUID is the header in which Watermill's marshalers carry the UUID. It must not be in
+	// the metadata, where some of them refuse it.
 	HeaderUUID = "_watermill_message_uuid"
 
-	escape = "h:" // before a header that would be taken for something else
+	escape = "h:" // prefix of headers that would clash with others
 )
 
 // Codec translates between messages of Postrider and of Watermill. It is safe for concurrent use.
@@ -31,7 +31,7 @@ type Codec struct {
 	topic func(m *postrider.Message) string
 }
 
-// NewCodec returns the codec for Topic, Format, Source and Prefix of the configuration.
+// NewCodec returns a codec for Topic, Format, Source and Prefix of the configuration.
 func NewCodec(cfg Config) (*Codec, error) {
 	coder, err := codec.NewCodec(cfg.Format, cfg.Source, codec.Dialect{Prefix: cfg.Prefix})
 	if err != nil {
@@ -40,8 +40,9 @@ func NewCodec(cfg Config) (*Codec, error) {
 	return &Codec{coder: coder, topic: cfg.Topic}, nil
 }
 
-// Encode lays m out. The UUID is the one that a [Publisher] was given, or else the broker's ID of m; the metadata are the
-// format's headers, those of m, the key and the content type. Nothing shares memory with m.
+// Encode encodes m. The UUID is the one passed to a [Publisher], or else the broker's ID of m. The
+// metadata are the format's headers, those of m, the key and the content type. The result shares no
+// memory with m.
 func (c *Codec) Encode(m *postrider.Message) (topic string, out *message.Message) {
 	var p codec.Packet
 	c.coder.Encode(m, &p)
@@ -65,7 +66,7 @@ func (c *Codec) Encode(m *postrider.Message) (topic string, out *message.Message
 	return c.name(m), out
 }
 
-// name returns the topic that m goes to.
+// name returns the topic of m.
 func (c *Codec) name(m *postrider.Message) string {
 	if c.topic != nil {
 		return c.topic(m)
@@ -73,8 +74,9 @@ func (c *Codec) name(m *postrider.Message) string {
 	return c.coder.Name(m)
 }
 
-// Decode is the way back, for a Watermill handler that wants the message that was enqueued, for instance for an inbox. An
-// error means that the message claims to be a CloudEvent and is none; it is then returned as it came.
+// Decode is the inverse of Encode, for Watermill handlers that need the enqueued message, for
+// example for an inbox. An error means that the message claims to be a CloudEvent but is invalid;
+// it is then returned undecoded.
 func (c *Codec) Decode(topic string, in *message.Message) (postrider.Message, error) {
 	p := codec.Packet{
 		Name:        topic,

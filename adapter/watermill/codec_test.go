@@ -20,7 +20,8 @@ func coder(t *testing.T, cfg watermill.Config) *watermill.Codec {
 	return c
 }
 
-// TestRoundTrip holds that a message comes out of Watermill as it went in, also with headers that have our own names.
+// TestRoundTrip checks that a message is unchanged after a round trip through Watermill, even with
+// headers that have our own names.
 func TestRoundTrip(t *testing.T) {
 	m := letter("42", `{"items": 3}`)
 	m.Topic, m.TenantID, m.SchemaVersion, m.WireID = "orders", "acme", 2, "outbox-"+m.ID.String()
@@ -38,7 +39,7 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	delete(got.Headers, "ce-source") // what is the sender's
+	delete(got.Headers, "ce-source") // added by the sender
 	if !maps.Equal(got.Headers, m.Headers) {
 		t.Errorf("headers: got %q, want %q", got.Headers, m.Headers)
 	}
@@ -48,7 +49,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestSharesNothing holds that the caller may use its message again while Watermill still has its own.
+// TestSharesNothing checks that the caller may reuse its message while Watermill still has its
+// copy.
 func TestSharesNothing(t *testing.T) {
 	m := letter("42", "text")
 	m.Headers = map[string]string{"a": "b"}
@@ -59,7 +61,8 @@ func TestSharesNothing(t *testing.T) {
 	}
 }
 
-// TestUUIDOfWatermill holds that what was published with a UUID arrives with it, not as metadata that marshalers refuse.
+// TestUUIDOfWatermill checks that a message published with a UUID arrives with it, and not in
+// metadata that marshalers refuse.
 func TestUUIDOfWatermill(t *testing.T) {
 	m := letter("42", "text")
 	m.Headers = map[string]string{watermill.HeaderUUID: "no-uuid-1"}

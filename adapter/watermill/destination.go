@@ -21,24 +21,26 @@ var (
 	_ broker.Namer        = (*Destination)(nil)
 )
 
-// Destination sends messages through a Watermill publisher, one a call: the single error that Watermill has for several
-// messages would leave the fate of each unknown. It is safe for concurrent use.
+// Destination sends messages through a Watermill publisher, one per call, because Watermill returns
+// a single error for several messages, which leaves their outcomes unknown. It is safe for
+// concurrent use.
 //
-// Confirmed means that the publisher has returned nil. One that sends in the background, or returns before the broker
-// has answered, confirms what can still be lost.
+// A message is confirmed when the publisher has returned nil. A publisher that sends in the
+// background, or returns before the broker has answered, confirms messages that can still be lost.
 type Destination struct {
 	pub     message.Publisher
 	cfg     Config
 	name    func(m *postrider.Message) string
 	convert func(m *postrider.Message) (string, *message.Message, error)
-	places  chan struct{} // one for each call of pub under way
+	places  chan struct{} // one for each running call of pub
 	close   func() error
 
 	mu   sync.Mutex
 	busy map[string]chan struct{} // closed when the call for the key has returned
 }
 
-// NewDestination returns a destination that sends through pub, and closes it in the end. It does not connect.
+// NewDestination returns a destination that sends through pub and closes it at the end. It does not
+// connect.
 func NewDestination(pub message.Publisher, cfg Config) (*Destination, error) {
 	codec, err := NewCodec(cfg)
 	if err := errors.Join(cfg.check(pub), err); err != nil {
@@ -66,18 +68,20 @@ func NewDestination(pub message.Publisher, cfg Config) (*Destination, error) {
 	return d, nil
 }
 
-// Publish implements [postrider.Publisher]: messages of one key one after the other, different keys at the same time.
+// Publish implements [postrider.Publisher]. It sends messages of one key in sequence, and different
+// keys concurrently.
 func (d *Destination) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	return broker.Each(ctx, msgs, d.cfg.Parallel, d.send)
 }
 
-// KeepsOrder is true: behind a failed message, those of its key are not sent.
+// KeepsOrder returns true: after a failed message, later messages of its key are not sent.
 func (d *Destination) KeepsOrder() bool { return true }
 
-// NameOf returns the topic. With Config.Convert that takes a conversion.
+// NameOf returns the topic. With Config.Convert it converts the message.
 func (d *Destination) NameOf(m *postrider.Message) string { return d.name(m) }
 
-// Inspect implements [broker.Inspector]. A Watermill publisher cannot be asked what its confirmation is worth.
+// Inspect implements [broker.Inspector]. A Watermill publisher cannot report the durability of its
+// confirmations.
 func (d *Destination) Inspect(context.Context, []string) (broker.Inspection, error) {
 	return broker.Inspection{
 		Confirmed: "The Watermill publisher has returned nil. What the broker has done by then is up to how that publisher is set up.",
@@ -106,17 +110,18 @@ func (d *Destination) send(ctx context.Context, m *postrider.Message) error {
 	}()
 	select {
 	case err = <-answer:
-	case <-ctx.Done(): // not every publisher looks at it
+	case <-ctx.Done(): // some publishers ignore the message's context
 		return fmt.Errorf("watermill: no answer: %w", ctx.Err())
 	}
 	if err == nil {
 		return nil
 	}
-	return d.judge(ctx, err)
+	return d.resolve(ctx, err)
 }
 
-// enter waits until a call may be made. A call that was given up, because its context had ended, counts until it returns:
-// what it sends late must not come behind a later message of its key, and the number of such calls is bounded.
+// enter waits until a call may start. A call whose context has ended still counts until it returns:
+// it may send late, which must not happen after a later message of its key, and the number of such
+// calls must be limited.
 func (d *Destination) enter(ctx context.Context, key string) (leave func(), err error) {
 	leaveKey, err := d.enterKey(ctx, key)
 	if err != nil {
@@ -160,8 +165,8 @@ func (d *Destination) enterKey(ctx context.Context, key string) (leave func(), e
 	}, nil
 }
 
-// judge says what an error of the publisher means for the message.
-func (d *Destination) judge(ctx context.Context, err error) error {
+// resolve classifies an error of the publisher, with a probe if it is unknown.
+func (d *Destination) resolve(ctx context.Context, err error) error {
 	err = d.cfg.Classify(err)
 	if d.cfg.Probe == nil || postrider.ClassOf(err) != postrider.ClassUnknown || ctx.Err() != nil {
 		return err
@@ -172,7 +177,8 @@ func (d *Destination) judge(ctx context.Context, err error) error {
 	return err
 }
 
-// classify knows failures to connect: nothing was sent then. A connection that broke says nothing of what arrived.
+// classify recognises failures to connect, after which nothing was sent. After a broken connection
+// the outcome is unknown.
 func classify(err error) error {
 	var network *net.OpError
 	if errors.As(err, &network) && network.Op == "dial" {

@@ -17,7 +17,7 @@ import (
 	"github.com/postrider/postrider/adapter/watermill"
 )
 
-// scripted is a Watermill publisher whose answers a test gives.
+// scripted is a Watermill publisher with scripted answers.
 type scripted struct {
 	answer func(topic string, m *message.Message) error
 
@@ -63,7 +63,8 @@ func letter(key, text string) postrider.Message {
 	return postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: key}, []byte(text))
 }
 
-// TestOneFailure holds that a failure says something of its own message only, and that none of its key is sent behind it.
+// TestOneFailure checks that a failure concerns only its own message, and that nothing of its key
+// is sent after it.
 func TestOneFailure(t *testing.T) {
 	broken := errors.New("broken")
 	pub := &scripted{answer: func(_ string, m *message.Message) error {
@@ -124,8 +125,8 @@ func never(*postrider.Message) (string, *message.Message, error) {
 	return "", nil, errors.New("not for Watermill")
 }
 
-// TestGivenUpCall holds that a publisher that ignores its context delays nobody but its key: Publish returns, nothing of the
-// key overtakes the call that is still under way, and other keys go on.
+// TestGivenUpCall checks that a publisher that ignores its context delays only its key: Publish
+// returns, nothing of the key overtakes the running call, and other keys continue.
 func TestGivenUpCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
@@ -164,7 +165,7 @@ func TestGivenUpCall(t *testing.T) {
 	})
 }
 
-// TestBoundedCalls holds that calls that never return do not pile up.
+// TestBoundedCalls checks that calls that never return do not accumulate.
 func TestBoundedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})

@@ -1,14 +1,13 @@
-// Package watermill joins Postrider and Watermill, in both directions.
+// Package watermill connects Postrider and Watermill, in both directions.
 //
-// A [Destination] is a destination of a relay that sends through any Watermill publisher, so that whatever Watermill can
-// send to, a relay can:
+// A [Destination] is a destination of a relay that sends through any Watermill publisher:
 //
 //	destination, err := watermill.NewDestination(publisher, watermill.Config{})
 //	r, err := relay.New(store, destination, relay.Config{})
 //
-// A [Publisher] is a Watermill publisher that writes to an outbox in the caller's transaction, in the place of Watermill's
-// SQL publisher and its Forwarder.
+// A [Publisher] is a Watermill publisher that writes to an outbox in the caller's transaction. It
+// replaces Watermill's SQL publisher and Forwarder.
 //
-// The bridge is for programs that embed a relay. The command postrider does not know it: a Watermill publisher is made by
-// code, not by a URL.
+// Use it in programs that embed a relay. The command postrider does not support it, because a
+// Watermill publisher is created by code, not from a URL.
 package watermill

@@ -14,8 +14,8 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// A relay whose destination is a Watermill publisher. In a real program the store is a database, and the publisher that of
-// watermill-kafka, -amqp, -redisstream or any other.
+// A relay whose destination is a Watermill publisher. In a real program the store is a database,
+// and the publisher comes from watermill-kafka, -amqp, -redisstream or another package.
 func ExampleNewDestination() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -61,7 +61,8 @@ func ExampleNewDestination() {
 	// <nil>
 }
 
-// A Watermill publisher for one transaction. Here it is the memory store's; with store/postgres it is a *sql.Tx or a pgx.Tx.
+// A Watermill publisher for one transaction. Here it is the memory store's; with store/postgres it
+// is a *sql.Tx or a pgx.Tx.
 func ExampleNewPublisher() {
 	ctx := context.Background()
 	store := memory.Open(memory.Config{})
@@ -76,7 +77,7 @@ func ExampleNewPublisher() {
 	// <nil>
 }
 
-// A Watermill handler that wants the message as it was enqueued.
+// A Watermill handler that needs the message as it was enqueued.
 func ExampleCodec_Decode() {
 	codec, err := watermill.NewCodec(watermill.Config{})
 	if err != nil {

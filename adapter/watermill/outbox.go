@@ -11,26 +11,30 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// metadataCorrelation is where Watermill's own middleware keeps the correlation ID.
+// metadataCorrelation is the metadata entry in which Watermill's own middleware stores the
+// correlation ID.
 const metadataCorrelation = "correlation_id"
 
-// PublisherConfig says how the messages of a [Publisher] are enqueued. The zero value works, without order.
+// PublisherConfig configures how a [Publisher] enqueues messages. The zero value works, without
+// ordering.
 type PublisherConfig struct {
-	// KeyMetadata names the metadata entry that holds the ordering key. Messages without it are in no order.
+	// KeyMetadata names the metadata entry that holds the ordering key. Messages without it are
+	// unordered.
 	KeyMetadata string
-	// TypeMetadata names the metadata entry that holds the type, such as "name" with Watermill's CQRS. Messages without it
-	// have the topic as their type.
+	// TypeMetadata names the metadata entry that holds the type, such as "name" with Watermill's
+	// CQRS. Without it, the topic is the message's type.
 	TypeMetadata string
 	// TenantMetadata names the metadata entry that holds the tenant.
 	TenantMetadata string
-	// ContentType is that of the payloads. Defaults to none.
+	// ContentType is the content type of the payloads. Defaults to none.
 	ContentType string
-	// Change has the last word on every message that is enqueued. Defaults to none.
+	// Change can modify every message before it is enqueued. Defaults to none.
 	Change func(out *postrider.Message, in *message.Message)
 }
 
-// Publisher is a Watermill publisher that enqueues in a transaction: what is published exists if and only if the
-// transaction commits. It lives as long as the transaction does, and is as safe for concurrent use as that.
+// Publisher is a Watermill publisher that enqueues in a transaction: a published message exists if
+// and only if the transaction commits. It must not be used after the transaction, and is as safe
+// for concurrent use as the transaction.
 type Publisher[Tx any] struct {
 	ctx    context.Context //nolint:containedctx // Watermill's Publish has none, and the transaction has one
 	outbox postrider.Outbox[Tx]
@@ -38,13 +42,14 @@ type Publisher[Tx any] struct {
 	cfg    PublisherConfig
 }
 
-// NewPublisher returns a publisher for one transaction. The context is that of the transaction, as its [postrider.Transactor] gives it: an
-// outbox in memory learns from it whether the transaction was committed.
+// NewPublisher returns a publisher for one transaction. The context must be the one that the
+// [postrider.Transactor] passes with the transaction: an in-memory outbox uses it to learn whether
+// the transaction committed.
 func NewPublisher[Tx any](ctx context.Context, outbox postrider.Outbox[Tx], tx Tx, cfg PublisherConfig) *Publisher[Tx] {
 	return &Publisher[Tx]{ctx: ctx, outbox: outbox, tx: tx, cfg: cfg}
 }
 
-// Publish implements [message.Publisher]: all messages or, with an error, none.
+// Publish implements [message.Publisher]. It enqueues all messages or, on error, none.
 func (p *Publisher[Tx]) Publish(topic string, msgs ...*message.Message) error {
 	if len(msgs) == 0 {
 		return nil
@@ -59,7 +64,7 @@ func (p *Publisher[Tx]) Publish(topic string, msgs ...*message.Message) error {
 	return nil
 }
 
-// Close does nothing: the transaction is the caller's to end.
+// Close does nothing. The caller ends the transaction.
 func (p *Publisher[Tx]) Close() error { return nil }
 
 func (p *Publisher[Tx]) convert(topic string, in *message.Message) postrider.Message {
@@ -89,8 +94,8 @@ func (p *Publisher[Tx]) convert(topic string, in *message.Message) postrider.Mes
 	return out
 }
 
-// idOf is the UUID itself, if it is one, and otherwise always the same one for the same text: a version 8 UUID of its hash.
-// Watermill allows any text, also none; the store makes an ID then.
+// idOf returns the UUID itself, if it is one, and otherwise a version 8 UUID derived from the hash
+// of the text. Watermill allows any text, including none; the store then assigns an ID.
 func idOf(uuid string) postrider.ID {
 	if uuid == "" {
 		return postrider.ID{}

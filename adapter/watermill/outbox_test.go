@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// recorder is an outbox that keeps what it is given.
+// recorder is an outbox that records its messages.
 type recorder struct {
 	ctx  context.Context
 	msgs []postrider.Message
@@ -64,7 +64,8 @@ func TestEnqueuedMessage(t *testing.T) {
 	}
 }
 
-// TestRolledBackInMemory holds that an outbox in memory, for the transactions of another database, sends nothing of one that was rolled back.
+// TestRolledBackInMemory checks that an in-memory outbox, used with transactions of another
+// database, sends nothing of a rolled-back transaction.
 func TestRolledBackInMemory(t *testing.T) {
 	store := memory.Open(memory.Config{})
 	outbox := memory.Outbox[string](store)
@@ -85,7 +86,8 @@ func TestRolledBackInMemory(t *testing.T) {
 	}
 }
 
-// TestIDs holds that a text that is no UUID has one ID for ever, and texts that differ have different ones.
+// TestIDs checks that a text that is not a UUID always maps to the same ID, and different texts to
+// different ones.
 func TestIDs(t *testing.T) {
 	r := &recorder{}
 	p := watermill.NewPublisher(t.Context(), r, "tx", watermill.PublisherConfig{})

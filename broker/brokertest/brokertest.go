@@ -1,8 +1,8 @@
-// Package brokertest is the suite that every broker passes: what the ports [postrider.Publisher] and
-// [postrider.Consumer] promise, as tests against the real server. What is published through the one is read back
-// through the other.
+// Package brokertest is the conformance suite for brokers: it tests the contracts of
+// [postrider.Publisher] and [postrider.Consumer] against the real server. Messages are published
+// through one and read back through the other.
 //
-// A broker's own test is one function:
+// A broker's test is one function:
 //
 //	func TestBroker(t *testing.T) {
 //		brokertest.Run(t, func(t *testing.T) brokertest.Harness {
@@ -19,76 +19,88 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// Harness is a broker under test. Publishers and consumers use the format CloudEvents, the default.
+// Harness describes a broker under test. Publishers and consumers use the default format
+// CloudEvents.
 type Harness struct {
-	// Server is the host and port of the server. Empty means that there is no network in between: what needs a bad one
-	// is left out.
+	// Server is the host and port of the server. Empty means that there is no network connection:
+	// tests that need a faulty network are skipped.
 	Server string
-	// Create makes a topic, queue, subject or stream that is empty and nobody else's, and returns its name.
+	// Create makes an empty topic, queue, subject or stream that no other test uses, and returns
+	// its name.
 	Create func(t *testing.T) string
-	// Publisher opens a publisher that reaches the server at the given host and port, and only there. The suite closes it.
+	// Publisher opens a publisher that connects to the server at the given host and port, and only
+	// there. The suite closes it.
 	Publisher func(t *testing.T, address string) postrider.Publisher
-	// Consumer opens a consumer of the name that handles up to limit messages at a time, as the only member of its group.
-	// Consumers of one name follow each other and belong to one group. A new group begins with the oldest message. The
-	// suite closes it.
+	// Consumer opens a consumer of the name that handles up to limit messages concurrently, as the
+	// only member of its group. Consumers of one name and group follow each other. A new group
+	// starts with the oldest message. The suite closes it.
 	Consumer func(t *testing.T, name, group string, limit int) postrider.Consumer
-	// Burying opens a consumer like Consumer does, whose messages are dead letters after two attempts and go to another name.
-	// Nil means that consumers of the broker know nothing of the kind, or that dead letters are no name of their own.
+	// Burying opens a consumer like Consumer, which moves messages to the name dead after two
+	// attempts. Nil means that consumers do not support dead letters, or that dead letters have no
+	// name of their own.
 	Burying func(t *testing.T, name, group, dead string) postrider.Consumer
-	// Member opens a consumer like Consumer does, each time as another member of the group, with the shortest time after
-	// which it takes over from one that is dead. The suite opens some in processes of their own, by running the test
-	// again, and kills them. Nil leaves out the tests that need it.
+	// Member opens a consumer like Consumer, each time as another member of the group, with the
+	// shortest possible takeover time. The suite opens some of them in separate processes, by
+	// running the test again, and kills them. Nil skips the tests that need it.
 	Member func(t *testing.T, name, group string, limit int) postrider.Consumer
-	// Plain sends messages as somebody does who knows nothing of Postrider: without an ID, headers and a key. Nil means that the
-	// broker itself gives each an ID that its sender can see.
+	// Plain sends messages like a sender that does not use Postrider: without ID, headers and key.
+	// Nil means that the broker itself assigns an ID to each message that its sender can see.
 	Plain func(t *testing.T, name string, bodies ...string)
-	// Missing makes a name that there is nothing for, Forbidden one that the publisher may not send to, and Full one that takes
-	// no more. Nil means that the broker knows nothing of the kind.
+	// Missing makes a name that does not exist on the server, Forbidden one that the publisher may
+	// not send to, and Full one that accepts no more. Nil means that the broker has no such state.
 	Missing, Forbidden, Full Fault
-	// Restart kills the server as a crash would and starts it again. Nil leaves out the test that needs it.
+	// Restart kills the server, as a crash would, and starts it again. Nil skips the tests that
+	// need it.
 	Restart func(t *testing.T)
 
 	Abilities
 }
 
-// Fault makes a name that accepts nothing, and a function that puts an end to that. The function is nil if the test cannot
-// do that.
+// Fault makes a name that accepts nothing, and a function that removes the fault. The function is
+// nil if the test cannot remove it.
 type Fault func(t *testing.T) (name string, end func())
 
-// Abilities are in what brokers differ.
+// Abilities describes how brokers differ.
 type Abilities struct {
-	// MaxPayload is a size of payloads, in bytes, that is refused for good, while one of half the size is accepted.
-	// Zero means that there is no such size below postrider.MaxPayload.
+	// MaxPayload is a payload size, in bytes, that is refused permanently, while half of it is
+	// accepted. Zero means that there is no such size below postrider.MaxPayload.
 	MaxPayload int
-	// NoName is what can never be a name. Empty means that everything can.
+	// NoName is an invalid name. Empty means that every name is valid.
 	NoName string
-	// OneLineHeaders means that header values with line breaks, or blanks at their ends, are refused, not carried.
+	// OneLineHeaders means that header values with line breaks, or with white space at either end,
+	// are refused.
 	OneLineHeaders bool
-	// FoldsHeaderNames means that header names arrive in another case.
+	// FoldsHeaderNames means that the case of header names changes.
 	FoldsHeaderNames bool
-	// NoPlace means that the broker does not say where a message stands: one without an ID cannot be recognised.
+	// NoPlace means that the broker does not report a message's place: a message without an ID
+	// cannot be recognised.
 	NoPlace bool
-	// SignedIDs means that consumers know a message by the ID that it was sent with, because nothing else is signed.
+	// SignedIDs means that consumers identify a message by the ID that it was sent with, because
+	// only that is signed.
 	SignedIDs bool
 	// Dedup means that a message published twice arrives once.
 	Dedup bool
-	// Unordered means that consumers get messages in no order, whatever the publisher keeps.
+	// Unordered means that consumers receive messages in no order, even if the publisher keeps
+	// order.
 	Unordered bool
-	// OutageOfNames means that a server which cannot be reached is an outage of the names that it has: others may have others.
+	// OutageOfNames means that an unreachable server is an outage of its names only: other servers
+	// may have others.
 	OutageOfNames bool
-	// NamesByType means that names are no logs of their own, so that messages without a topic are named after their type, and not
-	// after that of their aggregate.
+	// NamesByType means that names are not separate logs, so that messages without a topic are
+	// named after their type instead of their aggregate's type.
 	NamesByType bool
-	// OneAtATime means that Publish is slow, one round trip a message: the suite sends fewer of them.
+	// OneAtATime means that Publish needs one round trip per message: the suite sends fewer
+	// messages.
 	OneAtATime bool
-	// SlowTakeover means that others take long to find out that a consumer is dead: tests of that are part of the long form.
+	// SlowTakeover means that detecting a dead consumer takes long: takeover tests run only in the
+	// long form.
 	SlowTakeover bool
-	// SlowRestart means that the server takes long to start: tests that restart it are part of the long form.
+	// SlowRestart means that the server starts slowly: restart tests run only in the long form.
 	SlowRestart bool
 }
 
-// Run tests the broker that open returns. Tests have names of their own, and run beside each other once those are done that restart the
-// server.
+// Run tests the broker that open returns. Each test uses its own names. Tests that restart the
+// server run first, and the others in parallel after them.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, c := range []struct {
 		name     string

@@ -11,8 +11,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// testAcknowledgedAfterHandler stops a consumer whose handler has not finished: that message comes again, those that
-// were done do not.
+// testAcknowledgedAfterHandler stops a consumer with an unfinished message: that message is
+// redelivered, finished ones are not.
 func testAcknowledgedAfterHandler(t *testing.T, h Harness) {
 	name := h.Create(t)
 	msgs := messages(name, 10, 10)
@@ -32,7 +32,7 @@ func testAcknowledgedAfterHandler(t *testing.T, h Harness) {
 	first.wait(t, rest)
 	select {
 	case <-entered:
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		t.Fatal("the handler was not called")
 	}
 	first.stop()
@@ -48,7 +48,8 @@ func testAcknowledgedAfterHandler(t *testing.T, h Harness) {
 	}
 }
 
-// testFailingHandlerHoldsItsKey lets a handler fail twice: the message comes again, its key waits, others go on.
+// testFailingHandlerHoldsItsKey lets a handler fail twice: the message is redelivered, its key
+// waits, other keys continue.
 func testFailingHandlerHoldsItsKey(t *testing.T, h Harness) {
 	name := h.Create(t)
 	msgs := messages(name, 2, 10)
@@ -99,7 +100,7 @@ func testBoundedInFlight(t *testing.T, h Harness) {
 	})
 	select {
 	case <-full:
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		t.Errorf("at most %d messages were handled at a time, want %d", most.Load(), limit)
 	}
 	close(gate)
@@ -107,7 +108,7 @@ func testBoundedInFlight(t *testing.T, h Harness) {
 	go func() { left.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		t.Fatal("not all messages were handled")
 	}
 	if most.Load() > limit {
@@ -115,7 +116,7 @@ func testBoundedInFlight(t *testing.T, h Harness) {
 	}
 }
 
-// testConsumerSurvivesOutage restarts the server under a consumer that waits.
+// testConsumerSurvivesOutage restarts the server while a consumer waits.
 func testConsumerSurvivesOutage(t *testing.T, h Harness) {
 	h.needsRestart(t)
 	name := h.Create(t)

@@ -67,7 +67,8 @@ func lookup(headers map[string]string, name string, fold bool) (string, bool) {
 	return "", false
 }
 
-// testAwkwardHeaders holds that a header arrives as it is or not at all: never changed in silence.
+// testAwkwardHeaders checks that a header arrives unchanged or is refused, but never silently
+// changed.
 func testAwkwardHeaders(t *testing.T, h Harness) {
 	name := h.Create(t)
 	p := h.direct(t)
@@ -75,7 +76,7 @@ func testAwkwardHeaders(t *testing.T, h Harness) {
 	for _, value := range []string{"two\nlines", "carriage\rreturn", " blank before", "blank after ", "\ttab", ""} {
 		m := message(name, "awkward", 0)
 		m.Headers = map[string]string{"awkward": value}
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 		errs := p.Publish(ctx, []postrider.Message{m})
 		cancel()
 		switch {
@@ -145,7 +146,7 @@ func testIDs(t *testing.T, h Harness) {
 	m := message(name, "ids", 0)
 	m.WireID = "verify_" + m.ID.String()
 	publish(t, p, m)
-	publish(t, p, m) // a repetition is no error
+	publish(t, p, m) // a duplicate is not an error
 	last := message(name, "ids", 1)
 	publish(t, p, last)
 
@@ -167,7 +168,8 @@ func testIDs(t *testing.T, h Harness) {
 	}
 }
 
-// testWithoutIDs holds that messages that are alike, and have no IDs, are told apart, and each is the same when it comes again.
+// testWithoutIDs checks that equal messages without IDs are distinguished, and that each keeps its
+// identity when it is redelivered.
 func testWithoutIDs(t *testing.T, h Harness) {
 	if h.Plain == nil {
 		t.Skip("n/a: every message has an ID")
@@ -177,7 +179,7 @@ func testWithoutIDs(t *testing.T, h Harness) {
 	for range count - 2 {
 		h.Plain(t, name, "alike")
 	}
-	h.Plain(t, name, "alike", "alike") // together, as clients send that batch
+	h.Plain(t, name, "alike", "alike") // together, as a batching client sends them
 	var mu sync.Mutex
 	came := make(map[postrider.ID]int)
 	note := func(m postrider.Message) int {
@@ -205,7 +207,7 @@ func testWithoutIDs(t *testing.T, h Harness) {
 		}
 		return
 	}
-	// Each is handled in vain, by a first consumer, and comes again.
+	// A first consumer fails to handle each message, so that it is redelivered.
 	all := make(chan struct{})
 	once := sync.OnceFunc(func() { close(all) })
 	first := h.listenWith(t, name, "plain", func(_ context.Context, m postrider.Message) error {
@@ -216,7 +218,7 @@ func testWithoutIDs(t *testing.T, h Harness) {
 	})
 	select {
 	case <-all:
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		t.Fatalf("%d of %d messages are told apart", len(came), count)
 	}
 	first.stop()
@@ -234,7 +236,7 @@ func testWithoutIDs(t *testing.T, h Harness) {
 		if len(again) < count {
 			select {
 			case <-more:
-			case <-time.After(patience):
+			case <-time.After(waitLimit):
 				t.Fatalf("%d of %d messages came again", len(again), count)
 			}
 		}
@@ -256,7 +258,7 @@ func testDoesNotKeepMessages(t *testing.T, h Harness) {
 		t.Errorf("Publish has changed the message: %+v", msgs[0])
 	}
 	sent := msgs[0]
-	msgs[0].Payload[0] = 'X' // the caller's again
+	msgs[0].Payload[0] = 'X' // the caller may reuse it
 	sent.Payload = []byte("7")
 	got := find(t, h.listen(t, name, "keep").wait(t, []postrider.Message{sent}), sent)
 	if string(got.Payload) != "7" {

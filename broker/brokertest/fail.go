@@ -10,13 +10,13 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// testFailingKeyHoldsNobodyUp has more messages of a key that fails at the front than are handled at a time: all others
-// are handled, and those of the key in the end.
+// testFailingKeyHoldsNobodyUp puts more messages of a failing key in front than are handled
+// concurrently: all others must be handled, and finally those of the key.
 func testFailingKeyHoldsNobodyUp(t *testing.T, h Harness) {
 	testHoldsNobodyUp(t, h, func() error { return errors.New("not yet") })
 }
 
-// testPanicHoldsNobodyUp is the same with a handler that panics.
+// testPanicHoldsNobodyUp does the same with a handler that panics.
 func testPanicHoldsNobodyUp(t *testing.T, h Harness) {
 	testHoldsNobodyUp(t, h, func() error { panic("not yet") })
 }
@@ -45,7 +45,8 @@ func testHoldsNobodyUp(t *testing.T, h Harness, fail func() error) {
 	h.expectOrder(t, l.wait(t, bad))
 }
 
-// testDeadLetter buries a message whose handler fails too often: it goes to its place, once, and its key goes on.
+// testDeadLetter lets a handler fail too often: the message must move to the dead-letter name once,
+// and its key must continue.
 func testDeadLetter(t *testing.T, h Harness) {
 	if h.Burying == nil {
 		t.Skip("n/a: has no names for dead letters")
@@ -63,20 +64,20 @@ func testDeadLetter(t *testing.T, h Harness) {
 	})
 	got := l.wait(t, append(append([]postrider.Message{}, msgs[:2]...), msgs[3:]...))
 	h.expectOrder(t, got)
-	letter := find(t, h.listen(t, dead, "dead").wait(t, msgs[2:3]), msgs[2]) // where there is no order, it may be the last
+	moved := find(t, h.listen(t, dead, "dead").wait(t, msgs[2:3]), msgs[2]) // without order, it may be the last
 	l.stop()
 	if calls.Load() != 2 {
 		t.Errorf("the handler was called %d times with the message, want 2", calls.Load())
 	}
-	if string(letter.Payload) != string(msgs[2].Payload) || letter.OrderKey() != msgs[2].OrderKey() || letter.Topic != dead {
-		t.Errorf("the dead letter is %+v", letter)
+	if string(moved.Payload) != string(msgs[2].Payload) || moved.OrderKey() != msgs[2].OrderKey() || moved.Topic != dead {
+		t.Errorf("the dead letter is %+v", moved)
 	}
 	header := func(name string) string {
-		value, _ := lookup(letter.Headers, name, h.FoldsHeaderNames)
+		value, _ := lookup(moved.Headers, name, h.FoldsHeaderNames)
 		return value
 	}
 	if header("postrider-dead-from") != name || header("postrider-dead-attempts") != "2" || header("postrider-dead-error") != "never such a thing" {
-		t.Errorf("the dead letter's headers are %v", letter.Headers)
+		t.Errorf("the dead letter's headers are %v", moved.Headers)
 	}
 	again := h.listen(t, name, "bury")
 	last := message(name, "key-0", 100)

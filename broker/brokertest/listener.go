@@ -10,14 +10,14 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// patience is how long a test waits for what must come. It is long because it is only used up by failing tests.
-const patience = 60 * time.Second
+// waitLimit is how long a test waits. It is long because only failing tests use it up.
+const waitLimit = 60 * time.Second
 
 // listener collects what a consumer receives.
 type listener struct {
 	mu      sync.Mutex
 	msgs    []postrider.Message
-	arrived chan struct{} // closed, and replaced, when a message comes
+	arrived chan struct{} // closed and replaced when a message arrives
 	stop    func()
 }
 
@@ -27,13 +27,13 @@ func (h Harness) listen(t *testing.T, name, group string) *listener {
 	return h.listenWith(t, name, group, func(context.Context, postrider.Message) error { return nil })
 }
 
-// listenWith collects the messages that handle succeeds with.
+// listenWith collects the messages that handle accepts.
 func (h Harness) listenWith(t *testing.T, name, group string, handle postrider.Handler) *listener {
 	t.Helper()
 	return collect(t, h.Consumer(t, name, group, 16), handle)
 }
 
-// collect collects the messages of a consumer that handle succeeds with.
+// collect collects the messages of a consumer that handle accepts.
 func collect(t *testing.T, c postrider.Consumer, handle postrider.Handler) *listener {
 	t.Helper()
 	l := &listener{arrived: make(chan struct{})}
@@ -51,7 +51,7 @@ func collect(t *testing.T, c postrider.Consumer, handle postrider.Handler) *list
 	return l
 }
 
-// start runs a consumer until the returned function is called, or the test ends.
+// start runs a consumer until the returned function is called or the test ends.
 func start(t *testing.T, c postrider.Consumer, handle postrider.Handler) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -63,7 +63,7 @@ func start(t *testing.T, c postrider.Consumer, handle postrider.Handler) (stop f
 			if err != nil {
 				t.Errorf("Consume: %v", err)
 			}
-		case <-time.After(patience):
+		case <-time.After(waitLimit):
 			t.Error("Consume does not end")
 		}
 		if err := c.Close(); err != nil {
@@ -74,17 +74,17 @@ func start(t *testing.T, c postrider.Consumer, handle postrider.Handler) (stop f
 	return stop
 }
 
-// received returns what has come so far.
+// received returns the messages received so far.
 func (l *listener) received() ([]postrider.Message, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.msgs), l.arrived
 }
 
-// wait returns what has come as soon as it contains every one of want.
+// wait waits until the received messages contain every one of want, and returns them.
 func (l *listener) wait(t *testing.T, want []postrider.Message) []postrider.Message {
 	t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(waitLimit)
 	for {
 		msgs, arrived := l.received()
 		missing := missing(msgs, want)

@@ -15,31 +15,32 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// Login is one way to reach a server that wants TLS and a login, as a configuration file has it.
+// Login is one set of connection settings for a server that requires TLS and a login.
 type Login struct {
 	Name   string
 	URL    string
 	Values map[string]string
-	// Fails is a part of what the error says; empty means that it succeeds.
+	// Fails is a part of the expected error; empty means that the login succeeds.
 	Fails string
 }
 
-// Secured is a server that wants TLS and a login.
+// Secured is a server that requires TLS and a login.
 type Secured struct {
 	Driver string
-	// Name is a topic, queue, subject or stream, which is made with the first of Logins.
+	// Name is a topic, queue, subject or stream, which is created with the first of Logins.
 	Name   string
 	Logins []Login
-	// Secret, if there is one, is a login whose secret stands in a file, the value of the option SecretOption. Secret is right.
+	// Secret, if set, is a working login whose secret is in a file, named by the option
+	// SecretOption.
 	Secret       Login
 	SecretOption string
 }
 
-// loginTime is how long it may take to find out that a login does not work.
+// loginTime is how long a publisher may take to report a failed login.
 const loginTime = 5 * time.Second
 
-// Logins holds that each login that should sends and receives; that what is wrong with the others is said soon, and is no message's fault;
-// and that a secret that was wrong, or has become it, is used at once when it is replaced.
+// Logins checks that each valid login can send and receive, that failed ones are reported soon and
+// as a failure of the destination, and that a publisher uses a replaced secret immediately.
 func Logins(t *testing.T, s Secured) {
 	t.Helper()
 	d, err := broker.Lookup(s.Driver)
@@ -119,7 +120,7 @@ func (s *Secured) receive(t *testing.T, d broker.Driver, l Login) {
 	}
 }
 
-// replace gives a publisher a wrong secret, and then the right one.
+// replace gives a publisher a wrong secret and then the right one.
 func (s *Secured) replace(t *testing.T, d broker.Driver) {
 	right, err := os.ReadFile(s.Secret.Values[s.SecretOption])
 	if err != nil {
@@ -151,26 +152,26 @@ func (s *Secured) replace(t *testing.T, d broker.Driver) {
 	}
 }
 
-// Works is a login that succeeds.
+// Works returns a login that succeeds.
 func Works(name, url string, values map[string]string) Login {
 	return Login{Name: name, URL: url, Values: values}
 }
 
-// Refused is a login that does not, and what the error says.
+// Refused returns a login that fails with the given text.
 func Refused(name, url string, values map[string]string, fails string) Login {
 	return Login{Name: name, URL: url, Values: values, Fails: fails}
 }
 
-// Authority is the folder of the authority for tests; see dev/lib/ca.sh.
+// Authority is the folder of the certificate authority for tests; see dev/lib/ca.sh.
 type Authority string
 
-// SecureEnv returns the address of a server @secure and its authority.
+// SecureEnv returns the address of a secured server and its authority.
 func SecureEnv(t *testing.T, variable, service string) (address string, ca Authority) {
 	t.Helper()
 	return need.Env(t, variable, service), Authority(need.Env(t, "POSTRIDER_TEST_CA", service))
 }
 
-// With returns settings of a destination that trusts the authority, and more of them: names and values in turn.
+// With returns settings that trust the authority, plus more: names and values in turn.
 func (a Authority) With(more ...string) map[string]string {
 	values := a.Only("ca")
 	for i := 0; i < len(more); i += 2 {
@@ -179,15 +180,15 @@ func (a Authority) With(more ...string) map[string]string {
 	return values
 }
 
-// Only returns settings that trust one authority alone.
+// Only returns settings that trust only the named authority.
 func (a Authority) Only(name string) map[string]string {
 	return map[string]string{"ca_file": a.File(name + ".pem")}
 }
 
-// File returns the path of a file.
+// File returns the path of a file in the folder.
 func (a Authority) File(name string) string { return filepath.Join(string(a), name) }
 
-// SecretFile writes a secret into a file.
+// SecretFile writes a secret to a file and returns its path.
 func SecretFile(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "secret")

@@ -10,14 +10,14 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// message makes a message for a name.
+// message returns a message for a name.
 func message(name, key string, n int) postrider.Message {
 	m := postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: key}, []byte(strconv.Itoa(n)))
 	m.Topic = name
 	return m
 }
 
-// messages makes n messages whose payloads count from 0, dealt out to the keys in turn.
+// messages returns n messages whose payloads count from 0, distributed over the keys in turn.
 func messages(name string, keys, n int) []postrider.Message {
 	msgs := make([]postrider.Message, n)
 	for i := range msgs {
@@ -26,10 +26,10 @@ func messages(name string, keys, n int) []postrider.Message {
 	return msgs
 }
 
-// publish publishes and expects everything to be confirmed.
+// publish publishes and expects every message to be confirmed.
 func publish(t *testing.T, p postrider.Publisher, msgs ...postrider.Message) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	for i, err := range p.Publish(ctx, msgs) {
 		if err != nil {
@@ -38,11 +38,11 @@ func publish(t *testing.T, p postrider.Publisher, msgs ...postrider.Message) {
 	}
 }
 
-// insist publishes until everything is confirmed, as a relay does: what failed is sent again, and nothing of a key
-// before what failed before it. Nothing may be refused.
+// insist publishes until every message is confirmed, as a relay does: it resends failed messages in
+// order. No message may be refused.
 func insist(t *testing.T, p postrider.Publisher, msgs []postrider.Message) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); len(msgs) > 0; {
+	for deadline := time.Now().Add(waitLimit); len(msgs) > 0; {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		errs := p.Publish(ctx, msgs)
 		cancel()
@@ -63,7 +63,7 @@ func insist(t *testing.T, p postrider.Publisher, msgs []postrider.Message) {
 	}
 }
 
-// expectOrder fails unless the first receipts of each key are in the order of the payloads.
+// expectOrder fails unless the first receipts of each key are in payload order.
 func (h Harness) expectOrder(t *testing.T, msgs []postrider.Message) {
 	t.Helper()
 	if h.Unordered {

@@ -26,8 +26,8 @@ func testOrderPerKey(t *testing.T, h Harness) {
 	h.expectOrder(t, h.listen(t, name, "order").wait(t, msgs))
 }
 
-// testRepetition sends a message again on purpose, as a replay does: it arrives again, with the same ID, also where a broker
-// drops duplicates. A repetition that is itself sent twice is one.
+// testRepetition resends a message deliberately, as a replay does: it must arrive again with the
+// same ID, even if the broker drops duplicates. A repetition that is itself sent twice counts once.
 func testRepetition(t *testing.T, h Harness) {
 	name := h.Create(t)
 	p := h.direct(t)
@@ -49,7 +49,7 @@ func testRepetition(t *testing.T, h Harness) {
 		return n
 	}
 	l.wait(t, []postrider.Message{m, last})
-	for deadline := time.Now().Add(patience); count() < 2; {
+	for deadline := time.Now().Add(waitLimit); count() < 2; {
 		_, arrived := l.received()
 		if count() >= 2 {
 			break
@@ -65,7 +65,8 @@ func testRepetition(t *testing.T, h Harness) {
 	}
 }
 
-// testOrderAcrossTypes holds that all types of an aggregate, of which nobody has said where they go, come to one consumer in order.
+// testOrderAcrossTypes checks that messages of all types of an aggregate, without a topic, reach
+// one consumer in order.
 func testOrderAcrossTypes(t *testing.T, h Harness) {
 	if h.NamesByType {
 		t.Skip("n/a: names are no logs of their own")
@@ -80,8 +81,8 @@ func testOrderAcrossTypes(t *testing.T, h Harness) {
 	h.expectOrder(t, h.listen(t, name, "types").wait(t, msgs))
 }
 
-// publishInOrder publishes messages that are dealt out to keys in turn, as a relay does: one message of each key at a
-// time, unless the publisher keeps order.
+// publishInOrder publishes messages that are distributed over keys in turn, as a relay does: one
+// message per key at a time, unless the publisher keeps order.
 func publishInOrder(t *testing.T, p postrider.Publisher, keys int, msgs []postrider.Message) {
 	t.Helper()
 	if keeper, ok := p.(broker.OrderKeeper); ok && keeper.KeepsOrder() {
@@ -115,7 +116,8 @@ func testManyPublishesAtOnce(t *testing.T, h Harness) {
 	h.expectOrder(t, h.listen(t, name, "lanes").wait(t, all))
 }
 
-// testNothingBehindAFailure holds what an OrderKeeper promises: behind a refused message, none of its key is accepted.
+// testNothingBehindAFailure checks the contract of OrderKeeper: after a refused message, no message
+// of its key is accepted.
 func testNothingBehindAFailure(t *testing.T, h Harness) {
 	name := h.Create(t)
 	p := h.direct(t)

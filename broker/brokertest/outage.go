@@ -8,12 +8,13 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// isOutage reports whether a failure is that of a server which cannot be reached: nothing was sent.
+// isOutage reports whether a failure means that the server cannot be reached: nothing was sent.
 func (h Harness) isOutage(f failure) bool {
 	return f == ofDestination || h.OutageOfNames && f == ofName
 }
 
-// expectDown publishes to a server that is not there: that must be said soon, and of the server, not of the message.
+// expectDown publishes to a server that is down: Publish must report that soon, and as a failure of
+// the server, not of the message.
 func (h Harness) expectDown(t *testing.T, p postrider.Publisher, msgs []postrider.Message) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -61,8 +62,8 @@ func testOutageAndRecovery(t *testing.T, h Harness) {
 	h.listen(t, name, "outage").wait(t, msgs)
 }
 
-// insistDown publishes until the publisher has noticed that the server is gone: the first time may find the connection
-// broken with an unknown outcome.
+// insistDown publishes until the publisher has noticed that the server is down: the first call may
+// find the connection broken, with an unknown outcome.
 func (h Harness) insistDown(t *testing.T, p postrider.Publisher, msgs []postrider.Message) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -75,7 +76,8 @@ func (h Harness) insistDown(t *testing.T, p postrider.Publisher, msgs []postride
 	h.expectDown(t, p, msgs)
 }
 
-// testUnknownOutcome swallows the confirmations: the messages are stored, and the publisher cannot know.
+// testUnknownOutcome suppresses the confirmations: the messages are stored, but the publisher
+// cannot know.
 func testUnknownOutcome(t *testing.T, h Harness) {
 	name := h.Create(t)
 	p, proxy := h.proxied(t)
@@ -118,7 +120,8 @@ func testUnknownOutcome(t *testing.T, h Harness) {
 	}
 }
 
-// testStopInMidBatch cancels a Publish under way: what it calls confirmed is, and the rest carries an error.
+// testStopInMidBatch cancels a running Publish: messages reported as confirmed must be stored, and
+// the others have an error.
 func testStopInMidBatch(t *testing.T, h Harness) {
 	name := h.Create(t)
 	p, proxy := h.proxied(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// failure is what a publisher must report of a message: its class and its scope.
+// failure is the class and scope that a publisher must report for a message.
 type failure struct {
 	class postrider.Class
 	scope postrider.Scope
@@ -54,7 +54,8 @@ func testMissing(t *testing.T, h Harness)   { outage(t, h, h.Missing, "every nam
 func testForbidden(t *testing.T, h Harness) { outage(t, h, h.Forbidden, "no name is forbidden") }
 func testFull(t *testing.T, h Harness)      { outage(t, h, h.Full, "no name can be full") }
 
-// outage publishes to a name that accepts nothing: that is no message's fault, harms no other name, and has an end.
+// outage publishes to a name that accepts nothing: the failure must not concern a message, must not
+// affect other names, and must end with the fault.
 func outage(t *testing.T, h Harness, fault Fault, none string) {
 	t.Helper()
 	if fault == nil {
@@ -71,8 +72,8 @@ func outage(t *testing.T, h Harness, fault Fault, none string) {
 	h.listen(t, bad, "outage").wait(t, failed)
 }
 
-// failSome publishes messages of which some are made bad, each of a key of its own, several times: these alone fail, and the
-// same call confirms the others. It returns the bad messages.
+// failSome publishes several batches in which some messages are made bad, each with its own key:
+// only those may fail, and the same call must confirm the others. It returns the bad messages.
 func failSome(
 	t *testing.T, h Harness, p postrider.Publisher, name string, want failure, spoil func(*postrider.Message),
 ) (failed []postrider.Message) {
@@ -112,7 +113,7 @@ func failSome(
 	return failed
 }
 
-// expectNames holds that an outage of a name can be told from the health of another.
+// expectNames checks that an outage of one name can be distinguished from others by NameOf.
 func expectNames(t *testing.T, p postrider.Publisher, bad, good *postrider.Message, scope postrider.Scope) {
 	t.Helper()
 	namer, ok := p.(broker.Namer)
@@ -121,7 +122,7 @@ func expectNames(t *testing.T, p postrider.Publisher, bad, good *postrider.Messa
 	}
 }
 
-// testNames holds that a name is where a message goes, and nothing else of the message.
+// testNames checks that NameOf depends only on where a message goes.
 func testNames(t *testing.T, h Harness) {
 	p := h.direct(t)
 	namer, ok := p.(broker.Namer)

@@ -12,20 +12,23 @@ import (
 	"github.com/postrider/postrider/broker/brokertest/flaky"
 )
 
-// Site is a cluster, or a server that wants TLS and a login, as a configuration file has it.
+// Site is a cluster, or a server that requires TLS and a login, with the settings of a
+// configuration file.
 type Site struct {
 	Driver string
 	URL    string
 	Values map[string]string
-	// Member are values for a consumer that takes over soon from one that is dead.
+	// Member holds additional settings for a consumer that takes over quickly.
 	Member map[string]string
-	// NoDial means that the driver opens its connections itself, so that no bad network can be put in between.
+	// NoDial means that the driver opens its connections itself, so that no faulty network can be
+	// inserted.
 	NoDial bool
 
 	Abilities
 }
 
-// RunSite runs the suite by way of the driver alone. What it refuses is left to the suite of a single server: clusters do not differ there.
+// RunSite runs the suite through the driver alone. It does not test refused messages, where
+// clusters do not differ from single servers.
 func RunSite(t *testing.T, s Site) {
 	d, err := broker.Lookup(s.Driver)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// victimEnv tells a process of this test that it is the consumer to be killed, and what it has to do.
+// victimEnv tells a process of this test that it is the consumer to be killed, and how it must
+// behave.
 const victimEnv = "POSTRIDER_BROKERTEST_VICTIM"
 
 const (
@@ -25,11 +26,11 @@ const (
 	victimLimit = 64 // in flight; more than any victim leaves unfinished
 )
 
-// victim is a consumer that hangs, so that it can be killed with much unfinished.
+// victim is a consumer that hangs, so that it is killed with many unfinished messages.
 type victim struct {
 	name   string
-	patron int // number of the first message of key 0 that it hangs on: earlier than others, so that there are holes
-	others int // number of the first message of each other key that it hangs on
+	patron int // number of the first message of key 0 on which it hangs: earlier than for other keys, so that there are gaps
+	others int // number of the first message of each other key on which it hangs
 }
 
 func (v victim) String() string { return fmt.Sprintf("%d %d %s", v.patron, v.others, v.name) }
@@ -54,8 +55,9 @@ func (v victim) hangsOn(n int) bool {
 	return n >= v.others
 }
 
-// testOrderAfterKill kills two consumers, one after the other, with many messages in their hands, while more are
-// published. The first completions of each key, over all three consumers, must be in order.
+// testOrderAfterKill kills two consumers in succession, each with many unfinished messages, while
+// more are published. The first completions of each key, over all three consumers, must be in
+// order.
 func testOrderAfterKill(t *testing.T, h Harness) { testTakeover(t, h, func(*testing.T) {}) }
 
 // testOrderAfterKillOfBoth also kills the server.
@@ -93,8 +95,8 @@ func testTakeover(t *testing.T, h Harness, afterKill func(*testing.T)) {
 	h.expectOrder(t, append(done, last...))
 }
 
-// completions runs a victim in a process of its own, kills it when it hangs on every key, and returns what it has
-// completed, in that order.
+// completions runs a victim in a separate process, kills it once it hangs on every key, and returns
+// the messages that it has completed, in order.
 func completions(t *testing.T, v victim, msgs []postrider.Message) []postrider.Message {
 	t.Helper()
 	report, reports, err := os.Pipe()
@@ -108,7 +110,7 @@ func completions(t *testing.T, v victim, msgs []postrider.Message) []postrider.M
 	cmd.ExtraFiles = []*os.File{reports}
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
-	life, err := cmd.StdinPipe() // ends with this process, and the victim with it
+	life, err := cmd.StdinPipe() // closed with this process, which ends the victim
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +124,7 @@ func completions(t *testing.T, v victim, msgs []postrider.Message) []postrider.M
 		_ = life.Close()
 	})
 	defer kill()
-	timer := time.AfterFunc(patience, kill)
+	timer := time.AfterFunc(waitLimit, kill)
 	defer timer.Stop()
 
 	hung := make(map[int]bool)
@@ -138,7 +140,7 @@ func completions(t *testing.T, v victim, msgs []postrider.Message) []postrider.M
 			continue
 		}
 		if hung[n%victimKeys] = true; len(hung) == victimKeys {
-			kill() // what it has reported is still in the pipe
+			kill() // its reports are still in the pipe
 		}
 	}
 	if len(hung) < victimKeys {

@@ -11,11 +11,11 @@ import (
 
 const specVersion = "1.0"
 
-// attribute is one attribute of a CloudEvent that has a place in a message.
+// attribute is a CloudEvents attribute that corresponds to a field of a message.
 type attribute int
 
-// The attributes, in the order in which they are sent. The aggregate's ID is the subject; those of the second group are
-// extensions.
+// The attributes, in the order in which they are sent. The aggregate's ID is the subject; the
+// second group holds extensions.
 const (
 	attrSpecVersion attribute = iota
 	attrID
@@ -27,14 +27,14 @@ const (
 	attrContentType
 
 	attrAggregate
-	attrPartitionKey // the ordering key, where it is not the aggregate's
+	attrPartitionKey // the ordering key, if it is not derived from the aggregate
 	attrTenant
 	attrSchemaVersion
-	attrSchemaID // where it is no URI, which a dataschema has to be
+	attrSchemaID // if it is not a URI, which dataschema requires
 	attrCorrelation
 	attrCausation
 	attrDedupKey
-	attrProof // that a relay of Postrider gave the ID, where the ID and the source do not show it
+	attrProof // proves that a Postrider relay assigned the ID, if ID and source do not show it
 
 	attributeCount
 )
@@ -59,10 +59,10 @@ var attributeNames = [attributeCount]string{
 	attrProof:         "postrider",
 }
 
-// attributes are the values of a CloudEvent's attributes; an empty one is not set.
+// attributes holds the values of a CloudEvent's attributes; an empty value is not set.
 type attributes [attributeCount]string
 
-// known returns the attribute with the name.
+// known returns the attribute with the given name.
 func known(name string) (attribute, bool) {
 	for a := range attributeNames {
 		if attributeNames[a] == name {
@@ -72,7 +72,7 @@ func known(name string) (attribute, bool) {
 	return 0, false
 }
 
-// isExtensionName reports whether CloudEvents allows an attribute of that name.
+// isExtensionName reports whether CloudEvents allows an attribute with this name.
 func isExtensionName(name string) bool {
 	for i := range len(name) {
 		if (name[i] < 'a' || name[i] > 'z') && (name[i] < '0' || name[i] > '9') {
@@ -88,7 +88,7 @@ func (c *Codec) attributesOf(m *postrider.Message, p *Packet, a *attributes) {
 	a[attrSource] = c.source
 	a[attrType] = m.Type
 	a[attrSubject] = m.AggregateID
-	if at := m.OccurredAt.UTC(); !at.IsZero() && at.Year() >= 0 && at.Year() <= 9999 { // others have no RFC 3339
+	if at := m.OccurredAt.UTC(); !at.IsZero() && at.Year() >= 0 && at.Year() <= 9999 { // RFC 3339 cannot express other years
 		a[attrTime] = at.Format(time.RFC3339Nano)
 	}
 	if isURI(m.SchemaID) {
@@ -109,7 +109,7 @@ func (c *Codec) attributesOf(m *postrider.Message, p *Packet, a *attributes) {
 	a[attrProof] = proofOf(m, c.sum, c.mark)
 }
 
-// isURI reports whether s is an absolute URI, as far as its characters tell.
+// isURI reports whether s looks like an absolute URI. It checks the scheme and the characters only.
 func isURI(s string) bool {
 	scheme, _, ok := strings.Cut(s, ":")
 	if !ok || scheme == "" {
@@ -125,7 +125,8 @@ func isURI(s string) bool {
 	return isURICharacters(s)
 }
 
-// isURICharacters reports whether s holds only what may stand in a URI or a reference.
+// isURICharacters reports whether s holds only characters that are allowed in a URI or a URI
+// reference.
 func isURICharacters(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] >= 0x7f || strings.IndexByte("\"<>\\^`{|}", s[i]) >= 0 {
@@ -135,7 +136,7 @@ func isURICharacters(s string) bool {
 	return true
 }
 
-// apply puts attributes where they belong in a message.
+// apply copies attributes into the fields of a message.
 func (c *Codec) apply(a *attributes, p *Packet, m *postrider.Message) (origin, error) {
 	from := origin{a[attrSource], a[attrProof]}
 	for _, required := range []attribute{attrSpecVersion, attrID, attrSource, attrType} {
@@ -147,7 +148,7 @@ func (c *Codec) apply(a *attributes, p *Packet, m *postrider.Message) (origin, e
 		return from, fmt.Errorf("CloudEvent has specversion %q, want %q", a[attrSpecVersion], specVersion)
 	}
 	if a[attrTime] != "" {
-		at, err := time.Parse(time.RFC3339, strings.ToUpper(a[attrTime])) // the T and the Z may be small
+		at, err := time.Parse(time.RFC3339, strings.ToUpper(a[attrTime])) // T and Z may be lower case
 		if err != nil {
 			return from, fmt.Errorf("CloudEvent has time %q: %w", a[attrTime], err)
 		}
@@ -156,11 +157,11 @@ func (c *Codec) apply(a *attributes, p *Packet, m *postrider.Message) (origin, e
 	if a[attrSchemaVersion] != "" {
 		if version, err := strconv.ParseUint(a[attrSchemaVersion], 10, 31); err == nil {
 			m.SchemaVersion = int(version)
-		} else { // an extension of the same name, with a meaning of its own
+		} else { // another sender's extension of the same name, with a different meaning
 			setHeader(m, c.names[attrSchemaVersion], a[attrSchemaVersion])
 		}
 	}
-	setHeader(m, c.names[attrSource], a[attrSource]) // a message has no other place for it
+	setHeader(m, c.names[attrSource], a[attrSource]) // a message has no field for it
 	m.WireID = a[attrID]
 	m.Type = a[attrType]
 	m.AggregateType = a[attrAggregate]
@@ -173,7 +174,7 @@ func (c *Codec) apply(a *attributes, p *Packet, m *postrider.Message) (origin, e
 		m.SchemaID = a[attrDataSchema]
 	}
 	if m.Key = a[attrPartitionKey]; m.Key == "" && m.AggregateType == "" {
-		m.Key = p.Key // another sender's
+		m.Key = p.Key // set by another sender
 	}
 	return from, nil
 }

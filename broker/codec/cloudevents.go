@@ -6,7 +6,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// The binding for AMQP has two prefixes that mean the same.
+// The AMQP binding has two prefixes with the same meaning.
 const (
 	prefixAMQP    = "cloudEvents_"
 	prefixAMQPOld = "cloudEvents:"
@@ -16,7 +16,7 @@ func (c *Codec) encodeBinary(m *postrider.Message, p *Packet) {
 	var a attributes
 	c.attributesOf(m, p, &a)
 	if !c.dialect.NoContentType {
-		a[attrContentType] = "" // the packet has it
+		a[attrContentType] = "" // the packet carries it
 	}
 	for i, value := range a {
 		if value != "" {
@@ -32,8 +32,8 @@ func (c *Codec) encodeBinary(m *postrider.Message, p *Packet) {
 	})
 }
 
-// maySend reports whether a header of the message may become an attribute: one that the codec sets itself may not, nor
-// one that CloudEvents has no room for.
+// maySend reports whether a message's header may become an attribute. Attributes that the codec
+// sets itself and names that CloudEvents reserves may not.
 func (c *Codec) maySend(extension, value string) bool {
 	_, mine := known(extension)
 	return !mine && extension != memberData && value != ""
@@ -57,7 +57,7 @@ func (c *Codec) isPrefix(s string) bool {
 		(strings.EqualFold(s, prefixAMQP) || strings.EqualFold(s, prefixAMQPOld))
 }
 
-// isBinary reports whether the packet says that it is a CloudEvent in binary mode.
+// isBinary reports whether the packet is a CloudEvent in binary mode.
 func (c *Codec) isBinary(p *Packet) bool {
 	for i := range p.Headers {
 		if name, ok := c.attributeName(p.Headers[i].Name); ok && name == attributeNames[attrSpecVersion] {
@@ -80,7 +80,7 @@ func (c *Codec) decodeBinary(p *Packet, m *postrider.Message) (origin, error) {
 			return origin{}, err
 		}
 		if i, ok := known(name); !ok {
-			setHeader(m, h.Name, value) // an extension of somebody else
+			setHeader(m, h.Name, value) // another sender's extension
 		} else if a[i] == "" {
 			a[i] = value
 		}

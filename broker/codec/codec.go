@@ -1,6 +1,6 @@
-// Package codec says how a message looks to a broker and its consumers: which of its fields become the body, which
-// become headers, and under which names. Publishers encode with a [Codec] and consumers decode with one, so that every
-// broker speaks every [Format].
+// Package codec defines how a message is encoded for a broker and its consumers: which fields
+// become the body, which become headers, and under which names. Publishers encode and consumers
+// decode with a [Codec], so that every broker supports every [Format].
 package codec
 
 import (
@@ -11,22 +11,23 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Packet is a message as a broker carries it.
+// Packet is a message as a broker carries it, independent of the protocol.
 type Packet struct {
 	Name        string   // of the topic, subject, queue or stream
-	Key         string   // whose order is kept; empty if there is none
-	ID          string   // by which a broker or a consumer recognises a repetition
-	Place       string   // where a consumer found it, such as partition and offset; empty if the broker does not tell
-	ContentType string   // of Body; empty if nobody said
+	Key         string   // the ordering key; empty if there is none
+	ID          string   // lets a broker or a consumer recognise a duplicate
+	Place       string   // where a consumer found it, such as partition and offset; empty if the broker does not report it
+	ContentType string   // of Body; empty if unknown
 	Headers     []Header // in a fixed order
 	Body        []byte
 	Repetition  string // as in [postrider.Message]
 }
 
-// repeats stands between a packet's ID and its repetition.
+// repeats separates a packet's ID from its repetition.
 const repeats = ";repetition="
 
-// UniqueID is the ID for brokers that drop what they have seen before: a deliberate repetition has one of its own.
+// UniqueID returns the ID for brokers that drop duplicates. A deliberate repetition has an ID of
+// its own.
 func (p *Packet) UniqueID() string {
 	if p.Repetition == "" {
 		return p.ID
@@ -34,7 +35,7 @@ func (p *Packet) UniqueID() string {
 	return p.ID + repeats + p.Repetition
 }
 
-// SetUniqueID is the way back from [Packet.UniqueID].
+// SetUniqueID is the inverse of [Packet.UniqueID].
 func (p *Packet) SetUniqueID(id string) {
 	p.ID = id
 	if at := strings.LastIndex(id, repeats); at >= 0 {
@@ -45,7 +46,8 @@ func (p *Packet) SetUniqueID(id string) {
 // Header is one header of a packet.
 type Header struct{ Name, Value string }
 
-// Header returns the value of the first header with the name, in upper or lower case, and whether there is one.
+// Header returns the value of the first header with the name, ignoring case, and whether there is
+// one.
 func (p *Packet) Header(name string) (string, bool) {
 	for i := range p.Headers {
 		if strings.EqualFold(p.Headers[i].Name, name) {
@@ -55,7 +57,7 @@ func (p *Packet) Header(name string) (string, bool) {
 	return "", false
 }
 
-// Size is the number of bytes of the packet's parts, without what a broker's protocol adds.
+// Size returns the size of the packet's parts in bytes, without protocol overhead.
 func (p *Packet) Size() int {
 	size := len(p.Name) + len(p.Key) + len(p.ID) + len(p.ContentType) + len(p.Body)
 	for i := range p.Headers {
@@ -64,62 +66,68 @@ func (p *Packet) Size() int {
 	return size
 }
 
-// Format names a way to lay a message out.
+// Format names a message format.
 type Format string
 
-// No format carries what is between the producer and the relay: RoutingKey, Priority, DeliverAfter. A header of the
-// message that has the name of one that the format needs is not sent.
+// No format carries RoutingKey, Priority and DeliverAfter, which are addressed to the relay. A
+// message's own header is not sent if the format itself uses that name.
 const (
-	// CloudEvents is CloudEvents 1.0 in binary mode: the payload is the body, the other fields are headers. It is the
-	// default. A header that has the dialect's prefix for attributes is sent as an attribute.
+	// CloudEvents is CloudEvents 1.0 in binary mode: the payload is the body, the other fields are
+	// headers. It is the default. A header with the dialect's attribute prefix is sent as an
+	// attribute.
 	CloudEvents Format = "cloudevents"
-	// CloudEventsStructured is CloudEvents 1.0 in structured mode: the body is one JSON object with everything in it but
-	// the message's own headers. A payload that is JSON stands in it as it is, any other in base64; both come out byte for
-	// byte.
+	// CloudEventsStructured is CloudEvents 1.0 in structured mode: the body is one JSON object with
+	// everything except the message's own headers. A JSON payload is embedded as it is, any other
+	// in base64; both are restored byte for byte.
 	CloudEventsStructured Format = "cloudevents-structured"
-	// Raw is the payload and the message's own headers, and nothing else but the ID and the key.
+	// Raw is the payload and the message's own headers, plus only the ID and the key.
 	Raw Format = "raw"
-	// Debezium is what the outbox event router of Debezium sends: the payload as the body, the aggregate's ID as the key,
-	// the headers "id" and "eventType", and by default the name "outbox.event." with the aggregate's type.
+	// Debezium is the format of Debezium's outbox event router: the payload as the body, the
+	// aggregate's ID as the key, the headers "id" and "eventType", and by default the name
+	// "outbox.event." followed by the aggregate's type.
 	Debezium Format = "debezium"
-	// Envelope is [Raw] with a body for consumers that look at nothing else: a JSON object with messageId, type, aggregateType, aggregateId,
-	// occurredAt and the payload, which stands in payload if it is JSON and otherwise in payloadBase64.
+	// Envelope is [Raw] for consumers that read only the body: a JSON object with messageId, type,
+	// aggregateType, aggregateId, occurredAt and the payload, which is in payload if it is JSON and
+	// otherwise in payloadBase64.
 	Envelope Format = "envelope"
 )
 
 // Formats returns all formats, the default first.
 func Formats() []Format { return []Format{CloudEvents, CloudEventsStructured, Raw, Debezium, Envelope} }
 
-// Dialect is what a broker's protocol says about headers.
+// Dialect describes how a broker's protocol treats headers and names.
 type Dialect struct {
-	// Prefix stands before the names of CloudEvents attributes. Defaults to "ce-".
+	// Prefix precedes the names of CloudEvents attributes. Defaults to "ce-".
 	Prefix string
-	// Percent means that header values are limited to printable ASCII: attributes are percent-encoded.
+	// Percent means that header values are limited to printable ASCII. Attributes are then
+	// percent-encoded.
 	Percent bool
-	// NoID means that the protocol has no place for an ID: formats without one send it as the header "message-id".
+	// NoID means that the protocol has no field for an ID. Formats without one then send it as the
+	// header "message-id".
 	NoID bool
-	// NoContentType means that the protocol's binding of CloudEvents has no place for a content type: events in binary mode
-	// also carry it as the attribute "datacontenttype".
+	// NoContentType means that the protocol's CloudEvents binding has no field for a content type.
+	// Events in binary mode then also carry it as the attribute "datacontenttype".
 	NoContentType bool
-	// ByType means that names are subjects or addresses rather than logs, so that several of them keep one order: without a topic, a
-	// message's name is its type. Otherwise it is the type of its aggregate, lest the types of one aggregate are spread over logs that
-	// consumers read at different speeds.
+	// ByType means that names are subjects or addresses rather than logs, so that order is kept
+	// across names. A message without a topic is then named after its type. Otherwise it is named
+	// after its aggregate's type: one name per message type would spread an aggregate over logs
+	// that consumers read at different speeds.
 	ByType bool
 }
 
-// Codec translates between messages and packets. Its zero value is not usable; see [NewCodec]. It is safe for
-// concurrent use.
+// Codec translates between messages and packets. Create one with [NewCodec]; the zero value is not
+// usable. It is safe for concurrent use.
 type Codec struct {
 	format  Format
 	source  string
 	sum     sum    // of the source
-	mark    string // proves IDs of the source; empty if they need no proof
+	mark    string // proof for IDs of the source; empty if they need none
 	dialect Dialect
 	names   [attributeCount]string // with the prefix
 }
 
-// NewCodec returns a codec. An empty format means [CloudEvents]. The source is the CloudEvents attribute of that name, a
-// URI reference that says who speaks; empty means "postrider".
+// NewCodec returns a codec. An empty format means [CloudEvents]. The source is the CloudEvents
+// attribute of that name, a URI reference that identifies the sender; empty means "postrider".
 func NewCodec(format Format, source string, d Dialect) (*Codec, error) {
 	if format == "" {
 		format = CloudEvents
@@ -148,21 +156,21 @@ func NewCodec(format Format, source string, d Dialect) (*Codec, error) {
 	return c, nil
 }
 
-// Name returns the topic, subject, queue or stream that Encode gives m.
+// Name returns the topic, subject, queue or stream to which Encode addresses m.
 func (c *Codec) Name(m *postrider.Message) string {
 	switch {
 	case m.Topic != "":
 		return m.Topic
 	case c.format == Debezium && m.AggregateType != "":
 		return debeziumTopic + m.AggregateType
-	case !c.dialect.ByType && c.format != Raw && m.AggregateType != "": // in raw messages, nothing but the name tells the type
+	case !c.dialect.ByType && c.format != Raw && m.AggregateType != "": // in raw messages, only the name carries the type
 		return m.AggregateType
 	default:
 		return m.Type
 	}
 }
 
-// Encode lays m out in p. What p held before is overwritten; its memory for headers is used again. The body may share
+// Encode encodes m into p. It overwrites p but reuses the memory of its headers. The body may share
 // memory with the payload.
 func (c *Codec) Encode(m *postrider.Message, p *Packet) {
 	*p = Packet{
@@ -188,14 +196,15 @@ func (c *Codec) Encode(m *postrider.Message, p *Packet) {
 	}
 }
 
-// Decode is the way back. It recognises CloudEvents of both modes, whoever sent them, and reads everything else as the
-// codec's own format or, if that is CloudEvents, as [Raw]. The message may share memory with p. An error means that the
-// packet claims to be a CloudEvent and is none; the message is then the packet as it came, with all its headers.
+// Decode decodes a packet into a message. It recognises CloudEvents of both modes from any sender,
+// and reads everything else as the codec's own format or, if that is CloudEvents, as [Raw]. The
+// message may share memory with p. An error means that the packet claims to be a CloudEvent but is
+// invalid; the message is then the undecoded packet with all its headers.
 //
-// The message's WireID is the ID that it came with. Its ID is that by which consumers recognise it: the one that it was
-// enqueued with if a relay of Postrider sent it, in whichever format; otherwise the [Identity] of source and ID, where the
-// topic stands for a source that is not named; or one of the packet's Place if the sender gave no ID. Without a place the
-// ID is zero.
+// The message's WireID is the ID in the packet. Its ID is the one by which consumers recognise it:
+//   - the ID that it was enqueued with, if a Postrider relay sent it, in any format;
+//   - otherwise the [Identity] of source and ID, where the topic replaces a missing source;
+//   - or one derived from the packet's Place, if the sender gave no ID; zero without a place.
 func (c *Codec) Decode(p *Packet) (postrider.Message, error) {
 	m := postrider.Message{
 		Topic:         p.Name,
@@ -228,13 +237,13 @@ func (c *Codec) Decode(p *Packet) (postrider.Message, error) {
 		return plain, fmt.Errorf("wire: %w", err)
 	}
 	if aggregate := (postrider.Message{AggregateType: m.AggregateType, AggregateID: m.AggregateID}); m.Key == aggregate.OrderKey() {
-		m.Key = "" // the aggregate's is the default
+		m.Key = "" // this is the default for the aggregate
 	}
 	identify(&m, p, from)
 	return m, nil
 }
 
-// setHeader keeps the first of several headers with one name, as [Packet.Header] does.
+// setHeader keeps the first of several headers with the same name, as [Packet.Header] does.
 func setHeader(m *postrider.Message, name, value string) {
 	if m.Headers == nil {
 		m.Headers = make(map[string]string)

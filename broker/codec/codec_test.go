@@ -127,7 +127,7 @@ eventType: order.placed
 	}
 }
 
-// small leaves of the order only what is needed, with a key and a schema that is no URI.
+// small returns a minimal order with a key and a schema ID that is not a URI.
 func small(m *postrider.Message) {
 	*m = postrider.Message{ID: m.ID, Type: m.Type, Topic: m.Topic, Key: "k", Payload: []byte("1"), ContentType: m.ContentType,
 		SchemaID: "registry 7"}
@@ -202,7 +202,7 @@ func TestDecodeOthers(t *testing.T) {
 	}
 }
 
-// TestDecodeAMQP holds that both prefixes of the binding are understood.
+// TestDecodeAMQP checks that both prefixes of the AMQP binding are accepted.
 func TestDecodeAMQP(t *testing.T) {
 	for _, prefix := range []string{"cloudEvents_", "cloudEvents:", "cloudevents:"} {
 		p := codec.Packet{Headers: []codec.Header{
@@ -254,7 +254,7 @@ func TestNewCodecRefuses(t *testing.T) {
 	}
 }
 
-// TestEncodeReusesMemory holds what publishers count on.
+// TestEncodeReusesMemory checks that repeated encoding does not allocate.
 func TestEncodeReusesMemory(t *testing.T) {
 	c, m := coder(t, codec.CloudEvents, dialects["kafka"]), order(t)
 	m.Headers = nil
@@ -323,7 +323,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// TestDecodeFailureKeepsThePacket holds that what claims to be a CloudEvent and is none still reaches a handler whole.
+// TestDecodeFailureKeepsThePacket checks that an invalid CloudEvent still reaches a handler with
+// all its content.
 func TestDecodeFailureKeepsThePacket(t *testing.T) {
 	p := codec.Packet{
 		Name: "orders", Key: "k", ID: "x-1", ContentType: "text/plain", Body: []byte("body"),
@@ -339,7 +340,7 @@ func TestDecodeFailureKeepsThePacket(t *testing.T) {
 	}
 }
 
-// An envelope has in its body what consumers need that look at nothing else.
+// TestEnvelope checks that the body alone contains everything that a consumer needs.
 func TestEnvelope(t *testing.T) {
 	c := coder(t, codec.Envelope, codec.Dialect{})
 	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, map[string]int{"total": 7})
@@ -351,7 +352,7 @@ func TestEnvelope(t *testing.T) {
 	if string(p.Body) != want || p.ContentType != "application/json" || p.Key != "order/42" {
 		t.Errorf("got  %s, %s, %s\nwant %s", p.Body, p.ContentType, p.Key, want)
 	}
-	// A body of another sender is read as it stands.
+	// The body of another sender is left unchanged.
 	other, err := c.Decode(&codec.Packet{Name: "orders", ID: "7", ContentType: "application/json", Body: []byte(`{"type":"x"}`)})
 	if err != nil || string(other.Payload) != `{"type":"x"}` || other.Type != "orders" {
 		t.Errorf("%+v, %v", other, err)

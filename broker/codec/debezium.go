@@ -6,8 +6,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// The names that the outbox event router of Debezium uses, with its usual placement of the type in a header:
-// table.fields.additional.placement=type:header:eventType.
+// Header and topic names of Debezium's outbox event router, with the type placed in a header as
+// usual: table.fields.additional.placement=type:header:eventType.
 const (
 	debeziumTopic = "outbox.event."
 	debeziumID    = "id"
@@ -30,7 +30,7 @@ func (c *Codec) decodeDebezium(p *Packet, m *postrider.Message) (from origin) {
 		m.AggregateType, m.AggregateID, m.Key = kind, p.Key, ""
 	}
 	for _, h := range p.Headers {
-		switch { // in any case, because some protocols fold it
+		switch { // ignore case: some protocols change it
 		case strings.EqualFold(h.Name, debeziumID):
 			m.WireID = h.Value
 		case strings.EqualFold(h.Name, debeziumType):

@@ -8,7 +8,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// envelope is the body of a message in the format of that name. Its members are written in this order.
+// envelope is the body of a message in the format [Envelope]. Its fields are in the order in which
+// they are written.
 type envelope struct {
 	MessageID     string          `json:"messageId"`
 	Type          string          `json:"type"`
@@ -57,7 +58,8 @@ func (c *Codec) encodeEnvelope(m *postrider.Message, p *Packet) {
 	c.encodeRaw(m, p)
 }
 
-// decodeEnvelope reads a body with a messageId. Any other is somebody else's, and is read as it stands.
+// decodeEnvelope reads a body that has a messageId. Any other body comes from another sender and is
+// left as it is.
 func (c *Codec) decodeEnvelope(p *Packet, m *postrider.Message) (from origin) {
 	from = c.decodeRaw(p, m)
 	var e envelope
@@ -72,6 +74,6 @@ func (c *Codec) decodeEnvelope(p *Packet, m *postrider.Message) (from origin) {
 	if e.Payload == nil {
 		m.Payload = e.Base64
 	}
-	m.OccurredAt, _ = time.Parse(time.RFC3339, e.OccurredAt) // without one, or with one that is none, nobody knows
+	m.OccurredAt, _ = time.Parse(time.RFC3339, e.OccurredAt) // missing or invalid: the time is unknown
 	return from
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// A publisher makes one codec and lays out every message with it, in memory that it uses again.
+// A publisher creates one codec and encodes every message with it, in reused memory.
 func ExampleCodec_Encode() {
 	coder, err := codec.NewCodec(codec.CloudEvents, "https://shop.example.com/orders", codec.Dialect{Prefix: "ce_"})
 	if err != nil {
@@ -35,7 +35,7 @@ func ExampleCodec_Encode() {
 	// {"total":12}
 }
 
-// A consumer reads what others have sent, in whichever mode.
+// A consumer decodes other senders' events in either mode.
 func ExampleCodec_Decode() {
 	coder, err := codec.NewCodec(codec.CloudEvents, "", codec.Dialect{})
 	if err != nil {

@@ -9,18 +9,20 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// defaultSource is the source of relays that were not given one. Their IDs need no proof.
+// defaultSource is the source if none is configured. IDs of this source need no proof.
 const defaultSource = "postrider"
 
-// nativeProof is the header for the proof in formats that are no CloudEvents.
+// nativeProof is the header for the proof in formats other than CloudEvents.
 const nativeProof = "postrider-id"
 
-// Identity returns the ID by which consumers recognise a message that its sender calls id. As CloudEvents defines it, two
-// messages are the same if source and id are: the whole ID, never a part of it.
+// Identity returns the ID by which consumers recognise a message to which its sender gave the ID
+// id. As CloudEvents defines it, two messages are the same if both source and id are equal as a
+// whole.
 //
-// An ID that is a UUID stands for itself if no source is known, or the source is "postrider". Any other becomes a UUID of
-// source and id. That has the time of a version 7 ID, so that an inbox treats it as cheaply, and is of version 8 otherwise.
-// The SQL function postrider.message_identity computes the same.
+// An ID that is a UUID is used unchanged if the source is unknown or "postrider". Any other is
+// hashed with the source into a UUID. The result is of version 7 if the ID is, with the same time,
+// so that inserting it into an inbox stays as cheap; otherwise it is of version 8. The SQL function
+// postrider.message_identity computes the same.
 func Identity(source, id string) postrider.ID {
 	own, err := postrider.ParseID(id)
 	if err == nil && (source == "" || source == defaultSource) {
@@ -40,10 +42,10 @@ func Identity(source, id string) postrider.ID {
 	return derived
 }
 
-// origin is what a packet says about who sent it.
+// origin is what a packet states about its sender.
 type origin struct{ source, proof string }
 
-// identify sets the message's ID. What carries neither an ID nor a place keeps a zero one.
+// identify sets the message's ID. A packet with neither an ID nor a place keeps the zero ID.
 func identify(m *postrider.Message, p *Packet, from origin) {
 	switch own, ok := proven(from, m.WireID); {
 	case ok:
@@ -51,7 +53,7 @@ func identify(m *postrider.Message, p *Packet, from origin) {
 	case m.WireID != "" && from.source != "":
 		m.ID = Identity(from.source, m.WireID)
 	case m.WireID != "":
-		// Senders that name no source number their messages as they like: the ID means something within the topic only.
+		// Without a source, an ID is unique only within its topic.
 		if m.ID, _ = postrider.ParseID(m.WireID); m.ID.IsZero() {
 			m.ID = Identity(p.Name, m.WireID)
 		}
@@ -60,18 +62,20 @@ func identify(m *postrider.Message, p *Packet, from origin) {
 	}
 }
 
-// placed stands before a place, so that it cannot be taken for an ID.
+// placed precedes a place, so that a place cannot be mistaken for an ID.
 const placed = "@"
 
-// A relay's message carries a proof where its source or its ID would make it look like another sender's: so that it keeps the
-// ID that it was enqueued with. It is a checksum of the source, for IDs that are UUIDs as they stand. Where a route has made
-// another ID, it is where the message's own stands in that, or the message's own, and a checksum of source and ID. Whoever copies the
-// attributes of an event into one of another source or ID copies a proof that is none any more.
+// A relay adds a proof to a message whose source or ID would make it look like another sender's, so
+// that consumers recover the ID that the message was enqueued with. For an ID that is the UUID
+// itself, the proof is a checksum of the source. If a route has changed the ID, the proof is the
+// position of the original ID in the new one, or the original ID, followed by a checksum of source
+// and ID. A copy of the attributes in an event with another source or ID carries a proof that no
+// longer verifies.
 
-// textLength is that of an ID.
+// textLength is the length of an ID as text.
 const textLength = 36
 
-// sum is a checksum of texts. It allocates nothing: there may be one for each message.
+// sum is a checksum of texts. It does not allocate, because it may be computed for each message.
 type sum uint32
 
 func (s sum) add(text string) sum {
@@ -83,10 +87,11 @@ func (s sum) add(text string) sum {
 
 func (s sum) String() string { return strconv.FormatUint(uint64(^s), 16) }
 
-// sumOf is the checksum of a source.
+// sumOf returns the checksum of a source.
 func sumOf(source string) sum { return (^sum(0)).add(strconv.Itoa(len(source))).add(":").add(source) }
 
-// proofOf returns the proof that m needs; empty if its ID speaks for itself. The mark is the proof of IDs that stand as they are.
+// proofOf returns the proof that m needs; empty if its ID needs none. The mark is the proof of IDs
+// that are sent unchanged.
 func proofOf(m *postrider.Message, source sum, mark string) string {
 	if m.ID.IsZero() {
 		return ""
@@ -96,7 +101,7 @@ func proofOf(m *postrider.Message, source sum, mark string) string {
 	}
 	var proof [textLength + 1 + 8]byte
 	b := proof[:0]
-	at := len(m.WireID) - textLength // where most routes have it
+	at := len(m.WireID) - textLength // most routes put it at the end
 	if own, err := postrider.ParseID(m.WireID[max(at, 0):]); err != nil || own != m.ID {
 		b = append(b, m.ID.String()...)
 	} else if at == 0 {
@@ -107,7 +112,7 @@ func proofOf(m *postrider.Message, source sum, mark string) string {
 	return string(strconv.AppendUint(append(b, ':'), uint64(^source.add(m.WireID)), 16))
 }
 
-// proven returns the ID that a proof stands for.
+// proven returns the ID that a proof vouches for, and whether the proof is valid.
 func proven(from origin, id string) (postrider.ID, bool) {
 	text, check, own := strings.Cut(from.proof, ":")
 	if !own {

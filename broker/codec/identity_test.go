@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// event is what another sender's CloudEvent looks like.
+// event returns another sender's CloudEvent.
 func event(id, source string) *codec.Packet {
 	return &codec.Packet{Name: "orders", Headers: []codec.Header{
 		{Name: "ce_specversion", Value: "1.0"}, {Name: "ce_id", Value: id}, {Name: "ce_source", Value: source}, {Name: "ce_type", Value: "t"},
@@ -25,7 +25,8 @@ func decode(t *testing.T, p *codec.Packet) postrider.Message {
 	return m
 }
 
-// TestIdentityOfOthers holds that messages are the same if, and only if, source and whole ID are.
+// TestIdentityOfOthers checks that messages are the same if and only if both source and ID are
+// equal.
 func TestIdentityOfOthers(t *testing.T) {
 	const u4, u7 = "8c6f1c1e-6f0a-4c9c-9a35-0d5b3bb1d6b1", "01931c1e-6f0a-7c9c-9a35-0d5b3bb1d6b1"
 	packets := map[string]*codec.Packet{}
@@ -53,7 +54,8 @@ func TestIdentityOfOthers(t *testing.T) {
 			t.Errorf("%s is %s, and then %s", name, id, again)
 		}
 	}
-	// The time of an ID is not lost: it tells an inbox where to look, and whether it is late.
+	// The derived ID keeps the time, which tells an inbox where to look and whether the message is
+	// late.
 	own, _ := postrider.ParseID(u7)
 	if id := decode(t, event(u7, "/shop")).ID; id == own || !id.Time().Equal(own.Time()) {
 		t.Errorf("%s of %s became %s of %s", own, own.Time(), id, id.Time())
@@ -63,7 +65,7 @@ func TestIdentityOfOthers(t *testing.T) {
 			t.Errorf("%s became %s, which has a time", id, got)
 		}
 	}
-	// Without a source, a UUID is enough.
+	// Without a source, a UUID is used unchanged.
 	if m := decode(t, &codec.Packet{Name: "stock", Headers: []codec.Header{{Name: "message-id", Value: strings.ToUpper(u7)}}}); m.ID != own {
 		t.Errorf("got %s", m.ID)
 	}
@@ -72,8 +74,8 @@ func TestIdentityOfOthers(t *testing.T) {
 	}
 }
 
-// TestIdentityOfOurs holds that a message has the ID that it was enqueued with, whatever its format, source and route, at
-// consumers that were told of none of these.
+// TestIdentityOfOurs checks that consumers recover the ID that a message was enqueued with,
+// whatever its format, source and route, without knowing these.
 func TestIdentityOfOurs(t *testing.T) {
 	for _, source := range []string{"", "/orders", "https://shop.example.com/orders"} {
 		for _, form := range []string{"", "verify_%s", "outbox-7", "%s"} {
@@ -107,7 +109,8 @@ func TestIdentityOfOurs(t *testing.T) {
 	}
 }
 
-// TestProofIsNotInherited holds that an event that somebody has made from one of ours is another event.
+// TestProofIsNotInherited checks that an event that another sender derived from one of ours has its
+// own identity.
 func TestProofIsNotInherited(t *testing.T) {
 	m := postrider.Message{ID: postrider.NewID(), Type: "t"}
 	var p, routed codec.Packet
@@ -141,7 +144,7 @@ func TestProofIsNotInherited(t *testing.T) {
 			t.Errorf("a proof %q makes it %s", nonsense, got.ID)
 		}
 	}
-	// A message that is forwarded does not carry the proof of the one that it came as.
+	// A forwarded message does not carry the proof of the original.
 	m.WireID, m.Headers = "", map[string]string{"postrider-id": "x", "ce_postrider": "x"}
 	for format, name := range map[codec.Format]string{codec.CloudEvents: "ce_postrider", codec.Raw: "postrider-id", codec.Debezium: "postrider-id"} {
 		coder(t, format, dialects["kafka"]).Encode(&m, &p)

@@ -15,7 +15,7 @@ func (c *Codec) escape(value string) string {
 	return value
 }
 
-// unescape refuses what is not UTF-8 in the end, as the bindings demand.
+// unescape decodes a value and rejects a result that is not UTF-8, as the bindings require.
 func (c *Codec) unescape(value string) (string, error) {
 	if c.dialect.Percent {
 		value = percentDecode(value)
@@ -26,8 +26,8 @@ func (c *Codec) unescape(value string) (string, error) {
 	return value, nil
 }
 
-// mustEncode is the rule of the HTTP binding of CloudEvents: space, quote and percent sign, and everything that is not
-// printable ASCII.
+// mustEncode implements the rule of the CloudEvents HTTP binding: encode space, quote, percent
+// sign, and everything that is not printable ASCII.
 func mustEncode(b byte) bool { return b <= ' ' || b == '"' || b == '%' || b >= 0x7f }
 
 func percentEncode(s string) string {
@@ -54,8 +54,8 @@ func percentEncode(s string) string {
 	return b.String()
 }
 
-// percentDecode also takes quoted strings, which earlier editions of the binding allowed. It leaves a percent sign that
-// begins no escape as it is.
+// percentDecode also accepts quoted strings, which earlier versions of the binding allowed. It
+// leaves a percent sign unchanged if it does not begin an escape.
 func percentDecode(s string) string {
 	s = unquote(s)
 	if !strings.Contains(s, "%") {

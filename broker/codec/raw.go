@@ -20,10 +20,10 @@ func (c *Codec) encodeRaw(m *postrider.Message, p *Packet) {
 	})
 }
 
-// native is the checksum of no source.
+// native is the checksum of the empty source.
 var native = sumOf("")
 
-// appendProof adds what a message needs whose route gives it another ID than its own.
+// appendProof adds the proof that a message needs if its route has changed its ID.
 func appendProof(m *postrider.Message, p *Packet) {
 	if text := proofOf(m, native, ""); text != "" {
 		p.Headers = append(p.Headers, Header{nativeProof, text})
@@ -44,8 +44,8 @@ func (c *Codec) decodeRaw(p *Packet, m *postrider.Message) (from origin) {
 	return from
 }
 
-// appendOwn adds the message's own headers, in the order of their names. The function says how a value is written, and
-// whether the header is sent at all: a format keeps the names that it needs to itself.
+// appendOwn appends the message's own headers, sorted by name. The function write returns how a
+// value is written, and false if the header must not be sent because the format uses its name.
 func appendOwn(m *postrider.Message, p *Packet, write func(name, value string) (string, bool)) {
 	if len(m.Headers) == 1 { // needs no sorting
 		for name, value := range m.Headers {

@@ -32,7 +32,8 @@ func coder(t testing.TB, f codec.Format, d codec.Dialect) *codec.Codec {
 	return c
 }
 
-// TestRoundTrip sends random messages through every format and dialect, and holds that what carried says comes back.
+// TestRoundTrip sends random messages through every format and dialect and compares the result with
+// carried.
 func TestRoundTrip(t *testing.T) {
 	for _, format := range codec.Formats() {
 		for name, dialect := range dialects {
@@ -73,7 +74,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// carried is what the formats promise to bring over.
+// carried returns the part of a message that a format preserves.
 func carried(m *postrider.Message, f codec.Format, d codec.Dialect) postrider.Message {
 	prefix := d.Prefix
 	if prefix == "" {

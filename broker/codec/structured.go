@@ -17,14 +17,14 @@ const (
 	memberData     = "data"
 	memberBase64   = "data_base64"
 
-	// maxNesting is how deep a payload may be nested to stand in the object as it is. Parsers have limits, some of them
-	// at 512, and the object must stay readable wherever the payload alone is.
+	// maxNesting is the maximum nesting depth of a payload that is embedded as it is. Some parsers
+	// limit depth to 512; the object must stay readable wherever the payload alone is.
 	maxNesting = 256
 )
 
 func isStructured(contentType string) bool { return mediaType(contentType) == structuredType }
 
-// isJSON is the rule of the JSON format for content types whose data is JSON.
+// isJSON implements the rule of the CloudEvents JSON format for content types whose data is JSON.
 func isJSON(contentType string) bool {
 	media := mediaType(contentType)
 	return strings.HasSuffix(media, "/json") || strings.HasSuffix(media, "+json")
@@ -49,7 +49,7 @@ func (c *Codec) encodeStructured(m *postrider.Message, p *Packet) {
 	for i, value := range a {
 		switch {
 		case value == "":
-		case attribute(i) == attrSchemaVersion: // a number
+		case attribute(i) == attrSchemaVersion: // written as a number
 			member(attributeNames[i])
 			body = append(body, value...)
 		default:
@@ -68,7 +68,7 @@ func (c *Codec) encodeStructured(m *postrider.Message, p *Packet) {
 		case !isExtensionName(extension):
 			return c.escape(value), true
 		}
-		if !slices.Contains(extensions, extension) { // names that differ in case are one attribute
+		if !slices.Contains(extensions, extension) { // names that differ only in case are one attribute
 			extensions = append(extensions, extension)
 			member(extension)
 			body = appendJSON(body, value)
@@ -90,17 +90,18 @@ func (c *Codec) encodeStructured(m *postrider.Message, p *Packet) {
 	p.ContentType = structuredType + "; charset=UTF-8"
 }
 
-// survivesInJSON reports whether a payload that stands in an object as it is can be taken out again byte for byte.
+// survivesInJSON reports whether a payload that is embedded in an object can be extracted byte for
+// byte.
 func survivesInJSON(payload []byte) bool {
 	if isBlank(payload[0]) || isBlank(payload[len(payload)-1]) {
-		return false // a parser drops blanks around a value
+		return false // a parser drops white space around a value
 	}
 	return utf8.Valid(payload) && json.Valid(payload) && nesting(payload) <= maxNesting
 }
 
 func isBlank(b byte) bool { return b == ' ' || b == '\t' || b == '\n' || b == '\r' }
 
-// nesting is the depth of arrays and objects in valid JSON.
+// nesting returns the depth of arrays and objects in valid JSON.
 func nesting(payload []byte) int {
 	depth, deepest, quoted := 0, 0, false
 	for i := 0; i < len(payload); i++ {
@@ -124,7 +125,7 @@ func appendJSON(b []byte, s string) []byte {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] >= 0x7f || s[i] == '"' || s[i] == '\\' {
 			encoded, err := json.Marshal(s)
-			if err != nil { // a string can always be encoded
+			if err != nil { // cannot happen: any string can be encoded
 				panic(err)
 			}
 			return append(b, encoded...)
@@ -161,7 +162,7 @@ func (c *Codec) decodeStructured(p *Packet, m *postrider.Message) (origin, error
 	case hasData && hasEncoded:
 		return origin{}, errors.New("structured CloudEvent has both data and data_base64")
 	case hasData && m.ContentType == "":
-		m.Payload, m.ContentType = data, "application/json" // what the JSON format says of data without a type
+		m.Payload, m.ContentType = data, "application/json" // the default of the JSON format
 	case hasData && !isJSON(m.ContentType) && data[0] == '"':
 		text, err := attributeText(data)
 		if err != nil {
@@ -172,7 +173,7 @@ func (c *Codec) decodeStructured(p *Packet, m *postrider.Message) (origin, error
 		m.Payload = data
 	case hasEncoded:
 		if err := json.Unmarshal(encoded, &m.Payload); err != nil {
-			return origin{}, fmt.Errorf("structured CloudEvent has data_base64 that is none: %w", err)
+			return origin{}, fmt.Errorf("structured CloudEvent has data_base64 that is not valid: %w", err)
 		}
 	}
 	for _, h := range p.Headers {
@@ -191,7 +192,8 @@ func (c *Codec) decodeStructured(p *Packet, m *postrider.Message) (origin, error
 	return c.apply(&a, p, m)
 }
 
-// attributeText returns the canonical text of an attribute: a string, a number or a boolean. Null is the same as none.
+// attributeText returns the canonical text of an attribute: a string, a number or a boolean. Null
+// means that it is not set.
 func attributeText(raw json.RawMessage) (string, error) {
 	switch raw[0] {
 	case '"':

@@ -1,5 +1,5 @@
-// Package discard is the publisher that confirms everything and keeps nothing: to measure a relay without a broker, and
-// to drain a feed that nobody needs.
+// Package discard is a publisher that confirms every message and discards it, to measure a relay
+// without a broker, or to drain a feed that is no longer needed.
 package discard
 
 import (
@@ -15,22 +15,22 @@ var (
 	_ broker.OrderKeeper  = (*Publisher)(nil)
 )
 
-// Publisher counts the messages that it is given. It is safe for concurrent use.
+// Publisher counts messages. It is safe for concurrent use.
 type Publisher struct{ count atomic.Int64 }
 
 // New returns a publisher with a count of zero.
 func New() *Publisher { return new(Publisher) }
 
-// Publish implements [postrider.Publisher]: it confirms all messages, also when ctx has ended.
+// Publish implements [postrider.Publisher]: it confirms all messages, even if ctx has ended.
 func (p *Publisher) Publish(_ context.Context, msgs []postrider.Message) []error {
 	p.count.Add(int64(len(msgs)))
 	return nil
 }
 
-// Count returns the number of messages confirmed so far, repeated ones included.
+// Count returns the number of messages confirmed so far, including duplicates.
 func (p *Publisher) Count() int64 { return p.count.Load() }
 
-// KeepsOrder is true: no message fails.
+// KeepsOrder returns true: no message fails.
 func (p *Publisher) KeepsOrder() bool { return true }
 
 // Close does nothing.

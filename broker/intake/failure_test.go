@@ -19,7 +19,8 @@ import (
 	"github.com/postrider/postrider/retry"
 )
 
-// TestFailingKeyHoldsNobodyUp fills every slot with messages of a key that fails, or panics. Others go on.
+// TestFailingKeyHoldsNobodyUp fills every slot with messages of a key that fails or panics. Other
+// keys must continue.
 func TestFailingKeyHoldsNobodyUp(t *testing.T) {
 	for name, fail := range map[string]func() error{
 		"error": func() error { return errors.New("no") },
@@ -60,13 +61,13 @@ func TestFailingKeyHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// TestExhausted uses up the attempts of a message, with and without a place for dead letters.
+// TestExhausted uses up the attempts of a message, with and without a dead-letter destination.
 func TestExhausted(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		err     error
 		buries  bool
-		calls   int // of the handler within an hour
+		calls   int // handler calls within an hour
 		stopped int64
 		dead    int64
 	}{
@@ -112,7 +113,7 @@ func TestExhausted(t *testing.T) {
 				if calls != c.calls || s.Stopped != c.stopped || s.Dead != c.dead || int64(len(done)) != 2*c.dead {
 					t.Errorf("%d calls, done %v, %+v", calls, done, s)
 				}
-				if told := strings.Count(log.String(), "stands still until"); int64(told) != c.stopped {
+				if told := strings.Count(log.String(), "is blocked until"); int64(told) != c.stopped {
 					t.Errorf("the log was told %d times that the key has stopped", told)
 				}
 				for _, m := range dead.Messages() {
@@ -124,7 +125,7 @@ func TestExhausted(t *testing.T) {
 				mu.Lock()
 				fails = false
 				mu.Unlock()
-				time.Sleep(time.Minute) // it stands still no longer than its fault lasts
+				time.Sleep(time.Minute) // the key continues as soon as the fault ends
 				synctest.Wait()
 				if s := counters.Stats(); !slices.Equal(done, []int{0, 1}) || s.Stopped != 0 || s.Failing != 0 || s.Waiting != 0 {
 					t.Errorf("in the end %v are done, %+v", done, s)
@@ -136,7 +137,7 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
-// TestDeadLetterRefused keeps a message that the place for dead letters does not take.
+// TestDeadLetterRefused checks that a message is kept if the dead-letter destination refuses it.
 func TestDeadLetterRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -166,7 +167,7 @@ func TestDeadLetterRefused(t *testing.T) {
 	})
 }
 
-// TestReturn gives failing messages back to a broker that sees to the pauses itself.
+// TestReturn gives failing messages back to a broker that handles the backoff itself.
 func TestReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -196,8 +197,8 @@ func TestReturn(t *testing.T) {
 	})
 }
 
-// TestDrop gives a part up: what was not begun never begins, what runs is cancelled and waited for, and the other part
-// goes on.
+// TestDrop drops a part: waiting messages must never start, running handlers must be cancelled and
+// waited for, and the other part must continue.
 func TestDrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -1,8 +1,10 @@
-// Package intake is the part that all consumers share. It hands received messages to a handler, in order per key, with a
-// bound on how many are handled at a time, tries again what fails, and tells the broker's side which messages are done.
+// Package intake is the part that all consumers share. It hands received messages to a handler, in
+// order per key and with limited concurrency, retries failures, and tells the broker's side which
+// messages are done.
 //
-// A message holds a slot only while its handler runs. One that waits, for its next attempt or behind another one of its
-// key, holds none, so that a failing or slow key does not hold up the others. How many may wait is bounded too.
+// A message holds a slot only while its handler runs. A message that waits, for its next attempt or
+// for another message of its key, holds none, so that a failing or slow key does not block the
+// others. The number of waiting messages is limited too.
 package intake
 
 import (
@@ -16,50 +18,55 @@ import (
 	"github.com/postrider/postrider/retry"
 )
 
-// maxWaitingBytes is the most bytes of payload that wait, about: one message may be larger.
+// maxWaitingBytes limits the payload bytes of waiting messages; one message may exceed it.
 const maxWaitingBytes = 64 << 20
 
 // Config tunes an [Intake]. The zero value works.
 type Config struct {
-	// Limit is the largest number of messages that are handled at a time. Defaults to 64.
+	// Limit is the maximum number of messages handled concurrently. Defaults to 64.
 	Limit int
-	// Waiting is the largest number of messages that wait, for their next attempt or behind another one of their key. When
-	// there are as many, or 64 MiB of them, nothing is accepted until one of them is handled. Defaults to 1000.
+	// Waiting is the maximum number of messages that wait, for their next attempt or for another
+	// message of their key. At this limit, or at 64 MiB of payload, nothing more is accepted until
+	// one of them is handled. Defaults to 1000.
 	Waiting int
-	// Retry says how often a message's handler may fail, after which pauses, before the message goes to DeadLetters or, without
-	// one, its key counts as stopped. Defaults to 10 attempts, the first pause being 100 ms and the longest 30 s.
+	// Retry is the policy for failed handler calls. When it is used up, the message goes to
+	// DeadLetters or, without them, its key counts as stopped. Defaults to 10 attempts with a
+	// backoff from 100 ms to 30 s.
 	Retry retry.Policy
-	// DeadLetters get a message that has used up its attempts. When they have it, it is done. Defaults to none: the message is
-	// tried again after the longest pause, and its key alone stands still meanwhile.
+	// DeadLetters receives messages that have used up their attempts. A message is done once it is
+	// there. Defaults to none: the message is retried with the longest backoff, and only its key
+	// waits.
 	DeadLetters DeadLetters
-	// DrainTimeout is how long handlers may go on after the end before their context is cancelled. Defaults to 10 s.
+	// DrainTimeout is how long handlers may continue after shutdown before their context is
+	// cancelled. Defaults to 10 s.
 	DrainTimeout time.Duration
-	// Counters are told what happens. Defaults to none.
+	// Counters receives totals. Defaults to none.
 	Counters *Counters
-	// Logger is told of failing handlers. Defaults to [slog.Default].
+	// Logger receives handler failures. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
 
 // Delivery is a message as a broker has delivered it.
 type Delivery struct {
 	Message postrider.Message
-	// Done is called, from another goroutine, when the message is handled. A message that is not done when the intake ends
-	// was not handled.
+	// Done is called, from another goroutine, when the message has been handled. If it has not been
+	// called when the intake ends, the message was not handled.
 	Done func()
-	// Return, if set, gives a message whose handler has failed back to a broker that delivers it again after the pause, in
-	// the place of waiting here. Failures are then those that the broker has counted before this delivery.
+	// Return, if set, gives a message whose handler has failed back to the broker, which redelivers
+	// it after the backoff, so that it does not wait here. Failures is then the number of failures
+	// that the broker counted before this delivery.
 	Return   func(cause error, pause time.Duration)
 	Failures int
 }
 
-// Intake hands messages to a handler. Make one for each Consume with [Open].
+// Intake hands messages to a handler. Create one with [Open] for each call of Consume.
 type Intake struct {
 	cfg    Config
 	handle postrider.Handler
-	ctx    context.Context // ends when no further message is to be begun
+	ctx    context.Context // once done, no further message is started
 	hard   context.Context // for handlers: outlives ctx by DrainTimeout
 	cancel context.CancelFunc
-	slots  chan struct{} // of handlers at work
+	slots  chan struct{} // one per running handler
 	all    *Part
 	run    sync.WaitGroup
 
@@ -67,11 +74,11 @@ type Intake struct {
 	closed  bool          // Wait was called
 	waiting int           // messages
 	bytes   int           // of their payloads
-	fewer   chan struct{} // closed, and replaced, when fewer wait
-	toldAt  time.Time     // when the log was last told that too many wait
+	fewer   chan struct{} // closed and replaced when fewer messages wait
+	toldAt  time.Time     // when the log last reported that too many wait
 }
 
-// Open returns an intake that works until ctx ends. [Intake.Wait] must be called in the end.
+// Open returns an intake that works until ctx ends. Call [Intake.Wait] at the end.
 func Open(ctx context.Context, handle postrider.Handler, cfg Config) *Intake {
 	cfg.Limit = cmp.Or(cfg.Limit, 64)
 	cfg.Waiting = cmp.Or(cfg.Waiting, 1000)
@@ -95,12 +102,14 @@ func Open(ctx context.Context, handle postrider.Handler, cfg Config) *Intake {
 	return in
 }
 
-// Accept takes a message over. It waits until there is room and reports false when the intake's context ends first: the
-// message is then not the intake's. Messages of one key must be accepted by one goroutine, in their order.
+// Accept takes responsibility for a message. It waits until there is room, and returns false if the
+// intake's context ends first; the caller then keeps the message. Messages of one key must be
+// accepted by one goroutine, in order.
 func (in *Intake) Accept(d Delivery) bool { return in.all.Accept(d) }
 
-// Free waits until another handler can be called and returns how many can be. It returns 0 when the intake's context ends first.
-// Who takes no more messages from a broker than that leaves the others to the other consumers.
+// Free waits until at least one slot is free and returns the number of free slots, or 0 if the
+// intake's context ends first. A consumer that fetches no more messages than that leaves the rest
+// to other consumers.
 func (in *Intake) Free() int {
 	select {
 	case in.slots <- struct{}{}:
@@ -111,7 +120,7 @@ func (in *Intake) Free() int {
 	}
 }
 
-// Wait returns when the context has ended and no handler is at work any more.
+// Wait waits for the context to end and for all running handlers to return.
 func (in *Intake) Wait() {
 	<-in.ctx.Done()
 	in.mu.Lock()
@@ -123,7 +132,7 @@ func (in *Intake) Wait() {
 	in.cancel()
 }
 
-// wait changes how many messages wait. The caller holds the lock.
+// wait adjusts the number of waiting messages. The caller holds the lock.
 func (in *Intake) wait(messages, bytes int) {
 	in.waiting += messages
 	in.bytes += bytes
@@ -134,15 +143,15 @@ func (in *Intake) wait(messages, bytes int) {
 	}
 }
 
-// full says whether as many messages wait as may. Somebody has to be told if that is because handlers fail: the whole
-// consumer stands still. The caller holds the lock.
+// full reports whether the limit of waiting messages is reached. It logs if failing handlers are
+// the cause, because the whole consumer then makes no progress. The caller holds the lock.
 func (in *Intake) full() bool {
 	if in.waiting < in.cfg.Waiting && in.bytes < maxWaitingBytes {
 		return false
 	}
 	if s := in.cfg.Counters.Stats(); s.Failing > 0 && time.Since(in.toldAt) > time.Minute {
 		in.toldAt = time.Now()
-		in.cfg.Logger.Error("consumer: no further message is accepted until one of those that wait is handled; set a dead-letter destination, or let more wait",
+		in.cfg.Logger.Error("consumer: too many messages wait, no more are accepted; set a dead-letter destination or raise max_waiting",
 			"waiting", in.waiting, "bytes", in.bytes, "most", in.cfg.Waiting, "failing_keys", s.Failing, "stopped_keys", s.Stopped)
 	}
 	return true

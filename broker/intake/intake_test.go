@@ -111,7 +111,7 @@ func TestLimits(t *testing.T) {
 		}, intake.Config{Limit: 3, Waiting: 2, Counters: &counters, Logger: quiet})
 		accepted := 0
 		go func() {
-			for _, key := range []string{"a", "b", "a", "a", "c", "d"} { // one of them handles, two wait behind it
+			for _, key := range []string{"a", "b", "a", "a", "c", "d"} { // one is handled, two wait behind it
 				if accept(in, message(key, 0), func() {}) {
 					accepted++
 				}

@@ -7,22 +7,23 @@ import (
 	"github.com/postrider/postrider/broker/internal/lease"
 )
 
-// dropPatience is how long a handler may go on after the lease is lost before the log is told.
-const dropPatience = 10 * time.Second
+// dropTimeout is how long a handler may continue after the lease is lost before that is logged.
+const dropTimeout = 10 * time.Second
 
-// Leased receives while this process has the lease that the store keeps, until the intake's context ends. Each term has a part of its
-// own, which begins nothing after the term: what waits then is dropped, and handlers at work are cancelled. Nothing of the next term is
-// received before they have returned.
+// Leased calls receive while this process owns the lease in the store, until the intake's context
+// ends. Each term has its own part, which starts nothing after the term: waiting messages are
+// dropped and running handlers are cancelled. The next term does not begin until they have
+// returned.
 //
-// The context of receive ends with the term, or with the intake's. Receive returns soon after that; before, it may wait for the
-// handlers with [Part.Wait], to give back what they have not done.
+// The context of receive ends with the term or with the intake's context. Receive must return soon
+// after. It may call [Part.Wait] first, to give back messages that were not handled.
 func (in *Intake) Leased(store lease.Store, cfg lease.Config, receive func(ctx context.Context, p *Part, t *lease.Term)) {
 	lease.Run(in.ctx, store, cfg, func(ctx context.Context, t *lease.Term) {
 		p := in.PartWhile(t.Valid)
 		defer context.AfterFunc(t.Lost(), func() {
-			if !p.Drop(dropPatience) {
-				in.cfg.Logger.Error("consumer: a handler goes on though its lease is lost: another process may handle the same key meanwhile",
-					"lease", cfg.Name, "waited", dropPatience)
+			if !p.Drop(dropTimeout) {
+				in.cfg.Logger.Error("consumer: a handler is still running although the lease is lost; another process may handle the same key",
+					"lease", cfg.Name, "waited", dropTimeout)
 			}
 		})()
 		receive(ctx, p, t)

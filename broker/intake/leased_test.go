@@ -17,8 +17,9 @@ import (
 	"github.com/postrider/postrider/retry"
 )
 
-// TestPartWhile begins nothing when a part is not valid any more: not what waits behind another one of its key, not the next attempt of
-// what has failed, and nothing that is new. Nobody has to drop the part for that.
+// TestPartWhile checks that nothing starts once a part is invalid: neither messages that wait
+// behind another of their key, nor retries, nor new messages. The part need not be dropped for
+// that.
 func TestPartWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -67,7 +68,7 @@ func TestPartWhile(t *testing.T) {
 	})
 }
 
-// granting is a broker that lets one process have the lease as long as it is in the mood.
+// granting is a broker that grants the lease unless refuses is set.
 type granting struct{ refuses atomic.Bool }
 
 func (g *granting) Look(context.Context) (lease.Sight, error) {
@@ -77,8 +78,9 @@ func (g *granting) Take(context.Context) (bool, error)  { return !g.refuses.Load
 func (g *granting) Renew(context.Context) (bool, error) { return !g.refuses.Load(), nil }
 func (g *granting) Release(context.Context) error       { return nil }
 
-// TestLeased takes the lease away while handlers are at work, and gives it back: nothing is begun in between, handlers are cancelled, and
-// the next term begins when they have returned, with what was not done.
+// TestLeased revokes the lease while handlers run, and grants it again: nothing must start in
+// between, handlers must be cancelled, and the next term must begin, with the unfinished messages,
+// once they have returned.
 func TestLeased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

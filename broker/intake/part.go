@@ -8,20 +8,21 @@ import (
 	"github.com/postrider/postrider/internal/slot"
 )
 
-// Part is a part of what an [Intake] accepts, such as the messages of one partition, that can be dropped before the intake
-// ends. Parts share the intake's limits. Messages of different parts are in no order, whatever their keys.
+// Part is a subset of what an [Intake] accepts, such as the messages of one partition, that can be
+// dropped on its own. Parts share the intake's limits. There is no order between messages of
+// different parts, even of one key.
 type Part struct {
 	in     *Intake
-	ctx    context.Context // ends when no further message is to be begun
+	ctx    context.Context // once done, no further message is started
 	end    context.CancelFunc
 	hard   context.Context // for handlers
 	cancel context.CancelFunc
 	run    sync.WaitGroup
-	valid  func() bool // whether something may be begun; nil if always
+	valid  func() bool // whether a handler call may start; nil means always
 
 	// Guarded by the intake's lock.
 	dropped bool
-	keys    map[string][]Delivery // what waits behind one of its key; a key that is present is being worked on
+	keys    map[string][]Delivery // messages that wait behind another of their key; a key that is present is being handled
 }
 
 // Part returns a new part.
@@ -32,20 +33,22 @@ func (in *Intake) Part() *Part {
 	return p
 }
 
-// PartWhile returns a new part that begins no call of the handler unless valid reports true right before. A message that it has kept
-// from being begun is dropped, and others of its key behind it: once valid has reported false, it must never report true again.
+// PartWhile returns a new part that calls valid immediately before each handler call and skips the
+// call if it returns false. The message is then dropped, with those of its key behind it. Once
+// valid has returned false, it must never return true again.
 func (in *Intake) PartWhile(valid func() bool) *Part {
 	p := in.Part()
 	p.valid = valid
 	return p
 }
 
-// may says whether a call of the handler may be begun now.
+// may reports whether a handler call may start now.
 func (p *Part) may() bool { return p.ctx.Err() == nil && p.isValid() }
 
 func (p *Part) isValid() bool { return p.valid == nil || p.valid() }
 
-// Accept is [Intake.Accept] for a message of the part. It also reports false when the part was dropped.
+// Accept is [Intake.Accept] for a message of the part. It also returns false if the part was
+// dropped.
 func (p *Part) Accept(d Delivery) bool {
 	key := d.Message.OrderKey()
 	queued, ok := p.queue(key, d)
@@ -62,8 +65,9 @@ func (p *Part) Accept(d Delivery) bool {
 	return false
 }
 
-// queue waits for room and puts a message behind the one of its key that is being worked on. If there is none, it makes
-// the key the caller's, who works on it. The room is waited for without a slot: those that wait need one to get on.
+// queue waits for room and puts a message behind the one of its key that is being handled. If there
+// is none, it marks the key as busy, and the caller must handle the message. The wait for room
+// holds no slot, because waiting messages need one to make progress.
 func (p *Part) queue(key string, d Delivery) (queued, ok bool) {
 	in := p.in
 	in.mu.Lock()
@@ -93,10 +97,10 @@ func (p *Part) queue(key string, d Delivery) (queued, ok bool) {
 	return true, true
 }
 
-// over says whether nothing is to be begun any more. The caller holds the lock.
+// over reports whether the part has ended. The caller holds the lock.
 func (p *Part) over() bool { return p.dropped || p.in.closed || p.ctx.Err() != nil }
 
-// take waits for a slot. It reports false if the part has ended before, or is not valid any more.
+// take waits for a slot. It returns false if the part has ended or is no longer valid.
 func (p *Part) take() bool {
 	select {
 	case p.in.slots <- struct{}{}:
@@ -110,7 +114,7 @@ func (p *Part) take() bool {
 	}
 }
 
-// start begins to work on a message, whose slot is taken, unless nothing is to be begun any more.
+// start begins to handle a message that has a slot, unless the part has ended.
 func (p *Part) start(key string, d Delivery) bool {
 	p.in.mu.Lock()
 	defer p.in.mu.Unlock()
@@ -125,7 +129,8 @@ func (p *Part) start(key string, d Delivery) bool {
 	return true
 }
 
-// work delivers a message and those of its key that come meanwhile, one after the other in one slot.
+// work handles a message and then those of its key that arrived meanwhile, one after the other in
+// one slot.
 func (p *Part) work(key string, d Delivery) {
 	for ok := true; ok; {
 		if !p.deliver(d) {
@@ -137,14 +142,14 @@ func (p *Part) work(key string, d Delivery) {
 	<-p.in.slots
 }
 
-// free lets go of a key and of what waits behind it: the part has ended.
+// free releases a key and drops the messages behind it, after the part has ended.
 func (p *Part) free(key string) {
 	for ok := true; ok; {
 		_, ok = p.next(key)
 	}
 }
 
-// next returns the message that has waited longest behind one of the key. The key is free if there is none.
+// next returns the oldest message waiting for the key. If there is none, it releases the key.
 func (p *Part) next(key string) (d Delivery, ok bool) {
 	p.in.mu.Lock()
 	defer p.in.mu.Unlock()
@@ -158,8 +163,8 @@ func (p *Part) next(key string) (d Delivery, ok bool) {
 	return d, true
 }
 
-// deliver calls the handler until the message is done or given back. It has a slot, except while it waits, and reports
-// false if it ended without one.
+// deliver calls the handler until the message is done or given back. It holds a slot except during
+// backoff, and returns false if it ends without one.
 func (p *Part) deliver(d Delivery) bool {
 	in := p.in
 	state := standing{failures: d.Failures, counters: in.cfg.Counters}
@@ -172,18 +177,18 @@ func (p *Part) deliver(d Delivery) bool {
 			d.Done()
 			return place.has
 		}
-		if !p.may() { // it was interrupted
+		if !p.may() { // cancelled: the result does not count
 			return place.has
 		}
-		pause, exhausted := in.cfg.judge(&state, err)
+		pause, exhausted := in.cfg.recordFailure(&state, err)
 		if exhausted && in.cfg.DeadLetters.Publisher != nil {
-			if p.bury(&d, state.failures, err) {
+			if p.deadLetter(&d, state.failures, err) {
 				d.Done()
 				return true
 			}
 			exhausted = false
 		}
-		in.cfg.say(&d.Message, &state, pause, exhausted, err)
+		in.cfg.logFailure(&d.Message, &state, pause, exhausted, err)
 		if d.Return != nil {
 			d.Return(err, pause)
 			return true
@@ -195,9 +200,9 @@ func (p *Part) deliver(d Delivery) bool {
 	return true
 }
 
-// Drop gives the part up. What was not begun is dropped, the context of handlers under way is cancelled, and Drop returns
-// when they have returned. It reports false if one of them has not for so long.
-func (p *Part) Drop(patience time.Duration) bool {
+// Drop ends the part. Waiting messages are dropped and running handlers are cancelled. Drop waits
+// for those handlers and returns false if one is still running after the timeout.
+func (p *Part) Drop(timeout time.Duration) bool {
 	in := p.in
 	in.mu.Lock()
 	p.dropped = true
@@ -215,7 +220,7 @@ func (p *Part) Drop(patience time.Duration) bool {
 		p.run.Wait()
 		close(returned)
 	}()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-returned:
@@ -225,8 +230,8 @@ func (p *Part) Drop(patience time.Duration) bool {
 	}
 }
 
-// Wait returns when the part was dropped, or the intake's context has ended, and none of its handlers is at work any more. At the end
-// of the intake's context they have DrainTimeout to finish.
+// Wait waits until the part is dropped or the intake's context has ended, and all of its handlers
+// have returned. When the intake's context ends, handlers have DrainTimeout to finish.
 func (p *Part) Wait() {
 	<-p.ctx.Done()
 	if p.in.ctx.Err() != nil {

@@ -11,9 +11,10 @@ const (
 	pauseMax = 5 * time.Second
 )
 
-// Persist is a consumer's way through outages: it calls attempt again and again, with pauses that grow while nothing
-// works, until ctx ends. An attempt connects, calls working as soon as messages can come, and returns when they no
-// longer can. The log is told once when an outage begins and once when it is over; what names the subscription there.
+// Persist keeps a consumer running through outages. It calls attempt repeatedly until ctx ends,
+// with a backoff that grows until an attempt succeeds. An attempt connects, calls working once
+// messages can arrive, and returns when they no longer can. Persist logs once when an outage begins
+// and once when it ends, under the subscription's name in what.
 func Persist(ctx context.Context, log *slog.Logger, what string, attempt func(ctx context.Context, working func()) error) {
 	pause, down := pauseMin, false
 	for ctx.Err() == nil {

@@ -9,14 +9,14 @@ type place struct {
 	has   bool
 }
 
-// Leave gives the slot to another message. This one counts as waiting.
+// Leave gives the slot to another message. This message then counts as waiting.
 func (s *place) Leave() {
 	<-s.part.in.slots
 	s.has = false
 	s.wait(1)
 }
 
-// Enter waits for a slot. It reports false if the part has ended before.
+// Enter waits for a slot. It returns false if the part has ended.
 func (s *place) Enter() bool {
 	defer s.wait(-1)
 	s.has = s.part.take()
@@ -30,7 +30,7 @@ func (s *place) wait(messages int) {
 	in.wait(messages, messages*s.bytes)
 }
 
-// sleep waits without a slot, and then for one.
+// sleep waits for the backoff without a slot, and then for a slot.
 func (s *place) sleep(pause time.Duration) bool {
 	s.Leave()
 	timer := time.NewTimer(pause)

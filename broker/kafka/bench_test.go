@@ -12,14 +12,15 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// BenchmarkBare is the client alone, BenchmarkPublisher eight callers with 500 messages each, as in a relay.
+// BenchmarkBare measures the client alone, and BenchmarkPublisher eight callers with 500 messages
+// each, as in a relay.
 func BenchmarkBare(b *testing.B) {
 	for _, keys := range []int{10_000, 1} {
 		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
 			name := newTopic(b, nil)
 			bare := driver(b).Bare
 			load := broker.Load{Name: name, Messages: 1000, Size: 256, Keys: keys}
-			if err := bare(b.Context(), settings(server(b), nil), load); err != nil { // a new topic is slow at first
+			if err := bare(b.Context(), settings(server(b), nil), load); err != nil { // the first messages of a new topic are slow
 				b.Fatal(err)
 			}
 			b.ResetTimer()

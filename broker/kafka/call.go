@@ -11,21 +11,22 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// call is one Publish. It sends in waves: in one wave all messages of a key go to one partition, so that none can be
-// accepted behind one that fails. Nearly always one wave is enough.
+// call is one Publish. It sends in waves: within a wave, all messages of a key go to one partition,
+// so that none can be accepted after an earlier one failed. One wave is nearly always enough.
 type call struct {
 	p      *Publisher
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	msgs   []postrider.Message
-	errs   []error         // nil as long as nothing has failed
+	errs   []error         // nil until a message fails
 	failed map[string]bool // keys with a message that failed
 }
 
-// place is where all messages of a key go in a wave. The zero value is for keys whose further ones are for the next.
+// place is where all messages of a key go in a wave. The zero value marks keys whose further
+// messages are left for the next wave.
 type place struct{ topic, key string }
 
-// wave sends what can be sent now, and returns the waves in which the rest follows.
+// wave sends what can be sent now, and returns the remaining waves.
 func (c *call) wave(todo []int) (next [][]int) {
 	if cause := context.Cause(c.ctx); cause != nil {
 		for _, i := range todo {
@@ -52,12 +53,13 @@ func (c *call) wave(todo []int) (next [][]int) {
 	return next
 }
 
-// pick adds a message to the wave, unless it fails at once. It returns false if the message is for the next wave.
+// pick adds a message to the wave, unless it fails immediately. It returns false if the message
+// must go in the next wave.
 func (c *call) pick(s *session, places map[string]place, i int) bool {
 	p := &s.packet
 	c.p.coder.Encode(&c.msgs[i], p)
 	order := p.Key
-	if c.p.cfg.Format == codec.Debezium { // whose key is not the one that orders
+	if c.p.cfg.Format == codec.Debezium { // whose record key is not the ordering key
 		order = c.msgs[i].OrderKey()
 	}
 	if order != "" {
@@ -68,11 +70,11 @@ func (c *call) pick(s *session, places map[string]place, i int) bool {
 		}
 		places[order] = here
 	}
-	// An upper bound: with the frame of a batch, and lengths before each part.
+	// An upper bound that includes the batch frame and the length prefix of each part.
 	if size := 100 + p.Size() + 10*len(p.Headers); order != "" && c.failed[order] {
 		c.fail(i, postrider.Unavailable(postrider.ErrNotTried))
 	} else if size > c.p.cfg.MaxBytes {
-		err := fmt.Errorf("kafka: up to %d bytes in a batch, and max_bytes is %d", size, c.p.cfg.MaxBytes)
+		err := fmt.Errorf("kafka: the message needs up to %d bytes in a batch, and max_bytes is %d", size, c.p.cfg.MaxBytes)
 		c.fail(i, postrider.Permanent(err))
 	} else {
 		s.add(i)
@@ -80,14 +82,15 @@ func (c *call) pick(s *session, places map[string]place, i int) bool {
 	return true
 }
 
-// collect takes over what a wave has failed with, and returns the waves in which to try again what was not to blame. A
-// broker refuses a whole batch because of one message: the halves of what was refused follow, until it is found.
+// collect records the failures of a wave and returns the waves that retry messages which did not
+// cause them. A broker refuses a whole batch because of one message: collect halves the refused
+// messages until that one is found.
 func (c *call) collect(s *session) [][]int {
-	c.p.dropIdle() // what has just failed here would meet the others as well
+	c.p.dropIdle() // other idle producers would hit the same failure
 	var again []int
 	var refusal error
 	for n := range s.records {
-		i, err := s.indexes[n], s.verdict(c.ctx, &s.records[n])
+		i, err := s.indexes[n], s.outcome(c.ctx, &s.records[n])
 		if errors.Is(err, errUnsent) {
 			again = append(again, i)
 		} else if errors.Is(err, errBatch) {
@@ -119,23 +122,24 @@ func (c *call) fail(i int, err error) {
 	c.failed[c.msgs[i].OrderKey()] = true
 }
 
-// errBatch marks a broker's last word on a batch because of at least one record in it.
+// errBatch marks the final refusal of a batch because of at least one record in it.
 var errBatch = errors.New("kafka: refused")
 
-// classify marks an answer of a broker on a record, or on its batch. It returns nil if the answer says nothing about what has
-// happened, such as a broken sequence, a timeout, or none at all.
+// classify marks a broker's answer for a record or its batch with its failure class and scope. It
+// returns nil if the answer leaves the outcome open, such as a broken sequence, a timeout, or no
+// answer.
 func classify(err error) error {
 	var answer *kerr.Error
 	errors.As(err, &answer)
 	switch answer {
 	case kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp:
 		return postrider.Permanent(fmt.Errorf("%w: %w", errBatch, err))
-	case kerr.InvalidTopicException: // there will never be such a topic
+	case kerr.InvalidTopicException: // such a topic can never exist
 		return postrider.Permanent(fmt.Errorf("kafka: refused: %w", err))
 	case kerr.UnknownTopicOrPartition, kerr.UnknownTopicID, kerr.TopicAuthorizationFailed, kerr.PolicyViolation,
 		kerr.NotEnoughReplicas, kerr.NotLeaderForPartition, kerr.LeaderNotAvailable, kerr.ReplicaNotAvailable,
 		kerr.FencedLeaderEpoch, kerr.UnknownLeaderEpoch, kerr.KafkaStorageError, kerr.UnsupportedCompressionType:
-		return postrider.NameUnavailable(fmt.Errorf("kafka: %w", err)) // this topic, or a partition of it
+		return postrider.NameUnavailable(fmt.Errorf("kafka: %w", err)) // this topic, or one of its partitions
 	case kerr.ClusterAuthorizationFailed, kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState,
 		kerr.BrokerNotAvailable, kerr.ListenerNotFound, kerr.ThrottlingQuotaExceeded, kerr.CoordinatorNotAvailable,
 		kerr.CoordinatorLoadInProgress, kerr.NotCoordinator:

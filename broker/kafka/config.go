@@ -20,19 +20,21 @@ import (
 	"github.com/postrider/postrider/broker/token"
 )
 
-// Config says how to reach a cluster, how to send to it and what to receive. The tag of a field has its default.
+// Config configures a [Publisher] or a [Consumer]. Field tags hold the defaults.
 type Config struct {
-	// URL is kafka://host:port, or several hosts with commas in between; kafkas:// means TLS. It may hold a user and a
-	// password: kafka://user:password@host:port. Required.
+	// URL is kafka://host:port, or several hosts separated by commas; kafkas:// uses TLS. It may
+	// hold credentials: kafka://user:password@host:port. Required.
 	URL string
-	// TLS is used for all connections when set. Defaults to the system's authorities with kafkas://, else to none.
+	// TLS is used for all connections if set. With kafkas://, it defaults to the system's
+	// certificate authorities.
 	TLS *tls.Config
 	// Dial opens connections. Defaults to a [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Logger is told of what an operator should know. Defaults to [slog.Default].
+	// Logger receives events that an operator should see. Defaults to [slog.Default].
 	Logger *slog.Logger
-	// Options are further options of the client, such as [kgo.SASL] with a mechanism of your own. What Postrider sets itself wins, and
-	// options that would break its guarantees are refused. Defaults to none.
+	// Options are further options of the client, such as [kgo.SASL] with another mechanism.
+	// Postrider's own options take precedence, and options that would break its guarantees are
+	// refused. Defaults to none.
 	Options []kgo.Opt
 
 	SASL         string       `option:"sasl" default:"plain" values:"plain,scram-sha-256,scram-sha-512,oauthbearer,aws-msk-iam" doc:"How a user logs in; aws-msk-iam takes AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment."`
@@ -45,21 +47,22 @@ type Config struct {
 	Format       codec.Format `option:"format"`
 	Source       string       `option:"source"`
 
-	// For the publisher.
+	// Publisher options.
 	Compression string        `option:"compression" default:"none" values:"none,gzip,snappy,lz4,zstd" doc:"Of batches."`
 	MaxBytes    int           `option:"max_bytes" default:"1048588" doc:"Largest batch, and so the largest message."`
 	Timeout     time.Duration `option:"timeout" default:"30s" doc:"Longest time for one batch of messages."`
 	Partitions  int           `option:"partitions" default:"12" doc:"Partitions of topics that Postrider creates."`
 
-	// For the consumer: Name is the topic, Group the consumer group. Both are required.
+	// Consumer options. Name is the topic and Group the consumer group. Both are required.
 	Name       string `option:"name"`
 	Group      string `option:"group"`
 	InFlight   int    `option:"in_flight" default:"64"`
 	MaxWaiting int    `option:"max_waiting" default:"1000"`
 	Attempts   int    `option:"attempts" default:"10"`
 	DeadLetter string `option:"dead_letter"`
-	// InstanceID makes the consumer a static member: one that comes back under the same ID within 15 s, as after a restart, finds its
-	// partitions again, and nobody else is interrupted. No two consumers of a group may have the same at a time.
+	// InstanceID makes the consumer a static member: if it returns with the same ID within 15 s,
+	// for example after a restart, it keeps its partitions and no other member is interrupted. It
+	// must be unique among the running consumers of a group.
 	InstanceID string `option:"instance_id" doc:"The consumer's own name in its group: a restart within 15s then moves no partitions."`
 
 	brokers        []string
@@ -72,13 +75,13 @@ var compressions = map[string]kgo.CompressionCodec{
 	"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 }
 
-// prepare sets the defaults and reports all mistakes, those of the caller among them.
+// prepare sets the defaults and reports all mistakes, including those that the caller passes.
 func (c *Config) prepare(mistakes ...error) (*codec.Codec, error) {
 	broker.SetDefaults(c)
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}
-	// The dialect is that of the Kafka protocol binding for CloudEvents.
+	// This is the dialect of the CloudEvents Kafka protocol binding.
 	coder, err := codec.NewCodec(c.Format, c.Source, codec.Dialect{Prefix: "ce_", NoID: true})
 	errs := append(broker.Negative(*c), err, c.parseURL(), errors.Join(mistakes...))
 	if _, ok := compressions[c.Compression]; !ok {
@@ -94,7 +97,8 @@ func (c *Config) prepare(mistakes ...error) (*codec.Codec, error) {
 	return coder, nil
 }
 
-// parseURL reads the brokers, the credentials and whether there is TLS. Its error never contains the URL.
+// parseURL reads the brokers, the credentials, and whether to use TLS. Its error never contains the
+// URL.
 func (c *Config) parseURL() error {
 	scheme, _, _ := strings.Cut(c.URL, "://")
 	c.brokers = nil
@@ -120,7 +124,7 @@ func (c *Config) parseURL() error {
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// client makes a client with the options. It does not connect.
+// client creates a client with the options. It does not connect.
 func (c *Config) client(dial dialFunc, opts ...kgo.Opt) (*kgo.Client, error) {
 	opts = slices.Concat([]kgo.Opt{kgo.ClientID("postrider")}, c.Options, opts, []kgo.Opt{
 		kgo.SeedBrokers(c.brokers...),
@@ -129,7 +133,7 @@ func (c *Config) client(dial dialFunc, opts ...kgo.Opt) (*kgo.Client, error) {
 		kgo.RequestTimeoutOverhead(5 * time.Second),
 		kgo.MetadataMinAge(250 * time.Millisecond),
 		kgo.MetadataMaxAge(time.Minute),
-		// Long pauses are the relay's business.
+		// Keep the backoff short: the relay handles longer ones.
 		kgo.RetryBackoffFn(func(tries int) time.Duration { return min(50*time.Millisecond<<min(tries, 6), 2*time.Second) }),
 	})
 	if c.logsIn() {
@@ -138,7 +142,7 @@ func (c *Config) client(dial dialFunc, opts ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(opts...)
 }
 
-// dial opens a connection, with TLS if there is any.
+// dial opens a connection, with TLS if configured.
 func (c *Config) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

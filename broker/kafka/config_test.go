@@ -69,7 +69,8 @@ func TestMistakesAreReportedAtOnce(t *testing.T) {
 	}
 }
 
-// TestRefusedOptions holds that options of the client which would break a guarantee are refused by name, and others are not.
+// TestRefusedOptions checks that client options which would break a guarantee are refused by name,
+// and others are accepted.
 func TestRefusedOptions(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]kgo.Opt{
@@ -85,7 +86,7 @@ func TestRefusedOptions(t *testing.T) {
 		options := []kgo.Opt{option}
 		switch name {
 		case "RequiredAcks", "MaxProduceRequestsInflightPerBroker":
-			options = append(options, kgo.DisableIdempotentWrite()) // the client itself wants both
+			options = append(options, kgo.DisableIdempotentWrite()) // the client itself requires both
 		case "ConsumerGroup":
 			options = append(options, kgo.ConsumeTopics("t"))
 		}

@@ -25,7 +25,8 @@ type Consumer struct {
 	dead  intake.DeadLetters
 }
 
-// NewConsumer returns a consumer. It does not connect; errors are about the configuration, all of them at once.
+// NewConsumer returns a consumer. It does not connect. Errors concern the configuration, all of
+// them at once.
 func NewConsumer(cfg Config) (*Consumer, error) {
 	var missing error
 	if cfg.Name == "" || cfg.Group == "" {
@@ -42,7 +43,7 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 	return &Consumer{cfg: cfg, coder: coder, dead: dead}, nil
 }
 
-// Close closes the publisher of dead letters. Each Consume has given up what it used.
+// Close closes the dead-letter publisher. Each Consume has already released its own resources.
 func (c *Consumer) Close() error { return c.dead.Close() }
 
 // Consume implements [postrider.Consumer].
@@ -60,11 +61,12 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) (err e
 		kgo.ConsumerGroup(c.cfg.Group),
 		kgo.ConsumeTopics(c.cfg.Name),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), // what a producer has taken back was never sent
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), // skip records of aborted transactions
 		kgo.AutoCommitMarks(),
 		kgo.AutoCommitInterval(time.Second),
 		kgo.BlockRebalanceOnPoll(),
-		// A member that the brokers have forgotten, as after a crash of theirs, must not block the others for long.
+		// A member that the brokers have lost track of, for example after they crashed, must not
+		// block the others for long.
 		kgo.SessionTimeout(15 * time.Second),
 		kgo.RebalanceTimeout(rebalanceTimeout),
 		kgo.FetchMaxBytes(8 << 20),
@@ -85,7 +87,7 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) (err e
 	in.Wait()
 	leave, cancel := context.WithTimeout(life, 5*time.Second)
 	defer cancel()
-	_ = ours.client.LeaveGroupContext(leave) // commits, and spares the others the wait; they find out anyway
+	_ = ours.client.LeaveGroupContext(leave) // commits, and saves the others the session timeout
 	end()
 	return nil
 }
@@ -99,7 +101,7 @@ func (c *Consumer) receive(ctx context.Context, ours *partitions, log *slog.Logg
 		for i, r := range records {
 			parts[i], done[i] = ours.begin(r)
 		}
-		ours.client.AllowRebalance() // from here on a partition that is lost and won back is another one
+		ours.client.AllowRebalance() // from here on, a partition that is lost and reassigned is a new one
 		if ctx.Err() != nil {
 			return
 		}
@@ -111,13 +113,13 @@ func (c *Consumer) receive(ctx context.Context, ours *partitions, log *slog.Logg
 		}
 		down = err != nil
 		for i, r := range records {
-			parts[i].Accept(intake.Delivery{Message: c.decode(r), Done: done[i]}) // if not, the partition is lost, or ctx has ended
+			parts[i].Accept(intake.Delivery{Message: c.decode(r), Done: done[i]}) // false if the partition was revoked or ctx has ended
 		}
 	}
 }
 
-// placeOf says where a record stands in its topic. The time tells it from the one at the same offset of a topic that was
-// deleted and made again.
+// placeOf identifies a record in its topic. The time distinguishes equal offsets of a topic that
+// was deleted and created again.
 func placeOf(r *kgo.Record) string {
 	return fmt.Sprintf("%d/%d/%d", r.Partition, r.Offset, r.Timestamp.UnixMilli())
 }
@@ -133,7 +135,7 @@ func (c *Consumer) decode(r *kgo.Record) postrider.Message {
 	}
 	msg, err := c.coder.Decode(&p)
 	if err != nil {
-		c.cfg.Logger.Error("kafka: a record claims to be a CloudEvent and is none; it is handed over as it is",
+		c.cfg.Logger.Error("kafka: invalid CloudEvent, handing the record over undecoded",
 			"topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "err", err)
 	}
 	return msg

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/broker/brokertest/flaky"
 )
 
-// collector runs consumers of one group and knows what they have handled.
+// collector runs consumers of one group and records what they have handled.
 type collector struct {
 	mu      sync.Mutex
 	seen    map[string]int
@@ -82,7 +82,8 @@ func (c *collector) wait(t *testing.T, n int) {
 	}
 }
 
-// TestMembersComeAndGo lets a second member join and the first one leave while messages flow: nothing is lost.
+// TestMembersComeAndGo lets a second member join and the first leave under load: no message must be
+// lost.
 func TestMembersComeAndGo(t *testing.T) {
 	t.Parallel()
 	topic := newTopic(t, nil)
@@ -122,7 +123,7 @@ func TestMembersComeAndGo(t *testing.T) {
 	t.Logf("%d messages, %d repetitions", sent, repeated)
 }
 
-// TestConsumerEndsInAnOutage stops a consumer that cannot reach the broker any more.
+// TestConsumerEndsInAnOutage stops a consumer that cannot reach the broker.
 func TestConsumerEndsInAnOutage(t *testing.T) {
 	t.Parallel()
 	topic := newTopic(t, nil)
@@ -142,7 +143,8 @@ func TestConsumerEndsInAnOutage(t *testing.T) {
 	}
 }
 
-// TestNoCloudEvent receives a record that claims to be a CloudEvent and is none: it comes as it is.
+// TestNoCloudEvent checks that a record that claims to be a CloudEvent but is invalid is handed
+// over undecoded.
 func TestNoCloudEvent(t *testing.T) {
 	t.Parallel()
 	topic := newTopic(t, nil)
@@ -171,7 +173,7 @@ func (j *joins) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, _ kgo.BrokerE2E) {
 	}
 }
 
-// TestStaticMember restarts a member that has a name: the others keep what they have.
+// TestStaticMember restarts a static member: the other members must keep their partitions.
 func TestStaticMember(t *testing.T) {
 	t.Parallel()
 	topic := newTopic(t, nil)
@@ -195,7 +197,7 @@ func TestStaticMember(t *testing.T) {
 		}
 		c.wait(t, sent)
 	}
-	send() // so that the first one leads the group: when the leader comes back, all of them are asked again
+	send() // the first member leads the group: when the leader returns, all members must rejoin
 	stop, second := c.startCounting(t, leave)
 	for deadline := time.Now().Add(time.Minute); first.Load() == 0 || second.Load() == 0; {
 		if send(); time.Now().After(deadline) {

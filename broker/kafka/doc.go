@@ -1,4 +1,4 @@
-// Package kafka carries messages to Apache Kafka and to what speaks its protocol, and receives them from there.
+// Package kafka publishes messages to Apache Kafka and compatible brokers, and consumes them.
 //
 //	pub, err := kafka.NewPublisher(kafka.Config{URL: "kafka://localhost:9092"})
 //	if err != nil {
@@ -7,14 +7,17 @@
 //	defer pub.Close()
 //	errs := pub.Publish(ctx, msgs)
 //
-// A message is confirmed when all in-sync replicas of its partition have it (acks=all, idempotent producer): how many
-// these are at least is the topic's min.insync.replicas, which [Publisher.Inspect] shows.
+// A message is confirmed when all in-sync replicas of its partition have it (acks=all, idempotent
+// producer). The topic's min.insync.replicas, which [Publisher.Inspect] shows, sets their minimum
+// number.
 //
-// [Publisher] keeps order: each Publish has a producer of its own while it lasts, nothing is sent before all records
-// have their place in a partition, and the broker refuses a batch whose predecessor it does not have. A producer that
-// has failed in any way is closed, with its connections, before Publish returns, so that nothing can follow late.
+// [Publisher] keeps order. Each Publish owns a producer while it runs, nothing is sent before all
+// records are assigned to a partition, and the broker refuses a batch whose predecessor is missing.
+// After any failure, the producer and its connections are closed before Publish returns, so that
+// nothing can arrive late.
 //
-// [Consumer] is a member of a consumer group. Kafka remembers one offset for each partition, so a message counts as
-// acknowledged when it and all before it in its partition are done: after a restart those behind an unfinished one come
-// again. A record that claims to be a CloudEvent and is none is handed over as it is, body and headers, and logged.
+// [Consumer] is a member of a consumer group. Kafka stores one offset per partition, so a message
+// is committed only when it and all before it in its partition are done: after a restart, messages
+// behind an unfinished one are redelivered. A record that claims to be a CloudEvent but is invalid
+// is handed over undecoded and logged.
 package kafka

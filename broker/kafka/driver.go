@@ -29,7 +29,7 @@ func init() {
 	})
 }
 
-// newAdmin returns a client for questions. The caller closes it.
+// newAdmin returns a client for queries. The caller closes it.
 func newAdmin(cfg Config) (*kadm.Client, error) {
 	if _, err := cfg.prepare(); err != nil {
 		return nil, err
@@ -41,7 +41,8 @@ func newAdmin(cfg Config) (*kadm.Client, error) {
 	return kadm.NewClient(client), nil
 }
 
-// create makes a topic with three replicas, of which two must have a message, or what the cluster has brokers for.
+// create makes a topic with three replicas and min.insync.replicas=2, or with as many replicas as
+// the cluster has brokers.
 func create(ctx context.Context, s *broker.Settings, name string) error {
 	admin, err := broker.From(s, newAdmin)
 	if err != nil {
@@ -64,8 +65,8 @@ func create(ctx context.Context, s *broker.Settings, name string) error {
 	return nil
 }
 
-// bare sends with one producer as the client's own documentation advises: idempotent, acks=all, a bounded number of
-// records in flight.
+// bare sends with one producer, as the client's documentation recommends: idempotent, acks=all, a
+// limited number of records in flight.
 func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
 	client, err := broker.From(s, func(cfg Config) (*kgo.Client, error) {
 		if _, err := cfg.prepare(); err != nil {

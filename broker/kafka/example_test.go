@@ -10,7 +10,8 @@ import (
 	"github.com/postrider/postrider/broker/kafka"
 )
 
-// Credentials that change, such as those of an instance's role, come from a function that the program has.
+// Credentials that change, such as those of an instance's role, are provided by a function of the
+// program.
 func ExampleConfig_options() {
 	credentials := func(context.Context) (aws.Auth, error) {
 		return aws.Auth{AccessKey: "key", SecretKey: "secret", SessionToken: "token"}, nil

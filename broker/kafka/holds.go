@@ -3,7 +3,6 @@ package kafka
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,54 +10,32 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker/codec"
+	"github.com/postrider/postrider/broker/internal/stock"
 )
 
-// skew is how far the clocks of producers and brokers may be apart.
-const skew = time.Minute
-
-// Holds returns the indexes of messages that their topics do not hold. It reads everything that the topics have taken since
-// then. Messages that a topic may have dropped because of its retention are not among them; a compacted topic is refused with
-// [postrider.ErrUnsupported]. It is what package reconcile calls a holder.
+// Holds returns the indexes of messages that their topics do not hold. It reads everything that the
+// topics have stored since the given time. It leaves out messages that a topic may have dropped
+// because of its retention, and refuses a compacted topic with [postrider.ErrUnsupported]. It
+// implements Holder of package reconcile.
 func (p *Publisher) Holds(ctx context.Context, since time.Time, msgs []postrider.Message) (missing []int, err error) {
-	byTopic := make(map[string][]int)
-	ids := make([]string, len(msgs))
-	for i := range msgs {
-		var packet codec.Packet
-		p.coder.Encode(&msgs[i], &packet)
-		ids[i] = packet.ID
-		byTopic[packet.Name] = append(byTopic[packet.Name], i)
-	}
-	for topic, places := range byTopic {
-		known, err := p.stored(ctx, topic, since.Add(-skew))
+	return stock.Missing(p.coder, since, msgs, func(topic string, since time.Time) (*stock.Stock, error) {
+		found, err := p.stored(ctx, topic, since)
 		if err != nil {
 			return nil, fmt.Errorf("kafka: topic %s: %w", topic, err)
 		}
-		for _, i := range places {
-			if !known.ids[ids[i]] && msgs[i].ID.Time().After(known.from) {
-				missing = append(missing, i)
-			}
-		}
-	}
-	slices.Sort(missing)
-	return missing, nil
+		return found, nil
+	})
 }
 
-// stock is what a topic holds.
-type stock struct {
-	ids  map[string]bool
-	from time.Time // what is older may have been dropped
-}
-
-// span is the part of a partition that is read.
+// span is the range of a partition to read.
 type span struct {
 	from, to int64
-	cut      bool // something before it was dropped that may belong to it
+	cut      bool // records before from, which may belong to it, were dropped
 }
 
 // stored reads the IDs of a topic's messages.
-func (p *Publisher) stored(ctx context.Context, topic string, since time.Time) (stock, error) {
-	found := stock{ids: make(map[string]bool)}
+func (p *Publisher) stored(ctx context.Context, topic string, since time.Time) (*stock.Stock, error) {
+	found := stock.New()
 	spans, err := p.spans(ctx, topic, since)
 	if err != nil {
 		return found, err
@@ -67,8 +44,8 @@ func (p *Publisher) stored(ctx context.Context, topic string, since time.Time) (
 	for partition, s := range spans {
 		if s.from < s.to {
 			offsets[partition] = kgo.NewOffset().At(s.from)
-		} else if s.cut { // and nothing is left to tell since when
-			found.from = time.Now().Add(skew)
+		} else if s.cut { // no record is left that dates the cut
+			found.Dropped(time.Now())
 		}
 	}
 	if len(offsets) == 0 {
@@ -90,11 +67,11 @@ func (p *Publisher) stored(ctx context.Context, topic string, since time.Time) (
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			s := spans[r.Partition]
-			if s.cut && r.Offset == s.from && r.Timestamp.Add(skew).After(found.from) {
-				found.from = r.Timestamp.Add(skew)
+			if s.cut && r.Offset == s.from {
+				found.Dropped(r.Timestamp)
 			}
 			m := consumer.decode(r)
-			found.ids[m.BrokerID()] = true
+			found.Add(m.BrokerID())
 			if r.Offset+1 >= s.to {
 				delete(offsets, r.Partition)
 			}
@@ -103,7 +80,7 @@ func (p *Publisher) stored(ctx context.Context, topic string, since time.Time) (
 	return found, nil
 }
 
-// spans finds out which part of each partition is to be read.
+// spans determines which range of each partition to read.
 func (p *Publisher) spans(ctx context.Context, topic string, since time.Time) (map[int32]span, error) {
 	admin, err := newAdmin(p.cfg)
 	if err != nil {
@@ -123,7 +100,7 @@ func (p *Publisher) spans(ctx context.Context, topic string, since time.Time) (m
 	}
 	for _, c := range config.Configs {
 		if c.Key == "cleanup.policy" && strings.Contains(c.MaybeValue(), "compact") {
-			return nil, fmt.Errorf("%w: it is compacted, so nobody can tell what it has had", postrider.ErrUnsupported)
+			return nil, fmt.Errorf("%w: it is compacted, so it is unknown which messages it has had", postrider.ErrUnsupported)
 		}
 	}
 	starts, err := listed(admin.ListStartOffsets(ctx, topic))

@@ -14,7 +14,8 @@ import (
 
 var _ reconcile.Holder = (*Publisher)(nil)
 
-// TestHolds holds that what a topic lacks is told, and nothing else: neither what it has under another ID, nor what it has dropped.
+// TestHolds checks that exactly the missing messages are reported: neither those stored under
+// another ID, nor those that retention has dropped.
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"cloudevents", "cloudevents-structured", "raw"} {
@@ -39,7 +40,7 @@ func TestHolds(t *testing.T) {
 				}
 			}
 			missing, err := pub.Holds(t.Context(), start, msgs[:3])
-			for err != nil && time.Since(start) < 10*time.Second { // a new topic takes its time to be known
+			for err != nil && time.Since(start) < 10*time.Second { // a new topic is not visible immediately
 				missing, err = pub.Holds(t.Context(), start, msgs[:3])
 			}
 			if err != nil || !slices.Equal(missing, []int{0, 1, 2}) {
@@ -58,7 +59,7 @@ func TestHolds(t *testing.T) {
 			if missing, err := pub.Holds(t.Context(), start, msgs); err != nil || !slices.Equal(missing, want) {
 				t.Fatalf("missing %v, %v; want %v", missing, err, want)
 			}
-			// What was dropped is not missing.
+			// Dropped messages are not missing.
 			a := admin(t, pub)
 			var dropped kadm.Offsets
 			for partition := range int32(3) {

@@ -8,20 +8,21 @@ import (
 	"sync/atomic"
 )
 
-// line is all connections of one producer. It knows what its client does not say: whether a produce request has begun
-// to leave, and that the brokers cannot be reached. And it can keep produce requests from leaving.
+// line is all connections of one producer. It tracks what the client does not report: whether a
+// produce request has begun to leave, and that the brokers cannot be reached. It can also block
+// produce requests.
 type line struct {
 	dial   dialFunc
-	shut   atomic.Bool                             // no produce request may leave
-	wrote  atomic.Bool                             // one has begun to leave since this was last cleared
-	misses atomic.Int32                            // attempts to connect in a row that have failed
-	broken atomic.Pointer[context.CancelCauseFunc] // is told when these are too many
+	shut   atomic.Bool                             // produce requests are blocked
+	wrote  atomic.Bool                             // a produce request has begun to leave since this was cleared
+	misses atomic.Int32                            // consecutive failed attempts to connect
+	broken atomic.Pointer[context.CancelCauseFunc] // called after too many failed attempts
 }
 
 func (l *line) open(ctx context.Context, network, address string) (net.Conn, error) {
 	inner, err := l.dial(ctx, network, address)
 	if err != nil {
-		// One may be due to a broker that the others have already replaced.
+		// A single failure may be due to a broker that has already been replaced.
 		if broken := l.broken.Load(); l.misses.Add(1) >= 3 && broken != nil {
 			(*broken)(err)
 		}
@@ -36,19 +37,19 @@ type conn struct {
 	line *line
 }
 
-// Write sends one request: the client hands each over in one piece. A produce request is known by its header: four
-// bytes of length, and two for the kind, which is 0.
+// Write sends one request: the client writes each in one piece. A produce request is recognised by
+// its header: four bytes of length, then two bytes of kind 0.
 func (c *conn) Write(request []byte) (int, error) {
 	if len(request) >= 6 && request[4] == 0 && request[5] == 0 {
 		c.line.wrote.Store(true)
-		if c.line.shut.Load() { // after the store: either this sees shut, or who has shut sees wrote
-			return 0, errors.New("the connection was given up")
+		if c.line.shut.Load() { // after the store: either this sees shut, or whoever set shut sees wrote
+			return 0, errors.New("the connection was closed")
 		}
 	}
 	return c.Conn.Write(request)
 }
 
-// Close ends the connection without the farewell of TLS, which could block.
+// Close closes the connection without a TLS close notification, which could block.
 func (c *conn) Close() error {
 	if secure, ok := c.Conn.(*tls.Conn); ok {
 		return secure.NetConn().Close()

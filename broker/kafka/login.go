@@ -19,7 +19,7 @@ import (
 	"github.com/postrider/postrider/broker/token"
 )
 
-// Ways to log in.
+// SASL mechanisms.
 const (
 	loginPlain     = "plain"
 	loginScram256  = "scram-sha-256"
@@ -28,12 +28,13 @@ const (
 	loginAmazonIAM = "aws-msk-iam"
 )
 
-// logsIn reports whether a login was asked for; otherwise there is none, or that of Options.
+// logsIn reports whether the configuration asks for a login. Otherwise there is none, or Options
+// defines one.
 func (c *Config) logsIn() bool {
 	return c.user != "" || c.SASL == loginOAuth || c.SASL == loginAmazonIAM
 }
 
-// checkLogin reports settings that contradict each other. It comes after parseURL.
+// checkLogin reports contradictory settings. Call it after parseURL.
 func (c *Config) checkLogin() error {
 	var errs []error
 	switch c.SASL {
@@ -65,7 +66,8 @@ func (c *Config) checkLogin() error {
 	return errors.Join(errs...)
 }
 
-// mechanism returns how to log in. Secrets are read for each login, so that they can be replaced while everything runs.
+// mechanism returns the SASL mechanism. Secrets are read for each login, so that they can be
+// rotated without a restart.
 func (c *Config) mechanism() sasl.Mechanism {
 	switch c.SASL {
 	case loginScram256:
@@ -106,7 +108,8 @@ func (c *Config) readPassword() (string, error) {
 	return broker.ReadSecret("password_file", c.PasswordFile)
 }
 
-// probe logs in once, and returns why that is refused. That nobody can be reached is no reason: the line knows that.
+// probe logs in once and returns the reason if that is refused. It returns nil if no broker can be
+// reached: the line detects that.
 func (c *Config) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -120,10 +123,10 @@ func (c *Config) probe(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil || errors.As(err, &unreachable) {
 		return nil
 	}
-	return fmt.Errorf("the brokers do not let us in (SASL %s): %w", c.SASL, err)
+	return fmt.Errorf("the brokers refused the login (SASL %s): %w", c.SASL, err)
 }
 
-// refused are options of the client on which our guarantees stand, and why.
+// refused lists client options that our guarantees depend on, and why.
 var refused = []struct {
 	name string
 	by   any
@@ -131,7 +134,7 @@ var refused = []struct {
 }{
 	{"RequiredAcks", kgo.RequiredAcks, "a message counts as confirmed when all replicas in sync have it"},
 	{"DisableIdempotentWrite", kgo.DisableIdempotentWrite, "retries inside the client would repeat messages and change their order"},
-	{"TransactionalID", kgo.TransactionalID, "records would wait for an end of the transaction that nobody sends"},
+	{"TransactionalID", kgo.TransactionalID, "records would wait for a transaction end that is never sent"},
 	{"MaxProduceRequestsInflightPerBroker", kgo.MaxProduceRequestsInflightPerBroker, "more than one request at a time changes the order when one fails"},
 	{"ConsumerGroup", kgo.ConsumerGroup, "it is the option group"},
 	{"ConsumeTopics", kgo.ConsumeTopics, "it is the option name"},
@@ -140,7 +143,7 @@ var refused = []struct {
 	{"DialTLSConfig", kgo.DialTLSConfig, "use TLS"},
 }
 
-// refuse reports the options that would break a guarantee, by name.
+// refuse reports, by name, options that would break a guarantee.
 func refuse(options []kgo.Opt) error {
 	if len(options) == 0 {
 		return nil
@@ -164,5 +167,5 @@ func refuse(options []kgo.Opt) error {
 	return errors.Join(errs...)
 }
 
-// text tells values of options from each other: of functions and pointers it is their address.
+// text returns option values in comparable form; functions and pointers compare by address.
 func text(values []any) string { return fmt.Sprintf("%v", values) }

@@ -35,7 +35,7 @@ func open1(t testing.TB, cfg Config) *Publisher {
 	return p
 }
 
-// insist publishes as a relay does: a lane has one call at a time, and what failed goes first into the next.
+// insist publishes as a relay does: one call at a time, and failed messages first in the next one.
 func insist(ctx context.Context, p *Publisher, msgs []postrider.Message, batch int) (calls, failures int, err error) {
 	for pending := msgs; len(pending) > 0; {
 		n := min(batch, len(pending))
@@ -60,7 +60,8 @@ func insist(ctx context.Context, p *Publisher, msgs []postrider.Message, batch i
 	return calls, failures, nil
 }
 
-// receive collects from the topic until each of want messages has come, and checks the order of first receipts by key.
+// receive reads the topic until each of want messages has arrived, and checks the order of first
+// receipts by key.
 func receive(t *testing.T, topic string, want int) (receipts int) {
 	t.Helper()
 	c, err := NewConsumer(Config{URL: "kafka://" + server(t), Name: topic, Group: topic, InFlight: 500})
@@ -99,8 +100,9 @@ func receive(t *testing.T, topic string, want int) (receipts int) {
 	return receipts
 }
 
-// TestOrderUnderResets cuts all connections again and again while four lanes publish: once with time to find out what
-// became of each batch, and once with so little that many are given up with an unknown outcome.
+// TestOrderUnderResets repeatedly cuts all connections while four goroutines publish: once with
+// enough time to learn the outcome of each batch, and once with so little that many outcomes stay
+// unknown.
 func TestOrderUnderResets(t *testing.T) {
 	t.Parallel()
 	for _, timeout := range []time.Duration{30 * time.Second, 150 * time.Millisecond} {
@@ -123,10 +125,10 @@ func testOrderUnderResets(t *testing.T, timeout time.Duration) {
 	over := make(chan struct{})
 	var fault sync.WaitGroup
 	fault.Go(func() {
-		tick := time.NewTicker(200 * time.Millisecond) // the clock of the fault
+		tick := time.NewTicker(200 * time.Millisecond) // interval of the faults
 		defer tick.Stop()
 		defer proxy.Restore()
-		for n := range 50 { // and then no more, so that a slow machine gets to the end
+		for n := range 50 { // a limited number, so that the test ends on a slow machine
 			select {
 			case <-over:
 				return
@@ -156,8 +158,8 @@ func testOrderUnderResets(t *testing.T, timeout time.Duration) {
 	t.Logf("%d messages, %d receipts: %d repetitions", messages, receipts, receipts-messages)
 }
 
-// TestKeyAcrossTopics sends one key to two topics, one of which is missing: nothing of the key is accepted behind the
-// message that is refused, and other keys are not harmed.
+// TestKeyAcrossTopics sends one key to two topics, one of which is missing: nothing of the key must
+// be accepted after the refused message, and other keys must not be affected.
 func TestKeyAcrossTopics(t *testing.T) {
 	t.Parallel()
 	one, two := newTopic(t, nil), newTopic(t, nil)
@@ -189,7 +191,7 @@ func expectClasses(t *testing.T, errs []error, want []postrider.Class) {
 
 func TestOnlyWhatIsDoneIsCommitted(t *testing.T) {
 	t.Parallel()
-	client, err := kgo.NewClient() // which has no group and forgets what is marked
+	client, err := kgo.NewClient() // it has no group and ignores marked offsets
 	if err != nil {
 		t.Fatal(err)
 	}

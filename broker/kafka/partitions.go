@@ -12,14 +12,15 @@ import (
 	"github.com/postrider/postrider/broker/intake"
 )
 
-// dropTimeout is how long a handler may go on after its context has ended. It is less than rebalanceTimeout, after which
-// the brokers give the partition to another member whatever we do.
+// dropTimeout is how long a handler may continue after its context has ended. It is shorter than
+// rebalanceTimeout, after which the brokers assign the partition to another member in any case.
 const (
 	rebalanceTimeout = 30 * time.Second
 	dropTimeout      = 20 * time.Second
 )
 
-// partitions are those of a topic that are ours, and what is done of them. The client commits what is marked.
+// partitions tracks the assigned partitions of a topic and their progress. The client commits the
+// offsets that are marked.
 type partitions struct {
 	topic  string
 	in     *intake.Intake
@@ -30,15 +31,15 @@ type partitions struct {
 	all map[int32]*partition
 }
 
-// partition follows the records of one partition. It never holds more of them than are in flight, even if the oldest is
-// never done.
+// partition tracks the records of one partition. Its size is bounded by the records in flight, even
+// if the oldest never finishes.
 type partition struct {
 	part *intake.Part
-	open map[int64]int32 // records that are not done: offset → epoch of the leader that they came from
-	next kgo.EpochOffset // behind the last record
+	open map[int64]int32 // unfinished records: offset → leader epoch that they came from
+	next kgo.EpochOffset // after the last record
 }
 
-// position is up to where all records are done.
+// position returns the offset before which all records are done.
 func (p *partition) position() kgo.EpochOffset {
 	if len(p.open) == 0 {
 		return p.next
@@ -50,7 +51,8 @@ func (p *partition) position() kgo.EpochOffset {
 	return kgo.EpochOffset{Epoch: p.open[first], Offset: first}
 }
 
-// begin follows a record. It returns what the record is a part of, and what to call when it is done.
+// begin starts tracking a record. It returns the record's part, and the function to call when the
+// record is done.
 func (ps *partitions) begin(r *kgo.Record) (*intake.Part, func()) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -61,7 +63,7 @@ func (ps *partitions) begin(r *kgo.Record) (*intake.Part, func()) {
 		ps.mu.Lock()
 		defer ps.mu.Unlock()
 		delete(p.open, r.Offset)
-		if ps.all[r.Partition] == p { // not lost meanwhile, or won back
+		if ps.all[r.Partition] == p { // neither lost nor reassigned meanwhile
 			ps.client.MarkCommitOffsets(map[string]map[int32]kgo.EpochOffset{r.Topic: {r.Partition: p.position()}})
 		}
 	}
@@ -76,24 +78,24 @@ func (ps *partitions) assigned(_ context.Context, _ *kgo.Client, topics map[stri
 	ps.log.Debug("kafka: partitions assigned", "partitions", topics[ps.topic])
 }
 
-// revoked gives partitions away. Nothing of them is handled any more when it returns, because the next member begins then,
-// and what is done is committed.
+// revoked releases partitions. When it returns, none of their records is being handled, because the
+// next member then starts, and finished records are committed.
 func (ps *partitions) revoked(ctx context.Context, client *kgo.Client, topics map[string][]int32) {
 	ps.drop(topics[ps.topic])
 	commit, stop := context.WithTimeout(ctx, 5*time.Second)
 	defer stop()
-	_ = client.CommitMarkedOffsets(commit) // if it fails, what is done comes again
+	_ = client.CommitMarkedOffsets(commit) // on failure, finished records are redelivered
 	ps.forget(topics[ps.topic])
 }
 
-// lost takes note that partitions are another member's already.
+// lost handles partitions that already belong to another member.
 func (ps *partitions) lost(_ context.Context, _ *kgo.Client, topics map[string][]int32) {
 	ps.drop(topics[ps.topic])
 	ps.forget(topics[ps.topic])
 }
 
-// drop ends all work on partitions: what was not begun is dropped, handlers at work are cancelled and waited for, all at
-// the same time.
+// drop stops all work on partitions concurrently: waiting messages are dropped, running handlers
+// are cancelled and waited for.
 func (ps *partitions) drop(numbers []int32) {
 	var run sync.WaitGroup
 	for _, n := range numbers {
@@ -105,7 +107,7 @@ func (ps *partitions) drop(numbers []int32) {
 		}
 		run.Go(func() {
 			if !p.part.Drop(dropTimeout) {
-				ps.log.Error("kafka: a handler goes on though its context has ended: another member may handle the same key meanwhile",
+				ps.log.Error("kafka: a handler is still running although its context has ended; another member may handle the same key",
 					"partition", n, "waited", dropTimeout)
 			}
 		})

@@ -19,23 +19,24 @@ var (
 	_ broker.Namer       = (*Publisher)(nil)
 )
 
-// Publisher is a [postrider.Publisher] for Kafka. It is safe for concurrent use: each Publish has a producer of its own
-// as long as it lasts.
+// Publisher is a [postrider.Publisher] for Kafka. It is safe for concurrent use: each Publish owns
+// a producer while it runs.
 type Publisher struct {
 	cfg    Config
 	coder  *codec.Codec
-	idle   chan *session // producers for later calls
-	counts sync.Map      // topic → number of its partitions
+	idle   chan *session // producers for reuse
+	counts sync.Map      // topic → number of partitions
 }
 
-// NewPublisher returns a publisher. It does not connect; errors are about the configuration, all of them at once.
+// NewPublisher returns a publisher. It does not connect. Errors concern the configuration, all of
+// them at once.
 func NewPublisher(cfg Config) (*Publisher, error) {
 	coder, err := cfg.prepare()
 	if err != nil {
 		return nil, err
 	}
 	p := &Publisher{cfg: cfg, coder: coder, idle: make(chan *session, 32)}
-	s, err := p.newSession() // the client has its own rules on settings
+	s, err := p.newSession() // the client validates settings by its own rules
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
@@ -60,10 +61,10 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 	return c.errs
 }
 
-// KeepsOrder is true: see the package comment.
+// KeepsOrder returns true; see the package comment.
 func (p *Publisher) KeepsOrder() bool { return true }
 
-// NameOf returns the topic.
+// NameOf returns the topic of m.
 func (p *Publisher) NameOf(m *postrider.Message) string { return p.coder.Name(m) }
 
 // Close closes all producers.
@@ -72,7 +73,7 @@ func (p *Publisher) Close() error {
 	return nil
 }
 
-// take returns a producer that nobody else uses.
+// take returns a producer for exclusive use.
 func (p *Publisher) take() *session {
 	select {
 	case s := <-p.idle:
@@ -80,13 +81,13 @@ func (p *Publisher) take() *session {
 	default:
 		s, err := p.newSession()
 		if err != nil {
-			panic(err) // NewPublisher has made one with the same settings
+			panic(err) // cannot happen: NewPublisher created one with the same settings
 		}
 		return s
 	}
 }
 
-// give takes a producer back.
+// give returns a producer to the pool.
 func (p *Publisher) give(s *session) {
 	select {
 	case p.idle <- s:
@@ -95,7 +96,7 @@ func (p *Publisher) give(s *session) {
 	}
 }
 
-// dropIdle closes the producers that nobody uses.
+// dropIdle closes the pooled producers.
 func (p *Publisher) dropIdle() {
 	for {
 		select {
@@ -107,15 +108,15 @@ func (p *Publisher) dropIdle() {
 	}
 }
 
-// partitioner places keys as the Java client does, and messages without one anywhere. It notices when a topic has more
-// partitions than before: keys then live in other partitions than their earlier messages, and consumers can see the two
-// out of order. An operator must know.
+// partitioner assigns keys to partitions as the Java client does, and messages without a key to
+// random ones. It logs when a topic gains partitions: keys then move to other partitions than their
+// earlier messages, and consumers may see them out of order.
 func (p *Publisher) partitioner(topic string) func(*kgo.Record, int) int {
 	keyed, count := kgo.StickyKeyPartitioner(nil).ForTopic(topic), 0
 	return func(r *kgo.Record, n int) int {
 		if n != count {
-			if before, ok := p.counts.Swap(topic, n); ok && before.(int) < n { //nolint:errcheck // there are numbers only
-				p.cfg.Logger.Warn("kafka: the topic has more partitions; keys have moved, and their order holds from here on",
+			if before, ok := p.counts.Swap(topic, n); ok && before.(int) < n { //nolint:errcheck // counts holds numbers only
+				p.cfg.Logger.Warn("kafka: the topic has gained partitions; keys have moved, and their order holds only from now on",
 					"topic", topic, "before", before, "now", n)
 			}
 			count = n

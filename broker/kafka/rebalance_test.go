@@ -20,17 +20,19 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// memberEnv tells a process of this test that it is a member of the group, what it is called and what it receives.
+// memberEnv tells a process of this test that it is a member of the group, with its name and the
+// topic.
 const memberEnv = "POSTRIDER_KAFKA_MEMBER"
 
 const (
 	rebalanceKeys = 100
-	slowKeys      = 4 // of which each message takes two seconds
+	slowKeys      = 4 // each of their messages takes two seconds
 )
 
-// TestOrderOverRebalances lets members join, leave and be killed while messages flow. Nothing of a partition is handled by
-// a member that has given it up, two members never handle a key at the same time, and no message overtakes another one of
-// its key. Only where a partition changes hands may messages come again, from one on that was handled before.
+// TestOrderOverRebalances lets members join, leave and be killed under load. No member may handle
+// messages of a partition that it has released, no two members may handle a key at the same time,
+// and no message may overtake another of its key. Only when a partition changes hands may messages
+// be redelivered, starting with one that was handled before.
 func TestOrderOverRebalances(t *testing.T) {
 	if spec := os.Getenv(memberEnv); spec != "" {
 		beMember(t, spec)
@@ -42,7 +44,7 @@ func TestOrderOverRebalances(t *testing.T) {
 	}
 	g := startGroup(t)
 	for range rounds {
-		g.publish(t, 0, slowKeys, 10) // a queue that no member gets through before it has to give its partition up
+		g.publish(t, 0, slowKeys, 10) // a backlog that no member finishes before it must release its partition
 		g.publish(t, slowKeys, rebalanceKeys, 10)
 		g.join("a")
 		g.wait(t, 2*time.Second)
@@ -50,7 +52,7 @@ func TestOrderOverRebalances(t *testing.T) {
 		g.wait(t, 3*time.Second)
 		g.join("c")
 		g.wait(t, 3*time.Second)
-		g.kill("c") // the others find out after the session timeout
+		g.kill("c") // the others notice after the session timeout
 		g.publish(t, slowKeys, rebalanceKeys, 10)
 		g.leave("b")
 		g.wait(t, 2*time.Second)
@@ -61,10 +63,11 @@ func TestOrderOverRebalances(t *testing.T) {
 	}
 	g.join("e")
 	g.finish(t)
-	g.judge(t)
+	g.check(t)
 }
 
-// group runs members in processes of their own. All of them report to one pipe, which keeps the order of what they say.
+// group runs members in separate processes. All report to one pipe, which preserves the order of
+// their reports.
 type group struct {
 	t               *testing.T
 	topic           string
@@ -149,7 +152,7 @@ func (g *group) join(name string) {
 	g.members[name] = &member{cmd, life}
 }
 
-// leave lets a member end in peace.
+// leave lets a member stop gracefully.
 func (g *group) leave(name string) {
 	if m := g.members[name]; m != nil {
 		_ = m.life.Close()
@@ -177,7 +180,8 @@ func (g *group) wait(t *testing.T, d time.Duration) {
 	}
 }
 
-// finish waits until every message was handled, as long as there is progress, and lets all members leave.
+// finish waits while there is progress until every message is handled, and then lets all members
+// leave.
 func (g *group) finish(t *testing.T) {
 	t.Helper()
 	for handled, deadline := -1, time.Now(); ; {
@@ -200,7 +204,7 @@ func (g *group) finish(t *testing.T) {
 	}
 }
 
-// partitionsOf reads where each key is.
+// partitionsOf returns the partition of each key.
 func (g *group) partitionsOf(t *testing.T) map[string]int32 {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(server(t)), kgo.ConsumeTopics(g.topic))
@@ -220,8 +224,8 @@ func (g *group) partitionsOf(t *testing.T) map[string]int32 {
 	return found
 }
 
-// judge goes through what the members have reported.
-func (g *group) judge(t *testing.T) {
+// check verifies what the members have reported.
+func (g *group) check(t *testing.T) {
 	t.Helper()
 	type standing struct {
 		period, last int // of the last call
@@ -337,7 +341,7 @@ func beMember(t *testing.T, spec string) {
 	os.Exit(0)
 }
 
-// reporter reports the partitions that come and go.
+// reporter reports assigned and released partitions.
 type reporter struct {
 	slog.Handler
 

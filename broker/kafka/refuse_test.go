@@ -27,7 +27,7 @@ func admin(t *testing.T, p *Publisher) *kadm.Client {
 	return a
 }
 
-// alter sets a topic's setting and returns when the broker goes by it.
+// alter changes a topic's setting and returns once the broker applies it.
 func alter(t *testing.T, p *Publisher, topic, name, value string) {
 	t.Helper()
 	a := admin(t, p)
@@ -48,8 +48,8 @@ func alter(t *testing.T, p *Publisher, topic, name, value string) {
 	t.Fatalf("%s of %s does not become %s", name, topic, value)
 }
 
-// TestTopicTakesLess publishes to a topic that takes less than what is configured: the whole batch is refused, and only
-// the message to blame fails.
+// TestTopicTakesLess publishes to a topic whose size limit is below the configured one: the broker
+// refuses the whole batch, but only the message that exceeds the limit must fail.
 func TestTopicTakesLess(t *testing.T) {
 	t.Parallel()
 	topic := newTopic(t, map[string]string{"partitions": "1"})
@@ -80,7 +80,7 @@ func TestTopicTakesLess(t *testing.T) {
 	}
 }
 
-// TestCompactedTopicWantsKeys publishes a message without a key where one is needed.
+// TestCompactedTopicWantsKeys publishes a message without a key to a topic that requires keys.
 func TestCompactedTopicWantsKeys(t *testing.T) {
 	t.Parallel()
 	topic := newTopic(t, map[string]string{"partitions": "1"})
@@ -109,7 +109,7 @@ func TestGrowthIsLoggedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(30 * time.Second); grown(p, topic) != 5 && time.Now().Before(deadline); {
-		p.dropIdle() // a new session asks for the number
+		p.dropIdle() // a new session queries the number
 		_ = p.Publish(t.Context(), []postrider.Message{parcel(topic, "a", 1)})
 	}
 	_ = p.Publish(t.Context(), []postrider.Message{parcel(topic, "a", 2)})

@@ -10,14 +10,15 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// unsigned is a token as the server for tests takes it: of postrider, good for an hour, and signed by nobody.
+// unsigned returns a token as the test server accepts it: for postrider, valid for an hour, and not
+// signed.
 func unsigned() string {
 	encode := base64.RawURLEncoding.EncodeToString
 	now := time.Now().Unix()
 	return encode([]byte(`{"alg":"none"}`)) + "." + encode(fmt.Appendf(nil, `{"sub":"postrider","iat":%d,"exp":%d}`, now-10, now+3600)) + "."
 }
 
-// TestLogins sends and receives with each way to log in, and names what is wrong with others.
+// TestLogins sends and receives with each login method, and checks the errors of failing ones.
 func TestLogins(t *testing.T) {
 	t.Parallel()
 	address, ca := brokertest.SecureEnv(t, "POSTRIDER_TEST_KAFKA_SECURE", "kafka@secure")
@@ -39,7 +40,7 @@ func TestLogins(t *testing.T) {
 	})
 }
 
-// TestSuiteOfCluster is the suite on three brokers that want TLS and a login.
+// TestSuiteOfCluster runs the suite on three brokers that require TLS and a login.
 func TestSuiteOfCluster(t *testing.T) {
 	need.Long(t, "the whole suite once more")
 	need.Own(t, "kafka-cluster")

@@ -14,31 +14,31 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// session is an idempotent producer that one Publish at a time owns. What it has failed with is never tried on it again:
-// it is closed, and the next one has a producer ID and connections of its own.
+// session is an idempotent producer that one Publish at a time owns. After a failure it is never
+// reused: it is closed, and the next session has its own producer ID and connections.
 type session struct {
 	client  *kgo.Client
 	probe   func(context.Context) error
 	line    *line
 	packet  codec.Packet
-	arena   []byte // holds keys and headers of the records
+	arena   []byte // memory for the keys and headers of the records
 	records []kgo.Record
-	indexes []int // of the records' messages in the call
+	indexes []int // index of each record's message in the call
 
-	unlined atomic.Int64   // records that have neither a partition nor failed
+	unlined atomic.Int64   // records without a partition that have not failed
 	lined   chan struct{}  // closed when there are none
-	left    sync.WaitGroup // records whose fate is not known
+	left    sync.WaitGroup // records without an outcome
 	failed  atomic.Bool
-	errs    map[*kgo.Record]error // why, when none is left
+	errs    map[*kgo.Record]error // failures; complete when left is zero
 	flushed bool
 }
 
-// newSession makes a producer. It does not connect.
+// newSession creates a producer. It does not connect.
 func (p *Publisher) newSession() (s *session, err error) {
 	s = &session{probe: p.cfg.probe, line: &line{dial: p.cfg.dial}, errs: make(map[*kgo.Record]error)}
 	s.client, err = p.cfg.client(s.line.open,
 		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.StopProducerOnDataLossDetected(), // a broken sequence is an unknown outcome, not something to continue after
+		kgo.StopProducerOnDataLossDetected(), // a broken sequence has an unknown outcome; do not continue after it
 		kgo.RecordPartitioner(kgo.BasicConsistentPartitioner(p.partitioner)),
 		kgo.WithHooks(s),
 		kgo.ManualFlushing(),
@@ -47,16 +47,17 @@ func (p *Publisher) newSession() (s *session, err error) {
 		kgo.ProducerBatchMaxBytes(int32(p.cfg.MaxBytes)),
 		kgo.ProducerBatchCompression(compressions[p.cfg.Compression]),
 		kgo.ProduceRequestTimeout(10*time.Second),
-		// Of answers such as NOT_LEADER_FOR_PARTITION, with a look at the metadata in between. Few, because other topics of the
-		// call wait for them; the relay tries longer.
+		// Limits retries of answers such as NOT_LEADER_FOR_PARTITION, each with a metadata refresh
+		// in between. Keep them few, because other topics of the call wait meanwhile; the relay
+		// retries for longer.
 		kgo.RecordRetries(6),
-		kgo.UnknownTopicRetries(3), // because a broker may not have heard of a new topic yet
+		kgo.UnknownTopicRetries(3), // a broker may not know a new topic yet
 		kgo.ConnIdleTimeout(5*time.Minute),
 	)
 	return s, err
 }
 
-// add makes the packet, of the call's message with the index, part of what is sent next.
+// add adds the packet as a record of the next send. The index is that of its message in the call.
 func (s *session) add(index int) {
 	n, p := len(s.records), &s.packet
 	if n == cap(s.records) {
@@ -92,26 +93,27 @@ func (s *session) OnProduceRecordPartitioned(*kgo.Record, int32) {
 	}
 }
 
-// finish is told the fate of each record, by one goroutine of the client.
+// finish records the outcome of each record. One goroutine of the client calls it.
 func (s *session) finish(r *kgo.Record, err error) {
 	if err != nil {
 		s.errs[r] = err
 		s.failed.Store(true)
-		s.OnProduceRecordPartitioned(r, 0) // it waits for no partition any more
+		s.OnProduceRecordPartitioned(r, 0) // it no longer waits for a partition
 	}
 	s.left.Done()
 }
 
-// send sends what was added and returns when the fate of each record is known. It returns false if any failed: the
-// session is then closed, and [session.verdict] says why. The call is cancelled if the brokers cannot be reached.
+// send sends the added records and returns when each has an outcome. It returns false if any
+// failed: the session is then closed, and [session.outcome] returns the reason. It cancels the call
+// if the brokers cannot be reached.
 //
-// All records get their place in a partition before any of them may leave. Were they sent while one fails, those behind
-// it in its partition would be accepted. From there on the client sees to that: when a batch fails it fails all that it
-// holds for the partition.
+// All records are assigned to a partition before any may leave. If they were sent while one is
+// failing, later records of its partition would be accepted. Once assigned, the client prevents
+// that: if a batch fails, it fails everything that it holds for the partition.
 func (s *session) send(ctx context.Context, cancel context.CancelCauseFunc) bool {
 	s.line.misses.Store(0)
 	s.line.broken.Store(&cancel)
-	s.line.shut.Store(true) // the client may still be busy with the last flush, and would take the first ones along
+	s.line.shut.Store(true) // the client may still be in the last flush, and would send the first records with it
 	s.line.wrote.Store(false)
 	s.left.Add(len(s.records))
 	s.unlined.Store(int64(len(s.records)))
@@ -133,8 +135,9 @@ func (s *session) send(ctx context.Context, cancel context.CancelCauseFunc) bool
 	return false
 }
 
-// await returns when all records have a partition or have failed, or ctx has ended. The client does not say that it is not let in, and tries
-// again for long: when nothing comes, it is found out apart.
+// await waits until all records have a partition or have failed, or ctx has ended. The client does
+// not report a refused login and keeps retrying: after a second without progress, await probes for
+// it.
 func (s *session) await(ctx context.Context, cancel context.CancelCauseFunc) {
 	late := time.NewTimer(time.Second)
 	defer late.Stop()
@@ -152,11 +155,11 @@ func (s *session) await(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// flush returns when the fate of all records is known, or ctx has ended. A flush of the client overlooks a topic whose
-// partitions have become known in this moment: another follows.
+// flush waits until all records have an outcome, or ctx has ended. A flush of the client can miss a
+// topic whose partitions have just become known, so it is repeated.
 func (s *session) flush(ctx context.Context) {
-	for patience := 10 * time.Millisecond; ctx.Err() == nil; patience *= 2 {
-		short, stop := context.WithTimeout(ctx, patience)
+	for timeout := 10 * time.Millisecond; ctx.Err() == nil; timeout *= 2 {
+		short, stop := context.WithTimeout(ctx, timeout)
 		err := s.client.Flush(short)
 		stop()
 		if err == nil {
@@ -165,19 +168,19 @@ func (s *session) flush(ctx context.Context) {
 	}
 }
 
-// errUnsent is the verdict on a record that is not to blame and was not sent.
+// errUnsent is the outcome of a record that did not cause the failure and was not sent.
 var errUnsent = errors.New("kafka: not sent, because another message failed")
 
-// verdict says why a record failed, marked with what that means for the message, nil if it did not.
-func (s *session) verdict(ctx context.Context, r *kgo.Record) error {
+// outcome returns why a record failed, with its failure class, or nil.
+func (s *session) outcome(ctx context.Context, r *kgo.Record) error {
 	err := s.errs[r]
 	if err == nil {
 		return nil
 	}
-	if verdict := classify(err); verdict != nil {
-		return verdict
+	if known := classify(err); known != nil {
+		return known
 	}
-	if cause := context.Cause(ctx); cause != nil { // what the client says then is only that it was closed
+	if cause := context.Cause(ctx); cause != nil { // the client itself would only report that it was closed
 		err = cause
 	} else if !s.flushed {
 		return errUnsent
@@ -188,7 +191,8 @@ func (s *session) verdict(ctx context.Context, r *kgo.Record) error {
 	return postrider.Unavailable(fmt.Errorf("kafka: not sent: %w", err))
 }
 
-// close gives the producer up. Nothing that it still held can arrive later than what follows on another session.
+// close closes the producer. Nothing that it still holds can arrive after what a later session
+// sends.
 func (s *session) close() {
 	s.line.shut.Store(true)
 	s.client.Close()

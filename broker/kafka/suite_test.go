@@ -19,7 +19,8 @@ import (
 
 func server(t testing.TB) string { return need.Env(t, "POSTRIDER_TEST_KAFKA", "kafka") }
 
-// to returns a way to connect that ends at the address, whatever the brokers say about where they are.
+// to returns a dialer that always connects to the address, whatever addresses the brokers
+// advertise.
 func to(address string) dialFunc {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, address)
@@ -41,7 +42,7 @@ func driver(t testing.TB) broker.Driver {
 
 func newName() string { return "test-" + postrider.NewID().String() }
 
-// newTopic makes a topic of its own for a test.
+// newTopic creates a topic for a test.
 func newTopic(t testing.TB, values map[string]string) string {
 	t.Helper()
 	name := newName()
@@ -57,7 +58,7 @@ func makeTopic(t testing.TB, name string, values map[string]string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { remove(t, name) })
-	// The server says yes before all of it knows the topic.
+	// The server confirms the creation before all of its parts know the topic.
 	a, err := newAdmin(Config{URL: "kafka://" + server(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +89,7 @@ func remove(t testing.TB, topic string) {
 	}
 }
 
-// forbid forbids everybody to write to a topic, until the returned function is called.
+// forbid forbids all users to write to a topic, until the returned function is called.
 func forbid(t *testing.T, topic string) (allow func()) {
 	t.Helper()
 	a, err := newAdmin(Config{URL: "kafka://" + server(t)})
@@ -144,8 +145,8 @@ func TestSuite(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			// Offsets are remembered for whole partitions. With this many, the key of the message that the suite leaves
-			// unfinished shares its partition with none behind it.
+			// Offsets are committed per partition. With 12 partitions, no later message shares a
+			// partition with the key of the message that the suite leaves unfinished.
 			Create: func(t *testing.T) string { return newTopic(t, map[string]string{"partitions": "12"}) },
 			Publisher: func(t *testing.T, address string) postrider.Publisher {
 				p, err := driver(t).Open(settings(address, nil))
@@ -172,7 +173,7 @@ func TestSuite(t *testing.T) {
 				name := newTopic(t, nil)
 				return name, forbid(t, name)
 			},
-			// The brokers take a quarter of a minute to find out that a member is dead.
+			// The brokers need 15 s to detect a dead member.
 			Abilities: brokertest.Abilities{MaxPayload: 1_500_000, NoName: "no such/topic", SlowTakeover: true},
 		}
 	})

@@ -1,8 +1,9 @@
-// Package memory is a broker that keeps what it was sent: for tests of applications that publish with Postrider, and
-// for trying things out. Nothing leaves the process.
+// Package memory is a broker that keeps messages in memory, for experiments and for tests of
+// applications that publish with Postrider.
 //
-// A test hands the [Broker] to a relay in place of the real publisher, lets the application work, and waits for the
-// messages with [Broker.Wait]. With [Broker.Fail] it also plays the part of a broker that refuses a message or is down.
+// A test passes the [Broker] to a relay in place of the real publisher, runs the application, and
+// waits for the messages with [Broker.Wait]. With [Broker.Fail] it simulates a broker that refuses
+// messages or is down.
 package memory
 
 import (
@@ -23,12 +24,12 @@ var (
 	_ broker.Namer        = (*Broker)(nil)
 )
 
-// Broker is a [postrider.Publisher] that keeps the messages in the order in which it accepted them. It is safe for
-// concurrent use.
+// Broker is a [postrider.Publisher] that keeps messages in the order in which it accepted them. It
+// is safe for concurrent use.
 type Broker struct {
 	mu       sync.Mutex
 	messages []postrider.Message
-	arrived  chan struct{} // closed, and replaced, when messages are added
+	arrived  chan struct{} // closed and replaced when messages are added
 	fail     func(postrider.Message) error
 	groups   map[[2]string]*group // by topic and name
 }
@@ -36,8 +37,8 @@ type Broker struct {
 // New returns a broker that accepts everything.
 func New() *Broker { return &Broker{arrived: make(chan struct{})} }
 
-// Publish implements [postrider.Publisher]. It asks the function set with [Broker.Fail] about each message and keeps
-// those that it has nothing against.
+// Publish implements [postrider.Publisher]. It accepts each message unless the function set with
+// [Broker.Fail] returns an error for it.
 func (b *Broker) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	b.mu.Lock()
 	fail := b.fail
@@ -53,7 +54,7 @@ func (b *Broker) Publish(ctx context.Context, msgs []postrider.Message) []error 
 		case failed[key]:
 			errs[i] = postrider.Unavailable(postrider.ErrNotTried)
 		case fail != nil:
-			errs[i] = fail(clone(m)) // without the lock, so that it may use the broker
+			errs[i] = fail(clone(m)) // called without the lock, so that it may use the broker
 		}
 		if errs[i] == nil {
 			b.keep(m)
@@ -75,25 +76,26 @@ func (b *Broker) keep(m postrider.Message) {
 	b.arrived = make(chan struct{})
 }
 
-// KeepsOrder is true: behind a failed message, those of the same key are refused as unavailable.
+// KeepsOrder returns true: after a failed message, later messages of its key are not tried.
 func (b *Broker) KeepsOrder() bool { return true }
 
 // NameOf returns the message's topic or, without one, its type.
 func (b *Broker) NameOf(m *postrider.Message) string { return cmp.Or(m.Topic, m.Type) }
 
-// Close does nothing: what was sent can still be looked at.
+// Close does nothing. The messages remain available.
 func (b *Broker) Close() error { return nil }
 
-// Fail sets what decides about each message from now on: the message fails with the error that f returns. Errors are
-// best marked with [postrider.Permanent], [postrider.NameUnavailable] or [postrider.Unavailable]; one that is not has an
-// unknown outcome. Calls of f may overlap. Fail(nil) accepts everything again.
+// Fail sets a function that is called for each message from now on. If f returns an error, the
+// message fails with it. Mark errors with [postrider.Permanent], [postrider.NameUnavailable] or
+// [postrider.Unavailable]; others mean an unknown outcome. Calls of f may overlap. Fail(nil)
+// accepts everything again.
 func (b *Broker) Fail(f func(postrider.Message) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fail = f
 }
 
-// Messages returns a copy of what has been accepted so far, oldest first. Repeated deliveries are all there.
+// Messages returns a copy of all accepted messages, oldest first, including duplicates.
 func (b *Broker) Messages() []postrider.Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,8 +106,9 @@ func (b *Broker) Messages() []postrider.Message {
 	return msgs
 }
 
-// Wait blocks until at least n messages have been accepted since the broker was made, and returns them as
-// [Broker.Messages] does. When ctx ends first, it returns what there is, and the context's error.
+// Wait waits until at least n messages have been accepted since the broker was created, and returns
+// them as [Broker.Messages] does. If ctx ends first, it returns what there is and the context's
+// error.
 func (b *Broker) Wait(ctx context.Context, n int) ([]postrider.Message, error) {
 	for {
 		b.mu.Lock()

@@ -57,7 +57,7 @@ func TestFail(t *testing.T) {
 	})
 	errs := b.Publish(t.Context(), []postrider.Message{
 		letter("k", "a"), letter("k", "bad"), letter("other", "b"), letter("k", "c"),
-		{Type: "x", Payload: []byte("bad")}, {Type: "x", Payload: []byte("d")}, // in no order
+		{Type: "x", Payload: []byte("bad")}, {Type: "x", Payload: []byte("d")}, // without order
 	})
 	want := []postrider.Class{
 		-1, postrider.ClassPermanent, -1, postrider.ClassUnavailable, postrider.ClassPermanent, -1,

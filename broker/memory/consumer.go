@@ -8,14 +8,14 @@ import (
 	"github.com/postrider/postrider/broker/intake"
 )
 
-// group is what the consumers of one name and one group have in common.
+// group is the state that consumers of one topic and group share.
 type group struct {
 	acked map[int]bool // by index of Broker.messages
 }
 
-// Consumer returns a consumer of the messages with the given topic, those that were sent before included. Consumers of
-// one group follow each other: what one has acknowledged, the next does not get. Limit is the largest number of messages
-// handled at a time; 0 means 64.
+// Consumer returns a consumer of the messages with the given topic, including those sent before.
+// Consumers of one group continue where the previous one stopped: acknowledged messages are not
+// delivered again. Limit is the maximum number of messages handled concurrently; 0 means 64.
 func (b *Broker) Consumer(topic, groupName string, limit int) postrider.Consumer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -34,7 +34,7 @@ type consumer struct {
 	topic  string
 	group  *group
 	limit  int
-	one    sync.Mutex // Consume at a time
+	one    sync.Mutex // serialises Consume
 }
 
 func (c *consumer) Consume(ctx context.Context, handle postrider.Handler) error {
@@ -61,8 +61,8 @@ func (c *consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 	}
 }
 
-// find returns the first message at or behind from that was not acknowledged, or a channel that is closed when there
-// are more.
+// find returns the first unacknowledged message at or after from, or a channel that is closed when
+// more messages arrive.
 func (c *consumer) find(from int) (*postrider.Message, int, <-chan struct{}) {
 	b := c.broker
 	b.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/broker/memory"
 )
 
-// A test plays a broker that refuses one kind of message, and looks at what has arrived.
+// A test simulates a broker that refuses one kind of message, and reads what has arrived.
 func Example() {
 	ctx := context.Background()
 	broker := memory.New()

@@ -1,6 +1,6 @@
-// Package middleware has what most handlers of messages need around them: see [postrider.Middleware].
+// Package middleware provides common wrappers for message handlers; see [postrider.Middleware].
 //
-// Consumers and inboxes recover panics by themselves, and an inbox limits the time of its handlers.
+// Consumers and inboxes already recover panics, and an inbox limits the duration of its handlers.
 package middleware
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// PanicError is a handler's panic, as an error.
+// PanicError is a handler's panic as an error.
 type PanicError struct {
 	Value any
 	Stack string
@@ -22,7 +22,7 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.Value) }
 
-// Recover makes a [*PanicError] of a handler's panic, so that one message cannot end the process.
+// Recover turns a handler's panic into a [*PanicError], so that one message cannot end the process.
 func Recover() postrider.Middleware {
 	return func(next postrider.Handler) postrider.Handler {
 		return func(ctx context.Context, m postrider.Message) (err error) {
@@ -36,7 +36,8 @@ func Recover() postrider.Middleware {
 	}
 }
 
-// Timeout ends a handler's context after some time. The error of a handler that has run into it says so.
+// Timeout limits the duration of a handler's context. If the handler fails because of it, its error
+// says so.
 func Timeout(limit time.Duration) postrider.Middleware {
 	cause := fmt.Errorf("the handler took longer than %s", limit)
 	return func(next postrider.Handler) postrider.Handler {
@@ -52,8 +53,8 @@ func Timeout(limit time.Duration) postrider.Middleware {
 	}
 }
 
-// Log tells the logger of every message: at level Debug of one that was handled, at level Warn of one that was not. It tells no
-// payload.
+// Log logs every message: at level Debug if it was handled, at level Warn if not. It does not log
+// the payload.
 func Log(to *slog.Logger) postrider.Middleware {
 	return func(next postrider.Handler) postrider.Handler {
 		return func(ctx context.Context, m postrider.Message) error {

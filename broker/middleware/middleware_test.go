@@ -63,7 +63,8 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestOrder has the first middleware be the outermost, also around a consumer's handler.
+// TestOrder checks that the first middleware is the outermost, including around a consumer's
+// handler.
 func TestOrder(t *testing.T) {
 	var lines []string
 	say := func(name string) postrider.Middleware {

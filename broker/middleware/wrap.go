@@ -14,8 +14,9 @@ func Wrap(handle postrider.Handler, all ...postrider.Middleware) postrider.Handl
 	return handle
 }
 
-// Use returns a consumer that passes every message through middleware; the first is the outermost. An inbox takes middleware
-// in its configuration, where it also sees retries from the consumer's database.
+// Use returns a consumer that passes every message through middleware; the first is the outermost.
+// An inbox takes middleware in its configuration instead, where it also sees retries from the
+// consumer's database.
 func Use(from postrider.Consumer, all ...postrider.Middleware) postrider.Consumer {
 	return &wrappedConsumer{from, all}
 }

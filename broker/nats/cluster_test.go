@@ -14,8 +14,8 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// TestLeaderDies kills the leader of a stream with three replicas under load: what was confirmed is there, the keys are
-// in order, and no message is refused while there is no leader.
+// TestLeaderDies kills the leader of a stream with three replicas under load: confirmed messages
+// must be stored, keys in order, and no message refused while there is no leader.
 func TestLeaderDies(t *testing.T) {
 	need.Own(t, "nats-cluster")
 	url := need.Env(t, "POSTRIDER_TEST_NATS_CLUSTER", "nats-cluster")
@@ -55,16 +55,17 @@ func leaderOf(t *testing.T, url, subject string) string {
 	return s.CachedInfo().Cluster.Leader
 }
 
-// patience is how long a cluster may take to elect a leader on a machine that does much else.
-const patience = time.Minute
+// electionTimeout is how long a cluster may take to elect a leader on a busy machine.
+const electionTimeout = time.Minute
 
-// load publishes as a relay does: it sends again what was not confirmed, and nothing of a key before that.
+// load publishes as a relay does: it resends unconfirmed messages, and sends nothing of their keys
+// before.
 type load struct {
 	cancel context.CancelFunc
 	run    sync.WaitGroup
 
 	mu        sync.Mutex
-	confirmed map[string]int // the last payload of each key
+	confirmed map[string]int // the last confirmed payload by key
 	total     int
 	progress  chan struct{}
 }
@@ -93,9 +94,9 @@ func (l *load) publish(ctx context.Context, t *testing.T, p *nats.Publisher, nam
 				msgs = append(msgs, m)
 			}
 		}
-		for end := time.Now().Add(patience); len(msgs) > 0; {
+		for end := time.Now().Add(electionTimeout); len(msgs) > 0; {
 			if time.Now().After(end) {
-				t.Errorf("%d messages are not confirmed after %s", len(msgs), patience)
+				t.Errorf("%d messages are not confirmed after %s", len(msgs), electionTimeout)
 				return
 			}
 			errs := p.Publish(context.Background(), msgs)
@@ -127,10 +128,10 @@ func (l *load) confirm(m postrider.Message) {
 	}
 }
 
-// waitFor returns when n more messages were confirmed.
+// waitFor waits until n more messages are confirmed.
 func (l *load) waitFor(t *testing.T, n int) {
 	t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(electionTimeout)
 	l.mu.Lock()
 	want := l.total + n
 	l.mu.Unlock()
@@ -156,7 +157,8 @@ func (l *load) stop() map[string]int {
 	return l.confirmed
 }
 
-// expectAll receives until each key has come to its number, its first receipts in order and without a gap.
+// expectAll receives until each key has reached its number, and checks that first receipts are in
+// order and without gaps.
 func expectAll(t *testing.T, c *nats.Consumer, want map[string]int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -19,18 +19,21 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// Config is what a [Publisher] or a [Consumer] needs to know.
+// Config configures a [Publisher] or a [Consumer].
 type Config struct {
-	// URL is the address of a server, or several with commas between: nats://user:password@host:4222, or tls://. Required.
+	// URL is the address of a server, or several separated by commas:
+	// nats://user:password@host:4222, or tls://. Required.
 	URL string
-	// TLS is used with servers that speak TLS. Defaults to the system's authorities where the scheme is tls.
+	// TLS is the configuration for servers that require TLS. Defaults to the system's certificate
+	// authorities if the scheme is tls.
 	TLS *tls.Config
-	// Dial opens connections. Defaults to the usual way.
+	// Dial opens connections. Defaults to a [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Logger is told of outages and recoveries. Defaults to [slog.Default].
+	// Logger receives outages and recoveries. Defaults to [slog.Default].
 	Logger *slog.Logger
-	// Options are further options of the client, such as a login of your own. What Postrider sets itself wins, and options that would
-	// break its guarantees are refused. Defaults to none.
+	// Options are further options of the client, such as another login method. Postrider's own
+	// options take precedence, and options that would break its guarantees are refused. Defaults to
+	// none.
 	Options []client.Option
 
 	CredentialsFile string        `option:"credentials_file" doc:"File with a user's JWT and seed, read for each connection."`
@@ -43,14 +46,15 @@ type Config struct {
 	Format          codec.Format  `option:"format"`
 	Source          string        `option:"source"`
 
-	// For the publisher.
+	// Publisher options.
 	Stream     string        `option:"stream" doc:"The stream that must store the messages; default: any."`
 	Atomic     bool          `option:"atomic" doc:"Send in atomic batches, for hot keys; the stream must allow it."`
 	AckTimeout time.Duration `option:"ack_timeout" default:"5s" doc:"How long to wait for an acknowledgement."`
 	MonitorURL string        `option:"monitor_url" doc:"Where sync_interval can be read, such as http://localhost:8222."`
 	Replicas   int           `option:"replicas" default:"1" doc:"Replicas of a stream that Postrider creates."`
 
-	// For the consumer: Name is the subject, which may have wildcards, Group the durable consumer. Both are required.
+	// Consumer options. Name is the subject, which may have wildcards, and Group the durable
+	// consumer. Both are required.
 	Name       string        `option:"name"`
 	Group      string        `option:"group"`
 	InFlight   int           `option:"in_flight" default:"64"`
@@ -58,13 +62,13 @@ type Config struct {
 	Attempts   int           `option:"attempts" default:"10"`
 	DeadLetter string        `option:"dead_letter"`
 	AckWait    time.Duration `option:"ack_wait" default:"30s" doc:"When another gets the messages of a dead consumer; with ordered it is lease."`
-	// Ordered lets any number of processes of a group run and keeps the order of a key among them: one receives, the others
-	// stand by. All of them must set it.
+	// Ordered keeps the order of a key among any number of processes of a group: one receives, the
+	// others stand by. All processes of the group must set it.
 	Ordered bool          `option:"ordered" doc:"Keep the order of a key among several processes of a group: one receives, the others stand by."`
 	Lease   time.Duration `option:"lease" default:"10s" doc:"With ordered: after what silence of the process that receives another takes over; at least 1s."`
 }
 
-// prepare sets the defaults and reports all mistakes, those of the caller among them.
+// prepare sets the defaults and reports all mistakes, including those that the caller passes.
 func (c *Config) prepare(mistakes ...error) (*codec.Codec, error) {
 	broker.SetDefaults(c)
 	if c.Dial == nil {
@@ -92,10 +96,11 @@ func (c *Config) prepare(mistakes ...error) (*codec.Codec, error) {
 	return coder, nil
 }
 
-// notInNames is what the names of streams and consumers cannot have.
+// notInNames lists the characters that names of streams and consumers must not contain.
 const notInNames = " \t\r\n.*>/\\"
 
-// validURLs never repeats what it was given: there may be a password in it, wherever the mistake is.
+// validURLs never repeats its input in an error: it may contain a password, wherever the mistake
+// is.
 func validURLs(urls string) error {
 	for i, address := range strings.Split(urls, ",") {
 		u, err := url.Parse(strings.TrimSpace(address))
@@ -106,14 +111,15 @@ func validURLs(urls string) error {
 	return nil
 }
 
-// link is a connection that never reconnects, so that whoever owns it knows what was sent on which.
+// link is a connection that never reconnects, so that its owner knows what was sent on which
+// connection.
 type link struct {
 	conn *client.Conn
 	js   jetstream.JetStream
-	life context.Context // ends with the connection; the cause says why
+	life context.Context // ends with the connection; the cause is the error
 }
 
-// connect opens a link. The end of ctx stops the attempt, but not what came of it.
+// connect opens a link. The end of ctx stops the attempt but does not close an open link.
 func (c *Config) connect(ctx context.Context, name string, refused client.ErrHandler) (*link, error) {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer context.AfterFunc(ctx, func() { end(ctx.Err()) })()
@@ -123,7 +129,7 @@ func (c *Config) connect(ctx context.Context, name string, refused client.ErrHan
 		defer cancel()
 		conn, err := c.Dial(ctx, network, address)
 		if err == nil {
-			context.AfterFunc(life, func() { _ = conn.Close() }) // also ends a handshake that is under way
+			context.AfterFunc(life, func() { _ = conn.Close() }) // also aborts a handshake in progress
 		} else {
 			away.add(err)
 		}
@@ -139,7 +145,7 @@ func (c *Config) connect(ctx context.Context, name string, refused client.ErrHan
 		client.CustomInboxPrefix(c.InboxPrefix),
 		client.SetCustomDialer(dialer(dial)),
 		client.ErrorHandler(refused),
-		client.ClosedHandler(func(conn *client.Conn) { end(fmt.Errorf("nats: the connection broke: %v", conn.LastError())) }), //nolint:errorlint // it may be nil
+		client.ClosedHandler(func(conn *client.Conn) { end(fmt.Errorf("nats: the connection was lost: %v", conn.LastError())) }), //nolint:errorlint // it may be nil
 	)
 	if c.TLS != nil {
 		opts = append(opts, client.Secure(c.TLS))
@@ -159,7 +165,8 @@ func (c *Config) connect(ctx context.Context, name string, refused client.ErrHan
 	return &link{conn, js, life}, err
 }
 
-// away are the servers of one attempt that could not be reached, and why. The client only says that there was none.
+// away records which servers could not be reached in one attempt, and why. The client only reports
+// that no server was available.
 type away struct {
 	mu   sync.Mutex
 	errs []string

@@ -28,7 +28,7 @@ type Consumer struct {
 	dead   intake.DeadLetters
 }
 
-// NewConsumer returns a consumer, which connects when it is used. Errors are about the configuration.
+// NewConsumer returns a consumer, which connects when it is used. Errors concern the configuration.
 func NewConsumer(config Config) (*Consumer, error) {
 	var missing error
 	if config.Name == "" {
@@ -38,7 +38,7 @@ func NewConsumer(config Config) (*Consumer, error) {
 		missing = errors.Join(missing, errors.New("option group (Group) is empty: say which durable consumer receives it"))
 	}
 	if config.DeadLetter != "" && matches(config.Name, config.DeadLetter) {
-		missing = errors.Join(missing, fmt.Errorf("dead_letter (DeadLetter) is %q, which the consumer receives with %q: want another subject",
+		missing = errors.Join(missing, fmt.Errorf("dead_letter (DeadLetter) is %q, which the consumer itself receives through %q: want another subject",
 			config.DeadLetter, config.Name))
 	}
 	coder, err := config.prepare(missing)
@@ -52,10 +52,12 @@ func NewConsumer(config Config) (*Consumer, error) {
 	return &Consumer{config: config, coder: coder, dead: dead}, nil
 }
 
-// Close implements [postrider.Consumer]. It closes the publisher of dead letters; other connections end with Consume.
+// Close implements [postrider.Consumer]. It closes the dead-letter publisher; other connections end
+// with Consume.
 func (c *Consumer) Close() error { return c.dead.Close() }
 
-// matches says whether a subject, which may have wildcards, receives what is sent to another one.
+// matches reports whether a subscription to pattern, which may have wildcards, receives messages
+// sent to subject.
 func matches(pattern, subject string) bool {
 	want, have := strings.Split(pattern, "."), strings.Split(subject, ".")
 	for i, token := range want {
@@ -83,22 +85,23 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 	r := &receiver{Consumer: c, in: in, held: held{msgs: make(map[position]*holding)}, hands: in.Accept, stop: stop}
 	intake.Persist(ctx, c.config.Logger, c.config.Name, r.receive)
 	in.Wait()
-	return r.hopeless
+	return r.fatal
 }
 
-// receiver is one call of Consume.
+// receiver is the state of one call of Consume.
 type receiver struct {
 	*Consumer
-	in       *intake.Intake
-	held     held
-	hands    func(intake.Delivery) bool // to the handler, when there is room
-	stop     func()
-	hopeless error     // why no attempt can ever work
-	shared   sync.Once // said that there are other processes
+	in     *intake.Intake
+	held   held
+	hands  func(intake.Delivery) bool // hands over to the handler; waits for room
+	stop   func()
+	fatal  error     // why no attempt can ever succeed
+	shared sync.Once // logs other processes once
 }
 
-// receive connects and hands messages over until something goes wrong. At the end of ctx it waits for the handlers and
-// gives back what they have not done, the oldest first: it is delivered again before all that was not delivered yet.
+// receive connects and hands messages over until an error occurs. At the end of ctx it waits for
+// the handlers and gives back unhandled messages, oldest first: the server redelivers them before
+// any message that it has not delivered yet.
 func (r *receiver) receive(ctx context.Context, working func()) error {
 	l, durable, g, err := r.open(ctx)
 	if err != nil {
@@ -116,7 +119,7 @@ func (r *receiver) receive(ctx context.Context, working func()) error {
 			err = r.look(ctx, durable, g)
 		}
 	}
-	messages.Drain() // what has come already is not delivered again soon: it must not be overtaken
+	messages.Drain() // hand over what has arrived: it would be redelivered late, and later messages could overtake it
 	for left := error(nil); left == nil; {
 		var msg jetstream.Msg
 		if msg, left = messages.Next(jetstream.NextMaxWait(r.config.ConnectTimeout)); left == nil {
@@ -127,7 +130,7 @@ func (r *receiver) receive(ctx context.Context, working func()) error {
 	return err
 }
 
-// open connects, and finds the durable consumer.
+// open connects and looks up the durable consumer.
 func (r *receiver) open(ctx context.Context) (*link, jetstream.Consumer, *gate, error) {
 	l, err := r.config.connect(ctx, "postrider consumer "+r.config.Group, nil)
 	if err != nil {
@@ -142,7 +145,8 @@ func (r *receiver) open(ctx context.Context) (*link, jetstream.Consumer, *gate, 
 	return l, durable, newGate(durable.CachedInfo(), r.held.open(), time.Now()), nil
 }
 
-// keep renews the leases of messages until the function that it returns is called, which closes the connection.
+// keep renews the leases of messages until the returned function is called, which closes the
+// connection.
 func (r *receiver) keep(l *link, durable jetstream.Consumer) (end func()) {
 	var keeping sync.WaitGroup
 	keeping.Go(func() { r.held.keep(l, durable.CachedInfo().Config.AckWait, r.config.ConnectTimeout) })
@@ -152,8 +156,9 @@ func (r *receiver) keep(l *link, durable jetstream.Consumer) (end func()) {
 	}
 }
 
-// leave waits for the handlers at the end of ctx, and gives back what they have not done. Before, only the connection is lost: what
-// waits behind the gate comes again.
+// leave ends work on a connection. At the end of ctx it waits for the handlers and gives back
+// unhandled messages. Otherwise only the connection was lost: messages behind the gate are
+// redelivered.
 func (r *receiver) leave(ctx context.Context, l *link, g *gate, wait func()) {
 	if ctx.Err() == nil {
 		r.held.forget(slices.Collect(maps.Keys(g.waiting)))
@@ -164,7 +169,7 @@ func (r *receiver) leave(ctx context.Context, l *link, g *gate, wait func()) {
 	_ = l.conn.FlushTimeout(r.config.ConnectTimeout)
 }
 
-// next waits for a message, though not long while the gate is closed.
+// next waits for a message, but only briefly while the gate is closed.
 func (r *receiver) next(ctx context.Context, messages jetstream.MessagesContext, g *gate) error {
 	wait := ctx
 	if g.closed() {
@@ -182,14 +187,14 @@ func (r *receiver) next(ctx context.Context, messages jetstream.MessagesContext,
 	return err
 }
 
-// accept takes a message over. It waits if the gate is closed.
+// accept records a message and hands it over, or holds it back while the gate is closed.
 func (r *receiver) accept(msg jetstream.Msg, g *gate) error {
 	meta, err := msg.Metadata()
 	if err != nil {
 		return err
 	}
 	if !g.delivered(meta.Sequence.Consumer, time.Now()) {
-		r.sayShared()
+		r.logShared()
 	}
 	at := positionOf(meta)
 	if !r.held.take(at, msg.Reply()) {
@@ -203,7 +208,7 @@ func (r *receiver) accept(msg jetstream.Msg, g *gate) error {
 	return nil
 }
 
-// look asks the server whether the gate may open, and hands over what has waited.
+// look queries the server whether the gate may open, and hands over the messages behind it.
 func (r *receiver) look(ctx context.Context, durable jetstream.Consumer, g *gate) error {
 	ctx, cancel := context.WithTimeout(ctx, r.config.ConnectTimeout)
 	defer cancel()
@@ -212,7 +217,7 @@ func (r *receiver) look(ctx context.Context, durable jetstream.Consumer, g *gate
 		return err
 	}
 	if !g.look(info.NumAckPending, r.held.open(), time.Now()) {
-		r.sayShared()
+		r.logShared()
 	}
 	if g.closed() {
 		return nil
@@ -227,29 +232,29 @@ func (r *receiver) look(ctx context.Context, durable jetstream.Consumer, g *gate
 	return nil
 }
 
-func (r *receiver) sayShared() {
+func (r *receiver) logShared() {
 	r.shared.Do(func() {
 		if r.config.Ordered {
-			r.config.Logger.Warn("nats: another process of the group receives without the option ordered: nothing is handled here until it has none of the messages",
+			r.config.Logger.Warn("nats: another process of the group receives without the option ordered; nothing is handled here until that process holds no messages",
 				"subject", r.config.Name, "group", r.config.Group)
 			return
 		}
-		r.config.Logger.Warn("nats: another process of the group is at work: the order of a key does not hold among them",
+		r.config.Logger.Warn("nats: another process of the group is at work: order per key does not hold between them",
 			"subject", r.config.Name, "group", r.config.Group)
 	})
 }
 
-// hand gives a message to the handler, when there is room.
+// hand gives a message to the handler; it waits for room.
 func (r *receiver) hand(at position, msg jetstream.Msg) {
 	m, err := decode(r.coder, at.String(), msg.Subject(), msg.Headers(), msg.Data())
 	if err != nil {
-		r.config.Logger.Warn("nats: not a CloudEvent though it says so, handed on as it is",
+		r.config.Logger.Warn("nats: invalid CloudEvent, handing the message over undecoded",
 			"subject", msg.Subject(), "sequence", at.sequence, "err", err)
 	}
 	r.hands(intake.Delivery{Message: m, Done: func() { r.held.done(at) }})
 }
 
-// durable finds the durable consumer, or makes it.
+// durable looks up the durable consumer, or creates it.
 func (r *receiver) durable(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -272,7 +277,7 @@ func (r *receiver) durable(ctx context.Context, js jetstream.JetStream) (jetstre
 		return nil, err
 	}
 	has := durable.CachedInfo().Config
-	if r.hopeless = r.config.unfit(stream, has); r.hopeless != nil {
+	if r.fatal = r.config.unfit(stream, has); r.fatal != nil {
 		r.stop()
 	}
 	if want := r.config.InFlight + r.config.MaxWaiting; has.MaxAckPending > 0 && has.MaxAckPending < want {
@@ -280,14 +285,14 @@ func (r *receiver) durable(ctx context.Context, js jetstream.JetStream) (jetstre
 			"group", r.config.Group, "stream", stream, "max_ack_pending", has.MaxAckPending, "want", want)
 	}
 	if waits := leaseOf(has); r.config.Ordered && waits > r.config.Lease {
-		r.config.Logger.Warn("nats: the durable consumer's ack wait is longer than the lease: after a crash nothing is handled for so long",
+		r.config.Logger.Warn("nats: the durable consumer's ack wait is longer than the lease; after a crash nothing is handled for that time",
 			"group", r.config.Group, "stream", stream, "ack_wait", waits, "lease", r.config.Lease,
 			"remedy", fmt.Sprintf("nats consumer edit %s %s --wait=%v", stream, r.config.Group, r.config.Lease))
 	}
-	return durable, r.hopeless
+	return durable, r.fatal
 }
 
-// unfit reports every setting of a durable consumer under which messages would be lost, all of them at once.
+// unfit reports every setting of a durable consumer that would lose messages, all at once.
 func (c *Config) unfit(stream string, has jetstream.ConsumerConfig) error {
 	var errs []error
 	refuse := func(wrong bool, setting string, value, want any, why string) {

@@ -9,33 +9,35 @@ import (
 )
 
 const (
-	lookEvery   = 50 * time.Millisecond // how often a closed gate looks whether it may open
-	mostLosses  = 3                     // deliveries to others in a row, before they count as alive
-	mostWaiting = 10_000                // messages behind a closed gate
+	lookEvery   = 50 * time.Millisecond // interval of queries while the gate is closed
+	mostLosses  = 3                     // consecutive deliveries to other processes before they count as alive
+	mostWaiting = 10_000                // maximum number of messages behind a closed gate
 )
 
-// gate keeps messages from overtaking older ones of a dead process. JetStream delivers those again when their leases
-// have run out, and new ones meanwhile. While somebody else may hold messages the gate is closed, and all that comes
-// waits; when it opens, the oldest goes first.
+// gate prevents messages from overtaking older ones that a dead process received. JetStream
+// redelivers those only when their leases expire, and delivers new messages meanwhile. The gate is
+// closed while another process may hold messages: arriving messages then wait, and are released
+// oldest first.
 //
-// The server numbers all deliveries. A number that is missing was another process's, or lost on the way.
+// The server numbers all deliveries. A missing number went to another process or was lost on the
+// way.
 type gate struct {
-	strict  bool          // nobody else is alive: it opens only when all that was another's has come
-	lease   time.Duration // the longest of a message
-	next    uint64        // number of the next delivery, unless somebody else gets one
-	until   time.Time     // when the gate opens whatever happens; zero while it is open
+	strict  bool          // no other process is alive: open only when all messages of others have been redelivered
+	lease   time.Duration // the longest lease of a message
+	next    uint64        // the next delivery number, unless another process gets one
+	until   time.Time     // when the gate opens in any case; zero while it is open
 	looked  time.Time
 	losses  int
-	lost    time.Time // when losses were last seen
+	lost    time.Time // when a loss was last seen
 	waiting map[position]jetstream.Msg
 }
 
-// leaseOf is the longest lease of a message.
+// leaseOf returns the longest lease that a message can have.
 func leaseOf(durable jetstream.ConsumerConfig) time.Duration {
 	return max(durable.AckWait, slices.Max(append(durable.BackOff, 0)))
 }
 
-// newGate returns a gate for a new connection that has received nothing.
+// newGate returns a gate for a new connection that has received nothing yet.
 func newGate(info *jetstream.ConsumerInfo, open int, now time.Time) *gate {
 	g := &gate{
 		lease:   leaseOf(info.Config),
@@ -50,11 +52,12 @@ func newGate(info *jetstream.ConsumerInfo, open int, now time.Time) *gate {
 
 func (g *gate) closed() bool { return !g.until.IsZero() }
 
-// close closes the gate for as long as a dead process's leases can last, and half of that in case it is not quite dead.
+// close closes the gate for as long as the leases of a dead process can last, plus half of that in
+// case it renewed them once more.
 func (g *gate) close(now time.Time) { g.until = now.Add(g.lease + g.lease/2 + time.Second) }
 
-// delivered takes note of a delivery's number. It reports false when others go on receiving: there is no order to keep
-// among living processes, unless the gate is strict.
+// delivered records a delivery number. It returns false if other processes keep receiving: there is
+// no order among living processes, unless the gate is strict.
 func (g *gate) delivered(number uint64, now time.Time) bool {
 	missing := number != g.next
 	g.next = number + 1
@@ -73,11 +76,12 @@ func (g *gate) delivered(number uint64, now time.Time) bool {
 	return !alive
 }
 
-// due says whether it is time to ask the server what is pending.
+// due reports whether it is time to query the server again.
 func (g *gate) due(now time.Time) bool { return g.closed() && now.Sub(g.looked) >= lookEvery }
 
-// look opens the gate if the server knows of no pending messages but ours, of which that many are open. It reports false
-// when it has waited long enough though there are others: the gate opens then, unless it is strict.
+// look opens the gate if the server reports no more pending messages than this process has open. It
+// returns false if other processes still have messages after the time limit; the gate then opens
+// nevertheless, unless it is strict.
 func (g *gate) look(pending, open int, now time.Time) bool {
 	g.looked = now
 	alone := pending <= open
@@ -89,7 +93,7 @@ func (g *gate) look(pending, open int, now time.Time) bool {
 	return alone
 }
 
-// release returns what has waited, the oldest first.
+// release returns the waiting messages, oldest first.
 func (g *gate) release() []jetstream.Msg {
 	var msgs []jetstream.Msg
 	for _, at := range slices.SortedFunc(maps.Keys(g.waiting), position.compare) {

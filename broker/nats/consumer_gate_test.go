@@ -95,7 +95,8 @@ func TestPositionsAreInTheOrderOfTheStream(t *testing.T) {
 	}
 }
 
-// A strict gate waits for the living too: none of them may receive, so what they hold comes again.
+// A strict gate also waits for living processes: none of them may receive, so their messages are
+// redelivered.
 func TestStrictGateWaitsForAll(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

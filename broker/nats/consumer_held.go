@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// position tells a message from all others of a subject. The time is part of it, because a stream that was deleted and
-// made again counts from one.
+// position identifies a message of a subject. It includes the time, because a stream that was
+// deleted and created again counts from one.
 type position struct {
 	sequence uint64
 	stored   int64
@@ -24,25 +24,25 @@ func positionOf(meta *jetstream.MsgMetadata) position {
 	return position{meta.Sequence.Stream, meta.Timestamp.UnixNano()}
 }
 
-// String says where a message stands. The time tells it from the one with the same number of a stream that was deleted and
-// made again.
+// String returns the position as text. The time distinguishes equal sequence numbers of a stream
+// that was deleted and created again.
 func (p position) String() string { return fmt.Sprintf("%d/%d", p.sequence, p.stored) }
 
 func (p position) compare(q position) int {
 	return cmp.Or(cmp.Compare(p.sequence, q.sequence), cmp.Compare(p.stored, q.stored))
 }
 
-// What a consumer says of a message, at the address that came with it.
+// Answers to a delivery, sent to its reply subject.
 var (
 	sayDone    = []byte("+ACK")
 	sayWorking = []byte("+WPI")
 	sayAgain   = []byte("-NAK")
 )
 
-// held are the messages that were received and are not done, and those whose acknowledgement may be lost. They outlive
-// connections: the server takes an answer over any.
+// held tracks the messages that were received and are not done, and those whose acknowledgement may
+// be lost. They outlive connections: the server accepts an answer over any connection.
 type held struct {
-	valid func() bool // nil means always
+	valid func() bool // nil means always valid
 
 	mu   sync.Mutex
 	conn *client.Conn
@@ -54,15 +54,16 @@ type holding struct {
 	done  bool
 }
 
-// say answers for a message. If that fails, the connection is gone, and it is said again over the next. A process whose lease is over
-// only gives messages back: the gate of the next one counts what is pending, and waits for what is kept.
+// say answers a delivery. An error means that the connection is gone; use then repeats the answer
+// over the next one. A process whose lease is over only gives messages back: the gate of the next
+// owner waits until nothing else is pending.
 func (h *held) say(what []byte, m *holding) {
 	if h.valid == nil || bytes.Equal(what, sayAgain) || h.valid() {
 		_ = h.conn.Publish(m.reply, what)
 	}
 }
 
-// use makes everything that follows go over a connection, and says again what may be lost.
+// use sends all further answers over conn, and repeats those that may be lost.
 func (h *held) use(conn *client.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,7 +72,7 @@ func (h *held) use(conn *client.Conn) {
 	h.each(false, func(_ position, m *holding) { h.say(sayWorking, m) })
 }
 
-// each goes through the messages that are done, or those that are not, the oldest first.
+// each visits the messages that are done, or those that are not, oldest first.
 func (h *held) each(done bool, do func(position, *holding)) {
 	for _, at := range slices.SortedFunc(maps.Keys(h.msgs), position.compare) {
 		if m := h.msgs[at]; m.done == done {
@@ -80,7 +81,8 @@ func (h *held) each(done bool, do func(position, *holding)) {
 	}
 }
 
-// take reports whether a message is new here. One that is not has come again because its lease had run out.
+// take records a delivery and reports whether the message is new here. A known message was
+// redelivered because its lease expired.
 func (h *held) take(at position, reply string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -105,7 +107,7 @@ func (h *held) done(at position) {
 	}
 }
 
-// open is how many messages are not done.
+// open returns how many messages are not done.
 func (h *held) open() (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,7 +119,7 @@ func (h *held) open() (n int) {
 	return n
 }
 
-// forget drops messages that nobody handles. They come again.
+// forget drops messages that are not being handled. The server redelivers them.
 func (h *held) forget(which []position) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +128,8 @@ func (h *held) forget(which []position) {
 	}
 }
 
-// keep renews leases until the connection ends, because a message may wait long for its turn, and lets go what is done.
+// keep renews leases until the connection ends, because a message may wait long for its turn, and
+// forgets messages whose acknowledgement has arrived.
 func (h *held) keep(l *link, lease, timeout time.Duration) {
 	renewal := time.NewTicker(max(lease/3, time.Millisecond))
 	defer renewal.Stop()
@@ -150,7 +153,7 @@ func (h *held) renew() {
 	h.each(false, func(_ position, m *holding) { h.say(sayWorking, m) })
 }
 
-// settle lets go what the server has certainly been told of.
+// settle forgets messages whose acknowledgement the server has certainly received.
 func (h *held) settle(conn *client.Conn, timeout time.Duration) {
 	var done []position
 	h.mu.Lock()
@@ -165,7 +168,7 @@ func (h *held) settle(conn *client.Conn, timeout time.Duration) {
 	}
 }
 
-// giveBack lets others have what is not done, the oldest first.
+// giveBack returns messages that are not done to the server, oldest first.
 func (h *held) giveBack() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,20 +16,21 @@ import (
 
 var _ lease.Store = (*leases)(nil)
 
-// leaseBucket is the bucket of all leases. Its keys are stream and group, its values the owners and the lengths of their leases; an
-// empty one was released.
+// leaseBucket is the bucket of all leases. A key is made of stream and group. A value holds the
+// owner and the length of its lease; an empty value means that the lease was released.
 const leaseBucket = "postrider-leases"
 
-// leases keeps the lease of a group. Each renewal is a new revision of its entry, and each change names the revision that it
-// follows. So the server needs to know nothing of time, and of two who take the lease at the same time one is refused.
+// leases stores the lease of a group. Each renewal writes a new revision of the entry and names the
+// revision that it replaces. The server therefore needs no notion of time, and if two processes
+// take the lease at once, one of them is refused.
 type leases struct {
 	config *Config
-	owner  string // nobody else is, not even this process at another time
+	owner  string // unique per call of Consume
 
 	link     *link
 	bucket   jetstream.KeyValue
 	key      string
-	revision uint64 // last seen, or ours; 0 if there was none
+	revision uint64 // last seen or written; 0 if there was none
 	seen     string // the owner that was last seen
 	known    bool   // an entry was seen
 }
@@ -39,7 +40,7 @@ func (c *Config) leases() *leases {
 	return &leases{config: c, owner: host + "/" + rand.Text()[:8]}
 }
 
-// leaseKey puts what keys of a bucket cannot have in hexadecimal digits.
+// leaseKey builds a key, with characters that keys of a bucket cannot contain in hexadecimal.
 func leaseKey(stream, group string) string {
 	var b strings.Builder
 	for i, name := range []string{stream, group} {
@@ -57,7 +58,8 @@ func leaseKey(stream, group string) string {
 	return b.String()
 }
 
-// open connects, unless there is a connection. It is one of its own: a renewal must not wait behind messages.
+// open connects unless there is a connection. The leases have their own connection, so that a
+// renewal does not wait behind messages.
 func (l *leases) open(ctx context.Context) error {
 	if l.link != nil && l.link.life.Err() == nil {
 		return nil
@@ -82,8 +84,8 @@ func (l *leases) close() {
 	}
 }
 
-// find finds the bucket, or makes it. It is as safe as the stream whose consumers it serves, and on disk: an entry that a crash of
-// the server takes away would let a second process begin.
+// find looks up the bucket, or creates it. It has as many replicas as the stream that it protects,
+// and is on disk: losing an entry in a server crash would let a second process start.
 func (l *leases) find(ctx context.Context) error {
 	name, err := l.link.js.StreamNameBySubject(ctx, l.config.Name)
 	if err != nil {
@@ -100,7 +102,7 @@ func (l *leases) find(ctx context.Context) error {
 		l.bucket, err = l.link.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
 			Bucket: leaseBucket, Description: "Which process of a group receives, see the option ordered.", Replicas: replicas,
 		})
-		if errors.Is(err, jetstream.ErrBucketExists) { // another process was faster, for a stream with other replicas
+		if errors.Is(err, jetstream.ErrBucketExists) { // another process created it first, for a stream with a different number of replicas
 			l.bucket, err = l.link.js.KeyValue(ctx, leaseBucket)
 		}
 	}
@@ -112,14 +114,15 @@ func (l *leases) find(ctx context.Context) error {
 		return err
 	}
 	if has := status.Config().Replicas; has < replicas {
-		l.config.Logger.Warn("nats: the leases have fewer replicas than the stream: nobody receives while their server is away",
+		l.config.Logger.Warn("nats: the lease bucket has fewer replicas than the stream; no process receives while its server is down",
 			"bucket", leaseBucket, "replicas", has, "stream", name, "want", replicas,
 			"remedy", fmt.Sprintf("nats stream edit KV_%s --replicas %d", leaseBucket, replicas))
 	}
 	return nil
 }
 
-// Look implements [lease.Store]. An entry that is not there any more may be that of a living owner: somebody has deleted it.
+// Look implements [lease.Store]. If an entry was seen before and is now missing, somebody has
+// deleted it, and its owner may still be alive.
 func (l *leases) Look(ctx context.Context) (lease.Sight, error) {
 	if err := l.open(ctx); err != nil {
 		return lease.Sight{}, err
@@ -138,13 +141,13 @@ func (l *leases) Look(ctx context.Context) (lease.Sight, error) {
 	l.seen = owner
 	return lease.Sight{
 		Free: owner == "" || owner == l.owner,
-		// A crash of the server can take revisions back, and others get their numbers.
+		// A server crash can roll back revisions, so that their numbers are used again.
 		Version: fmt.Sprint(entry.Revision(), " ", entry.Created().UnixNano()),
 		Length:  length,
 	}, nil
 }
 
-// ourValue says that the lease is ours.
+// ourValue returns the value of an entry that this process owns.
 func (l *leases) ourValue() string { return l.owner + " " + l.config.Lease.String() }
 
 // Take implements [lease.Store].
@@ -159,7 +162,7 @@ func (l *leases) Take(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// put makes a value the successor of the revision that is known.
+// put replaces the known revision with a value.
 func (l *leases) put(ctx context.Context, value string) (err error) {
 	var revision uint64
 	if l.revision == 0 {
@@ -173,12 +176,13 @@ func (l *leases) put(ctx context.Context, value string) (err error) {
 	return err
 }
 
-// conflict says whether another revision came in between.
+// conflict reports whether another revision was written in between.
 func conflict(err error) bool {
 	return errors.Is(err, jetstream.ErrKeyRevisionMismatch) || errors.Is(err, jetstream.ErrKeyExists)
 }
 
-// Renew implements [lease.Store]. The revision in between may be our own, from a renewal whose answer was lost.
+// Renew implements [lease.Store]. The conflicting revision may be our own, from a renewal whose
+// answer was lost.
 func (l *leases) Renew(ctx context.Context) (bool, error) {
 	err := l.open(ctx)
 	if err == nil {
@@ -191,10 +195,10 @@ func (l *leases) Renew(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	err = l.put(ctx, l.ourValue())
-	return err == nil, err // if it is not, the entry that was read was an old one: the next renewal finds out
+	return err == nil, err // on failure the entry was read from an outdated replica; the next renewal resolves it
 }
 
-// ours says whether the entry is ours, and takes note of its revision.
+// ours reports whether this process owns the entry, and records its revision.
 func (l *leases) ours(ctx context.Context) (bool, error) {
 	_, err := l.Look(ctx)
 	return err == nil && l.seen == l.owner, err

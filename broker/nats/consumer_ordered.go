@@ -11,12 +11,12 @@ import (
 	"github.com/postrider/postrider/broker/internal/lease"
 )
 
-// consumeOrdered is Consume for a group of which one process receives at a time. It calls stop, which ends the intake, when no attempt
-// can ever work.
+// consumeOrdered implements Consume for a group of which one process receives at a time. It calls
+// stop, which ends the intake, if no attempt can ever succeed.
 func (c *Consumer) consumeOrdered(in *intake.Intake, stop func()) error {
 	leases := c.config.leases()
 	defer leases.close()
-	var hopeless error
+	var fatal error
 	in.Leased(leases, lease.Config{Length: c.config.Lease, Name: c.config.Name + " " + c.config.Group, Logger: c.config.Logger},
 		func(ctx context.Context, p *intake.Part, t *lease.Term) {
 			r := &orderly{
@@ -26,10 +26,10 @@ func (c *Consumer) consumeOrdered(in *intake.Intake, stop func()) error {
 				part: p, term: t,
 			}
 			intake.Persist(ctx, c.config.Logger, c.config.Name, r.receive)
-			hopeless = r.hopeless
+			fatal = r.fatal
 		})
 	in.Wait()
-	return hopeless
+	return fatal
 }
 
 // orderly is a receiver for one term of the lease.
@@ -39,9 +39,10 @@ type orderly struct {
 	term *lease.Term
 }
 
-// receive connects and hands messages over until something goes wrong. At the end it waits for the handlers and gives back what they
-// have not done, the oldest first. It does so also when the lease is lost: a process that was paused may have received messages
-// since, which the next one would otherwise wait for as long as a lease.
+// receive connects and hands messages over until an error occurs. At the end it waits for the
+// handlers and gives back unhandled messages, oldest first, even if the lease is lost: a process
+// that was paused may have received messages since, and the next owner would have to wait for their
+// leases to expire.
 func (r *orderly) receive(ctx context.Context, working func()) error {
 	l, durable, g, err := r.open(ctx)
 	if err != nil {
@@ -57,11 +58,12 @@ func (r *orderly) receive(ctx context.Context, working func()) error {
 	return cmp.Or(ctx.Err(), err)
 }
 
-// pullMax is the longest that the server keeps a request for messages.
+// pullMax is the maximum time for which the server keeps a pull request.
 const pullMax = 500 * time.Millisecond
 
-// fetch asks for messages once and hands them over. The server keeps the request for much less than the lease: what it gives to a
-// process that was paused meanwhile is missing at the next one, which then has to wait until it is delivered again.
+// fetch requests messages once and hands them over. The server keeps the request for much less than
+// the lease: messages that it delivers to a paused process are missing at the next owner until
+// their leases expire.
 func (r *orderly) fetch(ctx context.Context, l *link, durable jetstream.Consumer, g *gate) error {
 	free := r.in.Free()
 	if free == 0 || ctx.Err() != nil {
@@ -69,9 +71,9 @@ func (r *orderly) fetch(ctx context.Context, l *link, durable jetstream.Consumer
 	}
 	wait := min(r.config.Lease/4, pullMax)
 	if left := r.term.Left(); left == 0 {
-		<-ctx.Done() // it ends with the term
+		<-ctx.Done() // ends with the term
 		return ctx.Err()
-	} else if left < 2*wait { // renewals are late, and may be in time yet
+	} else if left < 2*wait { // renewals are late, but may still be in time
 		return r.rest(ctx, l, durable, g)
 	}
 	batch, err := durable.Fetch(free, jetstream.FetchMaxWait(wait))
@@ -80,7 +82,7 @@ func (r *orderly) fetch(ctx context.Context, l *link, durable jetstream.Consumer
 	}
 	looks := time.NewTicker(lookEvery)
 	defer looks.Stop()
-	for { // also after the end of ctx: what the server has sent must be given back
+	for { // continue after the end of ctx: messages that the server has sent must be given back
 		select {
 		case msg, ok := <-batch.Messages():
 			if !ok {
@@ -102,7 +104,7 @@ func (r *orderly) fetch(ctx context.Context, l *link, durable jetstream.Consumer
 	}
 }
 
-// rest lets a little time pass.
+// rest waits for lookEvery.
 func (r *orderly) rest(ctx context.Context, l *link, durable jetstream.Consumer, g *gate) error {
 	timer := time.NewTimer(lookEvery)
 	defer timer.Stop()

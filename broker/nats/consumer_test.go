@@ -24,7 +24,7 @@ type process struct {
 	log     *logged
 }
 
-// logged is what a process has said.
+// logged collects a process's log.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -81,8 +81,8 @@ func (p *process) receive(t *testing.T) postrider.Message {
 
 func quick(context.Context, postrider.Message) error { return nil }
 
-// TestOrderOverConnections resets the connection of a consumer again and again. What the server had sent and did not
-// arrive comes later, and must not be overtaken.
+// TestOrderOverConnections repeatedly resets a consumer's connection. Messages that were sent but
+// lost are redelivered later, and must not be overtaken.
 func TestOrderOverConnections(t *testing.T) {
 	t.Parallel()
 	const keys, each, all = 5, 300, 1500
@@ -126,8 +126,8 @@ func TestOrderOverConnections(t *testing.T) {
 	t.Logf("%d repetitions", repeated)
 }
 
-// TestLivingProcessesDoNotStarve lets one process hold a message for long. Another one works on, and says once that
-// there is no order among the two.
+// TestLivingProcessesDoNotStarve lets one process hold a message for long. Another one must
+// continue, and log once that there is no order between the two.
 func TestLivingProcessesDoNotStarve(t *testing.T) {
 	t.Parallel()
 	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
@@ -179,7 +179,8 @@ func TestLivingProcessesDoNotStarve(t *testing.T) {
 	}
 }
 
-// TestHandedOverAtOnce stops a consumer with messages in its hands. The next does not have to wait for leases.
+// TestHandedOverAtOnce stops a consumer with unfinished messages. The next consumer must not have
+// to wait for their leases.
 func TestHandedOverAtOnce(t *testing.T) {
 	t.Parallel()
 	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")

@@ -1,4 +1,4 @@
-// Package nats carries messages to NATS JetStream and receives them from there.
+// Package nats publishes messages to NATS JetStream and consumes them.
 //
 //	pub, err := nats.NewPublisher(nats.Config{URL: "nats://localhost:4222"})
 //	if err != nil {
@@ -7,13 +7,14 @@
 //	defer pub.Close()
 //	errs := pub.Publish(ctx, []postrider.Message{m})
 //
-// The topic of a message is its subject, its ID the header Nats-Msg-Id, by which the stream drops repetitions within its
-// duplicate window.
+// The topic of a message is its subject. Its ID is sent as the header Nats-Msg-Id, by which the
+// stream drops duplicates within its duplicate window.
 //
-// Confirmed means that the stream has acknowledged the message: a majority of its replicas has written it to the
-// operating system. When that reaches the disk is up to the server's sync_interval, 2 minutes unless it says otherwise;
-// [Publisher.Inspect] warns where one power failure would be enough to lose messages.
+// A message is confirmed when the stream has acknowledged it: a majority of its replicas has
+// written it to the operating system. The server's sync_interval, 2 minutes by default, determines
+// when it reaches the disk; [Publisher.Inspect] warns if a single power failure could lose
+// messages.
 //
-// A message that claims to be a CloudEvent and is none is handed to the handler as it is, with its subject as the type;
-// nothing vanishes.
+// A message that claims to be a CloudEvent but is invalid is not dropped: the handler receives it
+// undecoded, with its subject as the type.
 package nats

@@ -28,7 +28,7 @@ func init() {
 	})
 }
 
-// connected calls do with a publisher and its connection.
+// connected calls do with a publisher and its session.
 func connected(ctx context.Context, s *broker.Settings, do func(*Publisher, *session) error) error {
 	p, err := broker.From(s, NewPublisher)
 	if err != nil {
@@ -58,7 +58,7 @@ func create(ctx context.Context, s *broker.Settings, name string) error {
 	})
 }
 
-// bare publishes with the client's own asynchronous way and nothing of ours. NATS has no keys: they are a header.
+// bare publishes asynchronously with the client alone. NATS has no keys; a header carries them.
 func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
 	return connected(ctx, s, func(_ *Publisher, link *session) error {
 		failed := make(chan error, load.Messages)
@@ -81,6 +81,6 @@ func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
 			return ctx.Err()
 		}
 		close(failed)
-		return <-failed // nil if it is empty
+		return <-failed // nil if there was no error
 	})
 }

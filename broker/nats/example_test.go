@@ -8,7 +8,7 @@ import (
 	"github.com/postrider/postrider/broker/nats"
 )
 
-// A login that no option has a word for.
+// A login method that no option covers.
 func ExampleConfig_options() {
 	jwt := func() (string, error) { return "the user's JWT", nil }
 	sign := func(nonce []byte) ([]byte, error) { return nonce, nil }

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// admin returns the client's own view of JetStream.
+// admin returns the client's JetStream API.
 func admin(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
 	conn, err := client.Connect(url)
@@ -35,7 +35,7 @@ func removeAfter(t testing.TB, url, subject string) {
 	})
 }
 
-// addStreamNamed makes a stream that takes atomic batches.
+// addStreamNamed creates a stream that accepts atomic batches.
 func addStreamNamed(t *testing.T, url, name, subject string) {
 	t.Helper()
 	config := jetstream.StreamConfig{Name: name, Subjects: []string{subject}, AllowAtomicPublish: true}
@@ -45,7 +45,7 @@ func addStreamNamed(t *testing.T, url, name, subject string) {
 	removeAfter(t, url, subject)
 }
 
-// addSubject lets a stream that takes atomic batches take another subject.
+// addSubject adds a subject to a stream that accepts atomic batches.
 func addSubject(t *testing.T, url, name, subject string) {
 	t.Helper()
 	js := admin(t, url)

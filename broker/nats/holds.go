@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	client "github.com/nats-io/nats.go"
@@ -12,53 +11,30 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/codec"
+	"github.com/postrider/postrider/broker/internal/stock"
 )
 
-// skew is how far the clocks of producers and servers may be apart.
-const skew = time.Minute
-
-// Holds returns the indexes of messages that no stream holds. It reads the headers of everything that the streams have stored
-// since then. Messages that a stream may have dropped because of its age or size are not among them; a stream that drops messages
-// for other reasons is refused with [postrider.ErrUnsupported]. It is what package reconcile calls a holder.
+// Holds returns the indexes of messages that no stream holds. It reads the headers of all messages
+// that the streams have stored since the given time. It leaves out messages that a stream may have
+// dropped because of age or size, and refuses a stream that drops messages for other reasons with
+// [postrider.ErrUnsupported]. It implements Holder of package reconcile.
 func (p *Publisher) Holds(ctx context.Context, since time.Time, msgs []postrider.Message) (missing []int, err error) {
 	s, err := p.sessions.Get(ctx)
 	if err != nil {
 		return nil, postrider.Unavailable(err)
 	}
-	e, _ := p.encoders.Get().(*encoder)
-	defer p.encoders.Put(e)
-	ids := make([]string, len(msgs))
-	bySubject := make(map[string][]int)
-	for i := range msgs {
-		var packet codec.Packet
-		e.coder.Encode(&msgs[i], &packet)
-		ids[i] = packet.ID
-		bySubject[packet.Name] = append(bySubject[packet.Name], i)
-	}
-	for subject, places := range bySubject {
-		known, err := s.link.stored(ctx, subject, since.Add(-skew))
+	return stock.Missing(p.coder, since, msgs, func(subject string, since time.Time) (*stock.Stock, error) {
+		found, err := s.link.stored(ctx, subject, since)
 		if err != nil {
 			return nil, fmt.Errorf("nats: subject %s: %w", subject, err)
 		}
-		for _, i := range places {
-			if !known.ids[ids[i]] && msgs[i].ID.Time().After(known.from) {
-				missing = append(missing, i)
-			}
-		}
-	}
-	slices.Sort(missing)
-	return missing, nil
-}
-
-// stock is what a stream holds.
-type stock struct {
-	ids  map[string]bool
-	from time.Time // what is older may have been dropped
+		return found, nil
+	})
 }
 
 // stored reads the IDs of a subject's messages.
-func (l *link) stored(ctx context.Context, subject string, since time.Time) (stock, error) {
-	found := stock{ids: make(map[string]bool)}
+func (l *link) stored(ctx context.Context, subject string, since time.Time) (*stock.Stock, error) {
+	found := stock.New()
 	name, err := l.js.StreamNameBySubject(ctx, subject)
 	if err != nil {
 		return found, err
@@ -69,13 +45,15 @@ func (l *link) stored(ctx context.Context, subject string, since time.Time) (sto
 	}
 	info := stream.CachedInfo()
 	if info.Config.Retention != jetstream.LimitsPolicy || info.Config.MaxMsgsPerSubject > 0 {
-		return found, fmt.Errorf("%w: stream %s removes messages that were read or replaced, so nobody can tell whether it has had them",
+		return found, fmt.Errorf("%w: stream %s removes messages that were read or replaced, so it is unknown whether it has had them",
 			postrider.ErrUnsupported, name)
 	}
 	if info.State.FirstSeq > 1 {
-		if found.from = info.State.FirstTime.Add(skew); info.State.Msgs == 0 {
-			found.from = time.Now().Add(skew)
+		oldest := info.State.FirstTime
+		if info.State.Msgs == 0 {
+			oldest = time.Now()
 		}
+		found.Dropped(oldest)
 	}
 	if info.State.Msgs == 0 {
 		return found, nil
@@ -90,11 +68,11 @@ func (l *link) stored(ctx context.Context, subject string, since time.Time) (sto
 	if state := reader.CachedInfo(); state != nil && state.NumPending == 0 {
 		return found, nil
 	}
-	return found, found.read(ctx, reader)
+	return found, readIDs(ctx, reader, found)
 }
 
-// read takes in all that is there now.
-func (f *stock) read(ctx context.Context, reader jetstream.Consumer) error {
+// readIDs adds the IDs of everything that is stored at the moment.
+func readIDs(ctx context.Context, reader jetstream.Consumer, found *stock.Stock) error {
 	messages, err := reader.Messages(jetstream.PullMaxMessages(1000))
 	if err != nil {
 		return err
@@ -111,8 +89,8 @@ func (f *stock) read(ctx context.Context, reader jetstream.Consumer) error {
 			return err
 		}
 		var packet codec.Packet
-		packet.SetUniqueID(m.Headers().Get(client.MsgIdHdr)) // a replay is the message too
-		f.ids[packet.ID] = true
+		packet.SetUniqueID(m.Headers().Get(client.MsgIdHdr)) // a replay counts as the message
+		found.Add(packet.ID)
 		meta, err := m.Metadata()
 		if err != nil {
 			return err

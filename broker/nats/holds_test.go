@@ -18,7 +18,8 @@ import (
 
 var _ reconcile.Holder = (*nats.Publisher)(nil)
 
-// TestHolds holds that what a stream lacks is told, and nothing else: neither what it has under another ID, nor what it has dropped.
+// TestHolds checks that exactly the missing messages are reported: neither those stored under
+// another ID, nor those that the stream has dropped.
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	server := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
@@ -53,7 +54,7 @@ func TestHolds(t *testing.T) {
 			if missing, err := pub.Holds(t.Context(), start, msgs); err != nil || !slices.Equal(missing, want) {
 				t.Fatalf("missing %v, %v; want %v", missing, err, want)
 			}
-			// What was dropped is not missing.
+			// Dropped messages are not missing.
 			js := admin(t, server)
 			name, err := js.StreamNameBySubject(t.Context(), subject)
 			if err != nil {

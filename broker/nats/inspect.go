@@ -79,7 +79,8 @@ func inspectStream(r *broker.Inspection, c *jetstream.StreamConfig, sync string,
 	}
 }
 
-// syncInterval asks the monitoring address, as servers do not tell clients.
+// syncInterval queries the monitoring address, because servers do not report the setting to
+// clients.
 func (p *Publisher) syncInterval(ctx context.Context) string {
 	var varz struct {
 		JetStream struct {

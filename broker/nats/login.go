@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// checkLogin reports settings that contradict each other, and files that are not there.
+// checkLogin reports contradictory settings and missing files.
 func (c *Config) checkLogin() error {
 	var errs []error
 	var set []string
@@ -37,8 +37,8 @@ func (c *Config) checkLogin() error {
 	return errors.Join(errs...)
 }
 
-// login returns the client's options for what the files say. They are read for each connection, so that secrets can be replaced while
-// everything runs.
+// login returns the client options for the credentials in the files. It reads them for each
+// connection, so that secrets can be rotated without a restart.
 func (c *Config) login() ([]client.Option, error) {
 	switch {
 	case c.CredentialsFile != "":
@@ -50,7 +50,7 @@ func (c *Config) login() ([]client.Option, error) {
 		token, err := broker.ReadSecret("token_file", c.TokenFile)
 		return []client.Option{client.Token(token)}, err
 	}
-	// The login of one address is that of all which have none of their own.
+	// Addresses without a login use that of the first address that has one.
 	for address := range strings.SplitSeq(c.URL, ",") {
 		if u, err := url.Parse(strings.TrimSpace(address)); err == nil && u.User != nil {
 			password, ok := u.User.Password()
@@ -63,7 +63,7 @@ func (c *Config) login() ([]client.Option, error) {
 	return nil, nil
 }
 
-// jetStream returns JetStream as the account sees it.
+// jetStream returns the JetStream context for the configured domain or API prefix.
 func (c *Config) jetStream(conn *client.Conn, opts ...jetstream.JetStreamOpt) (jetstream.JetStream, error) {
 	switch {
 	case c.Domain != "":
@@ -74,7 +74,7 @@ func (c *Config) jetStream(conn *client.Conn, opts ...jetstream.JetStreamOpt) (j
 	return jetstream.New(conn, opts...)
 }
 
-// refuse reports the options that would break a guarantee, by name.
+// refuse reports, by name, options that would break a guarantee.
 func refuse(options []client.Option) error {
 	asked := client.GetDefaultOptions()
 	var errs []error
@@ -96,8 +96,8 @@ func refuse(options []client.Option) error {
 		{"SetCustomDialer", asked.CustomDialer != nil, "use Dial"},
 		{"Secure", asked.TLSConfig != nil || asked.Secure, "use TLS"},
 		{"CustomInboxPrefix", asked.InboxPrefix != usual.InboxPrefix, "use InboxPrefix"},
-		{"ClosedHandler", asked.ClosedCB != nil, "the session must hear of its end"},
-		{"ErrorHandler", asked.AsyncErrorCB != nil, "the session must hear of what is refused"},
+		{"ClosedHandler", asked.ClosedCB != nil, "the session must be notified of its end"},
+		{"ErrorHandler", asked.AsyncErrorCB != nil, "the session must be notified of refusals"},
 	} {
 		if o.other {
 			errs = append(errs, fmt.Errorf("option %s cannot be set: %s", o.name, o.why))

@@ -22,7 +22,7 @@ func event(name, key string, n int) postrider.Message {
 	return m
 }
 
-// addStream makes a stream and returns its subject.
+// addStream creates a stream and returns its subject.
 func addStream(t *testing.T, url string, change func(*jetstream.StreamConfig)) string {
 	t.Helper()
 	name := fmt.Sprintf("special-%d-%d", time.Now().UnixNano(), names.Add(1))
@@ -46,7 +46,7 @@ func expectScope(t *testing.T, p *nats.Publisher, m postrider.Message, good stri
 	}
 }
 
-// TestRefused holds that nothing is sent which NATS would change, drop, or obey.
+// TestRefused checks that nothing is sent which NATS would change, drop, or interpret as a command.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
@@ -96,7 +96,7 @@ func TestStreamLimits(t *testing.T) {
 	}
 }
 
-// TestStreamDeleted deletes a stream under a publisher that has used it.
+// TestStreamDeleted deletes a stream while a publisher uses it.
 func TestStreamDeleted(t *testing.T) {
 	t.Parallel()
 	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
@@ -120,8 +120,8 @@ func TestStreamDeleted(t *testing.T) {
 	}
 }
 
-// TestOneNameInManyParts publishes more than one batch holds, with a subject that no stream has: only what is behind it of its
-// key waits, in later batches too.
+// TestOneNameInManyParts publishes several batches, with one subject that no stream has: only later
+// messages of its key must wait, in later batches too.
 func TestOneNameInManyParts(t *testing.T) {
 	t.Parallel()
 	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
@@ -151,8 +151,9 @@ func TestOneNameInManyParts(t *testing.T) {
 	}
 }
 
-// TestNothingBehindAFailedPart publishes more than one atomic batch holds, in messages or in bytes, and one of the first batch is
-// refused: nothing of its key is stored, from the later batches either, and everything else is.
+// TestNothingBehindAFailedPart publishes several atomic batches, limited by count or by bytes, and
+// one message of the first batch is refused: nothing of its key may be stored, from later batches
+// either, and everything else must be.
 func TestNothingBehindAFailedPart(t *testing.T) {
 	t.Parallel()
 	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
@@ -186,7 +187,8 @@ func TestNothingBehindAFailedPart(t *testing.T) {
 	}
 }
 
-// expectNeighbour holds that a message of another stream is not harmed by one that fails. An atomic publisher has one stream.
+// expectNeighbour checks that a failing message does not affect one of another stream. An atomic
+// publisher has one stream.
 func expectNeighbour(t *testing.T, p postrider.Publisher, atomically bool, bad, good postrider.Message) {
 	t.Helper()
 	if atomically {
@@ -197,7 +199,8 @@ func expectNeighbour(t *testing.T, p postrider.Publisher, atomically bool, bad, 
 	}
 }
 
-// TestBatchesNotAllowed sends to a stream that takes no batches: one by one, and in order.
+// TestBatchesNotAllowed sends to a stream that does not accept batches: messages must go one by
+// one, in order.
 func TestBatchesNotAllowed(t *testing.T) {
 	t.Parallel()
 	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
@@ -214,7 +217,8 @@ func TestBatchesNotAllowed(t *testing.T) {
 	expectAll(t, consumer(t, nats.Config{URL: url, Name: name, Group: "g"}), map[string]int{"parcel/0": 50, "parcel/1": 50})
 }
 
-// TestBatchWithRepetitions sends atomic batches that overlap: a stream refuses them as a whole, the publisher must not.
+// TestBatchWithRepetitions sends overlapping atomic batches: a stream refuses them as a whole, but
+// the publisher must confirm them.
 func TestBatchWithRepetitions(t *testing.T) {
 	t.Parallel()
 	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
@@ -314,8 +318,8 @@ func TestConsumerOfAnotherSubject(t *testing.T) {
 	}
 }
 
-// TestUnfitConsumer starts with a durable consumer that somebody else has made: settings that lose messages are refused, and the
-// error has all of them, with what they are and what they should be.
+// TestUnfitConsumer starts with an existing durable consumer: settings that lose messages must be
+// refused, and the error must list all of them with their values and the required ones.
 func TestUnfitConsumer(t *testing.T) {
 	t.Parallel()
 	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
@@ -388,7 +392,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestWrongPassword holds that who cannot log in is down, and that nothing tells the password.
+// TestWrongPassword checks that a failed login is an outage, and that no error reveals the
+// password.
 func TestWrongPassword(t *testing.T) {
 	t.Parallel()
 	server := strings.TrimPrefix(need.Env(t, "POSTRIDER_TEST_NATS", "nats"), "nats://")

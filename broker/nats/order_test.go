@@ -7,7 +7,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// TestOrderOverParts says what may be sent of a later part of a call after something of an earlier one has failed.
+// TestOrderOverParts checks what may be sent of a later part of a call after a failure in an
+// earlier one.
 func TestOrderOverParts(t *testing.T) {
 	t.Parallel()
 	message := func(key string) postrider.Message { return postrider.Message{Key: key} }

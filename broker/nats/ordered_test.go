@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// publishMany publishes messages of one key, numbered.
+// publishMany publishes numbered messages of one key.
 func publishMany(t *testing.T, url, name string, from, to int) {
 	t.Helper()
 	p := publisher(t, nats.Config{URL: url})
@@ -28,7 +28,7 @@ func publishMany(t *testing.T, url, name string, from, to int) {
 	}
 }
 
-// payloads receives so many messages.
+// payloads receives count messages.
 func (p *process) payloads(t *testing.T, count int) (got []int) {
 	t.Helper()
 	for range count {
@@ -48,8 +48,8 @@ func count(n int) (want []int) {
 	return want
 }
 
-// TestOrderedHandsOver stops the process that receives, with messages that it has not begun: the one that stands by goes on at once,
-// in order, and not before.
+// TestOrderedHandsOver stops the receiving process with messages that it has not started: the
+// standby process must continue at once, in order, and not before.
 func TestOrderedHandsOver(t *testing.T) {
 	t.Parallel()
 	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
@@ -72,7 +72,7 @@ func TestOrderedHandsOver(t *testing.T) {
 	})
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); first.stop() }()
-	time.Sleep(700 * time.Millisecond) // the second has looked
+	time.Sleep(700 * time.Millisecond) // the second process has looked at the lease
 	released.Store(true)
 	close(release)
 	<-stopped
@@ -96,7 +96,8 @@ func TestOrderedHandsOver(t *testing.T) {
 	}
 }
 
-// TestOrderedWaitsForWhatIsPending begins with what another has received and not acknowledged. Nobody knows beforehand when it comes again.
+// TestOrderedWaitsForWhatIsPending starts with messages that another process has received and not
+// acknowledged. It is unknown when they are redelivered.
 func TestOrderedWaitsForWhatIsPending(t *testing.T) {
 	t.Parallel()
 	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
@@ -113,7 +114,7 @@ func TestOrderedWaitsForWhatIsPending(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range batch.Messages() { // and nothing is said of them
+	for range batch.Messages() { // and do not acknowledge them
 	}
 	p := startProcess(t, nats.Config{URL: url, Name: name, Group: "group", Ordered: true, Lease: time.Second}, quick)
 	if got := p.payloads(t, 30); !slices.Equal(got, count(30)) {
@@ -124,8 +125,8 @@ func TestOrderedWaitsForWhatIsPending(t *testing.T) {
 	}
 }
 
-// TestOrderedLosesTheLease deletes the entry of the lease under another's name: nothing is handled until that one has been silent for a
-// lease, and then all of it.
+// TestOrderedLosesTheLease replaces the lease entry with one of another owner: nothing must be
+// handled until that owner has been silent for a lease, and then everything.
 func TestOrderedLosesTheLease(t *testing.T) {
 	t.Parallel()
 	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")

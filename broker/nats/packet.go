@@ -17,15 +17,15 @@ import (
 
 const (
 	headerContentType = "Content-Type"
-	headerKey         = "message-key" // of formats that have no other place for it
+	headerKey         = "message-key" // for formats without another field for it
 
-	maxSubject = 1024 // a server closes the connection when a whole command has more than 4096 bytes
+	maxSubject = 1024 // the server closes the connection if a whole command exceeds 4096 bytes
 )
 
-// encoder lays messages out, one at a time, in memory that it uses again.
+// encoder encodes messages one at a time in reused memory.
 type encoder struct {
 	coder  *codec.Codec
-	stream string // that is expected
+	stream string // expected stream
 	keyed  bool   // whether the key needs a header
 
 	packet codec.Packet
@@ -33,7 +33,8 @@ type encoder struct {
 	values []string
 }
 
-// encode returns the message, which is good until the next call, or a permanent error if NATS cannot carry it as it is.
+// encode returns a message that is valid until the next call, or a permanent error if NATS cannot
+// carry it unchanged.
 func (e *encoder) encode(m *postrider.Message) (*client.Msg, error) {
 	p := &e.packet
 	e.coder.Encode(m, p)
@@ -65,7 +66,7 @@ func (e *encoder) encode(m *postrider.Message) (*client.Msg, error) {
 	return &e.msg, nil
 }
 
-// set refuses values that the client would change without a word. Names are the client's affair.
+// set refuses values that the client would silently change. The client validates names.
 func (e *encoder) set(name, value string) error {
 	if value != "" && (strings.ContainsAny(value, "\r\n") || strings.Trim(value, " \t") != value) {
 		return fmt.Errorf("header %q has a line break, or a blank at an end, which NATS cannot carry", name)
@@ -76,10 +77,10 @@ func (e *encoder) set(name, value string) error {
 	return nil
 }
 
-// isServers reports whether a header is an order to the server, or its addition.
+// isServers reports whether the server interprets or adds the header.
 func isServers(name string) bool { return len(name) >= 5 && strings.EqualFold(name[:5], "Nats-") }
 
-// validSubject refuses what is no plain subject, and those by which servers are told what to do.
+// validSubject refuses wildcards, invalid subjects, and subjects reserved for the server.
 func validSubject(s string) error {
 	if s == "" || len(s) > maxSubject || s[0] == '$' || strings.ContainsAny(s, " \t\r\n\x00") {
 		return fmt.Errorf("%.100q is no subject: it is empty, has blanks or over %d bytes, or begins with $", s, maxSubject)
@@ -92,7 +93,8 @@ func validSubject(s string) error {
 	return nil
 }
 
-// decode is the way back. With an error comes the message as it is: one that claims to be a CloudEvent and is none.
+// decode decodes a delivery. If it claims to be a CloudEvent but is invalid, decode returns an
+// error with the undecoded message.
 func decode(coder *codec.Codec, place, subject string, header client.Header, data []byte) (postrider.Message, error) {
 	p := codec.Packet{Name: subject, Place: place, Body: data}
 	p.SetUniqueID(header.Get(client.MsgIdHdr))
@@ -111,16 +113,16 @@ func decode(coder *codec.Codec, place, subject string, header client.Header, dat
 	return coder.Decode(&p)
 }
 
-var errNoResponders = errors.New("nats: nobody listens to the subject")
+var errNoResponders = errors.New("nats: no stream listens on the subject")
 
-// nobodyError is errNoResponders with the subject.
-type nobodyError string
+// noListenerError is errNoResponders with the subject.
+type noListenerError string
 
-func (e nobodyError) Error() string { return "nats: nobody listens to the subject " + string(e) }
+func (e noListenerError) Error() string { return "nats: no stream listens on the subject " + string(e) }
 
 // readAnswer returns nil if the message is stored.
 func readAnswer(m *client.Msg) error {
-	// The usual answer, {"stream":"S","seq":N}, is recognised without the cost of decoding it.
+	// Recognise the usual answer, {"stream":"S","seq":N}, without decoding it.
 	if bytes.HasPrefix(m.Data, []byte(`{"stream":"`)) && !bytes.Contains(m.Data, []byte(`"error"`)) {
 		_, n, _ := bytes.Cut(m.Data, []byte(`"seq":`))
 		if n = bytes.TrimLeft(n, " "); len(n) > 0 && n[0] >= '1' && n[0] <= '9' {
@@ -136,11 +138,12 @@ func readAnswer(m *client.Msg) error {
 	if err := json.Unmarshal(m.Data, &answer); err == nil && answer.Error != nil {
 		return classify(answer.Error)
 	}
-	// Some servers before 2.11 remember the ID of a message that they then lose with their leader: sequence 0.
+	// Some servers before 2.11 remember the ID of a message that they then lose together with their
+	// leader, and answer a retry with sequence 0.
 	return errors.New("nats: the answer does not say that the message is stored")
 }
 
-// Codes of the server's errors.json.
+// Error codes from the server's errors.json.
 const (
 	codeStoreFailed        = 10077
 	codeDuplicateInProcess = 10158 // the first copy is neither stored nor lost yet
@@ -148,8 +151,9 @@ const (
 
 var (
 	codesMessage = []jetstream.ErrorCode{10054, 10097} // too large, headers too large
-	// Whatever the stream: limits of the account, no cluster, not its leader, no resources, no memory, JetStream not enabled for
-	// the account, no storage, JetStream not enabled.
+	// These concern the whole server or account: account limits, no cluster, not the leader, no
+	// resources, no memory, JetStream not enabled for the account, no storage, JetStream not
+	// enabled.
 	codesServer = []jetstream.ErrorCode{10002, 10008, 10009, 10023, 10028, 10039, 10047, 10076}
 )
 
@@ -160,9 +164,9 @@ func classify(e *jetstream.APIError) error {
 		return postrider.Permanent(e)
 	case slices.Contains(codesServer, e.ErrorCode):
 		return postrider.Unavailable(e)
-	case storeFailed && !strings.Contains(e.Description, "maximum"), // which means full, and set to discard new messages
+	case storeFailed && !strings.Contains(e.Description, "maximum"), // "maximum" means that the stream is full and discards new messages
 		e.ErrorCode == codeDuplicateInProcess, e.Code == 500:
 		return e
 	}
-	return postrider.NameUnavailable(e) // the answer is that of a stream
+	return postrider.NameUnavailable(e) // the answer came from a stream
 }

@@ -19,11 +19,12 @@ import (
 	keeper "github.com/postrider/postrider/broker/session"
 )
 
-// What one call has on its way at a time. More could fill the queue in front of a stream, whose overflow servers drop.
+// Limits of one call's messages in flight. More could overflow the queue in front of a stream,
+// whose excess the server drops.
 const (
-	maxBatch      = 500 // of an atomic batch servers take 1000
+	maxBatch      = 500 // servers accept 1000 in an atomic batch
 	maxBatchBytes = 4 << 20
-	oneByOne      = 64 // keys, where a batch was refused
+	oneByOne      = 64 // keys sent in parallel after a batch was refused
 )
 
 var (
@@ -40,7 +41,8 @@ type Publisher struct {
 	sessions *keeper.Keeper[*session]
 }
 
-// NewPublisher returns a publisher, which connects when it is used. Errors are about the configuration.
+// NewPublisher returns a publisher, which connects when it is used. Errors concern the
+// configuration.
 func NewPublisher(config Config) (*Publisher, error) {
 	coder, err := config.prepare()
 	if err != nil {
@@ -57,11 +59,11 @@ func NewPublisher(config Config) (*Publisher, error) {
 	return p, nil
 }
 
-// KeepsOrder is true for atomic batches only: otherwise a stream can refuse a message and take the next one, for
-// instance while its leader changes.
+// KeepsOrder reports true for atomic batches only. Otherwise a stream can refuse a message and
+// accept the next one, for example during a leader change.
 func (p *Publisher) KeepsOrder() bool { return p.config.Atomic }
 
-// NameOf returns the subject.
+// NameOf returns the subject of m.
 func (p *Publisher) NameOf(m *postrider.Message) string { return p.coder.Name(m) }
 
 // Close implements [postrider.Publisher].
@@ -102,14 +104,15 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 	return nil
 }
 
-// order keeps the order of keys over the parts of a call, if their parts are atomic: behind a message that has failed, none of
-// its key is sent, and none at all if it is not known that others would fare better.
+// order keeps the order of keys across the parts of a call if the parts are atomic. After a failed
+// message, no later message of its key is sent, and none at all if the failure may affect other
+// messages too.
 type order struct {
 	atomic, failed, stop bool
 	keys                 map[string]bool
 }
 
-// note takes the outcome of a message into account.
+// note records the outcome of a message.
 func (o *order) note(m *postrider.Message, err error) {
 	if err == nil {
 		return
@@ -122,7 +125,8 @@ func (o *order) note(m *postrider.Message, err error) {
 	o.stop = o.stop || scope != postrider.ScopeMessage && scope != postrider.ScopeName && !errors.Is(err, postrider.ErrNotTried)
 }
 
-// admit returns what may be sent of a part, and where each message was in it. The others get their outcome.
+// admit returns the messages of a part that may be sent, and their indexes in the part. It sets the
+// outcome of the others.
 func (o *order) admit(msgs []postrider.Message, errs []error) (part []postrider.Message, which func(int) int) {
 	if !o.atomic || !o.failed {
 		return msgs, func(i int) int { return i }
@@ -138,7 +142,7 @@ func (o *order) admit(msgs []postrider.Message, errs []error) (part []postrider.
 	return part, func(i int) int { return places[i] }
 }
 
-// publish sends all messages, none waiting for another.
+// publish sends all messages concurrently.
 func (p *Publisher) publish(ctx context.Context, s *session, msgs []postrider.Message, errs []error) {
 	c := newCall(errs)
 	e, _ := p.encoders.Get().(*encoder)
@@ -160,12 +164,12 @@ func (p *Publisher) publish(ctx context.Context, s *session, msgs []postrider.Me
 	s.explainAll(ctx, errs)
 }
 
-// explainAll puts the reason in the place of each nobodyError. It asks about all subjects at the same time: one that is missing
-// must not make the others wait.
+// explainAll replaces each noListenerError with the reason. It queries all subjects concurrently,
+// so that a missing one does not delay the others.
 func (s *session) explainAll(ctx context.Context, errs []error) {
-	places := make(map[nobodyError][]int)
+	places := make(map[noListenerError][]int)
 	for i, err := range errs {
-		if nobody, ok := err.(nobodyError); ok { //nolint:errorlint // answers are not wrapped
+		if nobody, ok := err.(noListenerError); ok { //nolint:errorlint // answers are not wrapped
 			places[nobody] = append(places[nobody], i)
 		}
 	}
@@ -181,13 +185,13 @@ func (s *session) explainAll(ctx context.Context, errs []error) {
 	run.Wait()
 }
 
-// publishAtomic sends messages as one batch. If that is refused as a whole, they are sent one by one, which finds the
-// message that is to blame, or those that are stored already.
+// publishAtomic sends messages as one batch. If the batch is refused as a whole, it sends them one
+// by one, which finds the message that caused the refusal, or those that are already stored.
 func (p *Publisher) publishAtomic(ctx context.Context, s *session, msgs []postrider.Message, errs []error) {
 	if s.atomic && len(msgs) > 1 {
 		err := p.sendBatch(ctx, s, msgs)
 		var answer *jetstream.APIError
-		var nobody nobodyError
+		var nobody noListenerError
 		about := postrider.ScopeOf(err)
 		if about != postrider.ScopeMessage && about != postrider.ScopeName && !errors.As(err, &answer) && !errors.As(err, &nobody) {
 			copy(errs, slices.Repeat([]error{err}, len(errs)))
@@ -201,7 +205,8 @@ func (p *Publisher) publishAtomic(ctx context.Context, s *session, msgs []postri
 	}))
 }
 
-// sendBatch returns the fate of all messages. Without its last message a batch is void.
+// sendBatch returns the outcome for all messages. A batch without its last message is discarded by
+// the server.
 func (p *Publisher) sendBatch(ctx context.Context, s *session, msgs []postrider.Message) error {
 	e, _ := p.encoders.Get().(*encoder)
 	defer p.encoders.Put(e)
@@ -224,8 +229,9 @@ func (p *Publisher) sendBatch(ctx context.Context, s *session, msgs []postrider.
 	return c.errs[0]
 }
 
-// explain distinguishes a subject without a stream from a stream without a leader, which comes back by itself. Only the
-// word of the cluster's own leader counts, and in a cluster twice: it may have been elected a moment ago.
+// explain distinguishes a subject without a stream from a stream without a leader, which recovers
+// by itself. Only the answer of the cluster leader counts, and in a cluster it must be given twice:
+// the leader may have been elected a moment ago.
 func (s *session) explain(ctx context.Context, subject string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.config.ConnectTimeout)
 	defer cancel()
@@ -235,7 +241,7 @@ func (s *session) explain(ctx context.Context, subject string) error {
 		case err == nil:
 			return postrider.NameUnavailable(fmt.Errorf("nats: stream %s does not answer at the moment", stream))
 		case !errors.Is(err, jetstream.ErrStreamNotFound):
-			return postrider.Unavailable(fmt.Errorf("%w, and whether a stream has it is not known: %w", nobodyError(subject), err))
+			return postrider.Unavailable(fmt.Errorf("%w, and it is unknown whether a stream has it: %w", noListenerError(subject), err))
 		case asked == 2 || s.conn.ConnectedClusterName() == "":
 			return postrider.NameUnavailable(fmt.Errorf("nats: no stream has the subject %q", subject))
 		}

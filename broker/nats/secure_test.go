@@ -18,10 +18,11 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// seed is that of the user whose public key the server knows (dev/lib/nats.sh). It opens nothing but a server for tests on this machine.
+// seed belongs to the user whose public key the server knows (dev/lib/nats.sh). It is valid only
+// for test servers on this machine.
 const seed = "SUAOVMOAVX6ZIGTRZRQXHLPRI47JLR57Z7GQ5YPPDCK3DA2V5ENLKFU5DQ"
 
-// TestLogins sends and receives with each way to log in, and names what is wrong with others.
+// TestLogins sends and receives with each login method, and checks the errors of failing ones.
 func TestLogins(t *testing.T) {
 	t.Parallel()
 	address, ca := brokertest.SecureEnv(t, "POSTRIDER_TEST_NATS_SECURE", "nats@secure")
@@ -43,7 +44,8 @@ func TestLogins(t *testing.T) {
 	})
 }
 
-// TestOptions holds that a program's own options reach the client, and that those which would break a guarantee are refused by name.
+// TestOptions checks that a program's own options reach the client, and that options which would
+// break a guarantee are refused by name.
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	url, ca := brokertest.SecureEnv(t, "POSTRIDER_TEST_NATS_SECURE", "nats@secure")
@@ -81,7 +83,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestSuiteOfCluster is the suite on three servers that want TLS and a login.
+// TestSuiteOfCluster runs the suite on three servers that require TLS and a login.
 func TestSuiteOfCluster(t *testing.T) {
 	need.Long(t, "the whole suite once more")
 	need.Own(t, "nats-cluster@secure")

@@ -16,31 +16,31 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// session is one connection of a publisher, and what waits for an answer on it. All answers come to one subscription,
-// each to a subject of its own.
+// session is one connection of a publisher with its unanswered messages. All answers arrive on one
+// subscription, each on its own subject.
 type session struct {
 	*link
 	config *Config
-	inbox  string // with the dot at its end
-	atomic bool   // whether batches can be sent
+	inbox  string // including the trailing dot
+	atomic bool   // whether the stream accepts batches
 
 	mu      sync.Mutex
 	last    uint64
 	waiting map[uint64]waiter
 }
 
-// waiter is a message that was sent, and whoever wants to know what becomes of it.
+// waiter is a message that was sent, and the call that waits for its outcome.
 type waiter struct {
 	call    *call
 	index   int
-	count   int // for the last message of an atomic batch, how many it has; otherwise 0
+	count   int // number of messages of an atomic batch, for its last message; otherwise 0
 	subject string
 }
 
-// call collects what becomes of messages that are sent together. The session's lock guards it.
+// call collects the outcomes of messages that are sent together. The session's lock guards it.
 type call struct {
 	errs []error
-	left int // without an outcome
+	left int // messages without an outcome
 	done chan struct{}
 }
 
@@ -78,7 +78,7 @@ func (s *session) prepare(ctx context.Context) error {
 	}
 	err = errors.Join(answers.SetPendingLimits(-1, -1), s.conn.FlushWithContext(ctx))
 	if refused := s.conn.LastError(); err == nil && errors.Is(refused, client.ErrPermissionViolation) {
-		// Found out now, or everything would be stored and nothing confirmed.
+		// Check now: otherwise messages would be stored but never confirmed.
 		return fmt.Errorf("subscribing to answers, see inbox_prefix: %w", refused)
 	}
 	if err != nil || !s.config.Atomic {
@@ -86,13 +86,13 @@ func (s *session) prepare(ctx context.Context) error {
 	}
 	stream, err := s.js.Stream(ctx, s.config.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil // publishing says what to make of it
+		return nil // publishing reports the right error
 	}
 	s.atomic = err == nil && stream.CachedInfo().Config.AllowAtomicPublish
 	return err
 }
 
-// refused hears of what the server refuses without an answer.
+// refused handles refusals that the server sends without an answer.
 func (s *session) refused(conn *client.Conn, _ *client.Subscription, err error) {
 	if !errors.Is(err, client.ErrPermissionViolation) {
 		return
@@ -100,13 +100,13 @@ func (s *session) refused(conn *client.Conn, _ *client.Subscription, err error) 
 	_, quoted, publishing := strings.Cut(err.Error(), "Publish to ")
 	subject, malformed := strconv.Unquote(quoted)
 	if !publishing || malformed != nil {
-		conn.Close() // no answers come any more
+		conn.Close() // no answers arrive any more
 		return
 	}
 	s.abandon(func(w *waiter) bool { return w.subject == subject }, postrider.NameUnavailable(err))
 }
 
-// abandon gives messages that wait an outcome.
+// abandon sets the outcome of unanswered messages.
 func (s *session) abandon(which func(*waiter) bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,9 +129,9 @@ func (s *session) answer(m *client.Msg) {
 	w, ok := s.waiting[id]
 	switch {
 	case !ok:
-		return // nobody waits any more
+		return // the call has ended
 	case errors.Is(err, errNoResponders):
-		err = nobodyError(w.subject)
+		err = noListenerError(w.subject)
 	case err == nil && w.count > 0 && !bytes.Contains(m.Data, []byte(`"count":`+strconv.Itoa(w.count)+"}")):
 		err = errors.New("nats: the stream has not acknowledged the whole batch")
 	}
@@ -139,7 +139,7 @@ func (s *session) answer(m *client.Msg) {
 	w.call.settle(w.index, err)
 }
 
-// send sends a message whose outcome goes to the waiter's call.
+// send sends a message; its outcome goes to the waiter's call.
 func (s *session) send(m *client.Msg, w waiter) {
 	w.subject = m.Subject
 	s.mu.Lock()
@@ -158,7 +158,7 @@ func (s *session) send(m *client.Msg, w waiter) {
 	}
 }
 
-// write hands a message to the client and classifies its refusal.
+// write hands a message to the client and classifies an error.
 func (s *session) write(m *client.Msg) error {
 	err := s.conn.PublishMsg(m)
 	switch {
@@ -169,11 +169,12 @@ func (s *session) write(m *client.Msg) error {
 	case errors.Is(err, client.ErrConnectionClosed), errors.Is(err, client.ErrHeadersNotSupported):
 		return postrider.Unavailable(err)
 	}
-	s.conn.Close() // it may have been written in part
+	s.conn.Close() // the message may have been written in part
 	return err
 }
 
-// wait returns when every message of the call has an outcome; without an answer in time it is unknown.
+// wait waits until every message of the call has an outcome. Without an answer in time the outcome
+// is unknown.
 func (s *session) wait(ctx context.Context, c *call) {
 	timer := time.NewTimer(s.config.AckTimeout)
 	defer timer.Stop()

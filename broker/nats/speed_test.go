@@ -11,8 +11,8 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// BenchmarkPublish compares eight senders of 500 messages at a time with the client alone, and one sender of a hot key: a
-// message at a time, or an atomic batch.
+// BenchmarkPublish compares eight senders of 500 messages at a time with the client alone, and with
+// one sender of a hot key: one message at a time, or an atomic batch.
 func BenchmarkPublish(b *testing.B) {
 	url := need.Env(b, "POSTRIDER_TEST_NATS", "nats")
 	b.Run("bare", func(b *testing.B) {

@@ -25,7 +25,7 @@ func runSuite(t *testing.T, atomically bool) {
 	const service = "nats@crash"
 	need.Own(t, service)
 	server := strings.TrimPrefix(need.Env(t, "POSTRIDER_TEST_NATS", service), "nats://")
-	one := "" // stream of all subjects, where a publisher has but one
+	one := "" // the stream of all subjects, for publishers that use a single stream
 	if atomically {
 		one = fmt.Sprintf("suite-%d", time.Now().UnixNano())
 		addStreamNamed(t, "nats://"+server, one, one+".>")
@@ -74,13 +74,13 @@ func runSuite(t *testing.T, atomically bool) {
 			Restart:   func(t *testing.T) { need.Restart(t, service) },
 			Abilities: brokertest.Abilities{
 				NamesByType:    true,
-				MaxPayload:     3 << 19, // a server takes 1 MiB with the headers
+				MaxPayload:     3 << 19, // a server accepts 1 MiB including headers
 				NoName:         "a..b",
 				OneLineHeaders: true,
 				Dedup:          true,
 			},
 		}
-		if !atomically { // it makes no difference there, or has one stream
+		if !atomically { // atomic publishers have one stream, or are not affected
 			harness.Full = func(t *testing.T) (string, func()) {
 				name := addStream(t, "nats://"+server, func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 1, jetstream.DiscardNew })
 				js := admin(t, "nats://"+server)
@@ -106,7 +106,7 @@ func runSuite(t *testing.T, atomically bool) {
 
 var names atomic.Int64
 
-// create makes a stream through the driver and returns its subject.
+// create creates a stream through the driver and returns its subject.
 func create(t testing.TB, url string, atomically bool, replicas int) string {
 	t.Helper()
 	driver, err := broker.Lookup("nats")
@@ -126,7 +126,7 @@ func create(t testing.TB, url string, atomically bool, replicas int) string {
 	return name
 }
 
-// streamOf is the stream that a publisher of atomic batches needs to be told.
+// streamOf returns the stream that a publisher of atomic batches requires.
 func streamOf(subject string, atomically bool) string {
 	if !atomically {
 		return ""

@@ -18,16 +18,17 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// emulatorHost is the variable by which Google's own clients find an emulator. Theirs, and so ours, connect to it without TLS
-// and without credentials.
+// emulatorHost is the environment variable that points Google's clients at an emulator. Like them,
+// we connect to it without TLS and credentials.
 const emulatorHost = "PUBSUB_EMULATOR_HOST"
 
-// Config is what a [Publisher] or a [Consumer] needs to know. Only URL is required, and for a consumer Name.
+// Config configures a [Publisher] or a [Consumer]. Only URL is required, and Name for a consumer.
 type Config struct {
 	// URL is the project: "pubsub://my-project".
 	URL             string
 	CredentialsFile string `option:"credentials_file" doc:"JSON file with Google credentials; default: the application default credentials."`
-	// Endpoint defaults to the global one, or to PUBSUB_EMULATOR_HOST. Order across several publishers needs a regional one.
+	// Endpoint defaults to the global one, or to PUBSUB_EMULATOR_HOST. Order across several
+	// publishers requires a regional one.
 	Endpoint  string       `option:"endpoint" doc:"Host and port of the service, such as europe-west1-pubsub.googleapis.com:443; default: the global one."`
 	Insecure  bool         `option:"insecure" doc:"No TLS and no credentials, for an emulator at an endpoint on this machine."`
 	Unordered bool         `option:"unordered" doc:"Send no ordering keys: no order, and larger requests."`
@@ -35,21 +36,23 @@ type Config struct {
 	Format    codec.Format `option:"format"`
 	Source    string       `option:"source"`
 
-	// Name is the subscription to receive from: its ID, or "projects/PROJECT/subscriptions/ID". It must exist.
+	// Name is the subscription to receive from: its ID, or "projects/PROJECT/subscriptions/ID". It
+	// must exist.
 	Name string `option:"name"`
-	// AckDeadline is extended while messages are handled, or wait.
+	// AckDeadline is extended while messages wait or are handled.
 	AckDeadline time.Duration `option:"ack_deadline" default:"30s" doc:"After what silence of a consumer others get its messages; 10s to 10m."`
-	// After Attempts failures a message goes to the topic DeadLetter, if there is one.
+	// After Attempts failures a message moves to the topic DeadLetter, if it is set.
 	InFlight   int    `option:"in_flight" default:"64"`
 	MaxWaiting int    `option:"max_waiting" default:"1000"`
 	Attempts   int    `option:"attempts" default:"10"`
 	DeadLetter string `option:"dead_letter"`
 
-	// Logger is told of outages. Defaults to [slog.Default].
+	// Logger receives outages. Defaults to [slog.Default].
 	Logger *slog.Logger
-	// Options are the client's own. Those that have a field above are refused, and so are a connection and an HTTP client. What a
-	// gRPC dial option does is not seen: an interceptor that answers in the service's place, or sends a publication again after it
-	// has returned an error, breaks confirmations and order.
+	// Options are further options of the client. Options that have a field above are refused, and
+	// so are a connection and an HTTP client. The effect of a gRPC dial option cannot be checked:
+	// an interceptor that answers in place of the service, or resends a request after it has
+	// returned an error, breaks confirmations and order.
 	Options []option.ClientOption
 
 	project string
@@ -60,7 +63,8 @@ var (
 	idPattern      = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
 )
 
-// refused are options of the client that cannot be set, and why. The client hides what an option does; its type tells.
+// refused lists client options that cannot be set, and why. The client hides the effect of an
+// option, but its type identifies it.
 var refused = map[reflect.Type]string{
 	reflect.TypeOf(option.WithEndpoint("")):        "WithEndpoint cannot be set: use Endpoint",
 	reflect.TypeOf(option.WithoutAuthentication()): "WithoutAuthentication cannot be set: use Insecure",
@@ -107,7 +111,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// path returns the full name of a topic or a subscription, whose kind is "topics" or "subscriptions".
+// path returns the full name of a topic or a subscription; kind is "topics" or "subscriptions".
 func (c *Config) path(kind, name string) (string, error) {
 	project, id := c.project, name
 	if parts := strings.Split(name, "/"); len(parts) == 4 && parts[0] == "projects" && parts[2] == kind {
@@ -120,7 +124,8 @@ func (c *Config) path(kind, name string) (string, error) {
 	return "projects/" + project + "/" + kind + "/" + id, nil
 }
 
-// command is what creates a topic or a subscription; what stands behind it belongs to the kind.
+// command returns the command that creates a topic or a subscription; more holds arguments of the
+// kind.
 func command(path, more string) string {
 	parts := strings.Split(path, "/")
 	return fmt.Sprintf("gcloud pubsub %s create %s --project=%s%s", parts[2], parts[3], parts[1], more)

@@ -18,10 +18,12 @@ import (
 	"github.com/postrider/postrider/broker/session"
 )
 
-// connection is Google's client. gRPC connects, and connects again, by itself; what was in flight on a lost connection fails.
+// connection is Google's client. gRPC reconnects by itself; requests in flight on a lost connection
+// fail.
 type connection struct{ *google.Client }
 
-// Lost is never: only what is missing before the first request, such as credentials, makes a new attempt necessary.
+// Lost returns nil, because the connection never ends: a new attempt is needed only if opening
+// failed, for example without credentials.
 func (c connection) Lost() <-chan struct{} { return nil }
 
 // Close ends all calls.
@@ -29,7 +31,8 @@ func (c connection) Close() { _ = c.Client.Close() }
 
 type keeper = session.Keeper[connection]
 
-// newKeeper returns a keeper of the client. Opening it reads credentials and does not wait for the service.
+// newKeeper returns a keeper of the client. Opening the client reads credentials and does not wait
+// for the service.
 func (c *Config) newKeeper() *keeper { return session.New("pubsub", c.Logger, c.open) }
 
 func (c *Config) open(ctx context.Context) (connection, error) {
@@ -37,20 +40,22 @@ func (c *Config) open(ctx context.Context) (connection, error) {
 	if err != nil {
 		return connection{}, err
 	}
-	// Without the client's own retries: the relay decides what is sent again, and hears of an outage at once.
+	// Disable the client's own retries: the relay decides what is resent, and must learn of an
+	// outage immediately.
 	client.TopicAdminClient.CallOptions.Publish = nil
 	client.SubscriptionAdminClient.CallOptions.StreamingPull = nil
 	return connection{client}, nil
 }
 
-// newClient returns Google's client as it is.
+// newClient returns Google's client with its default call options.
 func (c *Config) newClient(ctx context.Context) (*google.Client, error) {
 	options := []option.ClientOption{
 		option.WithGRPCDialOption(grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
 			MinConnectTimeout: 10 * time.Second,
 		})),
-		// The timeout is also that of TCP: a connection that takes data and gives no sign of life is given up after it.
+		// Timeout is also the TCP user timeout: a connection that accepts data but never
+		// acknowledges it is dropped after it.
 		option.WithGRPCDialOption(grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 10 * time.Second})),
 	}
 	if c.Endpoint != "" {
@@ -70,8 +75,8 @@ func (c *Config) newClient(ctx context.Context) (*google.Client, error) {
 	return google.NewClient(ctx, c.project, append(options, c.Options...)...)
 }
 
-// credentialsType reads which kind of credentials a file has. The client wants to be told, for those who take files from
-// strangers; an operator's own may be of any kind.
+// credentialsType reads the kind of credentials in a file. The client requires it to protect users
+// of untrusted files; an operator's own file may be of any kind.
 func credentialsType(file string) (option.CredentialsType, error) {
 	content, err := os.ReadFile(file)
 	var head struct{ Type option.CredentialsType }

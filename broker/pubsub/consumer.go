@@ -18,14 +18,14 @@ import (
 
 const (
 	maxOutstanding = 64 << 20         // bytes that the service sends ahead
-	pingEvery      = 10 * time.Second // keeps a stream open that something in between would close for idleness
+	pingEvery      = 10 * time.Second // prevents intermediaries from closing an idle stream
 	closeGrace     = 2 * time.Second  // how long the service may take to end a stream when Consume ends
 )
 
 // Consumer receives the messages of a subscription.
 //
-// It reads a StreamingPull of the API itself. Google's own subscriber holds acknowledgements back for 100 ms, and waits at its end
-// for messages that nobody handles any more.
+// It uses the StreamingPull API directly. Google's own subscriber delays acknowledgements by 100
+// ms, and at its end waits for messages that are no longer handled.
 type Consumer struct {
 	intake.Counters
 
@@ -36,7 +36,7 @@ type Consumer struct {
 	keeper       *keeper
 }
 
-// NewConsumer returns a consumer. It does not connect; errors are about the configuration.
+// NewConsumer returns a consumer. It does not connect. Errors concern the configuration.
 func NewConsumer(cfg Config) (*Consumer, error) {
 	coder, err := cfg.prepare()
 	subscription, nameErr := cfg.path("subscriptions", cfg.Name)
@@ -47,20 +47,23 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 	return &Consumer{cfg: cfg, subscription: subscription, coder: coder, dead: dead, keeper: cfg.newKeeper()}, prefix(err)
 }
 
-// Consume hands messages to handle until ctx ends. Whatever keeps it from receiving is logged and tried again.
+// Consume hands messages to handle until ctx ends. If it cannot receive, it logs the reason and
+// retries.
 func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error {
 	in := intake.Open(ctx, handle, intake.Config{
 		Limit: c.cfg.InFlight, Waiting: c.cfg.MaxWaiting, Retry: retry.Policy{Attempts: c.cfg.Attempts}, DeadLetters: c.dead,
 		Counters: &c.Counters, Logger: c.cfg.Logger,
 	})
 	l := c.newLeases()
-	// The service takes streams of one client ID for one consumer: keys stay with it when it opens another stream.
+	// The service treats streams with one client ID as one consumer: it keeps its keys when it
+	// opens another stream.
 	id := postrider.NewID().String()
 	intake.Persist(ctx, c.cfg.Logger, c.subscription, func(ctx context.Context, working func()) error {
 		for {
 			began := time.Now()
 			err := c.receive(ctx, id, in, l, working)
-			// The service ends every stream in time. That is no outage, and not for the log.
+			// The service ends every stream after some time. That is not an outage and is not
+			// logged.
 			routine := errors.Is(err, io.EOF) || status.Code(err) == codes.Unavailable
 			if ctx.Err() != nil || !routine || time.Since(began) < pingEvery {
 				return receiveError(c.subscription, err)
@@ -68,11 +71,11 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 		}
 	})
 	in.Wait()
-	l.close() //nolint:contextcheck // ctx has ended, and the service has to know
+	l.close() //nolint:contextcheck // ctx has ended, but the service must be informed
 	return nil
 }
 
-// receive hands messages over until the stream or ctx ends. What it has handed over stays held.
+// receive hands messages over until the stream or ctx ends. Their leases outlive the stream.
 func (c *Consumer) receive(ctx context.Context, id string, in *intake.Intake, l *leases, working func()) error {
 	conn, err := c.keeper.Get(ctx)
 	if err != nil {
@@ -85,11 +88,12 @@ func (c *Consumer) receive(ctx context.Context, id string, in *intake.Intake, l 
 		return err
 	}
 	most := c.cfg.InFlight + c.cfg.MaxWaiting
-	_ = stream.Send(&pubsubpb.StreamingPullRequest{ // what is wrong Recv returns
+	_ = stream.Send(&pubsubpb.StreamingPullRequest{ // Recv returns any error
 		Subscription: c.subscription, ClientId: id, StreamAckDeadlineSeconds: seconds(c.cfg.AckDeadline),
 		MaxOutstandingMessages: int64(most), MaxOutstandingBytes: maxOutstanding,
 	})
-	// Messages are read as they come, so that their deadlines are extended while there is no room for them.
+	// Read messages as they arrive, so that their deadlines are extended even while there is no
+	// room for them.
 	received := make(chan *pubsubpb.ReceivedMessage, most)
 	var lost error
 	go func() {
@@ -112,13 +116,14 @@ func (c *Consumer) receive(ctx context.Context, id string, in *intake.Intake, l 
 				return lost
 			}
 			working()
-			// If there is no room before ctx ends, the message stays held, and is given back.
+			// If there is no room before ctx ends, the message stays held and is given back at the
+			// end.
 			in.Accept(intake.Delivery{Message: c.decode(m.Message), Done: func() { l.done(m.AckId) }}) //nolint:contextcheck // the intake has its own
 		case <-ping.C:
-			working() // the service does not answer before there is a message
+			working() // the service sends nothing until there is a message
 			_ = stream.Send(&pubsubpb.StreamingPullRequest{})
 		case <-ctx.Done():
-			_ = stream.CloseSend() // what is under way to us comes yet, and is given back
+			_ = stream.CloseSend() // messages in flight still arrive and are given back
 			defer time.AfterFunc(closeGrace, end).Stop()
 			for range received {
 			}
@@ -127,8 +132,8 @@ func (c *Consumer) receive(ctx context.Context, id string, in *intake.Intake, l 
 	}
 }
 
-// decode reads a message. One that claims to be a CloudEvent and is none is handed over as it is, with its attributes as
-// headers: the handler decides.
+// decode reads a message. If it claims to be a CloudEvent but is invalid, it is handed over
+// undecoded, with its attributes as headers.
 func (c *Consumer) decode(received *pubsubpb.PubsubMessage) postrider.Message {
 	p := codec.Packet{Name: c.cfg.Name, Key: received.GetOrderingKey(), Body: received.GetData(),
 		ContentType: received.GetAttributes()[contentType], Place: received.GetMessageId()}
@@ -139,14 +144,14 @@ func (c *Consumer) decode(received *pubsubpb.PubsubMessage) postrider.Message {
 	}
 	m, err := c.coder.Decode(&p)
 	if err != nil {
-		c.cfg.Logger.Error("pubsub: message cannot be decoded, handing it over as it is", "subscription", c.subscription,
+		c.cfg.Logger.Error("pubsub: message cannot be decoded, handing it over undecoded", "subscription", c.subscription,
 			"message", received.GetMessageId(), "err", err)
 		m.OccurredAt = received.GetPublishTime().AsTime()
 	}
 	return m
 }
 
-// Close ends the connections. It may be called twice.
+// Close closes the connections. It may be called twice.
 func (c *Consumer) Close() error {
 	c.keeper.Close()
 	return c.dead.Close()

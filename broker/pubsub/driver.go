@@ -28,7 +28,8 @@ func init() {
 	})
 }
 
-// create makes a topic and a subscription of the same ID: without any, what is published is kept for nobody.
+// create makes a topic and a subscription with the same ID: without a subscription, the service
+// discards published messages.
 func create(ctx context.Context, s *broker.Settings, name string) error {
 	p, err := broker.From(s, NewPublisher)
 	if err != nil {
@@ -56,7 +57,8 @@ func create(ctx context.Context, s *broker.Settings, name string) error {
 	return prefix(err)
 }
 
-// bare sends a load with Google's own publisher, with its batches and retries, and up to 4,000 messages in flight.
+// bare sends a load with Google's own publisher, with its batches and retries and up to 4,000
+// messages in flight.
 func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
 	p, err := broker.From(s, NewPublisher)
 	if err != nil {

@@ -24,7 +24,8 @@ const (
 	ordering    = " --enable-message-ordering --expiration-period=never"
 )
 
-// Inspect asks for the topics and their subscriptions. That takes roles/pubsub.viewer; without it, it says what it does not know.
+// Inspect queries the topics and their subscriptions. That requires roles/pubsub.viewer; without
+// it, Inspect warns about what it cannot read.
 func (p *Publisher) Inspect(ctx context.Context, names []string) (broker.Inspection, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTime)
 	defer cancel()
@@ -85,7 +86,7 @@ func (in *inspection) topic(ctx context.Context, name, path string) error {
 	}
 	in.set("subscriptions ("+name+")", found)
 	if found == 0 && topic.GetMessageRetentionDuration() == nil {
-		in.warn("topic "+name+" has no subscription and no retention of its own: messages published now are kept for nobody",
+		in.warn("topic "+name+" has no subscription and no retention of its own: messages published now are discarded",
 			"Create every subscription before the relay starts: "+command(strings.Replace(path, "/topics/", "/subscriptions/", 1), " --topic="+name+ordering))
 	}
 	return nil
@@ -104,7 +105,7 @@ func (in *inspection) subscription(ctx context.Context, path string) error {
 		in.warn("subscription "+id+" does not keep the order of a key", "Create another one with --enable-message-ordering: it cannot be changed later.")
 	}
 	if kept > 0 && kept < shortKept {
-		in.warn(fmt.Sprintf("subscription %s drops messages that nobody has received for %v", id, kept),
+		in.warn(fmt.Sprintf("subscription %s drops messages that are not received within %v", id, kept),
 			"Run: gcloud pubsub subscriptions update "+path+" --message-retention-duration=7d")
 	}
 	return nil

@@ -13,21 +13,22 @@ import (
 )
 
 const (
-	callTime  = 3 * time.Second // how long the service may take to answer, and so about how long Consume may take to end in an outage
-	maxAckIDs = 1000            // in a request: they have up to about 200 bytes, and requests 512 KiB
+	callTime  = 3 * time.Second // how long the service may take to answer, and about how long Consume may take to end in an outage
+	maxAckIDs = 1000            // in a request: an ID has up to about 200 bytes, and a request 512 KiB
 )
 
-// leases are the messages that a consumer holds: their deadlines are extended, and those that are done acknowledged. They outlast
-// streams: the service knows a message by its acknowledgement ID, whichever stream it came on.
+// leases tracks the messages that a consumer holds. It extends their deadlines and acknowledges
+// those that are done. It outlives streams: the service identifies a message by its acknowledgement
+// ID, whichever stream delivered it.
 type leases struct {
 	c    *Consumer
 	end  chan struct{}
 	run  sync.WaitGroup
-	todo chan struct{} // has an entry when something is done
+	todo chan struct{} // has an entry when a message is done
 
 	mu       sync.Mutex
 	held     map[string]bool // by acknowledgement ID
-	finished []string        // in the order in which they were done, until the service knows
+	finished []string        // in the order in which they were done, until acknowledged
 }
 
 func (c *Consumer) newLeases() *leases {
@@ -53,8 +54,8 @@ func (l *leases) done(id string) {
 	}
 }
 
-// keep acknowledges what is done at once, and together what was done during the call before. A call takes at most a third of a deadline,
-// and so does the time between two extensions: one may fail.
+// keep acknowledges finished messages immediately, batching those that finish during a call. A call
+// takes at most a third of the deadline, and extensions are as far apart: one of them may fail.
 func (l *leases) keep() {
 	tick := time.NewTicker(l.c.cfg.AckDeadline / 3)
 	defer tick.Stop()
@@ -64,14 +65,14 @@ func (l *leases) keep() {
 			l.acknowledge()
 		case <-tick.C:
 			l.setDeadline(seconds(l.c.cfg.AckDeadline))
-			l.acknowledge() // what failed
+			l.acknowledge() // retries failed acknowledgements
 		case <-l.end:
 			return
 		}
 	}
 }
 
-// setDeadline sets what is left of the deadlines of what is not done. Zero gives the messages back.
+// setDeadline sets the remaining deadline of unfinished messages. Zero gives them back.
 func (l *leases) setDeadline(left int32) {
 	l.mu.Lock()
 	ids := slices.Collect(maps.Keys(l.held))
@@ -83,12 +84,12 @@ func (l *leases) setDeadline(left int32) {
 			})
 		})
 		if err != nil {
-			l.c.cfg.Logger.Warn("pubsub: deadlines not set, the messages may come again", "subscription", l.c.subscription, "messages", len(part), "err", err)
+			l.c.cfg.Logger.Warn("pubsub: deadlines not set, messages may be redelivered", "subscription", l.c.subscription, "messages", len(part), "err", err)
 		}
 	}
 }
 
-// acknowledge acknowledges what is done. It is called by one goroutine at a time.
+// acknowledge acknowledges finished messages. One goroutine at a time calls it.
 func (l *leases) acknowledge() {
 	for {
 		l.mu.Lock()
@@ -102,10 +103,10 @@ func (l *leases) acknowledge() {
 		})
 		switch status.Code(err) {
 		case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Aborted, codes.ResourceExhausted, codes.Unknown:
-			return // it is tried again; of an outage the stream tells the log
+			return // retried later; the stream logs an outage
 		case codes.OK:
 		default:
-			l.c.cfg.Logger.Warn("pubsub: messages not acknowledged, they come again", "subscription", l.c.subscription, "messages", len(part), "err", err)
+			l.c.cfg.Logger.Warn("pubsub: messages not acknowledged, they will be redelivered", "subscription", l.c.subscription, "messages", len(part), "err", err)
 		}
 		l.mu.Lock()
 		l.finished = slices.Delete(l.finished, 0, len(part))
@@ -123,7 +124,8 @@ func (l *leases) call(do func(context.Context, connection) error) error {
 	return do(ctx, conn)
 }
 
-// close acknowledges what is done and gives the rest back, so that it is delivered again at once.
+// close acknowledges finished messages and gives the others back, so that they are redelivered at
+// once.
 func (l *leases) close() {
 	close(l.end)
 	l.run.Wait()

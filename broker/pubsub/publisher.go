@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	maxMessages   = 1000       // of a request
+	maxMessages   = 1000       // per request
 	maxRequest    = 10_000_000 // bytes of a request, and so of a message with all its parts
 	maxAttributes = 100
 	maxAttribute  = 256     // bytes of an attribute's name
-	maxValue      = 1024    // bytes of its value
+	maxValue      = 1024    // bytes of an attribute's value
 	maxKey        = 1024    // bytes of an ordering key
-	batchBytes    = 1 << 20 // when a request is full: far below the limit, so that none takes long; one message may be larger
+	batchBytes    = 1 << 20 // size at which a request is sent: far below the limit, so that requests stay fast; one message may exceed it
 	requestTime   = time.Minute
 	contentType   = "content-type"
 )
@@ -37,18 +37,18 @@ var (
 	_ broker.Namer       = (*Publisher)(nil)
 )
 
-// Publisher sends messages to Pub/Sub, each to the topic with its name.
+// Publisher sends each message to the Pub/Sub topic with the message's name.
 //
-// It calls Publish of the API itself. Google's own publisher collects messages over time, sends failed requests again behind the
-// caller's back, and stops a key after a failure until it is told to go on; a relay brings whole batches, and decides by itself
-// what is sent again. A request of the API has one outcome for all its messages.
+// It calls the Publish API directly. Google's own publisher collects messages over time, silently
+// resends failed requests, and blocks a key after a failure until it is resumed. The relay already
+// sends batches, and decides itself what to resend. A request has one outcome for all its messages.
 type Publisher struct {
 	cfg    Config
 	coder  *codec.Codec
 	keeper *keeper
 }
 
-// NewPublisher returns a publisher. It does not connect; errors are about the configuration.
+// NewPublisher returns a publisher. It does not connect. Errors concern the configuration.
 func NewPublisher(cfg Config) (*Publisher, error) {
 	coder, err := cfg.prepare()
 	if err != nil {
@@ -57,10 +57,11 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	return &Publisher{cfg: cfg, coder: coder, keeper: cfg.newKeeper()}, nil
 }
 
-// KeepsOrder is true with ordering keys: messages of a key go one request after the other, up to the first that fails.
+// KeepsOrder reports true with ordering keys: messages of a key are sent in successive requests, up
+// to the first that fails.
 func (p *Publisher) KeepsOrder() bool { return !p.cfg.Unordered }
 
-// NameOf returns the topic with its project, if the name is that of a topic.
+// NameOf returns the topic with its project, if the name is valid.
 func (p *Publisher) NameOf(m *postrider.Message) string {
 	topic, err := p.cfg.path("topics", p.coder.Name(m))
 	if err != nil {
@@ -100,28 +101,29 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 	return nil
 }
 
-// Close ends the connections. It may be called twice.
+// Close closes the connections. It may be called twice.
 func (p *Publisher) Close() error {
 	p.keeper.Close()
 	return nil
 }
 
-// chain is what is sent one request after the other: the messages of one key, whose order is kept over all topics that they go to,
-// or those without an ordering key for one topic.
+// chain is a sequence of requests sent one after the other: the messages of one key, in order
+// across all their topics, or those without an ordering key for one topic.
 type chain struct {
 	batches []batch
 	ordered bool
-	refused bool // nothing more may be sent
+	refused bool // nothing more may be added
 }
 
-// batch is a request and where its messages stand in the call.
+// batch is a request with the index of each message in the call.
 type batch struct {
 	*pubsubpb.PublishRequest
 	indexes []int
 	bytes   int
 }
 
-// chains lays the messages out. It notes what the service would never accept, and what is behind that in its key.
+// chains encodes the messages. It sets the errors of messages that the service would never accept,
+// and of messages behind those with the same key.
 func (p *Publisher) chains(msgs []postrider.Message, errs []error) (all []*chain) {
 	type id struct{ key, name string }
 	chains := make(map[id]*chain)
@@ -158,14 +160,16 @@ func (ch *chain) add(i int, topic string, m *pubsubpb.PubsubMessage, size int) {
 	b.Messages, b.indexes, b.bytes = append(b.Messages, m), append(b.indexes, i), b.bytes+size
 }
 
-// call is one Publish. Each entry of errs is written by the goroutine that has the message's chain.
+// call is one Publish. Each entry of errs is written by the goroutine that sends the message's
+// chain.
 type call struct {
 	conn connection
 	errs []error
 }
 
-// send sends a chain. Behind a failure of an ordered one nothing is sent. The service refuses a request as a whole: if that is for
-// what it does not like about a message, the messages go one by one, so that the others are not harmed.
+// send sends a chain. After a failure in an ordered chain, nothing more is sent. The service
+// refuses a request as a whole: if it refuses it because of a message, the messages are sent one by
+// one, so that the others get through.
 func (c *call) send(ctx context.Context, ch *chain) {
 	failed := false
 	for batches := ch.batches; len(batches) > 0; {
@@ -194,7 +198,7 @@ func (c *call) request(ctx context.Context, r *pubsubpb.PublishRequest) error {
 	if ctx.Err() != nil {
 		return postrider.Unavailable(fmt.Errorf("pubsub: not sent: %w", context.Cause(ctx)))
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTime) // who brings no deadline must not wait for ever
+	ctx, cancel := context.WithTimeout(ctx, requestTime) // the caller's context may have no deadline
 	defer cancel()
 	answer, err := c.conn.TopicAdminClient.Publish(ctx, r)
 	if err != nil {
@@ -206,7 +210,8 @@ func (c *call) request(ctx context.Context, r *pubsubpb.PublishRequest) error {
 	return nil
 }
 
-// encode returns the topic, the message and its size in a request, or why the service would never accept it.
+// encode returns the topic, the message and its size in a request, or the reason why the service
+// would never accept it.
 func (p *Publisher) encode(m *postrider.Message) (topic string, out *pubsubpb.PubsubMessage, size int, err error) {
 	var packet codec.Packet
 	p.coder.Encode(m, &packet)
@@ -223,12 +228,12 @@ func (p *Publisher) encode(m *postrider.Message) (topic string, out *pubsubpb.Pu
 	if packet.ContentType != "" {
 		out.Attributes[contentType] = packet.ContentType
 	}
-	const framing = 16 // bytes that a request needs for itself and for each message
+	const framing = 16 // bytes of overhead per request and per message
 	size = proto.Size(out) + framing
 	return topic, out, size, check(out, size+len(topic))
 }
 
-// check holds the service's limits.
+// check enforces the service's limits.
 func check(m *pubsubpb.PubsubMessage, size int) error {
 	err := cmp.Or(over("message", size, maxRequest), over("ordering key", len(m.OrderingKey), maxKey))
 	if len(m.Attributes) > maxAttributes {

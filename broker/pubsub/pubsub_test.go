@@ -101,7 +101,8 @@ func message(topic, key, text string) postrider.Message {
 	return m
 }
 
-// TestLimits holds that a message over one of the service's limits is refused before it is sent, alone, and clearly.
+// TestLimits checks that a message over one of the service's limits is refused before it is sent,
+// alone, and with a clear error.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	topic := createTopic(t, nil)
@@ -137,7 +138,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestNothingBehindAFailureElsewhere holds order for a key whose messages go to different topics.
+// TestNothingBehindAFailureElsewhere checks the order of a key whose messages go to different
+// topics.
 func TestNothingBehindAFailureElsewhere(t *testing.T) {
 	t.Parallel()
 	good := createTopic(t, nil)
@@ -156,7 +158,8 @@ func TestNothingBehindAFailureElsewhere(t *testing.T) {
 	}
 }
 
-// TestRefusedByTheService refuses one message of a request: its neighbours are confirmed, unless they are behind it in their key.
+// TestRefusedByTheService lets the service refuse one message of a request: the others must be
+// confirmed, unless they are behind it in its key.
 func TestRefusedByTheService(t *testing.T) {
 	t.Parallel()
 	topic := createTopic(t, nil)
@@ -184,7 +187,7 @@ func TestRefusedByTheService(t *testing.T) {
 	}
 }
 
-// TestRequests holds that messages of a key share a request, as those without one do.
+// TestRequests checks that messages of one key share a request, and so do messages without a key.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	server := newFake()
@@ -241,7 +244,8 @@ func TestMeaning(t *testing.T) {
 	}
 }
 
-// TestCredentials holds that wrong credentials are no message's fault and are named, and that the next call uses better ones.
+// TestCredentials checks that wrong credentials are reported as such, are not attributed to a
+// message, and that the next call uses corrected ones.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "key.json")
@@ -312,7 +316,7 @@ func TestInspect(t *testing.T) {
 	text := fmt.Sprint(in)
 	for _, want := range []string{
 		"stored the message", "{subscriptions (" + topic + ") 2}", "{enableMessageOrdering (" + topic + ") true}",
-		"subscription " + loose + " does not keep the order", loose + " drops messages that nobody has received for 1h0m0s",
+		"subscription " + loose + " does not keep the order", loose + " drops messages that are not received within 1h0m0s",
 		"topic " + bare + " has no subscription", "--topic=" + bare + " --enable-message-ordering",
 		"topic no-such-topic does not exist Run: gcloud pubsub topics create no-such-topic --project=test-project", `"a b" is not`,
 	} {
@@ -351,7 +355,7 @@ func TestBare(t *testing.T) {
 func consume(t *testing.T, cfg Config, handle func(m postrider.Message, stop func()) error) {
 	t.Helper()
 	deadline := cfg.AckDeadline
-	if cfg.AckDeadline < 10*time.Second { // the tests' server has shorter ones than the service
+	if cfg.AckDeadline < 10*time.Second { // the test server accepts shorter deadlines than the service
 		cfg.AckDeadline = 0
 	}
 	c, err := NewConsumer(cfg)
@@ -376,7 +380,8 @@ func local(name string) Config {
 	return Config{URL: "pubsub://test-project", Endpoint: theServer.address, Insecure: true, Name: name}
 }
 
-// TestDeadlineIsExtended handles a message for longer than its deadline: it does not come again.
+// TestDeadlineIsExtended handles a message for longer than its deadline: it must not be
+// redelivered.
 func TestDeadlineIsExtended(t *testing.T) {
 	t.Parallel()
 	topic := createTopic(t, nil)
@@ -400,7 +405,7 @@ func TestDeadlineIsExtended(t *testing.T) {
 	}
 }
 
-// TestUndecodable receives what claims to be a CloudEvent and is none.
+// TestUndecodable receives a message that claims to be a CloudEvent but is invalid.
 func TestUndecodable(t *testing.T) {
 	t.Parallel()
 	topic := createTopic(t, nil)
@@ -414,7 +419,8 @@ func TestUndecodable(t *testing.T) {
 	})
 }
 
-// TestMissingSubscription waits for a subscription that is made later, and says how to make it.
+// TestMissingSubscription waits for a subscription that is created later; the log must tell how to
+// create it.
 func TestMissingSubscription(t *testing.T) {
 	t.Parallel()
 	name := fmt.Sprintf("late-%d", lastName.Add(1))
@@ -449,7 +455,7 @@ func (w watch) Handle(_ context.Context, r slog.Record) error {
 }
 func (w watch) WithAttrs([]slog.Attr) slog.Handler { return w }
 
-// TestPlainServer consumes from Google's server as it is, and through the end of its streams.
+// TestPlainServer consumes from Google's unmodified test server, across the end of its streams.
 func TestPlainServer(t *testing.T) {
 	t.Parallel()
 	server := newFake()
@@ -490,7 +496,8 @@ func TestPlainServer(t *testing.T) {
 	})
 }
 
-// several delivers many messages of a key together, as the service does, and Google's test server does not.
+// several delivers many messages of a key together, as the service does and Google's test server
+// does not.
 type several struct {
 	pubsubpb.UnimplementedSubscriberServer
 	acked chan string

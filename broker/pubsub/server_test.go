@@ -22,22 +22,22 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// addressEnv tells a consumer that runs in a process of its own where the server is.
+// addressEnv tells a consumer in a separate process the server's address.
 const addressEnv = "POSTRIDER_PUBSUB_SERVER"
 
-// fake is Google's in-memory server behind a listener of our own: it survives a restart as the service does, refuses what the service
-// refuses and this server does not, and knows topics that are forbidden.
+// fake is Google's in-memory server behind our own listener. Like the service, it survives a
+// restart, refuses messages over the limits, and has forbidden topics.
 type fake struct {
 	service *pstest.Server
 	address string
 
 	mu        sync.Mutex
 	grpc      *grpc.Server
-	refusals  map[string]error // of Publish, by topic
+	refusals  map[string]error // errors of Publish, by topic
 	publishes atomic.Int64
 }
 
-// theServer is for all tests but the suites, which restart theirs.
+// theServer is used by all tests except the suites, which restart their own.
 var theServer, suiteServer, unorderedServer *fake
 
 var servers []*fake
@@ -69,13 +69,13 @@ func (f *fake) start() {
 	go func(s *grpc.Server) { _ = s.Serve(listener) }(f.grpc)
 }
 
-// restart breaks all connections. What the service has confirmed it keeps.
+// restart breaks all connections. Confirmed messages are kept, as by the service.
 func (f *fake) restart() {
 	f.grpc.Stop()
 	f.start()
 }
 
-// refuse makes Publish to a topic fail, or not if err is nil.
+// refuse makes Publish to a topic fail with err, or succeed if err is nil.
 func (f *fake) refuse(topic string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,7 +98,7 @@ func (f *fake) intercept(ctx context.Context, request any, _ *grpc.UnaryServerIn
 	return next(ctx, request)
 }
 
-// limits are those of the service.
+// limits enforces the limits of the service.
 func limits(r *pubsubpb.PublishRequest) error {
 	wrong := func(format string, args ...any) error { return status.Errorf(codes.InvalidArgument, format, args...) }
 	if len(r.Messages) > 1000 || proto.Size(r) > 10_000_000 {
@@ -116,15 +116,16 @@ func limits(r *pubsubpb.PublishRequest) error {
 				return wrong("attribute %s", name)
 			}
 		}
-		if m.Attributes["spoilt"] != "" { // stands for what the schema of a topic does not allow
+		if m.Attributes["spoilt"] != "" { // simulates a violation of the topic's schema
 			return wrong("schema")
 		}
 	}
 	return nil
 }
 
-// subscriber streams what Google's server has. That one looks every 10 ms, and hands each stream about one message then: too slow for
-// the suite. TestPlainServer uses it as it is.
+// subscriber streams messages of Google's server. The server itself polls every 10 ms and sends
+// about one message per stream, which is too slow for the suite. TestPlainServer uses it
+// unmodified.
 type subscriber struct{ *pstest.GServer }
 
 func (s subscriber) StreamingPull(stream pubsubpb.Subscriber_StreamingPullServer) error {
@@ -194,12 +195,12 @@ func createTopicAt(t *testing.T, address string, values map[string]string) strin
 func createNamed(t *testing.T, address string, values map[string]string, name string) {
 	t.Helper()
 	d, s := settings(address, values)
-	for range 2 { // one that is there is left as it is
+	for range 2 { // an existing one is left unchanged
 		if err := d.Create(t.Context(), s, name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { // the server looks at each a hundred times a second
+	t.Cleanup(func() { // the server polls each subscription a hundred times a second
 		for _, server := range servers {
 			_, _ = server.service.GServer.DeleteSubscription(context.Background(),
 				&pubsubpb.DeleteSubscriptionRequest{Subscription: "projects/test-project/subscriptions/" + name})

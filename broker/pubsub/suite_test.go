@@ -78,7 +78,7 @@ func testSuite(t *testing.T, server *fake, address string, values map[string]str
 			Consumer: consumer,
 			Member: func(t *testing.T, name, group string, limit int) postrider.Consumer {
 				c := consumer(t, name, group, limit)
-				c.(*Consumer).cfg.AckDeadline = time.Second // the service has 10 s at least
+				c.(*Consumer).cfg.AckDeadline = time.Second // the service requires at least 10 s
 				return c
 			},
 			Burying: func(t *testing.T, name, _, dead string) postrider.Consumer {
@@ -92,7 +92,7 @@ func testSuite(t *testing.T, server *fake, address string, values map[string]str
 			},
 		}
 		if h.Unordered {
-			h.Burying = nil // the suite knows by what comes behind a dead letter that it is one
+			h.Burying = nil // the suite detects a dead letter by messages behind it
 		}
 		return h
 	})

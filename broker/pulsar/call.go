@@ -13,34 +13,36 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// call is one Publish. It works in waves: within one, messages of a key go to one line, one behind the other.
+// call is one Publish. It sends in waves: within a wave, all messages of a key go to one line, in
+// sequence.
 type call struct {
 	msgs   []postrider.Message
 	next   int              // the first message that was not handed over
-	routes map[string]route // of the wave, by the packets' names
+	routes map[string]route // of the wave, by packet name
 	failed map[string]bool  // keys of which nothing more may be sent
-	last   map[string]*slot // the wave's last message of each key
-	mixed  bool             // the last ones matter
+	last   map[string]*slot // the wave's last message by key
+	mixed  bool             // last must be tracked
 	late   bool             // the client may still use the slots
 
 	packet codec.Packet
 	slots  []slot
-	bodies []byte // the client reads them after it was handed them, and perhaps after Publish has returned
+	bodies []byte // the client reads them after the handover, possibly after Publish has returned
 
 	mu   sync.Mutex
 	errs []error
-	open int           // messages without an answer, and one more while the wave is handed over
-	done chan struct{} // is told when there are none
+	open int           // messages without an answer, plus one while the wave is being handed over
+	done chan struct{} // receives a value when open reaches zero
 }
 
-// route is the way to a name, or the reason why there is none.
+// route is the line for a name, or the reason why there is none.
 type route struct {
 	line *line
 	err  error
-	stop func() bool // makes the line independent of the call's context
+	stop func() bool // detaches the line from the call's context
 }
 
-// slot is a message as the client wants it. Slots are used again: the client makes enough garbage by itself.
+// slot is a message in the client's form. Slots are reused, because the client itself already
+// allocates a lot.
 type slot struct {
 	apache.ProducerMessage
 	line    *line
@@ -66,7 +68,7 @@ func (p *Publisher) newCall(msgs []postrider.Message) *call {
 	return c
 }
 
-// fill puts the packet into a slot.
+// fill copies the packet into a slot.
 func (c *call) fill(l *line) *slot {
 	m := &c.slots[c.next]
 	if m.answer == nil {
@@ -86,8 +88,8 @@ func (c *call) fill(l *line) *slot {
 	return m
 }
 
-// hand gives a message to its line. It reports false if that has failed at once. Otherwise the answer comes from another
-// goroutine, and perhaps never if the line ends.
+// hand gives a message to its line. It returns false if that failed immediately. Otherwise another
+// goroutine delivers the answer, or none comes if the line ends.
 func (c *call) hand(m *slot) bool {
 	c.mu.Lock()
 	m.pending = true
@@ -99,7 +101,7 @@ func (c *call) hand(m *slot) bool {
 	return c.errs[m.index] == nil
 }
 
-// settle notes the client's answer to a message.
+// settle records the client's answer to a message.
 func (c *call) settle(m *slot, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +118,7 @@ func (c *call) answered() {
 	}
 }
 
-// finish ends the wave: all answers are there, or their lines have ended.
+// finish waits for the end of the wave: all answers have arrived, or their lines have ended.
 func (c *call) finish() {
 	var flushes sync.WaitGroup
 	defer flushes.Wait()
@@ -124,7 +126,7 @@ func (c *call) finish() {
 		if r.err != nil {
 			continue
 		}
-		if r.line.handing.Add(-1) == 0 { // otherwise somebody else fills the batch up
+		if r.line.handing.Add(-1) == 0 { // otherwise another call is still filling the batch
 			flushes.Go(r.line.flush)
 		}
 		stop := context.AfterFunc(r.line.left, func() { c.lose(r.line) })
@@ -140,7 +142,7 @@ func (c *call) finish() {
 	<-c.done
 }
 
-// lose settles what has no answer from a line that has ended.
+// lose settles the unanswered messages of a line that has ended.
 func (c *call) lose(l *line) {
 	for i := range c.slots {
 		if c.slots[i].line == l {
@@ -149,9 +151,10 @@ func (c *call) lose(l *line) {
 	}
 }
 
-// meaning classifies the client's answer to a message. It returns context errors only for what it has not queued, and
-// calls too large what it has not sent; everything else may have arrived. A batch that is too large has no error to ask
-// for by name, and says nothing about the small messages in it.
+// meaning classifies the client's answer to a message. The client returns context errors only for
+// messages that it has not queued, and reports a message as too large only if it was not sent; in
+// all other cases the message may have arrived. The error for a batch that is too large can be
+// recognised by its text only, and says nothing about the small messages in the batch.
 func (l *line) meaning(m *slot, err error) error {
 	switch {
 	case err == nil:

@@ -18,60 +18,68 @@ import (
 	"github.com/postrider/postrider/broker/token"
 )
 
-// Config is what a [Publisher] or a [Consumer] needs to know. Only URL is required, and for a consumer Name and Group.
+// Config configures a [Publisher] or a [Consumer]. Only URL is required, and Name and Group for a
+// consumer.
 type Config struct {
 	// URL is the service URL: "pulsar://host:6650", or "pulsar+ssl://host:6651" for TLS.
 	URL string
-	// TLS replaces the settings of TLS connections. Defaults to the system's authorities.
+	// TLS replaces the settings of TLS connections. Defaults to the system's certificate
+	// authorities.
 	TLS *tls.Config
-	// Logger is told of outages. Defaults to [slog.Default].
+	// Logger receives outages. Defaults to [slog.Default].
 	Logger *slog.Logger
-	// Namespace is where topics without one belong. Defaults to "public/default".
+	// Namespace is the namespace of topics that do not specify one. Defaults to "public/default".
 	Namespace string `option:"namespace" default:"public/default" doc:"Where topics without tenant and namespace belong."`
-	// Token is a JSON web token to sign in with. Defaults to none.
+	// Token is the JSON web token for authentication. Defaults to none.
 	Token string `option:"token" kind:"secret" doc:"JSON web token to sign in with."`
-	// TokenFile is a file with such a token, read for each connection. Defaults to none.
+	// TokenFile is a file that holds such a token. It is read for each connection. Defaults to
+	// none.
 	TokenFile string `option:"token_file" doc:"File with such a token, read for each connection."`
-	// TokenURL is the token endpoint of an OAuth 2 provider, instead of a token. It is asked as ClientID with the secret in SecretFile, for
-	// Scope. Defaults to none.
+	// TokenURL is the token endpoint of an OAuth 2 provider, instead of a token. Requests use
+	// ClientID, the secret in SecretFile, and Scope. Defaults to none.
 	TokenURL   string `option:"token_url" doc:"Token endpoint of an OAuth 2 provider; instead of token_file."`
 	ClientID   string `option:"client_id" doc:"Who we are to the provider."`
 	SecretFile string `option:"client_secret_file" doc:"File with the client's secret, read each time a token is asked for."`
 	Scope      string `option:"scope" doc:"What the token is to be good for."`
-	// Client has further options of the client, such as its Authentication. Those that other fields say are refused by name, and so are
-	// those that would not verify servers. Defaults to none.
+	// Client holds further options of the client, such as its Authentication. Options that other
+	// fields set, and options that disable the verification of servers, are refused by name.
+	// Defaults to none.
 	Client apache.ClientOptions
-	// OperationTimeout is how long the client tries to look a topic up, to open and to close it. Defaults to 4 s.
+	// OperationTimeout limits topic lookups and opening and closing topics. Defaults to 4 s.
 	OperationTimeout time.Duration `option:"operation_timeout" default:"4s" doc:"How long to try to open or close a topic."`
-	// Format is how messages are laid out. Defaults to [codec.CloudEvents].
+	// Format is the message format. Defaults to [codec.CloudEvents].
 	Format codec.Format `option:"format"`
 
 	// Source is the CloudEvents attribute of that name. Defaults to "postrider".
 	Source string `option:"source"`
-	// AdminURL is the broker's HTTP address, such as "http://host:8080", for [Publisher.Inspect]. Defaults to none.
+	// AdminURL is the broker's HTTP address, such as "http://host:8080". [Publisher.Inspect] needs
+	// it. Defaults to none.
 	AdminURL string `option:"admin_url" doc:"The broker's HTTP address, to inspect topics."`
-	// KeyBasedBatching puts only messages of one key into a batch, which consumers of the type key_shared need. It is
-	// slow with many keys. Defaults to false.
+	// KeyBasedBatching puts only messages of one key into a batch, as consumers of the type
+	// key_shared need. It is slow with many keys. Defaults to false.
 	KeyBasedBatching bool `option:"key_based_batching" doc:"Batches of one key each, for consumers of the type key_shared."`
-	// IdleTimeout is after how long without a message a topic is closed. Defaults to 1 min.
+	// IdleTimeout is how long a topic stays open without messages. Defaults to 1 min.
 	IdleTimeout time.Duration `option:"idle_timeout" default:"1m" doc:"After how long without a message a topic is closed."`
 
-	// Name is the topic to receive from, with all its partitions.
+	// Name is the topic to receive from, including all its partitions.
 	Name string `option:"name"`
-	// Group is the subscription: its consumers share the messages. A new one begins with the topic's oldest message.
+	// Group is the subscription, whose consumers share the messages. A new subscription starts at
+	// the topic's oldest message.
 	Group string `option:"group"`
-	// SubscriptionType is "failover", "exclusive", "key_shared" or "shared". Defaults to "failover": one consumer at a
-	// time for each partition, and order is kept. With "shared" it is not.
+	// SubscriptionType is "failover", "exclusive", "key_shared" or "shared". Defaults to
+	// "failover": one consumer at a time for each partition, which keeps order. With "shared" there
+	// is no order.
 	SubscriptionType string `option:"subscription_type" default:"failover" values:"failover,exclusive,key_shared,shared" doc:"How consumers of a group share messages; shared keeps no order."`
-	// InFlight is how many messages are handled at a time, and how many are fetched ahead. Defaults to 64. MaxWaiting is how
-	// many may wait for their next attempt, or behind another one of their key. Defaults to 1000. After Attempts failures, by
-	// default 10, a message goes to the topic DeadLetter, if there is one.
+	// InFlight is how many messages are handled concurrently, and how many are prefetched. Defaults
+	// to 64. MaxWaiting is how many may wait for their next attempt, or for another message of
+	// their key. Defaults to 1000. After Attempts failures, by default 10, a message moves to the
+	// topic DeadLetter, if it is set.
 	InFlight   int    `option:"in_flight" default:"64"`
 	MaxWaiting int    `option:"max_waiting" default:"1000"`
 	Attempts   int    `option:"attempts" default:"10"`
 	DeadLetter string `option:"dead_letter"`
 
-	tokens *token.Source // nil unless there are files or a provider
+	tokens *token.Source // nil without token files and provider
 	said   *reasons
 }
 
@@ -84,7 +92,7 @@ func (c *Config) prepare(consumer bool) (*codec.Codec, error) {
 			errs = append(errs, errors.New(text))
 		}
 	}
-	scheme, hosts, _ := strings.Cut(c.URL, "://") // there may be several hosts, which is not what package url knows
+	scheme, hosts, _ := strings.Cut(c.URL, "://") // the URL may list several hosts, which package url cannot parse
 	complain(scheme != "pulsar" && scheme != "pulsar+ssl" || hosts == "", "URL is not one such as pulsar://localhost:6650")
 	complain(strings.Contains(hosts, "@"), "URL has a user or a password: Pulsar wants a token, see Token")
 	complain(scheme == "pulsar" && c.TLS != nil, "TLS is set and URL begins with pulsar://: want pulsar+ssl://")
@@ -111,7 +119,8 @@ func prefix(err error) error {
 	return fmt.Errorf("pulsar: %w", err)
 }
 
-// open returns a client. It does not connect. It does not log either: what matters is returned as an error.
+// open returns a client. The client does not connect and does not log: relevant failures are
+// returned as errors.
 func (c *Config) open() (apache.Client, error) {
 	options := c.Client
 	options.URL, options.TLSConfig = c.URL, c.TLS

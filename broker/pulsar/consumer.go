@@ -32,7 +32,7 @@ type Consumer struct {
 	run    sync.WaitGroup
 }
 
-// NewConsumer returns a consumer. It does not connect; errors are about the configuration.
+// NewConsumer returns a consumer. It does not connect. Errors concern the configuration.
 func NewConsumer(cfg Config) (*Consumer, error) {
 	coder, err := cfg.prepare(true)
 	topic, topicErr := topicName(cfg.Name, cfg.Namespace)
@@ -50,7 +50,8 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 	return &Consumer{cfg: cfg, topic: topic, coder: coder, dead: dead, client: client}, nil
 }
 
-// Consume hands messages to handle until ctx ends. Whatever keeps it from subscribing is logged and tried again.
+// Consume hands messages to handle until ctx ends. If it cannot subscribe, it logs the reason and
+// retries.
 func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error {
 	in := intake.Open(ctx, handle, intake.Config{
 		Limit: c.cfg.InFlight, Waiting: c.cfg.MaxWaiting, Retry: retry.Policy{Attempts: c.cfg.Attempts}, DeadLetters: c.dead,
@@ -79,7 +80,7 @@ func (c *Consumer) receive(ctx context.Context, in *intake.Intake, working func(
 	if err != nil {
 		return err
 	}
-	defer subscription.Close() // what handlers finish after an outage comes again
+	defer subscription.Close() // messages that handlers finish after an outage are redelivered
 	working()
 	for {
 		m, err := subscription.Receive(connected)
@@ -88,13 +89,14 @@ func (c *Consumer) receive(ctx context.Context, in *intake.Intake, working func(
 		}
 	}
 	if ctx.Err() != nil {
-		in.Wait() // until then handlers acknowledge
+		in.Wait() // handlers may acknowledge until they have returned
 	}
 	return errLost
 }
 
-// subscribe opens one of the client's consumers, and has lost called when its connection is lost. The client would
-// reconnect by itself, but one that is closed while it does so would go on, and take messages that nobody handles.
+// subscribe opens a consumer of the client that calls lost when its connection is lost. Automatic
+// reconnection of the client is disabled: if it were closed during a reconnect, it would continue
+// and take messages that are never handled.
 func (c *Consumer) subscribe(lost func()) (apache.Consumer, error) {
 	subscription, err := c.client.Subscribe(apache.ConsumerOptions{
 		Topic:                          c.topic,
@@ -113,13 +115,14 @@ func (c *Consumer) subscribe(lost func()) (apache.Consumer, error) {
 	return subscription, prefix(err)
 }
 
-// placeOf says where a message stands. Those of a batch share everything but the index, which String leaves out.
+// placeOf returns a message's place. Messages of a batch differ only in the index, which
+// MessageID.String omits.
 func placeOf(id apache.MessageID) string {
 	return fmt.Sprintf("%d/%d/%d/%d", id.PartitionIdx(), id.LedgerID(), id.EntryID(), id.BatchIdx())
 }
 
-// decode reads a message. One that claims to be a CloudEvent and is none is handed over as it is, with its properties as
-// headers: the handler decides.
+// decode reads a message. If it claims to be a CloudEvent but is invalid, it is handed over
+// undecoded, with its properties as headers.
 func (c *Consumer) decode(received apache.Message) postrider.Message {
 	properties := received.Properties()
 	p := codec.Packet{Name: c.cfg.Name, Key: received.Key(), Body: received.Payload(), ContentType: properties[contentType],
@@ -131,14 +134,14 @@ func (c *Consumer) decode(received apache.Message) postrider.Message {
 	}
 	m, err := c.coder.Decode(&p)
 	if err != nil {
-		c.cfg.Logger.Error("pulsar: message cannot be decoded, handing it over as it is", "topic", c.topic,
+		c.cfg.Logger.Error("pulsar: message cannot be decoded, handing it over undecoded", "topic", c.topic,
 			"message", received.ID().String(), "err", err)
 		m.OccurredAt = received.PublishTime()
 	}
 	return m
 }
 
-// Close waits for what Consume has left behind, and closes the connections.
+// Close waits for goroutines that Consume has left running, and closes the connections.
 func (c *Consumer) Close() error {
 	c.run.Wait()
 	c.client.Close()

@@ -28,12 +28,12 @@ func init() {
 	})
 }
 
-// create makes a topic and a subscription, the group's or else one of its own: without any, the broker throws away what
-// is published, and in time the topic.
+// create makes a topic and a subscription, named after the group or else "postrider": without a
+// subscription, the broker discards published messages and eventually the topic.
 func create(_ context.Context, s *broker.Settings, name string) error {
 	c, err := broker.From(s, func(cfg Config) (*Consumer, error) {
 		cfg.Name, cfg.Group = name, cmp.Or(cfg.Group, "postrider")
-		cfg.OperationTimeout = 30 * time.Second // nobody else will try again
+		cfg.OperationTimeout = 30 * time.Second // create does not retry
 		return NewConsumer(cfg)
 	})
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 const confirmed = "The broker has written the message to the bookies' journals, as many of them as the ack quorum says. " +
 	"Whether a journal is on disk by then, only the bookies' setting journalSyncData says."
 
-// Inspect asks the admin interface what confirmations are worth. Without AdminURL it can only say what it does not know.
+// Inspect queries the admin interface for the durability of confirmations. Without AdminURL it only
+// warns that the durability is unknown.
 func (p *Publisher) Inspect(ctx context.Context, names []string) (broker.Inspection, error) {
 	in := broker.Inspection{Confirmed: confirmed}
 	warn := func(danger, remedy string) {
@@ -32,7 +33,7 @@ func (p *Publisher) Inspect(ctx context.Context, names []string) (broker.Inspect
 			continue
 		}
 		var subscriptions []string
-		facts := make(map[string]float64) // of the policies
+		facts := make(map[string]float64) // values of the policies
 		for path, fact := range map[string]any{
 			"subscriptions": &subscriptions, "persistence?applied=true": &facts, "retention?applied=true": &facts,
 		} {
@@ -55,7 +56,7 @@ func (p *Publisher) Inspect(ctx context.Context, names []string) (broker.Inspect
 	return in, nil
 }
 
-// ask reads a fact about a topic. What is not there, or was not set, leaves it as it is.
+// ask reads a value about a topic. A missing value leaves fact unchanged.
 func (p *Publisher) ask(ctx context.Context, topic, path string, fact any) error {
 	escaped := (&url.URL{Path: "/admin/v2/" + strings.Replace(topic, "://", "/", 1) + "/"}).EscapedPath()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(p.cfg.AdminURL, "/")+escaped+path, nil)

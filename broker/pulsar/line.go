@@ -18,34 +18,37 @@ import (
 
 var (
 	errLost   = errors.New("the connection to the broker was lost")
-	errClosed = errors.New("the topic was closed, because it was not in use or with the publisher")
+	errClosed = errors.New("the topic was closed: it was idle, or the publisher was closed")
 )
 
-// closeGrace is how long publications wait for a line that has ended to be gone, so that nothing of them is sent after
-// they have returned. A broker that does not even answer to that is waited for by the next publication.
+// closeGrace is how long calls wait for an ended line to be closed, so that none of their messages
+// is sent after they have returned. If the broker does not answer in this time, the next call waits
+// for the rest.
 const closeGrace = time.Second
 
-// line is the way to one topic: one of the client's producers, from its opening to its end. Once the line has ended, for
-// whatever reason, nothing more is sent on it, and what was in flight is unknown; the next publication opens a new one.
+// line is the connection to one topic: one producer of the client, from opening to end. After the
+// line has ended, nothing more is sent on it, and the outcome of messages in flight is unknown. The
+// next call opens a new line.
 //
-// The client's producers would reconnect and send again by themselves. They are told not to, and their question how
-// long to wait before they reconnect is how the line learns that the connection is lost. Their Close may not run while
-// anything is handed to them (they panic), and drops without a word what is still queued in them.
+// By default, the client's producers reconnect and resend. That is disabled: the callback in which
+// a producer asks for its reconnect backoff tells the line that the connection is lost. A producer
+// must not be closed while messages are handed to it, because it panics, and Close silently drops
+// messages that are still queued in it.
 type line struct {
 	producer apache.Producer
-	ctx      context.Context // its end is the line's
+	ctx      context.Context // its end is the end of the line
 	end      context.CancelCauseFunc
-	left     context.Context // ends when nobody needs to wait for answers any more
+	left     context.Context // ends when calls no longer need to wait for answers
 	gone     chan struct{}   // closed when nothing of the line can be sent any more
 
-	sending sync.RWMutex // read-locked by those who hand something to the producer
-	shut    bool         // nothing may be handed to it any more
+	sending sync.RWMutex // read-locked while handing messages to the producer
+	shut    bool         // nothing more may be handed to the producer
 	users   atomic.Int32 // calls that use the line
 	idle    *time.Timer
-	handing atomic.Int32 // those of them that have not yet handed over everything
+	handing atomic.Int32 // calls that have not yet handed over all messages
 }
 
-// open asks the client for a producer, which takes a few multiples of OperationTimeout at most.
+// open opens a producer. It takes at most a few multiples of OperationTimeout.
 func (p *Publisher) open(topic string) (*line, error) {
 	l := &line{gone: make(chan struct{})}
 	l.ctx, l.end = context.WithCancelCause(context.Background())
@@ -63,7 +66,7 @@ func (p *Publisher) open(topic string) (*line, error) {
 		return nil, openError(err, p.cfg.said.explain(err, began))
 	}
 	l.idle = time.AfterFunc(p.cfg.IdleTimeout, func() {
-		if l.users.Load() == 0 { // otherwise the next use starts it again
+		if l.users.Load() == 0 { // otherwise the next use resets it
 			l.end(errClosed)
 		}
 	})
@@ -71,7 +74,7 @@ func (p *Publisher) open(topic string) (*line, error) {
 	l.left, leave = context.WithCancel(context.Background())
 	context.AfterFunc(l.ctx, func() {
 		defer time.AfterFunc(closeGrace, leave).Stop()
-		l.sending.Lock() // soon: whoever hands something over is stopped by ctx
+		l.sending.Lock() // soon: ctx stops pending handovers
 		l.shut = true
 		l.sending.Unlock()
 		l.producer.Close()
@@ -82,7 +85,7 @@ func (p *Publisher) open(topic string) (*line, error) {
 	return l, nil
 }
 
-// send hands a message to the producer, which answers at once if it does not take it.
+// send hands a message to the producer, which answers immediately if it does not accept it.
 func (l *line) send(m *slot) {
 	l.sending.RLock()
 	defer l.sending.RUnlock()
@@ -93,19 +96,19 @@ func (l *line) send(m *slot) {
 	}
 }
 
-// flush makes the producer send what it has gathered.
+// flush makes the producer send the messages that it has batched.
 func (l *line) flush() {
 	l.sending.RLock()
 	defer l.sending.RUnlock()
 	if !l.shut {
-		_ = l.producer.FlushWithCtx(l.ctx) // each message is told
+		_ = l.producer.FlushWithCtx(l.ctx) // each message gets its own answer
 	}
 }
 
-// Lost is closed when the line has ended.
+// Lost returns a channel that is closed when the line has ended.
 func (l *line) Lost() <-chan struct{} { return l.ctx.Done() }
 
-// Close ends the line and waits until it is gone.
+// Close ends the line and waits until it is closed.
 func (l *line) Close() {
 	l.end(errClosed)
 	<-l.gone
@@ -113,11 +116,13 @@ func (l *line) Close() {
 
 func (c *Config) producerOptions() apache.ProducerOptions {
 	return apache.ProducerOptions{
-		// A message that timed out while a later one stays would be overtaken: only the end of the line ends waiting.
+		// A message that times out while a later one remains would be overtaken: only the end of
+		// the line ends waiting.
 		SendTimeout:        -1,
 		MaxPendingMessages: 4096,
-		// Batches are sent when they are full and when the last publication has handed over its last message. The delay is
-		// for the partitions that this has not reached yet; it costs a timer per partition.
+		// Batches are sent when they are full, and when the last call has handed over its last
+		// message. The delay covers partitions that this flush has not reached yet; it needs one
+		// timer per partition.
 		BatchingMaxPublishDelay: 10 * time.Millisecond,
 		BatchingMaxMessages:     1000,
 		BatchingMaxSize:         512 << 10,
@@ -143,16 +148,17 @@ func topicName(name, namespace string) (string, error) {
 	return "persistent://" + parts[1] + parts[2], nil
 }
 
-// refusal matches the broker's words for what a topic does not accept, whoever asks. Text is all that the client gives: the
-// name of the broker's error, alone or behind "server error: ".
+// refusal matches the broker's errors for an operation that a topic does not accept from any
+// client. The client returns text only: the name of the broker's error, alone or after "server
+// error: ".
 var refusal = regexp.MustCompile(`(?:^|server error: )(?:TopicNotFound|AuthorizationError|TopicTerminatedError|NotAllowedError|` +
 	`IncompatibleSchema|ProducerBlockedQuotaExceeded|ProducerBusy|ProducerFenced|PersistenceError|ServiceNotReady)`)
 
-// openError classifies why a topic could not be opened: nothing was sent.
+// openError classifies the reason why a topic could not be opened. Nothing was sent.
 func openError(err, explained error) error {
 	switch text := err.Error(); {
 	case strings.HasPrefix(text, "InvalidTopicName"), strings.Contains(text, "server error: InvalidTopicName"):
-		return postrider.Permanent(explained) // there will never be such a topic
+		return postrider.Permanent(explained) // such a topic can never exist
 	case refusal.MatchString(text):
 		return postrider.NameUnavailable(explained)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/broker/token"
 )
 
-// tokenSource returns where tokens come from, or nil if no file and no provider is set.
+// tokenSource returns the source of tokens, or nil if neither a file nor a provider is set.
 func (c *Config) tokenSource() (*token.Source, error) {
 	cfg := token.Config{File: c.TokenFile, URL: c.TokenURL, ClientID: c.ClientID, SecretFile: c.SecretFile, Scope: c.Scope}
 	if !cfg.IsSet() {
@@ -16,7 +16,7 @@ func (c *Config) tokenSource() (*token.Source, error) {
 	return token.NewSource(cfg)
 }
 
-// refused are the options of the client that are ours to say, or that would leave servers unverified.
+// refused lists client options that other fields set, or that would leave servers unverified.
 var refused = map[string]string{
 	"URL": "use URL", "TLSConfig": "use TLS", "TLSKeyFilePath": "use TLS", "TLSCertificateFile": "use TLS",
 	"TLSTrustCertsFilePath": "use TLS", "TLSCipherSuites": "use TLS", "TLSMinVersion": "use TLS", "TLSMaxVersion": "use TLS",
@@ -26,7 +26,7 @@ var refused = map[string]string{
 	"EnableTransaction":          "a message counts as confirmed when the broker has stored it, not when a transaction ends",
 }
 
-// checkClient reports the options of the client that cannot be set.
+// checkClient reports client options that may not be set.
 func (c *Config) checkClient() error {
 	err := broker.Refuse(c.Client, refused)
 	if c.Client.Authentication != nil && (c.Token != "" || c.tokens != nil) {

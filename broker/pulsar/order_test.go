@@ -14,8 +14,9 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// TestOrderThroughResets resets connections under publications from several goroutines, each with a key of its own and
-// many of its messages in flight: behind a failure nothing is confirmed, and first receipts are in order.
+// TestOrderThroughResets resets connections while several goroutines publish, each with its own key
+// and many messages in flight: nothing may be confirmed after a failure, and first receipts must be
+// in order.
 func TestOrderThroughResets(t *testing.T) {
 	t.Parallel()
 	const lanes, calls, size = 4, 20, 100
@@ -57,7 +58,8 @@ func TestOrderThroughResets(t *testing.T) {
 	t.Logf("%d messages arrived again", repeated)
 }
 
-// confirmedPrefix publishes a lane's messages from next to end and returns how many of them were confirmed.
+// confirmedPrefix publishes messages next to end of a goroutine and returns how many of them were
+// confirmed.
 func confirmedPrefix(t *testing.T, p *Publisher, topic, lane string, next, end int) int {
 	var msgs []postrider.Message
 	for i := next; i < end; i++ {
@@ -85,7 +87,7 @@ type receipt struct {
 	n   int
 }
 
-// receiveAll returns what arrives, until so many different messages have.
+// receiveAll receives until want different messages have arrived, and returns all receipts.
 func receiveAll(t *testing.T, topic string, want int) []receipt {
 	t.Helper()
 	c, err := NewConsumer(Config{
@@ -116,7 +118,8 @@ func receiveAll(t *testing.T, topic string, want int) []receipt {
 	return all
 }
 
-// TestBehindALargeMessage sends messages of one key behind large ones, of which one is too large with its headers only.
+// TestBehindALargeMessage sends messages of one key behind large ones, one of which exceeds the
+// limit only together with its headers.
 func TestBehindALargeMessage(t *testing.T) {
 	t.Parallel()
 	topic := createTopic(t)

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// large is the size of payloads that a broker may find too large only when they are packed, after Publish has gone
-	// on: the next message of the key waits for the answer.
+	// large is the payload size from which a broker may refuse a message as too large only when the
+	// batch is packed, after Publish has moved on: the next message of the key then waits for the
+	// answer.
 	large       = 64 << 10
 	contentType = "content-type"
 )
@@ -27,18 +28,18 @@ var (
 	_ broker.Namer       = (*Publisher)(nil)
 )
 
-// Publisher sends messages to Pulsar, each to the topic with its name.
+// Publisher sends each message to the topic with the message's name.
 type Publisher struct {
 	cfg    Config
 	coder  *codec.Codec
 	client apache.Client
-	calls  sync.Pool // of *call that are over
+	calls  sync.Pool // finished *call values
 
 	mu     sync.Mutex
 	topics map[string]*session.Keeper[*line]
 }
 
-// NewPublisher returns a publisher. It does not connect; errors are about the configuration.
+// NewPublisher returns a publisher. It does not connect. Errors concern the configuration.
 func NewPublisher(cfg Config) (*Publisher, error) {
 	coder, err := cfg.prepare(false)
 	if err != nil {
@@ -51,11 +52,12 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	return &Publisher{cfg: cfg, coder: coder, client: client, topics: make(map[string]*session.Keeper[*line])}, nil
 }
 
-// KeepsOrder is true. Messages of a key go through one queue, to one partition; that queue has an end with everything
-// behind a failure, or the failure was found before anything behind it was sent.
+// KeepsOrder returns true. Messages of a key go through one queue to one partition. After a
+// failure, either that queue ends with everything behind the failure, or the failure was detected
+// before anything behind it was sent.
 func (p *Publisher) KeepsOrder() bool { return true }
 
-// NameOf returns the topic, with tenant and namespace if the name is one of a topic.
+// NameOf returns the topic, including tenant and namespace if the name is valid.
 func (p *Publisher) NameOf(m *postrider.Message) string {
 	name := p.coder.Name(m)
 	if topic, err := topicName(name, p.cfg.Namespace); err == nil {
@@ -64,8 +66,8 @@ func (p *Publisher) NameOf(m *postrider.Message) string {
 	return name
 }
 
-// Publish sends the messages and waits for the broker's answers. When ctx ends before, the producers that were used are
-// closed, and whatever else was in flight on them is unknown as well.
+// Publish sends the messages and waits for the broker's answers. If ctx ends first, the producers
+// in use are closed, and the outcome of everything else in flight on them is unknown too.
 func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	c := p.newCall(msgs)
 	for c.next < len(msgs) {
@@ -82,7 +84,8 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 	return nil
 }
 
-// wave hands messages over, up to one that has to wait for the answer to another, and waits for all answers.
+// wave hands messages over, up to one that must wait for the answer to another, and waits for all
+// answers.
 func (p *Publisher) wave(ctx context.Context, c *call) {
 	clear(c.routes)
 	clear(c.last)
@@ -123,7 +126,8 @@ func (p *Publisher) wave(ctx context.Context, c *call) {
 	}
 }
 
-// route begins a call's use of a line. The line ends with the call's context: only then is nothing sent later.
+// route starts a call's use of a line. The line ends with the call's context, because otherwise
+// messages could still be sent later.
 func (p *Publisher) route(ctx context.Context, name string) route {
 	topic, err := topicName(name, p.cfg.Namespace)
 	if err != nil {
@@ -149,7 +153,7 @@ func (p *Publisher) route(ctx context.Context, name string) route {
 	l.users.Add(1)
 	l.handing.Add(1)
 	l.idle.Reset(p.cfg.IdleTimeout)
-	stop := context.AfterFunc(ctx, func() { l.end(fmt.Errorf("a publication was given up: %w", ctx.Err())) })
+	stop := context.AfterFunc(ctx, func() { l.end(fmt.Errorf("a publish call was cancelled: %w", ctx.Err())) })
 	return route{line: l, stop: stop}
 }
 

@@ -81,7 +81,8 @@ func message(topic, key, text string) postrider.Message {
 	return m
 }
 
-// TestNothingBehindAFailureElsewhere holds order for a key whose messages go to different topics.
+// TestNothingBehindAFailureElsewhere checks the order of a key whose messages go to different
+// topics.
 func TestNothingBehindAFailureElsewhere(t *testing.T) {
 	t.Parallel()
 	good := createTopic(t)
@@ -104,7 +105,7 @@ func TestNothingBehindAFailureElsewhere(t *testing.T) {
 	}
 }
 
-// TestIdleTopicIsClosed publishes again to topics that were closed because they were not in use.
+// TestIdleTopicIsClosed publishes again to topics that were closed after being idle.
 func TestIdleTopicIsClosed(t *testing.T) {
 	t.Parallel()
 	p := open(t, func(c *Config) { c.IdleTimeout = time.Millisecond })
@@ -114,7 +115,7 @@ func TestIdleTopicIsClosed(t *testing.T) {
 		for _, topic := range topics {
 			msgs = append(msgs, message(topic, "k", fmt.Sprint(round)))
 		}
-		for confirmed := false; !confirmed; { // one that is closed at the same moment is unavailable
+		for confirmed := false; !confirmed; { // a topic that is being closed at this moment is unavailable
 			errs := p.Publish(t.Context(), msgs)
 			confirmed = errs == nil
 			for _, err := range errs {
@@ -134,8 +135,8 @@ func TestIdleTopicIsClosed(t *testing.T) {
 	}
 }
 
-// TestNothingIsSentLater gives a publication up while the broker is silent: what it may still have sent comes before
-// everything that is published afterwards, and its order is kept.
+// TestNothingIsSentLater cancels a Publish while the broker is silent: anything it may still have
+// sent must come before everything published afterwards, in order.
 func TestNothingIsSentLater(t *testing.T) {
 	t.Parallel()
 	topic := createTopic(t)
@@ -163,7 +164,7 @@ func TestNothingIsSentLater(t *testing.T) {
 	}
 }
 
-// receive returns the payloads of a topic up to and with the last one.
+// receive returns the payloads of a topic up to and including the last one.
 func receive(t *testing.T, topic string, limit int, last string) []string {
 	t.Helper()
 	c, err := NewConsumer(Config{
@@ -177,7 +178,7 @@ func receive(t *testing.T, topic string, limit int, last string) []string {
 	defer cancel()
 	var got []string
 	err = c.Consume(ctx, func(_ context.Context, m postrider.Message) error {
-		got = append(got, string(m.Payload)) // of one key: one after the other
+		got = append(got, string(m.Payload)) // of one key, so not concurrently
 		if string(m.Payload) == last {
 			cancel()
 		}
@@ -189,7 +190,7 @@ func receive(t *testing.T, topic string, limit int, last string) []string {
 	return got
 }
 
-// TestUndecodable receives what claims to be a CloudEvent and is none.
+// TestUndecodable receives a message that claims to be a CloudEvent but is invalid.
 func TestUndecodable(t *testing.T) {
 	t.Parallel()
 	topic := createTopic(t)
@@ -242,7 +243,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// TestPartitions holds that the keys of a partitioned topic keep their order, and that none is lost.
+// TestPartitions checks that the keys of a partitioned topic keep their order and that no message
+// is lost.
 func TestPartitions(t *testing.T) {
 	t.Parallel()
 	for name, keyBased := range map[string]bool{"MixedBatches": false, "KeyBasedBatches": true} {
@@ -267,7 +269,7 @@ func testPartitions(t *testing.T, keyBased bool) {
 	if answer.StatusCode/100 != 2 {
 		t.Fatalf("got %v", answer)
 	}
-	for range 2 { // one that is there is left as it is
+	for range 2 { // an existing one is left unchanged
 		if err := d.Create(t.Context(), s, topic); err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// reasons remembers what the client has last complained of. When it cannot connect, its error says no more than that: whether it is the
-// token, the certificate or the network is only in its log. It is a [slog.Handler].
+// reasons is a [slog.Handler] that remembers the client's last warning. If the client cannot
+// connect, its error does not give the cause: only its log tells whether it is the token, the
+// certificate or the network.
 type reasons struct {
 	mu   sync.Mutex
 	last string
@@ -40,7 +41,7 @@ func (r *reasons) WithAttrs(attrs []slog.Attr) slog.Handler { return &withAttrs{
 // WithGroup implements [slog.Handler].
 func (r *reasons) WithGroup(string) slog.Handler { return r }
 
-// withAttrs is a handler whose records have more attributes.
+// withAttrs is a handler that adds attributes to its records.
 type withAttrs struct {
 	*reasons
 	attrs []slog.Attr
@@ -55,7 +56,7 @@ func (w *withAttrs) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &withAttrs{w.reasons, append(w.attrs[:len(w.attrs):len(w.attrs)], attrs...)}
 }
 
-// explain adds what the client has complained of since then.
+// explain adds the warning that the client has logged since then.
 func (r *reasons) explain(err error, since time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// TestLogins sends and receives with each way to log in, and names what is wrong with others.
+// TestLogins sends and receives with each login method, and checks the errors of failing ones.
 func TestLogins(t *testing.T) {
 	need.Long(t, "starts one more Pulsar")
 	need.Own(t, "pulsar@secure")
@@ -39,7 +39,7 @@ func TestLogins(t *testing.T) {
 	})
 }
 
-// TestSuiteWithLogin is the suite on a server that wants TLS and a token.
+// TestSuiteWithLogin runs the suite on a server that requires TLS and a token.
 func TestSuiteWithLogin(t *testing.T) {
 	need.Long(t, "the whole suite once more")
 	need.Own(t, "pulsar@secure")
@@ -50,10 +50,10 @@ func TestSuiteWithLogin(t *testing.T) {
 	})
 }
 
-// A login that no option has a word for.
+// A login method that no option covers.
 func ExampleConfig_client() {
 	const url = "pulsar+ssl://pulsar.internal:6651"
-	certificate := func() (*tls.Certificate, error) { return &tls.Certificate{}, nil } // from a vault, for instance
+	certificate := func() (*tls.Certificate, error) { return &tls.Certificate{}, nil } // for example from a vault
 	p, err := NewPublisher(Config{URL: url, Client: apache.ClientOptions{Authentication: apache.NewAuthenticationFromTLSCertSupplier(certificate)}})
 	if err != nil {
 		fmt.Println(err)

@@ -19,7 +19,8 @@ import (
 
 var names atomic.Int64
 
-// settings returns a driver and the settings for the server at an address, or for the one under test if it is empty.
+// settings returns a driver and the settings for the server at an address, or for the server under
+// test if it is empty.
 func settings(t testing.TB, address string, values map[string]string) (broker.Driver, *broker.Settings) {
 	t.Helper()
 	server := need.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar")
@@ -43,7 +44,7 @@ func createTopic(t testing.TB) string {
 	return name
 }
 
-// administer asks the broker's HTTP interface for something.
+// administer sends a request to the broker's HTTP interface.
 func administer(t testing.TB, method, path, body string) {
 	t.Helper()
 	address := need.Env(t, "POSTRIDER_TEST_PULSAR_HTTP", "pulsar") + "/admin/v2/" + path
@@ -126,7 +127,7 @@ func TestSuite(t *testing.T) {
 					})
 				}
 			},
-			// A topic that was ended accepts nothing until it is made anew.
+			// A terminated topic accepts nothing until it is created again.
 			Full: func(t *testing.T) (string, func()) {
 				name := createTopic(t)
 				administer(t, http.MethodPost, "persistent/public/default/"+name+"/terminate", "")

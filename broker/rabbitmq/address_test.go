@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestAddresses holds that each of several hosts gets all that the URL says besides: the client's own parameters too.
+// TestAddresses checks that each of several hosts gets all other parts of the URL, including
+// parameters of the client.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	scheme, addresses, err := parseURL("amqps://user:p%40ss@a:1,[::1]:2/shop%2F1?heartbeat=3&channel_max=7")

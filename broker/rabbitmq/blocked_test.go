@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// TestBlockedServer raises the server's memory alarm: it stops to read from those who publish.
+// TestBlockedServer raises the server's memory alarm: the server stops reading from publishers.
 func TestBlockedServer(t *testing.T) {
 	need.Own(t, "rabbitmq@crash")
 	name := newQueue(t, nil)
@@ -27,7 +27,7 @@ func TestBlockedServer(t *testing.T) {
 	for round := range 2 {
 		ctl(t, "set_vm_memory_high_watermark", "0.00001")
 		begin := time.Now()
-		// The server tells of the alarm when it gets the first message.
+		// The server reports the alarm when it receives the first message.
 		errs := within(t, p, time.Second, msgs)
 		for i, err := range errs {
 			if err == nil || postrider.ClassOf(err) == postrider.ClassPermanent {

@@ -12,17 +12,17 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// errUnsent is the fate of a message until it is sent.
+// errUnsent is the outcome of a message until it is sent.
 var errUnsent = errors.New("rabbitmq: not sent")
 
 // call is one call of Publish.
 type call struct {
 	msgs   []postrider.Message
 	errs   []error
-	routes map[string]string // of the last message sent, by key
-	broken map[string]bool   // keys of which a message has failed
+	routes map[string]string // routing key of the last message sent, by ordering key
+	broken map[string]bool   // keys with a failed message
 
-	forbidden map[string]error // routes that the server closes channels for: they are not tried again in this call
+	forbidden map[string]error // routes for which the server closes the channel: not retried in this call
 }
 
 func (c *call) settle(i int, err error) {
@@ -35,8 +35,8 @@ func (c *call) settle(i int, err error) {
 	}
 }
 
-// run sends the messages from one index to another, all at once, and waits for their fates. An error says why there may
-// be some that were not sent, or that the lane has died.
+// run sends the messages from one index to another without waiting in between, and then waits for
+// their outcomes. An error is the reason why some were not sent, or why the lane is unusable.
 func (c *call) run(ctx context.Context, l *link, from, to int) error {
 	one, err := l.take()
 	if err != nil {
@@ -64,7 +64,8 @@ func (c *call) send(ctx context.Context, one *lane, i int) error {
 		return nil
 	}
 	if key := one.packet.Key; key != "" {
-		// Messages of one key and one route are all routed, or all returned. Behind another route a return must be awaited.
+		// Messages with one key and one route are either all routed or all returned. Before the
+		// route changes, wait for possible returns.
 		if before, ok := c.routes[key]; ok && before != route {
 			if err := one.collect(ctx, c.settle); err != nil {
 				return err
@@ -83,25 +84,25 @@ func (c *call) send(ctx context.Context, one *lane, i int) error {
 	return one.send(i, route, out)
 }
 
-// deliver sends all messages. A message that the server closes the channel for is found and left out, and what is behind it
-// goes on all at once.
+// deliver sends all messages. If the server closes the channel because of one message, deliver
+// finds and skips it, and sends the messages behind it together again.
 func (c *call) deliver(ctx context.Context, l *link) error {
 	for from := 0; from < len(c.msgs); {
 		err := c.run(ctx, l, from, len(c.msgs))
 		if exception(err) == nil {
 			return err
 		}
-		if from, err = c.hunt(ctx, l); err != nil {
+		if from, err = c.findRefused(ctx, l); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hunt finds the message that the server closed the channel for: it sends those of unknown fate once more, one at a
-// time. Some of them then arrive twice, as they would have if the relay had sent them again. It returns the index behind
-// that message.
-func (c *call) hunt(ctx context.Context, l *link) (next int, err error) {
+// findRefused finds the message because of which the server closed the channel. It resends the
+// messages without a known outcome one at a time. Some of them then arrive twice, as they would if
+// the relay resent them. It returns the index after that message.
+func (c *call) findRefused(ctx context.Context, l *link) (next int, err error) {
 	c.broken = nil
 	for i, was := range c.errs {
 		if !errors.Is(was, errUnsent) && !errors.Is(was, errLost) {
@@ -117,7 +118,7 @@ func (c *call) hunt(ctx context.Context, l *link) (next int, err error) {
 			c.settle(i, c.forbidden[route])
 			return i + 1, nil
 		case e != nil && (e.Code == amqp.NotFound || e.Code == amqp.AccessRefused):
-			// The exchange itself: it accepts this message no more than those behind it.
+			// The exchange itself is refused: the messages behind it would be refused as well.
 			for j := i; j < len(c.errs); j++ {
 				if errors.Is(c.errs[j], errLost) {
 					c.errs[j] = errUnsent
@@ -137,7 +138,7 @@ func (c *call) hunt(ctx context.Context, l *link) (next int, err error) {
 	return len(c.errs), nil
 }
 
-// result says of what was not sent that it was for the given reason.
+// result sets the outcome of unsent messages to the given reason.
 func (c *call) result(err error) []error {
 	unsent := postrider.Unavailable(cmp.Or(err, postrider.ErrNotTried))
 	failed := false

@@ -16,52 +16,59 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// Config tells a [Publisher] or a [Consumer] where the server is and what to do there.
+// Config configures a [Publisher] or a [Consumer].
 type Config struct {
-	// URL is the server's address, such as amqp://user:password@host:5672/vhost, or amqps:// for TLS. It may have several hosts of a
-	// cluster, with commas in between: each connection goes to one of them that answers. Required.
+	// URL is the server's address, such as amqp://user:password@host:5672/vhost, or amqps:// for
+	// TLS. It may list several hosts of a cluster, separated by commas: each connection goes to one
+	// of them that answers. Required.
 	URL string
-	// SASL is how a user logs in. With external that is by the client's certificate.
+	// SASL is the login method; external uses the client's certificate.
 	SASL string `option:"sasl" default:"plain" values:"plain,external" doc:"How a user logs in; with external it is by the client's certificate."`
-	// PasswordFile has the user's password, and is read for each connection. Defaults to none: the password is in URL.
+	// PasswordFile holds the user's password and is read for each connection. Defaults to none: the
+	// password is in URL.
 	PasswordFile string `option:"password_file" doc:"File with the user's password, read for each connection."`
-	// Exchange is where messages are published. Defaults to the default one: names are those of queues.
+	// Exchange is the exchange to publish to. Defaults to the default exchange, where names are
+	// those of queues.
 	Exchange string `option:"exchange" doc:"Exchange to publish to; default: a message's name is that of a queue."`
-	// Pipeline lets a relay have several messages of one key under way, for few keys with many messages. Their order can
-	// then break when a queue rejects a message, or a binding changes, between two of them. Defaults to false.
+	// Pipeline lets a relay send several messages of one key at once, for workloads with few keys
+	// and many messages. Order can then break if a queue rejects a message, or a binding changes,
+	// between two of them. Defaults to false.
 	Pipeline bool `option:"pipeline" default:"false" doc:"Several messages of one key under way at a time."`
-	// MaxBytes is the largest body that is sent, at most the server's max_message_size. Defaults to 16 MiB.
+	// MaxBytes is the largest body to send, at most the server's max_message_size. Defaults to 16
+	// MiB.
 	MaxBytes int `option:"max_bytes" default:"16777216" doc:"Largest body that is sent."`
-	// QueueType is that of a queue that the driver creates. Defaults to classic.
+	// QueueType is the type of queues that the driver creates. Defaults to classic.
 	QueueType string `option:"queue_type" default:"classic" values:"classic,quorum,stream" doc:"Type of a created queue."`
-	// Format is how a message is laid out. Defaults to [codec.CloudEvents].
+	// Format is the message format. Defaults to [codec.CloudEvents].
 	Format codec.Format `option:"format"`
 	// Source is the CloudEvents attribute of that name. Defaults to "postrider".
 	Source string `option:"source"`
-	// Name is the queue that a consumer receives from, which needs one.
+	// Name is the queue that a consumer receives from. Required for consumers.
 	Name string `option:"name"`
-	// InFlight is the largest number of messages that a consumer handles at a time. Defaults to 64. MaxWaiting is the largest
-	// number that wait for their next attempt, or behind another one of their key. Defaults to 1000. Together they are the
-	// prefetch. After Attempts failures, by default 10, a message goes to the queue DeadLetter, if there is one.
+	// InFlight is the maximum number of messages that a consumer handles concurrently. Defaults to
+	// 64. MaxWaiting is the maximum number that wait for their next attempt, or for another message
+	// of their key. Defaults to 1000. Their sum is the prefetch count. After Attempts failures, by
+	// default 10, a message moves to the queue DeadLetter, if it is set.
 	InFlight   int    `option:"in_flight" default:"64"`
 	MaxWaiting int    `option:"max_waiting" default:"1000"`
 	Attempts   int    `option:"attempts" default:"10"`
 	DeadLetter string `option:"dead_letter"`
-	// TLS is used with amqps. Defaults to the system's authorities.
+	// TLS is used with amqps. Defaults to the system's certificate authorities.
 	TLS *tls.Config
-	// Dial opens connections. Defaults to that of [net.Dialer].
+	// Dial opens connections. Defaults to a [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Logger is told of outages and recoveries. Defaults to [slog.Default].
+	// Logger receives outages and recoveries. Defaults to [slog.Default].
 	Logger *slog.Logger
-	// Client has further settings of the client. Dial and TLSClientConfig are those above, and Recovery is refused. Defaults to none.
+	// Client holds further options of the client. Its Dial, TLSClientConfig and Recovery are
+	// refused: use the fields above instead of the first two. Defaults to none.
 	Client amqp.Config
 
-	unread    error    // what could not be read of the settings
+	unread    error    // error from reading the settings
 	addresses []string // a URL for each host
 }
 
-// complete returns the configuration with its defaults, or all that is wrong with it. It does not repeat the URL, which
-// may hold a password.
+// complete returns the configuration with its defaults, or all mistakes in it. Errors do not
+// contain the URL, which may hold a password.
 func (c Config) complete() (Config, *codec.Codec, error) {
 	broker.SetDefaults(&c)
 	if c.Dial == nil {
@@ -90,7 +97,8 @@ func (c Config) complete() (Config, *codec.Codec, error) {
 	return c, coder, err
 }
 
-// parseURL returns a URL for each host, with all that was said besides. Its error never contains the URL.
+// parseURL returns one URL per host, with the same credentials, path and query. Its error never
+// contains the URL.
 func parseURL(text string) (scheme string, addresses []string, err error) {
 	scheme, _, _ = strings.Cut(text, "://")
 	addresses = broker.SplitHosts(text)
@@ -101,7 +109,7 @@ func parseURL(text string) (scheme string, addresses []string, err error) {
 	return scheme, addresses, nil
 }
 
-// checkLogin reports settings that contradict each other.
+// checkLogin reports contradictory settings.
 func (c *Config) checkLogin(scheme string) error {
 	var errs []error
 	if c.TLS != nil && scheme != "amqps" {
@@ -126,7 +134,7 @@ func (c *Config) hasCertificate() bool {
 	return c.TLS != nil && (c.TLS.Certificates != nil || c.TLS.GetClientCertificate != nil)
 }
 
-// checkShort holds what the protocol says of names: at most 255 bytes.
+// checkShort enforces the protocol's limit of 255 bytes for names.
 func checkShort(what, value string) error {
 	if len(value) > 255 {
 		return fmt.Errorf("%s has %d bytes: AMQP carries at most 255", what, len(value))

@@ -112,7 +112,7 @@ func receive(t *testing.T, c postrider.Consumer, n int) []postrider.Message {
 	return msgs
 }
 
-// TestForeignMessages has senders that know nothing of us.
+// TestForeignMessages receives messages from senders that do not use Postrider.
 func TestForeignMessages(t *testing.T) {
 	t.Parallel()
 	name := newQueue(t, nil)
@@ -140,7 +140,7 @@ func TestForeignMessages(t *testing.T) {
 	}
 }
 
-// TestProperties looks at a message with the plain client.
+// TestProperties inspects a message with the plain client.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	for _, format := range codec.Formats() {

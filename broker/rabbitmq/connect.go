@@ -18,20 +18,22 @@ import (
 )
 
 const (
-	patience       = 10 * time.Second // with a handshake, one write to the socket, the next heartbeat
-	goodbyeTimeout = 2 * time.Second  // for the server's answer to a polite goodbye
+	ioTimeout      = 10 * time.Second // for a handshake, one write to the socket, the next heartbeat
+	goodbyeTimeout = 2 * time.Second  // for the server's answer to a graceful close
 )
 
-// socket is a connection to the server on which a write that does not get on breaks the connection. Without it the
-// client waits for ever in a write to a server that has stopped reading, which is how RabbitMQ slows publishers down.
+// socket is a connection that breaks if a write makes no progress. Without this, the client waits
+// forever in a write to a server that has stopped reading, which is how RabbitMQ applies back
+// pressure to publishers.
 type socket struct {
 	net.Conn
-	patience time.Duration
+	timeout time.Duration
 }
 
-// Write hangs up when it fails: the client does not always notice the error of a write, but that of its reads it does.
+// Write closes the connection on failure: the client does not always notice a write error, but it
+// notices a read error.
 func (s socket) Write(b []byte) (int, error) {
-	_ = s.SetWriteDeadline(time.Now().Add(s.patience)) // fails only if the write does
+	_ = s.SetWriteDeadline(time.Now().Add(s.timeout)) // fails only if the write does
 	n, err := s.Conn.Write(b)
 	if err != nil {
 		_ = s.Close()
@@ -39,20 +41,20 @@ func (s socket) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// connection can be ended without asking the server, which may not be listening.
+// connection is a connection that can be closed without waiting for the server.
 type connection struct {
 	*amqp.Connection
 	socket socket
 }
 
-// connect opens a connection to one of the hosts, whose name is for those who look at the server. It begins anywhere in the list, so that
-// connections spread over a cluster.
+// connect opens a connection to one of the hosts, under a name that operators see on the server. It
+// starts at a random host, so that connections spread over the cluster.
 func (c *Config) connect(ctx context.Context, name string) (conn *connection, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
 	defer cancel()
 	n := len(c.addresses)
 	for i, first := 0, rand.IntN(n); i < n && conn == nil && ctx.Err() == nil; i++ {
-		conn, err = c.connectTo(ctx, patience/time.Duration(n), c.addresses[(first+i)%n], name)
+		conn, err = c.connectTo(ctx, ioTimeout/time.Duration(n), c.addresses[(first+i)%n], name)
 	}
 	if conn == nil {
 		return nil, cmp.Or(err, ctx.Err())
@@ -68,7 +70,7 @@ func (c *Config) connectTo(ctx context.Context, within time.Duration, address, n
 	stop := func() bool { return true }
 	config := c.Client
 	if config.Heartbeat == 0 {
-		config.Heartbeat = patience // unless the URL says heartbeat=
+		config.Heartbeat = ioTimeout // unless the URL contains heartbeat=
 	}
 	config.Properties = amqp.NewConnectionProperties()
 	maps.Copy(config.Properties, c.Client.Properties)
@@ -78,11 +80,11 @@ func (c *Config) connectTo(ctx context.Context, within time.Duration, address, n
 		if err == nil {
 			stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
 		}
-		s = socket{conn, patience}
+		s = socket{conn, ioTimeout}
 		return s, err
 	}
 	if c.TLS != nil {
-		config.TLSClientConfig = c.TLS.Clone() // the client writes into it
+		config.TLSClientConfig = c.TLS.Clone() // the client modifies it
 	}
 	switch {
 	case c.SASL == "external":
@@ -105,19 +107,20 @@ func (c *Config) connectTo(ctx context.Context, within time.Duration, address, n
 	if s.Conn != nil {
 		_ = s.Close()
 	}
-	// With TLS 1.3 the server looks at the certificate when the handshake is over, and its answer can be lost with the connection.
+	// With TLS 1.3 the server checks the certificate after the handshake, and its answer can be
+	// lost with the connection.
 	if c.hasCertificate() && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) {
-		err = fmt.Errorf("%w: the server may refuse the client's certificate", err)
+		err = fmt.Errorf("%w: the server may have refused the client's certificate", err)
 	}
 	return nil, cmp.Or(ctx.Err(), err)
 }
 
 func (c *connection) hangUp() { _ = c.socket.Close() }
 
-// Close ends the connection: politely, or when the server does not answer, by hanging up.
+// Close closes the connection gracefully, or abruptly if the server does not answer.
 func (c *connection) Close() {
 	timer := time.AfterFunc(goodbyeTimeout, c.hangUp)
 	defer timer.Stop()
-	_ = c.Connection.Close() // it is closed afterwards in any case
+	_ = c.Connection.Close() // the connection is closed in any case
 	c.hangUp()
 }

@@ -15,8 +15,9 @@ import (
 
 // Consumer receives from a queue. Consumers of one queue share its messages.
 //
-// A message that claims to be a CloudEvent and is none is handed over as it came, its type being the queue's name, and
-// an error is logged: RabbitMQ would drop a rejected message unless the queue has a dead letter exchange.
+// A message that claims to be a CloudEvent but is invalid is handed over undecoded, with the
+// queue's name as its type, and an error is logged. Rejecting it would lose it unless the queue has
+// a dead-letter exchange.
 type Consumer struct {
 	intake.Counters
 
@@ -25,7 +26,8 @@ type Consumer struct {
 	dead  intake.DeadLetters
 }
 
-// NewConsumer returns a consumer of the queue Config.Name. It does not connect: errors are about the configuration.
+// NewConsumer returns a consumer of the queue Config.Name. It does not connect. Errors concern the
+// configuration.
 func NewConsumer(c Config) (*Consumer, error) {
 	c, coder, err := c.complete()
 	if c.Name == "" {
@@ -41,10 +43,11 @@ func NewConsumer(c Config) (*Consumer, error) {
 	return &Consumer{cfg: c, coder: coder, dead: dead}, nil
 }
 
-// errStream is about what cannot be consumed here: over AMQP a stream forgets how far a consumer has come, so that a restart would lose messages.
+// errStream refuses streams: over AMQP the server does not store a consumer's offset in a stream,
+// so a restart would lose messages.
 var errStream = errors.New("is a stream, whose offsets AMQP does not keep: consume it with a client of the stream protocol, or let the relay send to a queue as well")
 
-// Consume implements [postrider.Consumer]. A queue that does not exist is waited for.
+// Consume implements [postrider.Consumer]. It waits for a queue that does not exist.
 func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) (fatal error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -59,8 +62,8 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) (fatal
 	return fatal
 }
 
-// receive returns when the connection is lost or the context ends. What was not acknowledged by then is delivered
-// again, so that handlers of a lost connection are not called any more.
+// receive returns when the connection is lost or the context ends. The server then redelivers
+// unacknowledged messages, so that handlers are not retried after a lost connection.
 func (c *Consumer) receive(ctx context.Context, handle postrider.Handler, working func()) error {
 	conn, err := c.cfg.connect(ctx, "postrider consumer of "+c.cfg.Name)
 	if err != nil {
@@ -71,7 +74,7 @@ func (c *Consumer) receive(ctx context.Context, handle postrider.Handler, workin
 	var deliveries <-chan amqp.Delivery
 	ch, err := conn.Channel()
 	if err == nil {
-		err = ch.Qos(c.cfg.InFlight+c.cfg.MaxWaiting, 0, false) // what waits is not acknowledged: it must not keep others from coming
+		err = ch.Qos(c.cfg.InFlight+c.cfg.MaxWaiting, 0, false) // waiting messages are unacknowledged and must not stop further deliveries
 	}
 	if err == nil {
 		deliveries, err = ch.Consume(c.cfg.Name, "", false, false, false, false, nil)
@@ -104,11 +107,11 @@ func (c *Consumer) receive(ctx context.Context, handle postrider.Handler, workin
 				c.cfg.Logger.Error("rabbitmq: a message is handed over undecoded", "id", d.MessageId, "err", err)
 			}
 			in.Accept(intake.Delivery{Message: m, Done: func() {
-				_ = ch.Ack(d.DeliveryTag, false) // fails only with its channel: the message then comes again
+				_ = ch.Ack(d.DeliveryTag, false) // fails only if its channel is closed: the message is then redelivered
 			}})
 		}
 	}
 }
 
-// Close closes the publisher of dead letters. Other connections end with Consume.
+// Close closes the dead-letter publisher. Other connections end with Consume.
 func (c *Consumer) Close() error { return c.dead.Close() }

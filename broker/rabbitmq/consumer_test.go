@@ -14,8 +14,8 @@ import (
 	"github.com/postrider/postrider/broker/rabbitmq"
 )
 
-// TestSingleActiveConsumer lets a consumer stand by while another one works, and breaks the other one's connection: the
-// one that stood by goes on with what was not acknowledged, in order.
+// TestSingleActiveConsumer breaks the connection of an active consumer while another stands by: the
+// second must continue with the unacknowledged messages, in order.
 func TestSingleActiveConsumer(t *testing.T) {
 	t.Parallel()
 	name := newName()
@@ -77,7 +77,7 @@ func TestSingleActiveConsumer(t *testing.T) {
 		})
 	}
 	proxy.Cut()
-	for n, next := -1, stuck; n < all-1; { // acknowledgements of some before may be lost
+	for n, next := -1, stuck; n < all-1; { // some earlier acknowledgements may be lost
 		select {
 		case n = <-handled:
 		case <-time.After(30 * time.Second):

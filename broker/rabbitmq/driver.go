@@ -32,7 +32,7 @@ func configOf(s *broker.Settings) (c Config) {
 	return c
 }
 
-// connect opens a connection for something short; ctx ends it.
+// connect opens a short-lived connection; the end of ctx closes it.
 func connect(ctx context.Context, s *broker.Settings) (conn *connection, end func(), err error) {
 	c, _, err := configOf(s).complete()
 	if err == nil {
@@ -58,11 +58,11 @@ func create(ctx context.Context, s *broker.Settings, name string) error {
 	args := amqp.Table{"x-queue-type": s.Text("queue_type")}
 	version, _ := conn.Properties["version"].(string)
 	if s.Text("queue_type") == "quorum" && !strings.HasPrefix(version, "3.") {
-		args["x-delivery-limit"] = -1 // or the message is dropped when its twentieth consumer dies
+		args["x-delivery-limit"] = -1 // otherwise the message is dropped after 20 consumer crashes
 	}
 	_, err = ch.QueueDeclare(name, true, false, false, false, args)
 	if e := exception(err); e != nil && strings.Contains(e.Reason, "inequivalent arg") {
-		return nil // it is there, with other properties
+		return nil // it exists, with other properties
 	}
 	if exchange := s.Text("exchange"); err == nil && exchange != "" {
 		err = ch.QueueBind(name, name, exchange, false, nil)
@@ -73,14 +73,15 @@ func create(ctx context.Context, s *broker.Settings, name string) error {
 	return nil
 }
 
-// How the client alone is fastest.
+// Parameters with which the client alone is fastest.
 const (
 	bareChannels = 4
-	bareInFlight = 500 // on each
+	bareInFlight = 500 // per channel
 )
 
-// bare sends a load with nothing but the client: persistent and mandatory messages, because a confirmation is worth nothing
-// otherwise, on several channels of one connection. They carry no key: the protocol has no place for one.
+// bare sends a load with the client alone, on several channels of one connection. Messages are
+// persistent and mandatory, because a confirmation has no value otherwise. They carry no key: the
+// protocol has no field for one.
 func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
 	conn, end, err := connect(ctx, s)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/broker/rabbitmq"
 )
 
-// Settings of the client that no option has a word for.
+// Settings of the client that no option covers.
 func ExampleConfig_client() {
 	p, err := rabbitmq.NewPublisher(rabbitmq.Config{
 		URL:    "amqp://relay:secret@rabbit-1:5672,rabbit-2:5672,rabbit-3:5672/",

@@ -17,7 +17,7 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// newExchange makes an exchange, with a queue that gets everything of it.
+// newExchange creates an exchange with a queue that receives everything from it.
 func newExchange(t *testing.T) (exchange, queue string) {
 	t.Helper()
 	exchange, queue = newName(), newQueue(t, nil)
@@ -31,7 +31,7 @@ func newExchange(t *testing.T) (exchange, queue string) {
 	return exchange, queue
 }
 
-// newUser makes a user with some permissions and returns the server's URL for it.
+// newUser creates a user with the given permissions and returns the server's URL for it.
 func newUser(t *testing.T, configure, write, read string) (name, address2 string) {
 	t.Helper()
 	name = newName()
@@ -46,8 +46,8 @@ func newUser(t *testing.T, configure, write, read string) (name, address2 string
 	return name, u.String()
 }
 
-// TestServerRefusesTheSize has messages that pass the publisher's check and not the server's: each costs the channel,
-// and must not cost its neighbours.
+// TestServerRefusesTheSize sends messages that pass the publisher's check but not the server's:
+// each closes the channel, and must not affect other messages.
 func TestServerRefusesTheSize(t *testing.T) {
 	need.Own(t, "rabbitmq@crash")
 	ctl(t, "eval", "application:set_env(rabbit, max_message_size, 65536).")
@@ -59,7 +59,7 @@ func TestServerRefusesTheSize(t *testing.T) {
 	for i := range msgs {
 		msgs[i], want[i] = event(name, fmt.Sprint(i%20)), -1
 	}
-	for _, i := range []int{3, 50} { // keys 3 and 10: nothing of them goes on
+	for _, i := range []int{3, 50} { // keys 3 and 10: their later messages must not be sent
 		msgs[i].Payload, want[i] = make([]byte, 70_000), postrider.ClassPermanent
 		for behind := i + 20; behind < len(msgs); behind += 20 {
 			want[behind] = postrider.ClassUnavailable
@@ -81,7 +81,7 @@ func TestForbiddenTopic(t *testing.T) {
 	for i := range msgs {
 		msgs[i], want[i] = event(queue, fmt.Sprint(i)), -1
 		msgs[i].RoutingKey = "allowed.key"
-		if i%5 == 4 { // each would cost a channel
+		if i%5 == 4 { // each would close a channel
 			msgs[i].RoutingKey, want[i] = "forbidden."+fmt.Sprint(i%2), postrider.ScopeName
 		}
 	}
@@ -90,8 +90,8 @@ func TestForbiddenTopic(t *testing.T) {
 	t.Log(errs[4])
 }
 
-// TestExchangeNotUsable holds that an exchange that is missing or forbidden is no fault of any message, and that it is
-// found when it is there.
+// TestExchangeNotUsable checks that a missing or forbidden exchange is not attributed to a message,
+// and that it is used once it exists.
 func TestExchangeNotUsable(t *testing.T) {
 	t.Parallel()
 	exchange, queue := newExchange(t)
@@ -134,7 +134,7 @@ func TestExchangeNotUsable(t *testing.T) {
 	expectScopes(t, p.Publish(t.Context(), msgs), all)
 }
 
-// TestFullQueue has a queue that rejects: that is no reason to give a message up.
+// TestFullQueue checks that a queue that rejects messages does not make them permanent failures.
 func TestFullQueue(t *testing.T) {
 	t.Parallel()
 	name := newName()
@@ -153,8 +153,8 @@ func TestFullQueue(t *testing.T) {
 	expectScopes(t, errs, []postrider.Scope{postrider.ScopeName, postrider.ScopeName, postrider.ScopeName})
 }
 
-// TestRejectedIsNotConfirmed has a queue that takes some messages and rejects others between them: the client's
-// NotifyPublish reports many of the rejected ones as confirmed.
+// TestRejectedIsNotConfirmed uses a queue that accepts some messages and rejects others in between:
+// the client's NotifyPublish reports many of the rejected ones as confirmed.
 func TestRejectedIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	name := newName()
@@ -177,7 +177,7 @@ func TestRejectedIsNotConfirmed(t *testing.T) {
 		_ = c.Consume(ctx, func(_ context.Context, m postrider.Message) error {
 			gate.RLock()
 			defer gate.RUnlock()
-			time.Sleep(time.Millisecond) // on most machines slower than the publisher, so that the queue is full again and again
+			time.Sleep(time.Millisecond) // usually slower than the publisher, so that the queue is full repeatedly
 			received.Store(m.ID, true)
 			return nil
 		})
@@ -190,7 +190,7 @@ func TestRejectedIsNotConfirmed(t *testing.T) {
 		for i := range msgs {
 			msgs[i] = event(name, fmt.Sprint(i))
 		}
-		if n%4 == 0 { // on any machine
+		if n%4 == 0 { // at least these, on any machine
 			gate.Lock()
 		}
 		errs := p.Publish(t.Context(), msgs)
@@ -223,7 +223,7 @@ func TestRejectedIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotFitTheProtocol has messages that the client would break its connection with.
+// TestWhatDoesNotFitTheProtocol sends messages for which the client would close its connection.
 func TestWhatDoesNotFitTheProtocol(t *testing.T) {
 	t.Parallel()
 	name := newQueue(t, nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/broker/rabbitmq"
 )
 
-// dangers returns the warnings as text, for a message.
+// dangers returns the warnings as text.
 func dangers(i broker.Inspection) string {
 	var text []string
 	for _, w := range i.Warnings {

@@ -12,18 +12,19 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// stall is the longest time that a lane may have been away from its returns. The client drops one that nobody takes for
-// 5 s: after a longer stall, such as that of a stopped process, a confirmation may lack its return.
+// stall is the maximum time for which a lane may fail to read returns. The client drops a return
+// that is not read for 5 s: after a longer stall, such as in a suspended process, a message may
+// seem confirmed although it was returned.
 const stall = 4 * time.Second
 
 var (
 	errNacked   = errors.New("rabbitmq: the queue did not take the message (basic.nack): it may be full and reject")
-	errStalled  = errors.New("rabbitmq: the process stood still for so long that returns may be missing")
+	errStalled  = errors.New("rabbitmq: the process was suspended for so long that returns may be missing")
 	errConfused = errors.New("rabbitmq: the server returned a message that was not sent")
 	errLost     = errors.New("rabbitmq: sent, but no confirmation came")
 )
 
-// unroutable is the fate of a message that no queue was there for.
+// unroutable is the error of a message that no queue takes.
 type unroutable amqp.Return
 
 func (e *unroutable) Error() string {
@@ -34,24 +35,25 @@ func (e *unroutable) Error() string {
 type flight struct {
 	index        int // in the call
 	id, route    string
-	confirmation *amqp.DeferredConfirmation // nil if the client has failed to send it
+	confirmation *amqp.DeferredConfirmation // nil if the client failed to send it
 	acked        bool
 	back         *amqp.Return
 }
 
-// lane is an AMQP channel in confirm mode. One call at a time has it for itself, so that none waits for another.
+// lane is an AMQP channel in confirm mode. One call at a time uses it exclusively, so that calls do
+// not wait for each other.
 type lane struct {
 	link    *link
 	ch      *amqp.Channel
 	closed  chan *amqp.Error
-	packet  codec.Packet // memory that is used again for each message, as headers is
+	packet  codec.Packet // reused for each message, as is headers
 	headers amqp.Table
 	sent    []flight // since the last collect
-	dead    error    // why the lane is of no use any more
+	dead    error    // why the lane is unusable
 
-	returned chan []amqp.Return // what has come since the last time; closed when no more can come
-	rest     []amqp.Return      // what was there when it was closed
-	heard    time.Time          // when the listener last had nothing to do
+	returned chan []amqp.Return // returns since the last receive; closed when no more can arrive
+	rest     []amqp.Return      // returns left over when it was closed
+	heard    time.Time          // when the listener was last idle
 	stalled  bool
 }
 
@@ -73,11 +75,12 @@ func (l *link) newLane() (*lane, error) {
 	return one, ch.Confirm(false)
 }
 
-// listen keeps returns until collect asks for them. The client hands over a message's return, on a channel without a
-// buffer, before it handles its confirmation: who asks after the confirmation gets the return.
+// listen collects returns until collect receives them. The client delivers a message's return, on
+// an unbuffered channel, before it handles the confirmation: a receive after the confirmation
+// therefore gets the return.
 func (l *lane) listen(returns <-chan amqp.Return) {
 	defer close(l.returned)
-	tick := time.NewTicker(time.Second) // so that a long time between two rounds means a stall
+	tick := time.NewTicker(time.Second) // so that a long gap between two rounds means a stall
 	defer tick.Stop()
 	for answer := l.returned; ; {
 		if time.Since(l.heard) > stall {
@@ -98,19 +101,20 @@ func (l *lane) listen(returns <-chan amqp.Return) {
 	}
 }
 
-// send publishes a message. After an error the lane is of no use any more.
+// send publishes a message. After an error the lane is unusable.
 func (l *lane) send(index int, route string, p amqp.Publishing) error {
 	confirmation, err := l.ch.PublishWithDeferredConfirm(l.link.p.cfg.Exchange, route, true, false, p)
 	l.sent = append(l.sent, flight{index: index, id: p.MessageId, route: route, confirmation: confirmation})
 	l.dead = err
 	if err != nil && !errors.Is(err, amqp.ErrClosed) {
-		l.link.hangUp() // part of the message may be on its way
+		l.link.hangUp() // part of the message may have been sent
 	}
 	return err
 }
 
-// collect waits for the fates of what was sent and hands them over. It returns why the lane is of no use any more: also
-// when the call cannot wait any longer, as late returns would be taken for those of the next call.
+// collect waits for the outcomes of the sent messages and reports them. It returns why the lane is
+// unusable. It also gives up the lane if the call can wait no longer: late returns would be
+// mistaken for those of the next call.
 func (l *lane) collect(ctx context.Context, settle func(index int, err error)) error {
 	if len(l.sent) == 0 {
 		return l.dead
@@ -127,7 +131,7 @@ func (l *lane) collect(ctx context.Context, settle func(index int, err error)) e
 				l.dead = ctx.Err()
 			}
 		}
-		f.acked = f.confirmation.Acked() // before the returns are asked for, not after
+		f.acked = f.confirmation.Acked() // must be read before the returns
 	}
 	returned, ok := <-l.returned
 	if !ok {
@@ -139,7 +143,7 @@ func (l *lane) collect(ctx context.Context, settle func(index int, err error)) e
 			l.dead = err
 		}
 	}
-	for i, next := 0, 0; next < len(returned); i++ { // they come in the order of publication
+	for i, next := 0, 0; next < len(returned); i++ { // returns arrive in the order of publication
 		if i == len(l.sent) {
 			l.dead = errConfused
 			break
@@ -153,13 +157,13 @@ func (l *lane) collect(ctx context.Context, settle func(index int, err error)) e
 		l.dead = errStalled
 	}
 	for i := range l.sent {
-		settle(l.sent[i].index, l.fate(&l.sent[i]))
+		settle(l.sent[i].index, l.outcome(&l.sent[i]))
 	}
 	l.sent, l.packet.Body = l.sent[:0], nil
 	return l.dead
 }
 
-func (l *lane) fate(f *flight) error {
+func (l *lane) outcome(f *flight) error {
 	switch {
 	case errors.Is(l.dead, errStalled), errors.Is(l.dead, errConfused):
 	case f.back != nil:

@@ -11,7 +11,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// flying returns a lane with two messages in flight, without a server, and the channel of its returns.
+// flying returns a lane with two messages in flight, without a server, and the channel of its
+// returns.
 func flying(heard time.Time) (l *lane, returns chan amqp.Return) {
 	returns = make(chan amqp.Return)
 	hung := &link{connection: &connection{socket: socket{Conn: closer{end: func() { close(returns) }}}}}
@@ -31,7 +32,7 @@ func (c closer) Close() error {
 	return nil
 }
 
-func fates(t *testing.T, l *lane) []error {
+func outcomes(t *testing.T, l *lane) []error {
 	errs := make([]error, 2)
 	if l.collect(t.Context(), func(i int, err error) { errs[i] = err }) == nil {
 		t.Error("the lane is used on")
@@ -39,11 +40,11 @@ func fates(t *testing.T, l *lane) []error {
 	return errs
 }
 
-// TestStall has a process that stood still: the client may have dropped a return.
+// TestStall simulates a suspended process: the client may have dropped a return.
 func TestStall(t *testing.T) {
 	t.Parallel()
 	l, _ := flying(time.Now().Add(-2 * stall))
-	for i, err := range fates(t, l) {
+	for i, err := range outcomes(t, l) {
 		if !errors.Is(err, errStalled) || postrider.ClassOf(err) != postrider.ClassUnknown {
 			t.Errorf("message %d: %v", i, err)
 		}
@@ -56,7 +57,7 @@ func TestReturnOfNothing(t *testing.T) {
 	defer close(returns)
 	returns <- amqp.Return{MessageId: "b", RoutingKey: "q"}
 	returns <- amqp.Return{MessageId: "another", RoutingKey: "q"}
-	for i, err := range fates(t, l) {
+	for i, err := range outcomes(t, l) {
 		if !errors.Is(err, errConfused) || postrider.ClassOf(err) != postrider.ClassUnknown {
 			t.Errorf("message %d: %v", i, err)
 		}

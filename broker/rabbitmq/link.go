@@ -11,17 +11,17 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// stuckTimeout is how long after the end of its context a call may wait for the server.
+// stuckTimeout is how long a call may wait for the server after its context has ended.
 const stuckTimeout = time.Second
 
 var errBlocked = errors.New("rabbitmq: the server takes no messages (connection.blocked): it lacks memory or disk")
 
-// link is a publisher's connection and the lanes on it: a session.
+// link is a session: a publisher's connection and its lanes.
 type link struct {
 	*connection
 	p       *Publisher
 	lost    chan struct{}
-	blocked atomic.Bool // by an alarm of the server: it does not read what we write
+	blocked atomic.Bool // by a resource alarm: the server does not read from the connection
 	free    chan *lane
 	run     sync.WaitGroup
 }
@@ -49,17 +49,17 @@ func (p *Publisher) open(ctx context.Context) (*link, error) {
 
 func (l *link) Lost() <-chan struct{} { return l.lost }
 
-// Close ends everything that runs for the connection.
+// Close closes the connection and waits for its goroutines.
 func (l *link) Close() {
 	if l.blocked.Load() {
-		l.hangUp() // the server would not hear a goodbye
+		l.hangUp() // the server would not read a graceful close
 	}
 	l.connection.Close()
 	l.run.Wait()
 }
 
-// guard hangs up if the server leaves a call waiting for long after the end of its context, at which the client does
-// not look. The call ends with stop.
+// guard closes the connection if a call still waits for the server long after its context has
+// ended, because the client ignores the context. The call must call stop when it returns.
 func (l *link) guard(ctx context.Context) (stop func()) {
 	ended := make(chan struct{})
 	unwatch := context.AfterFunc(ctx, func() {
@@ -75,7 +75,7 @@ func (l *link) guard(ctx context.Context) (stop func()) {
 	}
 }
 
-// take returns a lane that no other call has.
+// take returns a lane for exclusive use.
 func (l *link) take() (*lane, error) {
 	for !l.blocked.Load() {
 		select {
@@ -86,7 +86,7 @@ func (l *link) take() (*lane, error) {
 		default:
 			one, err := l.newLane()
 			if err != nil {
-				err = fmt.Errorf("rabbitmq: opening a channel: %v", err) //nolint:errorlint // no exception against a message
+				err = fmt.Errorf("rabbitmq: opening a channel: %v", err) //nolint:errorlint // not an exception about a message
 			}
 			return one, err
 		}
@@ -94,7 +94,7 @@ func (l *link) take() (*lane, error) {
 	return nil, errBlocked
 }
 
-// put takes a lane back. One that is dead is closed, without waiting for the server's answer.
+// put returns a lane to the pool. An unusable lane is closed in the background.
 func (l *link) put(one *lane) {
 	if one.dead == nil {
 		select {
@@ -106,7 +106,7 @@ func (l *link) put(one *lane) {
 	l.run.Go(func() { _ = one.ch.Close() })
 }
 
-// probe asks the server something on a channel of its own, which the answer "no" closes.
+// probe queries the server on a channel of its own, because a negative answer closes the channel.
 func (l *link) probe(ask func(*amqp.Channel) error) error {
 	ch, err := l.Channel()
 	if err != nil {
@@ -125,7 +125,8 @@ func (l *link) checkQueue(name string) error {
 	})
 }
 
-// exception returns the server's objection that closed a channel, and only that channel; nil if err is something else.
+// exception returns the server error that closed a channel, and only that channel; nil for any
+// other error.
 func exception(err error) *amqp.Error {
 	var e *amqp.Error
 	if errors.As(err, &e) && e.Server && e.Recover {

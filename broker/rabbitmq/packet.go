@@ -10,14 +10,15 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// keyHeader carries the ordering key in formats that have no other place for it.
+// keyHeader carries the ordering key in formats without another field for it.
 const keyHeader = "postrider-key"
 
-// streamOffset is the header in which the server says where a message stands in a stream.
+// streamOffset is the header with a message's offset in a stream.
 const streamOffset = "x-stream-offset"
 
-// encode returns what to publish and its routing key, valid until the next call. An error says why the message can
-// never be sent: what the protocol has no room for would otherwise cost the channel, or the connection, of all.
+// encode returns what to publish and its routing key, valid until the next call. An error means
+// that the protocol cannot carry the message: sending it would close the channel, or the
+// connection, of all messages.
 func (l *lane) encode(m *postrider.Message) (out amqp.Publishing, route string, err error) {
 	p, cfg := &l.packet, &l.link.p.cfg
 	l.link.p.coder.Encode(m, p)
@@ -34,7 +35,7 @@ func (l *lane) encode(m *postrider.Message) (out amqp.Publishing, route string, 
 	if len(p.Body) > cfg.MaxBytes {
 		err = fmt.Errorf("the body has %d bytes, more than MaxBytes, %d", len(p.Body), cfg.MaxBytes)
 	}
-	// A header costs 6 bytes beside its text, all other properties together less than 512.
+	// A header needs 6 bytes in addition to its text, all other properties together less than 512.
 	if size, most := p.Size()-len(p.Body)+6*len(p.Headers)+512, l.link.Config.FrameSize; most > 0 && size > most {
 		err = fmt.Errorf("the headers have %d bytes, more than the server's frame_max, %d", size, most)
 	}
@@ -43,11 +44,12 @@ func (l *lane) encode(m *postrider.Message) (out amqp.Publishing, route string, 
 	}, route, err
 }
 
-// decode never fails: what claims to be a CloudEvent and is none is handed over as it came, with the error saying so.
+// decode returns the undecoded message together with an error if it claims to be a CloudEvent but
+// is invalid.
 func decode(coder *codec.Codec, queue string, d *amqp.Delivery) (postrider.Message, error) {
 	p := codec.Packet{Name: queue, ID: d.MessageId, ContentType: d.ContentType, Body: d.Body}
 	for name, value := range d.Headers {
-		text := fmt.Sprint(value) // another sender's may be no text
+		text := fmt.Sprint(value) // other senders may use other types
 		if name == keyHeader {
 			p.Key = text
 			continue

@@ -19,14 +19,14 @@ var (
 	_ broker.Namer       = (*Publisher)(nil)
 )
 
-// Publisher sends messages to RabbitMQ. It connects when it is first used, and again after each outage.
+// Publisher sends messages to RabbitMQ. It connects on first use and reconnects after each outage.
 type Publisher struct {
 	cfg    Config
 	coder  *codec.Codec
 	keeper *session.Keeper[*link]
 }
 
-// NewPublisher returns a publisher. It does not connect: errors are about the configuration.
+// NewPublisher returns a publisher. It does not connect. Errors concern the configuration.
 func NewPublisher(c Config) (*Publisher, error) {
 	c, coder, err := c.complete()
 	if err != nil {
@@ -37,7 +37,7 @@ func NewPublisher(c Config) (*Publisher, error) {
 	return p, nil
 }
 
-// KeepsOrder is what Config.Pipeline says.
+// KeepsOrder returns Config.Pipeline.
 func (p *Publisher) KeepsOrder() bool { return p.cfg.Pipeline }
 
 // NameOf returns the routing key, which is a queue's name unless there is an exchange.
@@ -48,14 +48,14 @@ func (p *Publisher) NameOf(m *postrider.Message) string {
 	return p.coder.Name(m)
 }
 
-// Close ends the connection. A server that does not answer is not waited for.
+// Close closes the connection. It does not wait for a server that does not answer.
 func (p *Publisher) Close() error {
 	p.keeper.Close()
 	return nil
 }
 
-// Publish implements [postrider.Publisher]. Nothing behind a failed message of the same key is sent once the failure is
-// known.
+// Publish implements [postrider.Publisher]. Once a message has failed, no later message of its key
+// is sent.
 func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	if len(msgs) == 0 {
 		return nil
@@ -70,7 +70,8 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 	return c.result(err)
 }
 
-// Inspect implements [broker.Inspector]. AMQP tells only whether exchange and queues exist.
+// Inspect implements [broker.Inspector]. AMQP only reports whether the exchange and the queues
+// exist.
 func (p *Publisher) Inspect(ctx context.Context, names []string) (broker.Inspection, error) {
 	found := broker.Inspection{
 		Confirmed: "Every queue that the message was routed to has it: a classic queue on the disk of its node, " +
@@ -96,7 +97,7 @@ func (p *Publisher) Inspect(ctx context.Context, names []string) (broker.Inspect
 		}
 	}
 	for _, name := range names {
-		err := checkShort("the name", name) // the client would give up the connection, and with it what others have sent
+		err := checkShort("the name", name) // the client would close the connection, and with it lose messages of other calls
 		if err == nil {
 			err = check(name)
 		} else {

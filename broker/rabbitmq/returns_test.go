@@ -15,7 +15,7 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// TestReturnsAreSeenBeforeConfirms mixes messages that no queue takes into many publications at once: the server
+// TestReturnsAreSeenBeforeConfirms mixes unroutable messages into many concurrent calls: the server
 // confirms those too, after it has returned them.
 func TestReturnsAreSeenBeforeConfirms(t *testing.T) {
 	t.Parallel()
@@ -23,7 +23,7 @@ func TestReturnsAreSeenBeforeConfirms(t *testing.T) {
 	if need.IsLong() {
 		total = 1_000_000
 	}
-	name := newName() // not durable, and forgetful: only the routing counts here
+	name := newName() // neither durable nor persistent: only routing matters here
 	admin(t, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(name, false, false, false, false, amqp.Table{"x-max-length": 1000})
 		return err
@@ -125,8 +125,8 @@ func expectScopes(t *testing.T, errs []error, want []postrider.Scope) {
 	}
 }
 
-// TestQueueOfANodeThatIsDown takes a queue away as the loss of its node does: its messages are not to be refused for
-// good.
+// TestQueueOfANodeThatIsDown makes a queue unavailable, as the loss of its node does: its messages
+// must not be refused permanently.
 func TestQueueOfANodeThatIsDown(t *testing.T) {
 	t.Parallel()
 	name := newQueue(t, map[string]string{"queue_type": "classic"})

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// TestLogins sends and receives with each way to log in, and names what is wrong with others.
+// TestLogins sends and receives with each login method, and checks the errors of failing ones.
 func TestLogins(t *testing.T) {
 	t.Parallel()
 	address, ca := brokertest.SecureEnv(t, "POSTRIDER_TEST_RABBITMQ_SECURE", "rabbitmq@secure")
@@ -39,7 +39,7 @@ func TestLogins(t *testing.T) {
 	})
 }
 
-// TestSeveralHosts sends through a list of hosts of which only one is there.
+// TestSeveralHosts sends through a list of hosts of which only one exists.
 func TestSeveralHosts(t *testing.T) {
 	t.Parallel()
 	name := newQueue(t, nil)
@@ -55,7 +55,8 @@ func TestSeveralHosts(t *testing.T) {
 	}
 }
 
-// TestClientSettings holds that settings of the client reach the server, and that those which would break a guarantee are refused.
+// TestClientSettings checks that client settings reach the server, and that those which would break
+// a guarantee are refused.
 func TestClientSettings(t *testing.T) {
 	t.Parallel()
 	name := newQueue(t, nil)
@@ -74,7 +75,8 @@ func TestClientSettings(t *testing.T) {
 	}
 }
 
-// TestSuiteOfCluster is the suite on three servers that want TLS and a login, with quorum queues.
+// TestSuiteOfCluster runs the suite on three servers that require TLS and a login, with quorum
+// queues.
 func TestSuiteOfCluster(t *testing.T) {
 	need.Long(t, "the whole suite once more")
 	need.Own(t, "rabbitmq-cluster")

@@ -13,7 +13,8 @@ import (
 	"github.com/postrider/postrider/broker/rabbitmq"
 )
 
-// TestStream sends to a stream, which has everything in order, and is refused as something to consume.
+// TestStream checks that a stream receives everything in order, and that consuming from it is
+// refused.
 func TestStream(t *testing.T) {
 	t.Parallel()
 	name := newQueue(t, map[string]string{"queue_type": "stream"})

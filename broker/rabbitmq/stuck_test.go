@@ -15,7 +15,7 @@ import (
 	"github.com/postrider/postrider/broker/rabbitmq"
 )
 
-// swamp is a connection whose writes can get stuck until it is closed.
+// swamp is a connection whose writes can block until it is closed.
 type swamp struct {
 	net.Conn
 	stuck  *atomic.Bool
@@ -66,7 +66,7 @@ func TestStuckPublish(t *testing.T) {
 	}
 }
 
-// TestCloseEndsEverything looks for goroutines of a publisher that is closed.
+// TestCloseEndsEverything looks for goroutines of a closed publisher.
 func TestCloseEndsEverything(t *testing.T) {
 	name := newQueue(t, nil)
 	p := publisher(t, nil)

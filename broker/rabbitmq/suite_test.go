@@ -25,7 +25,7 @@ const maxBytes = 1 << 20
 
 func address(t testing.TB) string { return need.Env(t, "POSTRIDER_TEST_RABBITMQ", "rabbitmq") }
 
-// through makes all connections go to another address.
+// through redirects all connections to another address.
 func through(address string) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, address)
@@ -58,7 +58,7 @@ func publisher(t testing.TB, change func(*rabbitmq.Config)) *rabbitmq.Publisher 
 
 var lastName atomic.Int64
 
-// full makes a queue that takes no more, until the returned function is called.
+// full creates a queue that accepts no more messages, until the returned function is called.
 func full(t *testing.T) (name string, end func()) {
 	t.Helper()
 	name = newName()
@@ -75,7 +75,8 @@ func full(t *testing.T) (name string, end func()) {
 
 func newName() string { return fmt.Sprintf("test-%d-%d", time.Now().UnixMilli(), lastName.Add(1)) }
 
-// newQueue creates a queue as the driver does, with some options, and deletes it in the end.
+// newQueue creates a queue through the driver with some options, and deletes it at the end of the
+// test.
 func newQueue(t testing.TB, values map[string]string) string {
 	t.Helper()
 	name := newName()
@@ -97,7 +98,7 @@ func create(t testing.TB, name string, values map[string]string) {
 	})
 }
 
-// admin does something with the plain client.
+// admin calls do with a channel of the plain client.
 func admin(t testing.TB, do func(*amqp.Channel) error) {
 	t.Helper()
 	conn, err := amqp.Dial(address(t))
@@ -124,8 +125,8 @@ func ctl(t testing.TB, args ...string) string {
 	return string(out)
 }
 
-// suite runs the suite with the default exchange and one message of a key at a time, or with another exchange and a publisher
-// that keeps order.
+// suite runs the suite with the default exchange and one message per key at a time, or with another
+// exchange and a publisher that keeps order.
 func suite(t *testing.T, pipeline bool) {
 	const service = "rabbitmq@crash"
 	need.Own(t, service)
@@ -171,7 +172,8 @@ func suite(t *testing.T, pipeline bool) {
 				return name, func() { create(t, name, values) }
 			},
 			Restart: func(t *testing.T) {
-				// The server keeps new definitions of queues in memory for some seconds, and a test's queue is new.
+				// The server keeps new queue definitions in memory for some seconds, and a test's
+				// queue is new.
 				ctl(t, "eval", "mnesia:sync_log().")
 				need.Restart(t, service)
 			},
@@ -190,7 +192,7 @@ func suite(t *testing.T, pipeline bool) {
 				create(t, name, values)
 				return name, nil
 			}
-			h.Restart = nil // it makes no difference there, and takes long
+			h.Restart = nil // the pipeline does not affect it, and it takes long
 		} else {
 			h.Full = full
 		}
@@ -202,7 +204,7 @@ func TestSuite(t *testing.T) {
 	suite(t, false)
 }
 
-// TestSuitePipeline is the suite with an exchange, and a publisher that keeps order.
+// TestSuitePipeline runs the suite with an exchange and a publisher that keeps order.
 func TestSuitePipeline(t *testing.T) {
 	suite(t, true)
 }

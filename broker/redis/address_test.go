@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/broker/redis"
 )
 
-// TestContradictions holds that settings which cannot both be meant are named, all of them.
+// TestContradictions checks that all contradictory settings are reported.
 func TestContradictions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -11,7 +11,8 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// bare sends with pipelines of the client: several, so that Redis has the next one while we read the answers to the last.
+// bare sends through pipelines of the client. It uses several, so that Redis has work while the
+// answers to the previous one are read.
 func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
 	const senders, batch = 4, 1000
 	p, err := open(s, NewPublisher)

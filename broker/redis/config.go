@@ -19,20 +19,20 @@ import (
 	"github.com/postrider/postrider/broker/redis/internal/server"
 )
 
-// Config is what a [Publisher] or a [Consumer] needs to know.
+// Config configures a [Publisher] or a [Consumer].
 type Config struct {
-	// URL is redis://user:password@host:port/database, or rediss:// for TLS. With Cluster or Sentinel it may have several hosts, with commas
-	// in between. Required.
+	// URL is redis://user:password@host:port/database, or rediss:// for TLS. With Cluster or
+	// Sentinel it may list several hosts, separated by commas. Required.
 	URL string
-	// TLS is used with rediss://. Defaults to the system's authorities.
+	// TLS is used with rediss://. Defaults to the system's certificate authorities.
 	TLS *tls.Config
-	// Dial opens connections. Defaults to the usual way.
+	// Dial opens connections. Defaults to a [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Logger is told of outages and failing handlers. Defaults to [slog.Default].
+	// Logger receives outages and handler failures. Defaults to [slog.Default].
 	Logger *slog.Logger
 
-	// Client has further options of the client, as a source of credentials. Those that
-	// would break a guarantee, or that other fields say, are refused by name. Defaults to none.
+	// Client holds further options of the client, such as a source of credentials. Options that
+	// would break a guarantee, or that other fields set, are refused by name. Defaults to none.
 	Client *redis.UniversalOptions
 
 	PasswordFile         string `option:"password_file" doc:"File with the user's password, read for each connection."`
@@ -45,15 +45,16 @@ type Config struct {
 	Format  codec.Format  `option:"format"`
 	Source  string        `option:"source"`
 
-	// For the publisher.
+	// Publisher options.
 	Connections  int           `option:"connections" default:"8" doc:"Most calls of the server at a time."`
 	WaitReplicas int           `option:"wait_replicas" doc:"Replicas that must have a message for it to count as confirmed."`
 	WaitTimeout  time.Duration `option:"wait_timeout" default:"1s" doc:"Longest wait for the replicas, less than timeout."`
 
-	// For the consumer: Name is the stream, which is required, and Group the consumer group, by default "postrider". Both
-	// are made if they are not there; a new group begins with the oldest entry. Member defaults to the host's name and
-	// something random. A process that starts again under the same one gets at once what it had not finished; two at the
-	// same time must not share one.
+	// Consumer options. Name is the stream and is required. Group is the consumer group, by default
+	// "postrider". Both are created if missing; a new group starts at the oldest entry. Member
+	// defaults to the host's name plus a random suffix. A process that restarts with the same
+	// Member immediately receives its unfinished entries; it must be unique among running
+	// processes.
 	Name       string        `option:"name"`
 	Group      string        `option:"group" default:"postrider"`
 	InFlight   int           `option:"in_flight" default:"64"`
@@ -62,23 +63,23 @@ type Config struct {
 	DeadLetter string        `option:"dead_letter"`
 	Member     string        `option:"consumer" doc:"The consumer's own name in its group."`
 	ClaimIdle  time.Duration `option:"claim_idle" default:"1m" doc:"After what silence another member's messages are taken over."`
-	// Trim removes entries that all groups of the stream have acknowledged, that often. A group that is made later does not get them.
-	// Defaults to 0: streams grow.
+	// Trim is the interval for removing entries that all groups of the stream have acknowledged. A
+	// group that is created later does not receive them. Defaults to 0: streams are not trimmed.
 	Trim time.Duration `option:"trim" doc:"How often entries are removed that all groups of the stream have acknowledged; at least 1s. By default they stay."`
-	// Ordered lets any number of processes of a group run and keeps the order of a key among them: one receives, the others
-	// stand by. All of them must set it.
+	// Ordered keeps the order of a key among any number of processes of a group: one receives, the
+	// others stand by. All processes of the group must set it.
 	Ordered bool          `option:"ordered" doc:"Keep the order of a key among several processes of a group: one receives, the others stand by."`
 	Lease   time.Duration `option:"lease" default:"10s" doc:"With ordered: after what silence of the process that receives another takes over; at least 1s."`
 }
 
-// prepare sets the defaults and reports all mistakes, those of the caller among them.
+// prepare sets the defaults and reports all mistakes, including those that the caller passes.
 func (c *Config) prepare(mistakes ...error) (*redis.UniversalOptions, *codec.Codec, error) {
 	broker.SetDefaults(c)
 	if c.Member == "" {
 		host, _ := os.Hostname()
 		c.Member = host + "-" + rand.Text()[:8]
 	}
-	// An entry's own ID is the server's, so that a message's ID travels among the headers.
+	// The server assigns an entry's own ID, so the message's ID is sent as a header.
 	coder, codecErr := codec.NewCodec(c.Format, c.Source, codec.Dialect{NoID: true})
 	options, err := server.Address{
 		URL: c.URL, TLS: c.TLS, Dial: c.Dial, Timeout: c.Timeout, PasswordFile: c.PasswordFile, Cluster: c.Cluster,

@@ -18,8 +18,9 @@ import (
 
 var _ postrider.Consumer = (*Consumer)(nil)
 
-// Consumer receives the entries of a stream as a member of a consumer group. Members of one group share the entries:
-// with more than one, the order per key only holds within each, unless [Config.Ordered] is set.
+// Consumer receives the entries of a stream as a member of a consumer group. Members of a group
+// share the entries: with more than one, order per key holds only within each member, unless
+// [Config.Ordered] is set.
 type Consumer struct {
 	intake.Counters
 
@@ -27,10 +28,10 @@ type Consumer struct {
 	coder   *codec.Codec
 	dead    intake.DeadLetters
 	options *redis.UniversalOptions
-	one     sync.Mutex // Consume at a time
+	one     sync.Mutex // serialises Consume
 }
 
-// NewConsumer returns a consumer that connects when it is first used. Errors are about the configuration.
+// NewConsumer returns a consumer that connects on first use. Errors concern the configuration.
 func NewConsumer(cfg Config) (*Consumer, error) {
 	var mistake error
 	if cfg.Name == "" {
@@ -48,11 +49,11 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 	return &Consumer{cfg: cfg, coder: coder, dead: dead, options: options}, nil
 }
 
-// Close closes the publisher of dead letters. Other connections last as long as Consume.
+// Close closes the dead-letter publisher. Other connections end with Consume.
 func (c *Consumer) Close() error { return c.dead.Close() }
 
-// Consume implements [postrider.Consumer]. An entry that claims to be a CloudEvent and is none is handed over as it is:
-// its fields as headers, and an error in the log.
+// Consume implements [postrider.Consumer]. An entry that claims to be a CloudEvent but is invalid
+// is handed over undecoded, with its fields as headers, and an error is logged.
 func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error {
 	c.one.Lock()
 	defer c.one.Unlock()
@@ -74,11 +75,12 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 	fatal := c.persist(ctx, cancel, func(ctx context.Context, working func()) error { return c.receive(ctx, in, held, &first, working) })
 	cancel()
 	in.Wait()
-	held.leave() //nolint:contextcheck // ctx has ended, and the server has to know
+	held.leave() //nolint:contextcheck // ctx has ended, but the server must be informed
 	return fatal
 }
 
-// persist receives until ctx ends. It calls end, and returns why, when no attempt can ever work.
+// persist receives until ctx ends. If no attempt can ever succeed, it calls end and returns the
+// reason.
 func (c *Consumer) persist(ctx context.Context, end func(), receive func(ctx context.Context, working func()) error) (fatal error) {
 	intake.Persist(ctx, c.cfg.Logger, "redis stream "+c.cfg.Name, func(ctx context.Context, working func()) error {
 		err := receive(ctx, working)
@@ -91,9 +93,10 @@ func (c *Consumer) persist(ctx context.Context, end func(), receive func(ctx con
 	return fatal
 }
 
-// receive reads until something breaks. The first time it takes over from members that are gone. What it was sent and has
-// not got, because the connection broke, is among its own pending entries: it begins with those each time. Then come, in
-// turn, those of members that have fallen silent since, and new ones.
+// receive reads until an error occurs. The first time, it takes over entries of members that are
+// gone. Entries that the server sent but that were lost with the connection are among this member's
+// pending entries, so each call starts with those. After that it alternates between entries of
+// members that have fallen silent and new ones.
 func (c *Consumer) receive(ctx context.Context, in *intake.Intake, held *held, first *bool, working func()) error {
 	client := redis.NewUniversalClient(c.options)
 	defer func() { _ = client.Close() }()
@@ -121,7 +124,7 @@ func (c *Consumer) receive(ctx context.Context, in *intake.Intake, held *held, f
 				Stream: c.cfg.Name, Group: c.cfg.Group, Consumer: c.cfg.Member,
 				MinIdle: c.cfg.ClaimIdle, Start: claim, Count: int64(free),
 			}).Result()
-			if claim == "0-0" { // that was the last
+			if claim == "0-0" { // the scan is complete
 				claimed = time.Now()
 			}
 		} else if entries, err = c.read(ctx, client, from, free); from != ">" {
@@ -137,7 +140,7 @@ func (c *Consumer) receive(ctx context.Context, in *intake.Intake, held *held, f
 	}
 }
 
-// read reads pending entries from one on, or waits for new ones.
+// read reads pending entries after an ID, or waits for new ones.
 func (c *Consumer) read(ctx context.Context, client redis.UniversalClient, from string, count int) ([]redis.XMessage, error) {
 	streams, err := client.XReadGroup(ctx, &redis.XReadGroupArgs{
 		Group: c.cfg.Group, Consumer: c.cfg.Member, Streams: []string{c.cfg.Name, from}, Count: int64(count),
@@ -152,8 +155,8 @@ func (c *Consumer) read(ctx context.Context, client redis.UniversalClient, from 
 	return streams[0].Messages, err
 }
 
-// accept hands entries to the intake, when there is room, unless they are there already. At the end it only takes note of them, so that they
-// are freed.
+// accept hands entries to the intake, unless it has them already, and waits for room. After the end
+// it only records them, so that leave releases them.
 func (c *Consumer) accept(accept func(intake.Delivery) bool, held *held, entries []redis.XMessage) {
 	for _, entry := range entries {
 		if !held.take(entry.ID) {

@@ -14,7 +14,8 @@ import (
 
 var _ lease.Store = (*leases)(nil)
 
-// leases keeps the lease of a group in a key beside its stream, whose value is the owner. The server ends one that is not renewed.
+// leases stores the lease of a group in a key next to its stream, with the owner as its value. The
+// server expires a lease that is not renewed.
 type leases struct {
 	client redis.UniversalClient
 	key    string
@@ -22,8 +23,8 @@ type leases struct {
 	length time.Duration
 }
 
-// leaseKey begins like the stream, so that a pattern for the stream's keys can allow both. In a cluster it is in the stream's slot, so
-// that scripts may use both.
+// leaseKey starts with the stream's name, so that one key pattern can permit both. In a cluster it
+// is in the stream's slot, so that scripts may use both keys.
 func (c *Config) leaseKey() string {
 	name := c.Name
 	if c.Cluster && !hasTag(name) {
@@ -32,22 +33,23 @@ func (c *Config) leaseKey() string {
 	return name + ":" + c.Group + ":lease"
 }
 
-// hasTag reports whether the slot of a key depends on a part of it only, which is in braces.
+// hasTag reports whether only a part of a key, in braces, determines its slot.
 func hasTag(key string) bool {
 	_, rest, ok := strings.Cut(key, "{")
 	return ok && strings.Index(rest, "}") > 0
 }
 
-// leases returns the lease of the group, for an owner that nobody else is, not even this process at another time.
+// leases returns the lease of the group with a unique owner, which differs for each call.
 func (c *Consumer) leases() *leases {
-	options := *c.options // of a client of its own: a renewal must not wait behind messages
+	options := *c.options // its own client: a renewal must not wait behind messages
 	options.PoolSize = 2
 	return &leases{
 		client: redis.NewUniversalClient(&options), key: c.cfg.leaseKey(), owner: c.cfg.Member + "/" + rand.Text()[:8], length: c.cfg.Lease,
 	}
 }
 
-// Each of these compares and acts in one step. An answer that was lost does not matter: what is ours already can be taken again.
+// Each script compares and acts atomically. A lost answer does no harm: an owner can take its lease
+// again.
 var (
 	taking = redis.NewScript(`
 local owner = redis.call('GET', KEYS[1])

@@ -12,8 +12,8 @@ import (
 	"github.com/postrider/postrider/broker/redis/internal/server"
 )
 
-// consumeOrdered is Consume for a group of which one process receives at a time. It calls end, which ends the intake, when no attempt
-// can ever work.
+// consumeOrdered implements Consume for a group of which one process receives at a time. It calls
+// end, which ends the intake, if no attempt can ever succeed.
 func (c *Consumer) consumeOrdered(in *intake.Intake, end func()) error {
 	leases := c.leases()
 	defer func() { _ = leases.client.Close() }()
@@ -23,7 +23,7 @@ func (c *Consumer) consumeOrdered(in *intake.Intake, end func()) error {
 			s := &served{Consumer: c, in: in, part: p, term: t, owner: leases.owner, held: newHeld(&c.cfg, c.options)}
 			fatal = c.persist(ctx, end, s.receive)
 			p.Wait()
-			s.held.leave() //nolint:contextcheck // ctx has ended, and the server has to know
+			s.held.leave() //nolint:contextcheck // ctx has ended, but the server must be informed
 		})
 	in.Wait()
 	return fatal
@@ -39,8 +39,8 @@ type served struct {
 	held  *held
 }
 
-// receive reads until something breaks. It begins with all that is pending, whoever had it, the oldest first: only then nothing new
-// can overtake it.
+// receive reads until an error occurs. It starts with all pending entries of any member, oldest
+// first, so that no new entry overtakes them.
 func (s *served) receive(ctx context.Context, working func()) error {
 	client := redis.NewUniversalClient(s.options)
 	defer func() { _ = client.Close() }()
@@ -77,20 +77,21 @@ func (s *served) receive(ctx context.Context, working func()) error {
 
 var errLeaseLost = errors.New("redis: another process has the lease")
 
-// fenced runs a script that answers nothing unless the lease is ours. A command that reaches the server late, from a process that was
-// paused, must not take entries from the next one.
+// fenced runs a script that has no effect unless this process owns the lease. A command that a
+// paused process sends late must not take entries from the next owner.
 func (s *served) fenced(ctx context.Context, client redis.UniversalClient, script *redis.Script, args ...any) ([]any, error) {
 	answer, err := script.Run(ctx, client, []string{s.cfg.leaseKey(), s.cfg.Name},
 		append([]any{s.owner, s.cfg.Group, s.cfg.Member}, args...)...).Slice()
 	if errors.Is(err, redis.Nil) {
 		s.term.Lose()
-		<-ctx.Done() // it ends with the term
+		<-ctx.Done() // ends with the term
 		err = errLeaseLost
 	}
 	return answer, err
 }
 
-// claiming makes a page of pending entries ours, however long they have been idle, and answers how many there were, and the last.
+// claiming claims a page of pending entries for this member, regardless of idle time, and returns
+// their number and the last ID.
 var claiming = redis.NewScript(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return false end
 local group, member, from, page = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
@@ -106,7 +107,7 @@ if #claim > 5 then
 end
 return {#pending, last}`)
 
-// claimAll makes all pending entries ours. They are then among those that we have pending.
+// claimAll claims all pending entries. They are then pending for this member.
 func (s *served) claimAll(ctx context.Context, client redis.UniversalClient) error {
 	for from := "-"; ; {
 		answer, err := s.fenced(ctx, client, claiming, from, page)
@@ -121,7 +122,7 @@ func (s *served) claimAll(ctx context.Context, client redis.UniversalClient) err
 	}
 }
 
-// reading reads new entries. If there are none, it answers the ID behind which they will be.
+// reading reads new entries. If there are none, it returns the ID after which new ones will appear.
 var reading = redis.NewScript(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return false end
 local got = redis.call('XREADGROUP', 'GROUP', ARGV[2], ARGV[3], 'COUNT', ARGV[4], 'STREAMS', KEYS[2], '>')
@@ -132,8 +133,9 @@ for i = 1, #info, 2 do
 end
 return {{}, '$'}`)
 
-// readNew reads new entries. If there are none, it waits for some, and returns none. It does not wait with XREADGROUP: the server
-// would give entries to one that waits there though its lease is over.
+// readNew reads new entries. If there are none, it waits for some and returns none. It does not
+// wait in XREADGROUP: the server would deliver entries to a process waiting there although its
+// lease is over.
 func (s *served) readNew(ctx context.Context, client redis.UniversalClient, count int) ([]redis.XMessage, error) {
 	answer, err := s.fenced(ctx, client, reading, count)
 	if err != nil {
@@ -151,7 +153,7 @@ func (s *served) readNew(ctx context.Context, client redis.UniversalClient, coun
 	return nil, err
 }
 
-// messagesOf reads entries as a script answers them: each an ID, and the list of its fields and values.
+// messagesOf parses entries as returned by a script: each is an ID and a list of fields and values.
 func messagesOf(list []any) []redis.XMessage {
 	entries := make([]redis.XMessage, 0, len(list))
 	for _, item := range list {

@@ -7,13 +7,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// page is how many pending entries are asked for at a time.
+// page is how many pending entries are queried at a time.
 const page = 1000
 
-// takeOver waits until no other member has entries pending but such as have fallen silent, and makes those ours. New
-// entries are read only then, so that they do not overtake the old ones of a member that has died. It waits no longer
-// than a dead member can be taken for alive, and half of that in case it is not quite dead: there is no order to keep
-// among living members, and they must not keep us from working.
+// takeOver waits until all entries pending for other members have been idle for ClaimIdle, and
+// claims those. New entries are read only after that, so that they do not overtake old entries of a
+// dead member. It waits at most as long as a dead member can look alive, plus half of that in case
+// it renewed once more: among living members there is no order to keep, and they must not block
+// this one.
 func (c *Consumer) takeOver(ctx context.Context, client redis.UniversalClient) error {
 	begin, waiting := time.Now(), false
 	for {
@@ -23,7 +24,7 @@ func (c *Consumer) takeOver(ctx context.Context, client redis.UniversalClient) e
 		}
 		if alive > 0 && time.Since(begin) < c.cfg.ClaimIdle+c.cfg.ClaimIdle/2 {
 			if !waiting {
-				c.cfg.Logger.Info("redis: waiting for another member to finish, or to fall silent",
+				c.cfg.Logger.Info("redis: waiting for another member to finish or become idle",
 					"stream", c.cfg.Name, "group", c.cfg.Group, "entries", alive, "claim_idle", c.cfg.ClaimIdle)
 				waiting = true
 			}
@@ -35,14 +36,15 @@ func (c *Consumer) takeOver(ctx context.Context, client redis.UniversalClient) e
 			}
 		}
 		if alive > 0 {
-			c.cfg.Logger.Warn("redis: another member of the group is at work: the order of a key does not hold among them",
+			c.cfg.Logger.Warn("redis: another member of the group is at work: order per key does not hold between them",
 				"stream", c.cfg.Name, "group", c.cfg.Group)
 		}
 		return c.claim(ctx, client, silent)
 	}
 }
 
-// others returns the pending entries of other members that have fallen silent, and how many there are of the others.
+// others returns the pending entries of other members that have fallen silent, and how many pending
+// entries the remaining members have.
 func (c *Consumer) others(ctx context.Context, client redis.UniversalClient) (silent []string, alive int, err error) {
 	for from := "-"; ; {
 		pending, err := client.XPendingExt(ctx, &redis.XPendingExtArgs{
@@ -67,7 +69,7 @@ func (c *Consumer) others(ctx context.Context, client redis.UniversalClient) (si
 	}
 }
 
-// claim makes entries ours. They are then among those that we have pending.
+// claim claims entries. They are then pending for this member.
 func (c *Consumer) claim(ctx context.Context, client redis.UniversalClient, ids []string) error {
 	for len(ids) > 0 {
 		n := min(len(ids), page)

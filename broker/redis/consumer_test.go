@@ -19,9 +19,10 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-const patience = 30 * time.Second
+const waitLimit = 30 * time.Second
 
-// consume starts a consumer and returns what it has handled, and how to stop it.
+// consume starts a consumer and returns a channel of what it has handled, and a function that stops
+// it.
 func consume(t *testing.T, cfg redis.Config, handle postrider.Handler) (<-chan postrider.Message, func()) {
 	t.Helper()
 	cfg.URL = need.Env(t, "POSTRIDER_TEST_REDIS", "redis")
@@ -60,7 +61,7 @@ func receive(t *testing.T, handled <-chan postrider.Message) postrider.Message {
 	select {
 	case m := <-handled:
 		return m
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		t.Fatal("no message has come")
 		panic("unreachable")
 	}
@@ -111,7 +112,7 @@ func TestNobodyTakesOverFromTheLiving(t *testing.T) {
 	other, _ := consume(t, redis.Config{Name: name, ClaimIdle: time.Second}, slow)
 	select {
 	case <-other:
-	case <-time.After(2500 * time.Millisecond): // long enough to have taken it over, were it silent
+	case <-time.After(2500 * time.Millisecond): // long enough for a takeover, if it were silent
 	}
 	close(release)
 	receive(t, handled)
@@ -120,7 +121,8 @@ func TestNobodyTakesOverFromTheLiving(t *testing.T) {
 	}
 }
 
-// A member that works does not keep another one from working, which says once that there is no order among the two.
+// A member that works does not block another one, which logs once that there is no order between
+// the two.
 func TestLivingMembersDoNotStarve(t *testing.T) {
 	t.Parallel()
 	name := stream(t, connect(t))
@@ -149,8 +151,8 @@ func TestLivingMembersDoNotStarve(t *testing.T) {
 	}
 }
 
-// More messages than a member handles at a time are taken over in their order, from several dead members whose entries
-// are mixed, and before new ones.
+// When a member takes over more messages than it handles at a time, from several dead members with
+// interleaved entries, they are handled in order, and before new ones.
 func TestTakesOverInOrder(t *testing.T) {
 	t.Parallel()
 	c := connect(t)
@@ -158,7 +160,7 @@ func TestTakesOverInOrder(t *testing.T) {
 	if err := c.XGroupCreateMkStream(t.Context(), name, "postrider", "0").Err(); err != nil {
 		t.Fatal(err)
 	}
-	const pending, all = 2500, 2600 // more than are asked for at a time
+	const pending, all = 2500, 2600 // more than one page
 	var msgs []postrider.Message
 	for n := range all {
 		msgs = append(msgs, event(name, "k", strconv.Itoa(n)))
@@ -180,7 +182,7 @@ func TestTakesOverInOrder(t *testing.T) {
 	}
 }
 
-// logged is what a consumer has said.
+// logged collects a consumer's log.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -198,7 +200,8 @@ func (l *logged) count(what string) int {
 	return strings.Count(l.text.String(), what)
 }
 
-// What a member has not finished when it stops is taken over at once; a member with nothing to do signs off.
+// Unfinished entries of a stopped member are taken over at once; a member without pending entries
+// leaves the group.
 func TestLeaves(t *testing.T) {
 	t.Parallel()
 	c := connect(t)
@@ -240,7 +243,7 @@ func TestStreamIsDeleted(t *testing.T) {
 	}
 }
 
-// An entry that was deleted while it was pending cannot be handled; it must not stop the rest.
+// An entry that was deleted while pending cannot be handled; it must not block the others.
 func TestGhost(t *testing.T) {
 	t.Parallel()
 	c := connect(t)

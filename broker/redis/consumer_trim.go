@@ -7,11 +7,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// trimLimit bounds what one trimming removes: Redis does nothing else meanwhile.
+// trimLimit limits the entries removed at a time: Redis does nothing else meanwhile.
 const trimLimit = 10_000
 
-// trimming removes entries that every group of the stream has acknowledged, in whole blocks of the server's. Looking and removing are one
-// step: a group that is made in between would otherwise find a hole.
+// trimming removes entries that every group of the stream has acknowledged, in whole blocks of the
+// server. Checking and removing are atomic: a group created in between would otherwise miss
+// entries.
 var trimming = redis.NewScript(`
 local first, firstMs, firstSeq
 for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
@@ -26,14 +27,14 @@ end
 if not first then return 0 end
 return redis.call('XTRIM', KEYS[1], 'MINID', '~', first, 'LIMIT', ARGV[1])`)
 
-// trim removes what nobody needs any more, from time to time, until ctx ends.
+// trim periodically removes acknowledged entries until ctx ends.
 func (c *Consumer) trim(ctx context.Context) {
 	client := redis.NewUniversalClient(c.options)
 	defer func() { _ = client.Close() }()
 	tick := time.NewTicker(c.cfg.Trim)
 	defer tick.Stop()
 	for failing, n := false, 0; ; {
-		if n < trimLimit/2 { // or there is more
+		if n < trimLimit/2 { // otherwise there are more
 			select {
 			case <-tick.C:
 			case <-ctx.Done():

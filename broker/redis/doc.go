@@ -1,14 +1,15 @@
-// Package redis carries messages to Redis Streams, and back.
+// Package redis publishes messages to Redis Streams and consumes them.
 //
 //	pub, err := redis.NewPublisher(redis.Config{URL: "redis://localhost:6379/0"})
 //
-// Each name is a stream, each message an entry. Its headers are fields under their own names, such as "ce-id",
-// "ce-type" and "traceparent"; beside them stand "key", "content-type" and "data", the body. A header that has one of
-// those three names, or begins with "h:", is a field with "h:" before it.
+// Each name is a stream, each message an entry. Headers are fields under their own names, such as
+// "ce-id", "ce-type" and "traceparent", next to the fields "key", "content-type" and "data", the
+// body. A header with one of these three names, or with the prefix "h:", gets the prefix "h:".
 //
-// A message is confirmed when Redis has answered that the entry is there. What that is worth when the machine crashes
-// depends on how Redis is set up; see [Publisher.Inspect]. Streams are never trimmed.
+// A message is confirmed when Redis has answered that the entry exists. Whether it survives a crash
+// of the machine depends on the configuration of Redis; see [Publisher.Inspect]. Streams are not
+// trimmed unless [Config.Trim] is set.
 //
-// All messages of a call that may not overtake each other go in transactions (MULTI and EXEC), so that a refused one
-// stops those behind it. Redis Cluster is not supported.
+// Messages of a call that must stay in order are sent in transactions (MULTI and EXEC), so that a
+// refused message stops those behind it.
 package redis

@@ -6,16 +6,16 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// Names of fields beside the headers.
+// Names of fields in addition to the headers.
 const (
 	fieldKey         = "key"
 	fieldContentType = "content-type"
 	fieldData        = "data"
-	escape           = "h:" // before a header that would be taken for something else
+	escape           = "h:" // prefix of headers that would clash with other fields
 )
 
-// appendEntry adds the command that stores p, and changes p. Fields are in a fixed order, which is what Redis stores
-// best.
+// appendEntry appends the command that stores p, and modifies p. Fields are in a fixed order, which
+// Redis compresses best.
 func appendEntry(out []byte, p *codec.Packet) []byte {
 	for i, h := range p.Headers {
 		if h.Name == fieldKey || h.Name == fieldContentType || h.Name == fieldData || strings.HasPrefix(h.Name, escape) {
@@ -31,14 +31,14 @@ func appendEntry(out []byte, p *codec.Packet) []byte {
 	out = appendLength(out, '*', 2*len(p.Headers)+5)
 	out = append(out, "$4\r\nXADD\r\n"...)
 	out = appendText(out, p.Name)
-	out = append(out, "$1\r\n*\r\n"...) // the server gives the entry its ID
+	out = append(out, "$1\r\n*\r\n"...) // the server assigns the entry's ID
 	for i := range p.Headers {
 		out = appendText(appendText(out, p.Headers[i].Name), p.Headers[i].Value)
 	}
 	return appendText(appendText(out, fieldData), p.Body)
 }
 
-// packet reads an entry, whoever wrote it.
+// packet reads an entry from any sender.
 func packet(stream, id string, fields map[string]any) codec.Packet {
 	p := codec.Packet{Name: stream, Place: id}
 	for name, v := range fields {

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/broker/redis"
 )
 
-// A login that no option has a word for: a token of a cloud that is valid for minutes.
+// A login method that no option covers: a cloud token that is valid for minutes.
 func ExampleConfig_client() {
 	token := func(context.Context) (user, password string, err error) { return "postrider", "a token", nil }
 	p, err := redis.NewPublisher(redis.Config{

@@ -10,18 +10,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// patience is how long the server may take for what is tried even when the consumer's context has ended.
-const patience = 2 * time.Second
+// serverTimeout limits calls that are made even after the consumer's context has ended.
+const serverTimeout = 2 * time.Second
 
-// held are the entries between their receipt and the server's answer to their acknowledgement. While one is held, the
-// server is told from time to time that it is being worked on, so that no other member takes it over.
+// held tracks entries from receipt until the server has confirmed their acknowledgement. Meanwhile
+// it resets their idle time periodically, so that no other member claims them.
 type held struct {
 	cfg    *Config
 	client redis.UniversalClient
 
 	mu      sync.Mutex
 	entries map[string]bool
-	unacked map[string]bool // with ordered: done, and the server has not answered the acknowledgement
+	unacked map[string]bool // with Ordered: done, but the acknowledgement is not confirmed
 	ended   chan struct{}
 	run     sync.WaitGroup
 }
@@ -33,7 +33,7 @@ func newHeld(cfg *Config, options *redis.UniversalOptions) *held {
 	return h
 }
 
-// take reports false for an entry that is held already.
+// take records an entry and returns false if it is held already.
 func (h *held) take(id string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -42,10 +42,11 @@ func (h *held) take(id string) bool {
 	return !again
 }
 
-// done acknowledges an entry. Only then it is let go: before, the server would hand it out again. One that could not be
-// acknowledged comes again later; with ordered, where nobody claims what is idle, it is acknowledged later.
+// done acknowledges an entry and only then forgets it: until then the server could deliver it
+// again. If the acknowledgement fails, the entry is redelivered later. With Ordered, where idle
+// entries are not claimed, acknowledge retries it instead.
 func (h *held) done(id string) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), serverTimeout)
 	defer cancel()
 	err := h.client.XAck(ctx, h.cfg.Name, h.cfg.Group, id).Err()
 	h.mu.Lock()
@@ -57,7 +58,7 @@ func (h *held) done(id string) {
 	delete(h.entries, id)
 }
 
-// acknowledge tries again what could not be acknowledged.
+// acknowledge retries failed acknowledgements.
 func (h *held) acknowledge() {
 	h.mu.Lock()
 	ids := slices.Collect(maps.Keys(h.unacked))
@@ -65,7 +66,7 @@ func (h *held) acknowledge() {
 	if len(ids) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), serverTimeout)
 	defer cancel()
 	if h.client.XAck(ctx, h.cfg.Name, h.cfg.Group, ids...).Err() != nil {
 		return
@@ -78,8 +79,8 @@ func (h *held) acknowledge() {
 	}
 }
 
-// keep keeps entries alive until the end. With ordered there is nothing to keep alive, and a process whose lease is over must not
-// make entries its own again.
+// keep resets the entries' idle time until the end. With Ordered there is no idle time to reset,
+// and a process whose lease is over must not claim entries again.
 func (h *held) keep() {
 	every := h.cfg.ClaimIdle / 3
 	if h.cfg.Ordered {
@@ -101,7 +102,7 @@ func (h *held) keep() {
 	}
 }
 
-// setIdle tells the server how long the entries have not been heard of.
+// setIdle sets the idle time of the entries on the server.
 func (h *held) setIdle(idle time.Duration) {
 	h.mu.Lock()
 	ids := slices.Collect(maps.Keys(h.entries))
@@ -113,19 +114,19 @@ func (h *held) setIdle(idle time.Duration) {
 	for _, id := range ids {
 		args = append(args, id)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), serverTimeout)
 	defer cancel()
-	_ = h.client.Do(ctx, append(args, "idle", idle.Milliseconds(), "justid")...).Err() // the next beat tries again
+	_ = h.client.Do(ctx, append(args, "idle", idle.Milliseconds(), "justid")...).Err() // the next beat retries
 }
 
-// leaving removes a member that has nothing pending. Test and removal are one step, because removing a member forgets
-// what it has pending.
+// leaving removes a member that has no pending entries. Check and removal are atomic, because
+// removing a member discards its pending entries.
 var leaving = redis.NewScript(`
 if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) > 0 then return 0 end
 return redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])`)
 
-// leave frees what is not done for others to take over, and signs off. None of it is needed: a server that does not
-// answer does not hold us up for long.
+// leave makes unfinished entries available to other members and leaves the group. Both are
+// optional, so that an unresponsive server delays it only briefly.
 func (h *held) leave() {
 	close(h.ended)
 	h.run.Wait()
@@ -134,7 +135,7 @@ func (h *held) leave() {
 	} else {
 		h.setIdle(h.cfg.ClaimIdle)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), serverTimeout)
 	defer cancel()
 	_ = leaving.Run(ctx, h.client, []string{h.cfg.Name}, h.cfg.Group, h.cfg.Member).Err()
 	_ = h.client.Close()

@@ -16,28 +16,30 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// line is a connection that many commands are written to at once. The client would do, but for two things: it allocates
-// much for each command, and it neither says whether one that failed was sent nor ends it when a context is cancelled.
+// line is a connection on which many commands are written at once. The client is not used because
+// it allocates much per command, does not report whether a failed command was sent, and does not
+// abort it when a context is cancelled.
 type line struct {
 	options  *redis.Options
-	replicas int           // that must have what is confirmed
-	wait     []byte        // the command that waits for replicas, if there is to be one
-	breaks   *atomic.Int64 // of all the publisher's connections to this server: the others are then not to be trusted either
-	age      int64         // how many there had been when conn was opened
-	conn     net.Conn      // nil when there is none
+	replicas int           // that must confirm
+	wait     []byte        // the command that waits for replicas, if any
+	breaks   *atomic.Int64 // count of broken connections to this server: after one, the others are not trusted either
+	age      int64         // value of breaks when conn was opened
+	conn     net.Conn      // nil if not connected
 	in       *bufio.Reader
 }
 
-// refusal is an error that the server has answered.
+// refusal is an error answer of the server.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// RedisError makes it one of the client's errors.
+// RedisError marks it as an error of the client's type.
 func (r refusal) RedisError() {}
 
-// exchange writes commands and has read read the answers, within the time that ctx and the options allow. After an error
-// the connection is gone; one that is marked as unavailable means that nothing was sent.
+// exchange writes commands and calls read to read the answers, within the time limits of ctx and
+// the options. After an error the connection is closed; an error marked as unavailable means that
+// nothing was sent.
 func (l *line) exchange(ctx context.Context, commands []byte, read func() error) error {
 	if err := ctx.Err(); err != nil {
 		return postrider.Unavailable(err)
@@ -52,7 +54,7 @@ func (l *line) exchange(ctx context.Context, commands []byte, read func() error)
 	return l.run(ctx, commands, read)
 }
 
-// fail closes the connection, and all others to the server when they are next used.
+// fail closes this connection, and the others to the server at their next use.
 func (l *line) fail() {
 	l.breaks.Add(1)
 	l.close()
@@ -84,9 +86,11 @@ func (l *line) connect(ctx context.Context) error {
 		commands = appendCommand(commands, "SELECT", strconv.Itoa(l.options.DB))
 		answers++
 	}
-	// Where transactions are forbidden, what is meant to be in one would be stored without it: an empty one finds out.
+	// An empty transaction detects whether transactions are forbidden: otherwise the commands meant
+	// for one would be executed without it.
 	commands = appendCommand(appendCommand(commands, "MULTI"), "EXEC")
-	// Where replicas are missing, all that is sent would be stored, not confirmed, and sent again: asking first stores it once.
+	// Check the replicas first: if they are missing, everything would be stored, not confirmed, and
+	// sent again.
 	commands = append(commands, l.wait...)
 	return l.run(ctx, commands, func() (err error) {
 		for ; answers > 0 && err == nil; answers-- {
@@ -101,7 +105,7 @@ func (l *line) connect(ctx context.Context) error {
 
 var errReplicas = errors.New("too few replicas")
 
-// enough reads the answer to wait.
+// enough reads the answer to WAIT.
 func (l *line) enough() error {
 	n, err := l.reply()
 	if err == nil && n < l.replicas {
@@ -136,7 +140,7 @@ func (l *line) run(ctx context.Context, commands []byte, read func() error) erro
 	return err
 }
 
-// reply reads an answer: a number, the length of an array, or a text, which is skipped.
+// reply reads an answer: a number, the length of an array, or a text, which it skips.
 func (l *line) reply() (n int, err error) {
 	text, err := l.in.ReadSlice('\n')
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/broker/redis"
 )
 
-// sendMany sends messages of one key, numbered.
+// sendMany sends numbered messages of one key.
 func sendMany(t *testing.T, name string, from, to int) {
 	t.Helper()
 	var msgs []postrider.Message
@@ -24,7 +24,7 @@ func sendMany(t *testing.T, name string, from, to int) {
 	send(t, msgs...)
 }
 
-// payloads receives so many messages.
+// payloads receives count messages.
 func payloads(t *testing.T, handled <-chan postrider.Message, count int) (got []string) {
 	t.Helper()
 	for range count {
@@ -40,8 +40,8 @@ func numbers(from, to int) (want []string) {
 	return want
 }
 
-// TestOrderedHandsOver stops the process that receives, with messages that it has not begun: the one that stands by goes on at once,
-// in order, and not before.
+// TestOrderedHandsOver stops the receiving process with messages that it has not started: the
+// standby process must continue at once, in order, and not before.
 func TestOrderedHandsOver(t *testing.T) {
 	t.Parallel()
 	name := stream(t, connect(t))
@@ -64,7 +64,7 @@ func TestOrderedHandsOver(t *testing.T) {
 	})
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); stopFirst() }()
-	time.Sleep(700 * time.Millisecond) // the second has looked
+	time.Sleep(700 * time.Millisecond) // the second process has looked at the lease
 	released.Store(true)
 	close(release)
 	<-stopped
@@ -81,7 +81,8 @@ func TestOrderedHandsOver(t *testing.T) {
 	}
 }
 
-// TestOrderedTakesAllThatIsPending begins with what others hold, however short their silence, before what is new.
+// TestOrderedTakesAllThatIsPending starts with entries pending for others, however short their idle
+// time, before new ones.
 func TestOrderedTakesAllThatIsPending(t *testing.T) {
 	t.Parallel()
 	c := connect(t)
@@ -102,8 +103,8 @@ func TestOrderedTakesAllThatIsPending(t *testing.T) {
 	}
 }
 
-// TestOrderedIsFenced takes the lease away behind the back of the process that receives: it reads nothing more, though it has not asked for
-// the lease yet.
+// TestOrderedIsFenced takes the lease away without the receiving process noticing: it must read
+// nothing more, although it has not yet tried to renew the lease.
 func TestOrderedIsFenced(t *testing.T) {
 	t.Parallel()
 	c := connect(t)
@@ -125,7 +126,7 @@ func TestOrderedIsFenced(t *testing.T) {
 	if err != nil || pending.Count != 0 || len(handled) != 0 {
 		t.Errorf("%+v are pending, %d were handled: %v", pending, len(handled), err)
 	}
-	if got := payloads(t, handled, 3); !slices.Equal(got, numbers(3, 6)) { // when the other's lease is over
+	if got := payloads(t, handled, 3); !slices.Equal(got, numbers(3, 6)) { // when the other owner's lease is over
 		t.Errorf("got %v", got)
 	}
 }

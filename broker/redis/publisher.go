@@ -23,10 +23,10 @@ type Publisher struct {
 	cfg     Config
 	coder   *codec.Codec
 	routes  *routes
-	senders chan *sender // that are free
+	senders chan *sender // idle senders
 }
 
-// NewPublisher returns a publisher that connects when it is first used. Errors are about the configuration.
+// NewPublisher returns a publisher that connects on first use. Errors concern the configuration.
 func NewPublisher(cfg Config) (*Publisher, error) {
 	options, coder, err := cfg.prepare()
 	if err != nil {
@@ -50,11 +50,11 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 	}
 }
 
-// KeepsOrder is true: messages that may not overtake each other are in one transaction, where they fail together, or in
-// one that follows.
+// KeepsOrder returns true: messages that must stay in order are in one transaction, where they fail
+// together, or in a later one.
 func (p *Publisher) KeepsOrder() bool { return true }
 
-// NameOf returns the stream that the message is added to.
+// NameOf returns the stream that m is added to.
 func (p *Publisher) NameOf(m *postrider.Message) string { return p.coder.Name(m) }
 
 // Close closes all connections.
@@ -66,7 +66,7 @@ func (p *Publisher) Close() error {
 		}
 		p.senders <- s
 	}
-	_ = p.routes.client.Close() // holds nothing that could be lost
+	_ = p.routes.client.Close() // holds no messages
 	return nil
 }
 
@@ -75,7 +75,7 @@ func (p *Publisher) Inspect(ctx context.Context, names []string) (broker.Inspect
 	client := p.routes.client
 	in, err := server.Inspect(ctx, client, p.cfg.WaitReplicas)
 	for _, name := range names {
-		kind, _ := client.Type(ctx, name).Result() // which the user may not be allowed to ask
+		kind, _ := client.Type(ctx, name).Result() // the user may lack the permission
 		if kind != "" && kind != "none" && kind != "stream" {
 			in.Warnings = append(in.Warnings, broker.Warning{
 				Danger: fmt.Sprintf("The key %s holds a %s, not a stream: every message for it is refused.", name, kind),

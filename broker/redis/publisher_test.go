@@ -51,7 +51,7 @@ func expect(t *testing.T, errs []error, want ...postrider.Scope) {
 
 const confirmed postrider.Scope = -1
 
-// The layout is what consumers in other languages rely on.
+// Consumers in other languages rely on this layout.
 func TestEntry(t *testing.T) {
 	t.Parallel()
 	c := connect(t)
@@ -85,7 +85,7 @@ func TestEntry(t *testing.T) {
 	}
 }
 
-// A user who may not write to one stream is refused there and nowhere else.
+// A user without write access to one stream is refused there and nowhere else.
 func TestNoPermission(t *testing.T) {
 	t.Parallel()
 	c := connect(t)
@@ -139,7 +139,8 @@ func TestMemoryIsFull(t *testing.T) {
 	}
 }
 
-// TestTooFewReplicas waits for a replica where there is none: nothing is stored, however often it is tried.
+// TestTooFewReplicas waits for a replica that does not exist: nothing may be stored, however often
+// it is retried.
 func TestTooFewReplicas(t *testing.T) {
 	t.Parallel()
 	c := connect(t)
@@ -157,7 +158,8 @@ func TestTooFewReplicas(t *testing.T) {
 	}
 }
 
-// TestReplicaGoes takes the only replica away: what is on its way then is not confirmed, and what comes later is not stored.
+// TestReplicaGoes removes the only replica: messages in flight must not be confirmed, and later
+// ones must not be stored.
 func TestReplicaGoes(t *testing.T) {
 	t.Parallel()
 	primary := startServer(t)
@@ -189,7 +191,7 @@ func TestReplicaGoes(t *testing.T) {
 	}
 }
 
-// startServer starts a server of its own for the test, and returns its address.
+// startServer starts a server for the test and returns its address.
 func startServer(t *testing.T, args ...string) string {
 	t.Helper()
 	address := port.For(t)
@@ -257,7 +259,7 @@ func TestConfigMistakes(t *testing.T) {
 	}
 }
 
-// A context that is cancelled ends a call at once, also when the server is silent.
+// Cancelling the context ends a call at once, even if the server is silent.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	u, err := url.Parse(need.Env(t, "POSTRIDER_TEST_REDIS", "redis"))

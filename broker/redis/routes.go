@@ -8,13 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// routes knows which server takes the entries of a stream: the only one, the one that sentinels name, or a node of a cluster.
+// routes finds the server for a stream: the only one, the primary that sentinels name, or a node of
+// a cluster.
 type routes struct {
 	client  redis.UniversalClient
-	cluster *redis.ClusterClient // nil unless it is one
+	cluster *redis.ClusterClient // nil without a cluster
 
 	mu     sync.Mutex
-	breaks map[string]*atomic.Int64 // of connections, by the server's address
+	breaks map[string]*atomic.Int64 // broken connections, by server address
 }
 
 func newRoutes(options *redis.UniversalOptions) *routes {
@@ -23,7 +24,7 @@ func newRoutes(options *redis.UniversalOptions) *routes {
 	return r
 }
 
-// to returns how to reach the server for a stream.
+// to returns the connection options of the server for a stream.
 func (r *routes) to(ctx context.Context, stream string) (*redis.Options, error) {
 	if r.cluster == nil {
 		return r.client.(*redis.Client).Options(), nil
@@ -47,7 +48,8 @@ func (r *routes) line(options *redis.Options) *line {
 	return &line{options: options, breaks: breaks}
 }
 
-// changed is called when a server has refused entries that may have moved to another one, or could not be reached.
+// changed refreshes the cluster state after a server could not be reached, or refused entries that
+// may have moved.
 func (r *routes) changed(ctx context.Context) {
 	if r.cluster != nil {
 		r.cluster.ReloadState(ctx)

@@ -8,7 +8,7 @@ import (
 	"github.com/postrider/postrider/broker/brokertest"
 )
 
-// TestLogins sends and receives with each way to log in, and names what is wrong with others.
+// TestLogins sends and receives with each login method, and checks the errors of failing ones.
 func TestLogins(t *testing.T) {
 	t.Parallel()
 	address, ca := brokertest.SecureEnv(t, "POSTRIDER_TEST_REDIS_SECURE", "redis@secure")

@@ -12,36 +12,37 @@ import (
 	"github.com/postrider/postrider/broker/redis/internal/server"
 )
 
-// A wave is what goes in one transaction. It is bounded because Redis does nothing else meanwhile, is slower with much
-// that is queued, and closes connections that have too much.
+// A wave is sent in one transaction. Its size is limited because Redis does nothing else meanwhile,
+// slows down with long queues, and closes connections that queue too much.
 const (
 	maxWave  = 125
 	maxBytes = 4 << 20
 )
 
-// errWaiting is the outcome of a message as long as it has none.
+// errWaiting is the outcome of a message that has not been sent yet.
 var errWaiting = errors.New("redis: not sent yet")
 
-// sender publishes one call at a time over its own connection. It deals the messages out to waves.
+// sender publishes one call at a time over its own connection, in waves.
 //
-// Inside a transaction nothing changes but by its own commands, so that messages for one stream are all accepted or all
-// refused: they may share a wave. A message that goes to another stream than the one of its key before it has to wait
-// for the next wave, and so have those of its key that follow. In a cluster a wave is for one stream, because a transaction is for one
-// slot, and what one node refuses says nothing about streams of others.
+// Within a transaction only its own commands change anything, so messages for one stream are either
+// all accepted or all refused: they may share a wave. If a message goes to a different stream than
+// the previous one of its key, it waits for the next wave, and so do later messages of its key. In
+// a cluster a wave contains one stream only, because a transaction is limited to one slot, and a
+// refusal by one node says nothing about the streams of others.
 type sender struct {
 	cfg    *Config
 	coder  *codec.Codec
 	routes *routes
-	lines  map[string]*line // by the server's address
+	lines  map[string]*line // by server address
 	packet codec.Packet
 
-	wave     []int  // indexes of messages
-	stream   string // of the first one
-	line     *line  // to its server
+	wave     []int  // indexes of the messages
+	stream   string // of the first message
+	line     *line  // to the stream's server
 	out      []byte
-	outcomes []error           // of the wave
-	streams  map[string]string // of the keys in the wave; empty means that the key waits
-	failed   map[string]bool   // keys of which nothing more is to be sent
+	outcomes []error           // of the wave's messages
+	streams  map[string]string // by key in the wave; empty if the key must wait
+	failed   map[string]bool   // keys of which nothing more may be sent
 }
 
 func (s *sender) publish(ctx context.Context, msgs []postrider.Message) []error {
@@ -60,7 +61,7 @@ func (s *sender) publish(ctx context.Context, msgs []postrider.Message) []error 
 	return nil
 }
 
-// fill makes a wave of messages that wait and reports whether there is anything in it.
+// fill builds a wave from messages that are not sent yet, and reports whether it contains any.
 func (s *sender) fill(msgs []postrider.Message, errs []error) bool {
 	s.wave, s.out = s.wave[:0], appendCommand(s.out[:0], "MULTI")
 	clear(s.streams)
@@ -80,7 +81,7 @@ func (s *sender) fill(msgs []postrider.Message, errs []error) bool {
 			continue
 		}
 		s.coder.Encode(&msgs[i], &s.packet)
-		if s.cfg.Format == codec.Raw { // is the ID, the key and the message's own headers, and each field costs Redis time
+		if s.cfg.Format == codec.Raw { // raw consists of the ID, the key and the message's own headers; each further field costs Redis time
 			s.packet.ContentType = ""
 		}
 		s.wave, s.out = append(s.wave, i), appendEntry(s.out, &s.packet)
@@ -89,7 +90,8 @@ func (s *sender) fill(msgs []postrider.Message, errs []error) bool {
 	return len(s.wave) > 0
 }
 
-// fits reports whether a message may be in the wave. If it may not, those of its key that follow may not either.
+// fits reports whether a message may join the wave. If not, later messages of its key may not
+// either.
 func (s *sender) fits(m *postrider.Message, key string) bool {
 	name := s.coder.Name(m)
 	if len(s.wave) == 0 {
@@ -132,12 +134,12 @@ func (s *sender) exchange(ctx context.Context) error {
 	return err
 }
 
-// isElsewhere reports an answer that says that another server is to be asked.
+// isElsewhere reports whether an answer redirects to another server.
 func isElsewhere(err error) bool {
 	return server.HasCode(err, "READONLY", "MASTERDOWN", "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN")
 }
 
-// read reads the answers to a wave. An error means that what has become of it is unknown.
+// read reads the answers to a wave. An error means that its outcome is unknown.
 func (s *sender) read() error {
 	s.outcomes = append(s.outcomes[:0], make([]error, len(s.wave))...)
 	_, err := s.line.reply()
@@ -158,7 +160,7 @@ func (s *sender) read() error {
 	}
 	err = s.line.enough()
 	if aborted != nil && errors.Is(err, errReplicas) {
-		return nil // nothing was stored that replicas could have
+		return nil // nothing was stored, so nothing to replicate
 	}
 	return err
 }
@@ -174,8 +176,8 @@ func (s *sender) readOutcomes() error {
 	return nil
 }
 
-// abort is for when nothing was stored. Without those that were refused it may go through; if none was, it is not about
-// one of them.
+// abort handles a transaction that stored nothing. If some of its messages were refused, the others
+// are sent again without them. If none was, the reason applies to all.
 func (s *sender) abort(reason error) error {
 	if !server.IsReply(reason) {
 		return reason
@@ -193,9 +195,9 @@ func (s *sender) abort(reason error) error {
 
 func failed(err error) bool { return err != nil }
 
-// settle notes what has become of each message of the wave; err is for all of them.
+// settle records the outcome of each message of the wave; err applies to all of them.
 func (s *sender) settle(msgs []postrider.Message, errs []error, err error) {
-	var down error // why nothing more is to be tried
+	var down error // why nothing more may be tried
 	if err != nil {
 		down = s.scoped(postrider.Unavailable(postrider.ErrNotTried))
 	}
@@ -221,7 +223,7 @@ func (s *sender) settle(msgs []postrider.Message, errs []error, err error) {
 	}
 }
 
-// scope is what an outage of a server is about: in a cluster only some streams.
+// scope returns the scope of a server outage: in a cluster it affects some streams only.
 func (s *sender) scope() postrider.Scope {
 	if s.routes.cluster != nil {
 		return postrider.ScopeName

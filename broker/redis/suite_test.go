@@ -90,18 +90,18 @@ func hosts(address string) []string {
 	return strings.Split(rest, ",")
 }
 
-// site is one way to run Redis.
+// site is one deployment of Redis.
 type site struct {
 	service string
-	config  redis.Config // of a user who may do everything
+	config  redis.Config // for a user with all permissions
 	admin   client.UniversalClient
-	server  func(testing.TB) string // which publishers reach with dial
+	server  func(testing.TB) string // the server that publishers reach through dial
 	dial    func(server string) func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 func (s site) run(t *testing.T, abilities brokertest.Abilities) {
 	c := s.admin
-	// A user who may not write to some keys.
+	// A user without write access to some keys.
 	user, password := "user"+rand.Text(), rand.Text()
 	s.do(t, "acl", "setuser", user, "on", ">"+password, "~test*", "+@all")
 	t.Cleanup(func() { s.do(t, "acl", "deluser", user) })
@@ -146,7 +146,7 @@ func (s site) run(t *testing.T, abilities brokertest.Abilities) {
 					}
 				}
 			},
-			// A key of another type is what no message can be added to.
+			// No message can be added to a key of another type.
 			Missing: func(t *testing.T) (string, func()) {
 				name := stream(t, c)
 				if err := c.Set(t.Context(), name, "not a stream", time.Hour).Err(); err != nil {
@@ -167,7 +167,7 @@ func (s site) run(t *testing.T, abilities brokertest.Abilities) {
 	})
 }
 
-// do has the server, or each node of a cluster, execute a command.
+// do executes a command on the server, or on each node of a cluster.
 func (s site) do(t *testing.T, args ...any) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())

@@ -37,7 +37,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// encrypted puts TLS before the server.
+// encrypted starts a TLS proxy for the server.
 func encrypted(t *testing.T) (address string, authorities *x509.CertPool) {
 	t.Helper()
 	u, err := url.Parse(need.Env(t, "POSTRIDER_TEST_REDIS", "redis"))

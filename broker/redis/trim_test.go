@@ -12,8 +12,8 @@ import (
 	"github.com/postrider/postrider/broker/redis"
 )
 
-// TestTrim holds that a stream shrinks by what all groups have acknowledged, and by nothing else: not by what the slowest has not read,
-// nor by what it has not acknowledged.
+// TestTrim checks that exactly the entries that all groups have acknowledged are removed: none that
+// the slowest group has not read or not acknowledged.
 func TestTrim(t *testing.T) {
 	t.Parallel()
 	c := connect(t)
@@ -28,7 +28,7 @@ func TestTrim(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The slow group has read some, and acknowledged all of those but one.
+	// The slow group has read some entries and acknowledged all of those but one.
 	if err := c.XGroupCreate(t.Context(), name, "slow", "0").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestTrim(t *testing.T) {
 	await := func(least, most int64) {
 		t.Helper()
 		var n int64
-		for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 			if n = c.XLen(t.Context(), name).Val(); n < least {
 				t.Fatalf("%d entries are left, want at least %d: some are gone that are needed", n, least)
 			}

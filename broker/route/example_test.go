@@ -9,7 +9,8 @@ import (
 	"github.com/postrider/postrider/broker/route"
 )
 
-// Types go to queues, each with its own form of ID; what nobody wants is dropped, and all else goes to another place.
+// Types go to queues, each with its own form of ID. Unwanted messages are dropped, and all others
+// go to another destination.
 func ExampleRouter() {
 	table, err := route.NewTable([]route.Rule{
 		{Match: route.Match{Types: []string{"document_uploaded"}}, Destination: "jobs", Name: "verify_document", ID: "verify_{id}"},

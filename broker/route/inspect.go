@@ -11,8 +11,10 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// Inspect implements [broker.Inspector]: it asks each destination that can answer about the names that are known from
-// its rules, and about the given ones; of those that [Router.NameOf] returns, about its own. What was found out is returned also when some destination did not answer.
+// Inspect implements [broker.Inspector]. It asks each destination that supports it about the names
+// known from its rules and the given names. A given name in the form that [Router.NameOf] returns
+// goes only to the destination that it names. The result includes all answers, even if some
+// destination did not answer.
 func (r *Router) Inspect(ctx context.Context, names []string) (broker.Inspection, error) {
 	w := r.ways.Load()
 	found := make([]broker.Inspection, len(w.destinations))
@@ -40,7 +42,8 @@ func (r *Router) Inspect(ctx context.Context, names []string) (broker.Inspection
 	return w.merge(found), errors.Join(errs...)
 }
 
-// namesAt returns the names that may be at a destination: without a destination of their own, or at this one.
+// namesAt returns the names that may exist at a destination: those prefixed with it, and those
+// without a known prefix.
 func (w *ways) namesAt(here string, names []string) (list []string) {
 	for _, name := range names {
 		at, rest, _ := strings.Cut(name, "/")
@@ -55,7 +58,7 @@ func (w *ways) namesAt(here string, names []string) (list []string) {
 	return list
 }
 
-// merge puts the names of the destinations before what each has said.
+// merge combines the inspections, prefixing each with the name of its destination.
 func (w *ways) merge(found []broker.Inspection) broker.Inspection {
 	var all broker.Inspection
 	var sentences []string

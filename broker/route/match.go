@@ -8,34 +8,35 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Match says which messages are meant. A pattern is a text in which "*" stands for any run of characters, also for none;
-// upper and lower case differ. A list matches when one of its patterns does, an empty list matches all, and all lists
-// must match. The pattern "" means messages without a topic or without a tenant.
+// Match selects messages. In a pattern, "*" stands for any run of characters, including none;
+// patterns are case-sensitive. A list matches if one of its patterns does, an empty list matches
+// everything, and all lists must match. The pattern "" selects messages without a topic or without
+// a tenant.
 type Match struct {
 	Types   []string // of Message.Type
 	Topics  []string // of Message.Topic
 	Tenants []string // of Message.TenantID
 }
 
-// Matches reports whether a message is meant.
+// Matches reports whether m selects the message.
 func (m *Match) Matches(msg *postrider.Message) bool {
 	return m.matches(labels{msg.Type, msg.Topic, msg.TenantID})
 }
 
-// matches is what defines the meaning of a Match. The rest of the package remembers its answers.
+// matches defines the meaning of a Match. The rest of the package caches its results.
 func (m *Match) matches(l labels) bool {
 	return anyMatches(m.Types, l.kind) && anyMatches(m.Topics, l.topic) && anyMatches(m.Tenants, l.tenant)
 }
 
-// IsEmpty reports whether every message is meant.
+// IsEmpty reports whether m selects every message.
 func (m *Match) IsEmpty() bool { return len(m.Types) == 0 && len(m.Topics) == 0 && len(m.Tenants) == 0 }
 
-// dimensions are the labels that the lists look at.
+// dimensions returns the labels that the lists depend on.
 func (m *Match) dimensions() dimensions {
 	return dimensions{len(m.Types) > 0, len(m.Topics) > 0, len(m.Tenants) > 0}
 }
 
-// check reports patterns that can match nothing, each with the field that it stands in.
+// check reports invalid patterns, each with its field.
 func (m *Match) check(report func(field string, err error)) {
 	for i, pattern := range m.Types {
 		if pattern == "" {
@@ -54,14 +55,14 @@ func (m *Match) check(report func(field string, err error)) {
 	}
 }
 
-// covers reports whether every message that other matches is matched by m too. It may miss that several patterns
-// together cover one.
+// covers reports whether m matches every message that other matches. It may return false if only
+// several patterns together cover one.
 func (m *Match) covers(other *Match) bool {
 	return listCovers(m.Types, other.Types) && listCovers(m.Topics, other.Topics) && listCovers(m.Tenants, other.Tenants)
 }
 
-// listCovers uses that a pattern which matches the text of another one matches all that the other does: only a "*"
-// matches a "*".
+// listCovers relies on this: a pattern that matches the text of another pattern matches everything
+// that the other matches, because only "*" matches "*".
 func listCovers(patterns, others []string) bool {
 	if len(patterns) == 0 || slices.Contains(patterns, "*") {
 		return true
@@ -72,12 +73,12 @@ func listCovers(patterns, others []string) bool {
 	return !slices.ContainsFunc(others, func(other string) bool { return !anyMatches(patterns, other) })
 }
 
-// Excludes reports whether no message can be meant by both.
+// Excludes reports whether no message can match both.
 func (m *Match) Excludes(other *Match) bool {
 	return listExcludes(m.Types, other.Types) || listExcludes(m.Topics, other.Topics) || listExcludes(m.Tenants, other.Tenants)
 }
 
-// listExcludes reports whether no text matches a pattern of both lists; an empty list matches all.
+// listExcludes reports whether no text matches both lists; an empty list matches everything.
 func listExcludes(patterns, others []string) bool {
 	if len(patterns) == 0 || len(others) == 0 {
 		return false
@@ -92,12 +93,13 @@ func listExcludes(patterns, others []string) bool {
 	return true
 }
 
-// meet reports whether some text matches both patterns. It goes through the pairs of places in them, each once.
+// meet reports whether some text matches both patterns. It visits each pair of positions in them
+// once.
 func meet(a, b string) bool {
-	reached := make([]bool, len(b)+1) // from a place in a, at which places of b
+	reached := make([]bool, len(b)+1) // the positions in b that are reachable with the current prefix of a
 	reached[0] = true
 	for i := 0; ; i++ {
-		for j := range b { // a "*" of b can stand for nothing
+		for j := range b { // a "*" of b can match nothing
 			reached[j+1] = reached[j+1] || reached[j] && b[j] == '*'
 		}
 		if i == len(a) {
@@ -108,10 +110,10 @@ func meet(a, b string) bool {
 			switch {
 			case !ok:
 			case a[i] == '*':
-				for k := j; k <= len(b); k++ { // it stands for any part of the rest of b
+				for k := j; k <= len(b); k++ { // it can match any part of the rest of b
 					next[k] = true
 				}
-			case j < len(b) && b[j] == '*': // which takes the character, and more
+			case j < len(b) && b[j] == '*': // it consumes the character and can match more
 				next[j] = true
 			case j < len(b) && b[j] == a[i]:
 				next[j+1] = true
@@ -133,7 +135,8 @@ func anyMatches(patterns []string, text string) bool {
 	return false
 }
 
-// wildcard compares a pattern with a text. A mismatch goes back to the last "*" only, so that no pattern is slow.
+// wildcard matches a text against a pattern. It backtracks only to the last "*", so that no pattern
+// takes exponential time.
 func wildcard(pattern, text string) bool {
 	p, t, star, mark := 0, 0, -1, 0
 	for t < len(text) {
@@ -157,17 +160,17 @@ func wildcard(pattern, text string) bool {
 	return p == len(pattern)
 }
 
-// labels are the fields of a message that rules look at.
+// labels are the fields of a message that rules match.
 type labels struct{ kind, topic, tenant string }
 
-// dimensions say which labels matter to somebody.
+// dimensions states which labels a result depends on.
 type dimensions struct{ kind, topic, tenant bool }
 
 func (d dimensions) or(other dimensions) dimensions {
 	return dimensions{d.kind || other.kind, d.topic || other.topic, d.tenant || other.tenant}
 }
 
-// of returns the labels that matter; the others are left empty, so that they do not fill a cache.
+// of returns the labels that matter. The others stay empty, to keep the cache small.
 func (d dimensions) of(m *postrider.Message) labels {
 	var l labels
 	if d.kind {

@@ -2,16 +2,16 @@ package route
 
 import "sync"
 
-// memoSize bounds what a memo keeps. Tenants and topics can be many; a memo that is full starts again.
+// memoSize limits the cache. Tenants and topics can be numerous; a full memo starts over.
 const memoSize = 4096
 
-// memo remembers answers by labels.
+// memo caches results by labels.
 type memo[V any] struct {
 	mu      sync.RWMutex
 	answers map[labels]V
 }
 
-// get returns the answer for l, from find if it is not known.
+// get returns the cached result for l, or calls find.
 func (c *memo[V]) get(l labels, find func(labels) V) V {
 	c.mu.RLock()
 	v, ok := c.answers[l]

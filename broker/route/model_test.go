@@ -13,7 +13,7 @@ import (
 
 var expressions = make(map[string]*regexp.Regexp)
 
-// modelMatches is a second, slow opinion on patterns.
+// modelMatches is an independent, slow implementation of pattern matching.
 func modelMatches(patterns []string, text string) bool {
 	if len(patterns) == 0 {
 		return true
@@ -54,7 +54,8 @@ func randomList(r *rand.Rand, least int) []string {
 	return list
 }
 
-// TestTableAgainstModel compares random tables with the model, and holds that a rule which is called unreachable is.
+// TestTableAgainstModel compares random tables with the model, and checks that rules reported as
+// unreachable are.
 func TestTableAgainstModel(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	tables, unreachable := 0, 0
@@ -86,7 +87,7 @@ func TestTableAgainstModel(t *testing.T) {
 	}
 }
 
-// wrongRules returns the indexes of the rules that an error is about.
+// wrongRules returns the indexes of the rules in an error.
 func wrongRules(t *testing.T, err error) []int {
 	t.Helper()
 	joined, ok := err.(interface{ Unwrap() []error })
@@ -111,7 +112,8 @@ func TestWildcardIsNotSlow(t *testing.T) {
 	}
 }
 
-// TestExcludes compares random filters with all short texts: two exclude each other if no text is meant by both.
+// TestExcludes compares random filters with all short texts: two filters exclude each other if no
+// text matches both.
 func TestExcludes(t *testing.T) {
 	var texts []string
 	for _, a := range []string{"", "a", "b", "."} {
@@ -135,7 +137,7 @@ func TestExcludes(t *testing.T) {
 		} else {
 			meeting++
 		}
-		// A text that both match may be longer than those that were tried.
+		// A text that matches both may be longer than those tried.
 		if both && excludes || !both && !excludes && len(a)+len(b) <= 4 || excludes != right.Excludes(&left) {
 			t.Fatalf("%q and %q: a text matches both: %v; exclude each other: %v", a, b, both, excludes)
 		}

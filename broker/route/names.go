@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxNames bounds how many names one rule is asked for.
+// maxNames limits how many names one rule yields.
 const maxNames = 100
 
 // Destinations returns the names of all destinations that rules send to, sorted.
@@ -20,8 +20,8 @@ func (t *Table) Destinations() []string {
 	return slices.Compact(names)
 }
 
-// Names returns, sorted, the names at a destination that are known before any message is: those without placeholders,
-// and those with {type}, {topic} or {tenant} whose rule lists the values without "*".
+// Names returns, sorted, the names at a destination that are known in advance: names without
+// placeholders, and names with {type}, {topic} or {tenant} whose rule lists the values without "*".
 func (t *Table) Names(destination string) []string {
 	var names []string
 	for i := range t.rules {

@@ -8,24 +8,24 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// batch is the memory of one Publish. It is used again: messages are large.
+// batch is the working memory of one Publish. It is pooled because messages are large.
 type batch struct {
 	groups  []group
-	errs    []error         // nil as long as no message has failed
-	refused map[string]bool // keys with a message that went nowhere
-	sent    map[string]int  // by key, the destination; only where that matters
+	errs    []error         // nil until a message fails
+	refused map[string]bool // keys with a message that was refused
+	sent    map[string]int  // destination by key; only if w.guarded
 }
 
-// group is what goes to one destination.
+// group holds the messages for one destination.
 type group struct {
 	messages []postrider.Message
-	places   []int // of each, in the caller's slice
+	places   []int // index of each message in the caller's slice
 	errs     []error
 }
 
-// Publish implements [postrider.Publisher]. Each destination gets its messages in their order, in one call; the calls
-// run at the same time. A message that no rule matches, or that has not what its rule asks for, is refused, and those
-// behind it of the same key are not tried.
+// Publish implements [postrider.Publisher]. Each destination receives its messages in order, in one
+// call; the calls run concurrently. A message that no rule matches, or that lacks a value that its
+// rule requires, is refused, and later messages of its key are not tried.
 func (r *Router) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	w := r.ways.Load()
 	b, _ := w.batches.Get().(*batch)
@@ -48,8 +48,8 @@ func (r *Router) Publish(ctx context.Context, msgs []postrider.Message) []error 
 	return b.errs
 }
 
-// sort decides about message i. As long as everything goes to the first destination as it is, nothing is copied; the
-// first message that does not makes it return true, and from then on all are.
+// sort routes message i. Nothing is copied as long as every message goes to the first destination
+// unchanged. From the first other message on, sort returns true and copies all.
 func (r *Router) sort(w *ways, b *batch, msgs []postrider.Message, i int, copying bool) bool {
 	m := &msgs[i]
 	d, to, err := r.decide(w, m)
@@ -85,7 +85,7 @@ func (r *Router) sort(w *ways, b *batch, msgs []postrider.Message, i int, copyin
 	return true
 }
 
-// decide returns the index of the destination, negative for a message that is done with.
+// decide returns the index of the destination; negative if the message is dropped or filtered out.
 func (r *Router) decide(w *ways, m *postrider.Message) (Decision, int, error) {
 	if r.only != nil && !r.only.passes(m) {
 		r.passed.Add(1)
@@ -105,7 +105,7 @@ func (r *Router) decide(w *ways, m *postrider.Message) (Decision, int, error) {
 	return d, w.byRule[d.Rule], nil
 }
 
-// send publishes every group, the last of them from the caller's goroutine.
+// send publishes every group, the last one on the caller's goroutine.
 func (w *ways) send(ctx context.Context, b *batch) {
 	var others sync.WaitGroup
 	mine := -1
@@ -137,7 +137,7 @@ func (b *batch) fail(place, count int, err error) {
 	b.errs[place] = err
 }
 
-// recycle forgets the messages, so that the pool does not keep their payloads.
+// recycle clears the messages so that the pool does not retain their payloads.
 func (w *ways) recycle(b *batch) {
 	for i := range b.groups {
 		g := &b.groups[i]

@@ -6,16 +6,18 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// errElsewhere is why a message is not tried in a call that takes an earlier one of its key somewhere else.
-var errElsewhere = fmt.Errorf("route: an earlier message of the key goes to another destination first: %w", postrider.ErrNotTried)
+// errElsewhere is the error of a message that is not tried because the same call takes an earlier
+// message of its key to another destination.
+var errElsewhere = fmt.Errorf("route: an earlier message of the key must go to another destination first: %w", postrider.ErrNotTried)
 
-// Replace makes the router use another table, with the destinations that it needs. A Publish that is under way ends with
-// the old one. A name stands for the same publisher as before; those that are new are closed with the others. An error
-// changes nothing.
+// Replace makes the router use another table, with the destinations that it needs. A Publish that
+// is under way finishes with the old table. A known name keeps its publisher; Close also closes new
+// ones. On error nothing changes.
 //
-// What [Router.KeepsOrder] says does not change. If it is true, and the new table leads to several destinations, the router
-// keeps the promise itself: of a key it sends, in one call, only what goes to one of them, and leaves the rest to the next.
-// That is right and slower than a new router.
+// The result of [Router.KeepsOrder] does not change. If it is true and the new table has several
+// destinations, the router keeps order itself: per call, it sends messages of one key to one
+// destination only and leaves the rest to the next call. This is correct but slower than a new
+// router.
 func (r *Router) Replace(t *Table, destinations map[string]postrider.Publisher) error {
 	w, err := newWays(t, destinations)
 	if err != nil {
@@ -37,7 +39,8 @@ func (r *Router) use(w *ways, destinations map[string]postrider.Publisher) {
 	r.ways.Store(w)
 }
 
-// mayGo reports whether the order of m's key allows it to go to a destination in this call, and if so takes note of it.
+// mayGo reports whether the order of m's key allows sending it to a destination in this call, and
+// if so records it.
 func (b *batch) mayGo(w *ways, m *postrider.Message, to int) bool {
 	key := m.OrderKey()
 	if key == "" {

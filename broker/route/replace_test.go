@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/broker/memory"
 )
 
-// slow is a publisher whose calls wait until they are let go.
+// slow is a publisher whose calls block until released.
 type slow struct {
 	*memory.Broker
 	began, goOn chan struct{}
@@ -32,7 +32,7 @@ func table(t *testing.T, rules ...Rule) *Table {
 	return made
 }
 
-// TestReplace swaps the table while a Publish is under way, which ends as it began.
+// TestReplace replaces the table while a Publish is running, which must finish with the old one.
 func TestReplace(t *testing.T) {
 	old := &slow{Broker: memory.New(), began: make(chan struct{}), goOn: make(chan struct{})}
 	arrived := memory.New()
@@ -64,7 +64,8 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestReplaceKeepsThePromise gives a router that keeps order a table with two destinations, of which one fails.
+// TestReplaceKeepsThePromise gives a router that keeps order a table with two destinations, one of
+// which fails.
 func TestReplaceKeepsThePromise(t *testing.T) {
 	a, b := memory.New(), memory.New()
 	both := map[string]postrider.Publisher{"a": a, "b": b}

@@ -20,30 +20,32 @@ var (
 
 // Config tunes a [Router]. The zero value works.
 type Config struct {
-	// Only is the filter: messages that it does not match are passed over as done and never sent. Defaults to all. It fits the log, of
-	// which every feed has its own place; a table whose rows say what has become of them is filtered by its store.
+	// Only filters messages: those that it does not match are reported as done and never sent.
+	// Defaults to all. Use it with the log, where every feed has its own position. A store with one
+	// row per message filters its rows itself.
 	Only Match
-	// Logger is told of messages that no rule matches. Defaults to [slog.Default].
+	// Logger receives messages that no rule matches. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
 
-// Router is a [postrider.Publisher] that sends each message to the destination that a [Table] names. It is safe for
-// concurrent use.
+// Router is a [postrider.Publisher] that sends each message to the destination that a [Table]
+// names. It is safe for concurrent use.
 type Router struct {
 	ways       atomic.Pointer[ways]
-	only       *filter // nil lets all pass
+	only       *filter // nil lets every message pass
 	keepsOrder bool
 	unmatched  unmatched
 
 	passed, dropped atomic.Int64
-	mu              sync.Mutex // for what follows
+	mu              sync.Mutex // guards the fields below
 	owned           map[string]postrider.Publisher
 	closing         sync.Once
 	closed          error
 }
 
-// NewRouter returns a router. Its Close closes all destinations, also those that no rule names; whoever shares them
-// between routers closes them himself instead. Its error contains all mistakes.
+// NewRouter returns a router. Its Close closes all destinations, including those that no rule
+// names. If routers share destinations, do not call Close; close the destinations yourself. The
+// error contains all mistakes.
 func NewRouter(t *Table, destinations map[string]postrider.Publisher, cfg Config) (*Router, error) {
 	r := &Router{unmatched: unmatched{log: cfg.Logger}, owned: make(map[string]postrider.Publisher)}
 	if r.unmatched.log == nil {
@@ -63,12 +65,13 @@ func NewRouter(t *Table, destinations map[string]postrider.Publisher, cfg Config
 	return r, nil
 }
 
-// KeepsOrder is true when the first table has exactly one destination and that keeps order. With several, the relay keeps
-// the order of a key by sending one message of it at a time.
+// KeepsOrder reports whether the first table has exactly one destination and that one keeps order.
+// With several destinations the relay keeps order by sending one message per key at a time.
 func (r *Router) KeepsOrder() bool { return r.keepsOrder }
 
-// NameOf returns the destination's name and, behind a slash, the name that the destination has for m, if any. It is empty
-// for a message that is not sent: one without a route, or one that a rule drops or the filter passes over.
+// NameOf returns the destination's name and, after a slash, the name of m at the destination, if
+// any. It returns "" for a message that is not sent: one without a route, or one that a rule drops
+// or the filter excludes.
 func (r *Router) NameOf(m *postrider.Message) string {
 	w := r.ways.Load()
 	if r.only != nil && !r.only.passes(m) {
@@ -91,7 +94,7 @@ func (r *Router) NameOf(m *postrider.Message) string {
 	return to.name
 }
 
-// Close closes all destinations. Calls after the first return what that returned.
+// Close closes all destinations. Later calls return the result of the first.
 func (r *Router) Close() error {
 	r.closing.Do(func() {
 		r.mu.Lock()
@@ -105,17 +108,17 @@ func (r *Router) Close() error {
 	return r.closed
 }
 
-// Passed returns how many messages the filter has passed over.
+// Passed returns how many messages the filter has excluded.
 func (r *Router) Passed() int64 { return r.passed.Load() }
 
-// Dropped returns how many messages were dropped by rules.
+// Dropped returns how many messages rules have dropped.
 func (r *Router) Dropped() int64 { return r.dropped.Load() }
 
-// Unmatched returns, by type, how often a message was refused because no rule matches it. One that is tried again counts
-// again. Types beyond the first thousand are counted together as "(others)".
+// Unmatched returns, by type, how often a message was refused because no rule matched it. Each
+// retry counts. Types beyond the first thousand are counted together as "(others)".
 func (r *Router) Unmatched() map[string]int64 { return r.unmatched.counts() }
 
-// filter is a Match that remembers its answers.
+// filter is a Match that caches its results.
 type filter struct {
 	match Match
 	known memo[bool]

@@ -37,7 +37,7 @@ func newRouter(tb testing.TB, rules []Rule, destinations map[string]postrider.Pu
 	return r
 }
 
-// spy is a publisher that shows what it was called with.
+// spy is a publisher that records its calls.
 type spy struct {
 	postrider.Publisher
 	calls  [][]postrider.Message
@@ -94,7 +94,8 @@ func TestUntouchedMessagesAreNotCopied(t *testing.T) {
 	}
 }
 
-// TestRouterAgainstModel sends random batches through destinations that refuse some messages, from several goroutines.
+// TestRouterAgainstModel sends random batches from several goroutines to destinations that refuse
+// some messages.
 func TestRouterAgainstModel(t *testing.T) {
 	rules := []Rule{
 		{Match: Match{Types: []string{"a"}}, Destination: "a", Name: "to-{type}", ID: "x-{id}"},
@@ -225,7 +226,8 @@ func TestKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestOutageOfADestination has one destination of several away: the others go on, and only its own names are held.
+// TestOutageOfADestination takes one of several destinations down: the others must continue, and
+// only its own names are held.
 func TestOutageOfADestination(t *testing.T) {
 	gone, ok := memory.New(), memory.New()
 	down := errors.New("connection refused")
@@ -234,7 +236,7 @@ func TestOutageOfADestination(t *testing.T) {
 	both := []Rule{{Match: Match{Types: []string{"a"}}, Destination: "gone"}, {Destination: "ok"}}
 	msgs := []postrider.Message{{Type: "a", Key: "k"}, {Type: "b", Key: "l"}, {Type: "a", Key: "k"}}
 	r := newRouter(t, both, destinations, Config{})
-	for _, some := range [][]postrider.Message{msgs, msgs[:1]} { // the second time as they are
+	for _, some := range [][]postrider.Message{msgs, msgs[:1]} { // the second time unchanged
 		errs := r.Publish(t.Context(), some)
 		if len(errs) != len(some) || !errors.Is(errs[0], down) || postrider.ScopeOf(errs[0]) != postrider.ScopeName {
 			t.Fatalf("got %v", errs)

@@ -9,32 +9,33 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// maxRules bounds the work of checking rules against each other.
+// maxRules limits the work of checking rules against each other.
 const maxRules = 1000
 
-// ErrNoRoute is why a message is refused that no rule matches.
+// ErrNoRoute is the error of a message that no rule matches.
 var ErrNoRoute = errors.New("route: no rule matches")
 
-// Rule says what happens to the messages that it matches.
+// Rule states what happens to the messages that it matches.
 type Rule struct {
 	Match Match
-	// Destination names where the messages go. Required, unless Drop is set.
+	// Destination names where the messages go. Required unless Drop is set.
 	Destination string
-	// Name is the template for the name of the topic, subject, queue or stream: a text with placeholders such as {type};
-	// see [Placeholders]. {key} is the ordering key. A message that has nothing for a placeholder is refused. Defaults to
-	// the message's topic or, if it has none, to what the destination's format says, which mostly is the type.
+	// Name is the template for the name of the topic, subject, queue or stream: text with
+	// placeholders such as {type}; see [Placeholders]. {key} is the ordering key. A message that
+	// has no value for a placeholder is refused. Defaults to the message's topic or, if it has
+	// none, to the default of the destination's format, usually the type.
 	Name string
-	// ID is the template for the ID that the broker sees, such as "outbox-{id}". It must contain {id}, which makes it
-	// unique. Defaults to "{id}".
+	// ID is the template for the ID that the broker sees, such as "outbox-{id}". It must contain
+	// {id}, which makes it unique. Defaults to "{id}".
 	ID string
-	// Drop means that the messages are done with, and never sent.
+	// Drop reports the messages as done without sending them.
 	Drop bool
 }
 
 // RuleError is one mistake in a list of rules.
 type RuleError struct {
 	Rule  int    // index of the rule
-	Field string // such as "name" or "types[2]"; empty means the rule as a whole
+	Field string // such as "name" or "types[2]"; empty means the whole rule
 	Err   error
 }
 
@@ -45,23 +46,23 @@ func (e *RuleError) Error() string {
 	return fmt.Sprintf("rule %d: %s: %v", e.Rule, e.Field, e.Err)
 }
 
-// Unwrap returns what is wrong with the field.
+// Unwrap returns the underlying error.
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// Decision is what becomes of a message.
+// Decision states what happens to a message.
 type Decision struct {
 	Rule        int    // index of the rule that decided
 	Destination string // where it goes
-	Name        string // what Message.Topic becomes; empty leaves the name to the destination
-	ID          string // what Message.WireID becomes; empty means the message's ID
-	Drop        bool   // it is done with
+	Name        string // new value of Message.Topic; empty lets the destination choose the name
+	ID          string // new value of Message.WireID; empty means the message's ID
+	Drop        bool   // report it as done without sending it
 }
 
-// Table is a list of rules, ready for use. It is safe for concurrent use.
+// Table is a validated list of rules. It is safe for concurrent use.
 type Table struct {
-	rules      []rule
-	dimensions dimensions // all labels that a verdict depends on
-	verdicts   memo[verdict]
+	rules       []rule
+	dimensions  dimensions // all labels that a resolution depends on
+	resolutions memo[resolution]
 }
 
 type rule struct {
@@ -69,17 +70,18 @@ type rule struct {
 	name, id template
 	stable   bool // the name depends on labels only
 	ownName  bool // the name is the message's own
-	ownID    bool // so is the ID
+	ownID    bool // the ID is the message's own
 }
 
-// verdict is what can be known of a message by its labels.
-type verdict struct {
+// resolution is the part of a decision that depends on the labels alone.
+type resolution struct {
 	rule int // negative if none matches
 	name string
 	err  error
 }
 
-// NewTable checks the rules. Its error contains all mistakes, each as a [*RuleError], in the manner of [errors.Join].
+// NewTable checks the rules. Its error joins all mistakes, each a [*RuleError], as [errors.Join]
+// does.
 func NewTable(rules []Rule) (*Table, error) {
 	if len(rules) > maxRules {
 		return nil, errors.Join(&RuleError{Rule: maxRules, Err: fmt.Errorf("there are %d rules, more than %d", len(rules), maxRules)})
@@ -138,11 +140,12 @@ func newRule(r Rule, report func(field string, err error)) rule {
 	return compiled
 }
 
-// Resolve finds the first rule that matches m and says what it does. An error means that the message is refused, and is
-// marked as [postrider.Permanent]: no rule matches, which is [ErrNoRoute], or the message has not what a template asks for.
+// Resolve finds the first rule that matches m and returns its decision. An error means that the
+// message is refused. It is [postrider.Permanent]: no rule matches ([ErrNoRoute]), or the message
+// lacks a value that a template requires.
 func (t *Table) Resolve(m *postrider.Message) (Decision, error) {
 	l := t.dimensions.of(m)
-	v := t.verdicts.get(l, t.judge)
+	v := t.resolutions.get(l, t.resolve)
 	if v.rule < 0 {
 		return Decision{}, postrider.Permanent(fmt.Errorf("%w a message of type %q, topic %q, tenant %q", ErrNoRoute, m.Type, m.Topic, m.TenantID))
 	}
@@ -177,10 +180,10 @@ func (r *rule) refuse(index int, field string, err error) error {
 	return postrider.Permanent(fmt.Errorf("route: rule %d: %s %q: %w", index, field, text, err))
 }
 
-// judge finds the first rule that matches, and the name if it depends on nothing else.
-func (t *Table) judge(l labels) verdict {
+// resolve finds the first rule that matches, and the name if it depends on labels only.
+func (t *Table) resolve(l labels) resolution {
 	at := slices.IndexFunc(t.rules, func(r rule) bool { return r.Match.matches(l) })
-	v := verdict{rule: at}
+	v := resolution{rule: at}
 	if at < 0 {
 		return v
 	}

@@ -54,7 +54,7 @@ func TestTemplates(t *testing.T) {
 			if c.change != nil {
 				c.change(&m)
 			}
-			for range 2 { // the second time from memory
+			for range 2 { // the second time from the cache
 				d, err := table.Resolve(&m)
 				if c.refused != "" {
 					if postrider.ClassOf(err) != postrider.ClassPermanent || !strings.Contains(err.Error(), c.refused) {
@@ -175,7 +175,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Fatalf("%+v, %v", d, err)
 		}
 	}
-	if n := len(table.verdicts.answers); n > memoSize {
+	if n := len(table.resolutions.answers); n > memoSize {
 		t.Errorf("%d answers are kept", n)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// placeholders are what a template may contain, in braces.
+// placeholders are the names that a template may contain in braces.
 var placeholders = []string{"type", "topic", "tenant", "aggregate_type", "aggregate_id", "key", "routing_key", "id"}
 
 // Placeholders returns the names that templates may contain in braces, such as "type" for {type}.
 func Placeholders() []string { return slices.Clone(placeholders) }
 
-// template is a text with placeholders: literals and the placeholders between them, one literal more.
+// template is text with placeholders. Placeholder i stands between literals i and i+1.
 type template struct {
 	literals []string
 	fields   []string
@@ -55,7 +55,8 @@ func parseTemplate(text string) (template, error) {
 
 func (t *template) uses(field string) bool { return slices.Contains(t.fields, field) }
 
-// dimensions are the labels that the text depends on; all is false if it depends on other fields too.
+// dimensions returns the labels that the text depends on; all is false if it depends on other
+// fields too.
 func (t *template) dimensions() (d dimensions, all bool) {
 	all = true
 	for _, field := range t.fields {
@@ -73,13 +74,14 @@ func (t *template) dimensions() (d dimensions, all bool) {
 	return d, all
 }
 
-// render puts the message's values in. Control characters are refused: no broker's name or ID may contain them, and in
-// some protocols they would end it. So are empty values, unless they are allowed: "orders..created" is nobody's queue.
+// render fills in the message's values. It refuses control characters: no broker allows them in a
+// name or an ID, and in some protocols they terminate it. It also refuses empty values unless they
+// are allowed, because "orders..created" is not a name that was meant.
 func (t *template) render(m *postrider.Message, emptyAllowed bool) (string, error) {
 	if len(t.fields) == 0 {
 		return t.literals[0], nil
 	}
-	var memory [128]byte // on the stack, so that a name costs one allocation
+	var memory [128]byte // on the stack, so that a name needs one allocation
 	b := memory[:0]
 	for i, field := range t.fields {
 		value := fieldOf(m, field)

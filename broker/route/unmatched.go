@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	maxTypes     = 1000 // that are counted one by one
-	maxShown     = 10   // in one line of the log
+	maxTypes     = 1000 // counted separately
+	maxShown     = 10   // in one log line
 	otherTypes   = "(others)"
 	unmatchedLog = time.Minute
 )
 
-// unmatched counts messages without a route, and makes noise about them.
+// unmatched counts and logs messages without a route.
 type unmatched struct {
 	log *slog.Logger
 
@@ -46,7 +46,7 @@ func (u *unmatched) add(m *postrider.Message) {
 	}
 }
 
-// summary is all types and counts, as one text of bounded length.
+// summary returns all types and counts as text of bounded length.
 func (u *unmatched) summary() string {
 	var b strings.Builder
 	for i, name := range slices.Sorted(maps.Keys(u.byType)) {

@@ -12,13 +12,13 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// ways is a table together with the destinations that it leads to. A Publish uses one from its beginning to its end.
+// ways is a table together with its destinations. A Publish uses the same one throughout.
 type ways struct {
 	table        *Table
 	destinations []destination
 	byRule       []int     // index of each rule's destination
 	batches      sync.Pool // of *batch
-	guarded      bool      // the router has promised an order that the destinations together do not keep
+	guarded      bool      // the router promised an order that the destinations together do not keep
 }
 
 type destination struct {
@@ -70,9 +70,10 @@ func (d *destination) keepsOrder() bool {
 	return ok && keeper.KeepsOrder()
 }
 
-// publish sends msgs to a destination and returns an error for each, or nil. Where there are several, the outage of one is not
-// that of all: it becomes one of the names that lead there. What was not tried, or was cancelled, says nothing about a
-// destination.
+// publish sends msgs to a destination and returns an error for each, or nil. If there are several
+// destinations, an outage of one must not stop the others, so that it is reported as an outage of
+// the message's name only. Errors of messages that were not tried or were cancelled are left as
+// they are: they say nothing about the destination.
 func (w *ways) publish(ctx context.Context, at int, msgs []postrider.Message) []error {
 	errs := w.destinations[at].publish(ctx, msgs)
 	if len(w.destinations) == 1 || errs == nil {
@@ -94,7 +95,7 @@ func (d *destination) publish(ctx context.Context, msgs []postrider.Message) []e
 	if errs == nil || len(errs) == len(msgs) {
 		return errs
 	}
-	// A publisher that breaks its promise must not make messages look confirmed.
+	// A publisher that returns a wrong number of results must not make messages look confirmed.
 	err := fmt.Errorf("route: destination %q returned %d results for %d messages", d.name, len(errs), len(msgs))
 	errs = make([]error, len(msgs))
 	for i := range errs {

@@ -1,5 +1,5 @@
-// Package session is the part that publishers share which keep a connection: it is opened when it is first wanted, once
-// for all who want it, and anew when it is lost.
+// Package session keeps one connection to a broker for a publisher. The connection is opened on
+// first use, shared by all callers, and reopened after it is lost.
 package session
 
 import (
@@ -10,12 +10,12 @@ import (
 	"sync"
 )
 
-// Session is a connection to a broker. What was in flight on one that is lost is never sent on another behind the
-// caller's back.
+// Session is a connection to a broker. Messages in flight on a lost session are never resent on
+// another one without the caller's knowledge.
 type Session interface {
-	// Lost is closed when the connection is of no use any more.
+	// Lost returns a channel that is closed when the connection is unusable.
 	Lost() <-chan struct{}
-	// Close ends it, lost or not, and returns soon, also when the broker does not answer.
+	// Close closes the connection, lost or not. It returns soon even if the broker does not answer.
 	Close()
 }
 
@@ -30,20 +30,20 @@ type Keeper[S Session] struct {
 
 	mu      sync.Mutex
 	current S
-	held    bool // current is one
+	held    bool // current is set
 	opening *opening[S]
-	down    bool // the log knows of an outage
+	down    bool // the log has reported an outage
 }
 
-// opening is an attempt to connect that everybody waits for.
+// opening is an attempt to connect, shared by all waiting callers.
 type opening[S Session] struct {
 	done    chan struct{}
 	session S
 	err     error
 }
 
-// New returns a keeper of sessions with the named broker. The context that open is called with ends when the keeper is
-// closed; how long an attempt may take is its own affair.
+// New returns a keeper of sessions with the named broker. Closing the keeper cancels the context
+// passed to open. Open limits its own duration.
 func New[S Session](name string, logger *slog.Logger, open func(context.Context) (S, error)) *Keeper[S] {
 	k := &Keeper[S]{name: name, open: open, log: logger}
 	k.life, k.cancel = context.WithCancel(context.Background())
@@ -52,7 +52,7 @@ func New[S Session](name string, logger *slog.Logger, open func(context.Context)
 
 var errClosed = errors.New("the publisher is closed")
 
-// Get returns the session in use, or waits for a new one as long as ctx allows.
+// Get returns the current session, or waits for a new one until ctx ends.
 func (k *Keeper[S]) Get(ctx context.Context) (S, error) {
 	var none S
 	k.mu.Lock()
@@ -115,7 +115,8 @@ func lost(s Session) bool {
 	}
 }
 
-// Close ends the session, and an attempt to open one, and waits for both. It may be called twice.
+// Close closes the session, aborts an attempt to open one, and waits for both. It may be called
+// twice.
 func (k *Keeper[S]) Close() {
 	k.cancel()
 	k.run.Wait()

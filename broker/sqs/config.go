@@ -25,43 +25,48 @@ const (
 	schemeSQS = "sqs"
 	schemeSNS = "sns"
 
-	// idleConnections are kept open for the next calls: a relay has a few shards, each with several requests under way.
+	// idleConnections are kept open for later calls: a relay has a few shards, each with several
+	// requests in flight.
 	idleConnections = 64
-	longestPoll     = 20 * time.Second // that SQS allows
-	longestHold     = 12 * time.Hour   // for which SQS lets a message be invisible
+	longestPoll     = 20 * time.Second // maximum that SQS allows
+	longestHold     = 12 * time.Hour   // maximum time for which SQS hides a message
 )
 
-// Config is what a [Publisher] or a [Consumer] needs to know. Only URL is required, and for a consumer Name.
+// Config configures a [Publisher] or a [Consumer]. Only URL is required, and Name for a consumer.
 type Config struct {
 	// URL is "sqs://REGION" for queues or, for publishers, "sns://REGION" for topics.
 	URL string
-	// AWS replaces what the SDK finds in the environment and in shared configuration files: credentials, HTTP client and so on. Its
-	// region is that of URL. It must not have retries of its own. Defaults to config.LoadDefaultConfig.
+	// AWS replaces what the SDK reads from the environment and shared configuration files:
+	// credentials, HTTP client and so on. The region comes from URL. It must not configure retries.
+	// Defaults to config.LoadDefaultConfig.
 	AWS *aws.Config
-	// Dial replaces the way to open connections. Defaults to the SDK's.
+	// Dial replaces how connections are opened. Defaults to the SDK's dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Logger is told of outages. Defaults to [slog.Default].
+	// Logger receives outages. Defaults to [slog.Default].
 	Logger *slog.Logger
-	// Endpoint is where the service is, if not at its usual address. Defaults to what the SDK finds.
+	// Endpoint is the service's address, if it is not the usual one. Defaults to the SDK's.
 	Endpoint string `option:"endpoint" doc:"Address of a VPC endpoint, or of another server that speaks the protocol."`
-	// Profile is one of the shared configuration files. Defaults to what the SDK finds.
+	// Profile is a profile of the shared configuration files. Defaults to the SDK's.
 	Profile string `option:"profile" doc:"Profile of the shared AWS configuration; default: that of AWS_PROFILE."`
-	// Account owns the queues or topics. Defaults to that of the credentials.
+	// Account owns the queues or topics. Defaults to the account of the credentials.
 	Account string `option:"account" doc:"Account that owns the queues or topics; default: that of the credentials."`
-	// Format is how messages are laid out. Defaults to [codec.CloudEvents].
+	// Format is the message format. Defaults to [codec.CloudEvents].
 	Format codec.Format `option:"format"`
 	// Source is the CloudEvents attribute of that name. Defaults to "postrider".
 	Source string `option:"source"`
 
 	// Name is the queue to receive from. All its consumers share the messages.
 	Name string `option:"name"`
-	// PollWait is how long a request waits for messages. Consume ends by that much later. Defaults to 5 s; at most 20 s.
+	// PollWait is how long a request waits for messages. Consume ends that much later. Defaults to
+	// 5 s; at most 20 s.
 	PollWait time.Duration `option:"poll_wait" default:"5s" doc:"How long a request of a consumer waits for messages; it ends by that much later."`
-	// VisibilityTimeout is after how long others get what a consumer had when it died. Defaults to 30 s.
+	// VisibilityTimeout is how long a dead consumer's messages stay hidden from others. Defaults to
+	// 30 s.
 	VisibilityTimeout time.Duration `option:"visibility_timeout" default:"30s" doc:"After how long others get what a consumer had when it died."`
-	// InFlight is how many messages are handled at a time. Defaults to 64. MaxWaiting is how many may wait for their next attempt, or
-	// behind another one of their key. Defaults to 1000. After Attempts failures, by default 10, a message goes to the queue DeadLetter,
-	// if there is one.
+	// InFlight is how many messages are handled concurrently. Defaults to 64. MaxWaiting is how
+	// many may wait for their next attempt, or for another message of their key. Defaults to 1000.
+	// After Attempts failures, by default 10, a message moves to the queue DeadLetter, if it is
+	// set.
 	InFlight   int    `option:"in_flight" default:"64"`
 	MaxWaiting int    `option:"max_waiting" default:"1000"`
 	Attempts   int    `option:"attempts" default:"10"`
@@ -121,17 +126,18 @@ func prefix(err error) error {
 	return fmt.Errorf("sqs: %w", err)
 }
 
-// load returns the SDK's configuration, which connects to nothing yet.
+// load returns the SDK's configuration. It does not connect.
 //
-// There are no retries: one that follows a timeout may be stored beside the first request, which may be late, and behind what the
-// caller has sent since. A FIFO queue would drop it only within five minutes, a standard one never. The caller knows better.
+// Retries are disabled. A retry after a timeout may be stored in addition to a delayed first
+// request, and behind messages that the caller has sent since. A FIFO queue would drop the
+// duplicate only within five minutes, a standard one never.
 func (c *Config) load() (aws.Config, error) {
 	var loaded aws.Config
 	if c.AWS != nil {
 		loaded = c.AWS.Copy()
 	} else {
 		var err error
-		// Without a profile the option has no effect. Nothing here waits for the network.
+		// An empty profile has no effect. This call does not use the network.
 		loaded, err = config.LoadDefaultConfig(context.Background(), config.WithSharedConfigProfile(c.Profile))
 		if err != nil {
 			return loaded, prefix(err)
@@ -155,7 +161,7 @@ func (c *Config) load() (aws.Config, error) {
 	return loaded, nil
 }
 
-// closeIdle closes the connections that nobody uses.
+// closeIdle closes idle connections.
 func closeIdle(loaded *aws.Config) {
 	if client, ok := loaded.HTTPClient.(interface{ CloseIdleConnections() }); ok {
 		client.CloseIdleConnections()

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	requestTimeout = 10 * time.Second       // of a request, beside what it waits for on purpose
-	endGrace       = time.Second            // for a request that is under way at the end, beside that
-	emptyPause     = 100 * time.Millisecond // after a request that has not waited and has found nothing
+	requestTimeout = 10 * time.Second       // of a request, in addition to its intended wait
+	endGrace       = time.Second            // for a request in flight at the end, in addition to its intended wait
+	emptyPause     = 100 * time.Millisecond // after a request that returned nothing without waiting
 )
 
 var _ postrider.Consumer = (*Consumer)(nil)
@@ -35,7 +35,7 @@ type Consumer struct {
 	queues *service.Queues
 }
 
-// NewConsumer returns a consumer. It does not connect; errors are about the configuration.
+// NewConsumer returns a consumer. It does not connect. Errors concern the configuration.
 func NewConsumer(cfg Config) (*Consumer, error) {
 	coder, err := cfg.prepare(true)
 	if err != nil {
@@ -58,7 +58,8 @@ func (c *Consumer) Close() error {
 	return c.dead.Close()
 }
 
-// Consume hands messages to handle until ctx ends. Whatever keeps it from receiving is logged and tried again.
+// Consume hands messages to handle until ctx ends. If it cannot receive, it logs the reason and
+// retries.
 func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error {
 	in := intake.Open(ctx, handle, intake.Config{
 		Limit: c.cfg.InFlight, Waiting: c.cfg.MaxWaiting, Retry: retry.Policy{Attempts: c.cfg.Attempts}, DeadLetters: c.dead,
@@ -80,20 +81,21 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 	return nil
 }
 
-// receiver is one call of Consume.
+// receiver is the state of one call of Consume.
 type receiver struct {
 	*Consumer
 	in      *intake.Intake
 	held    *held
-	attempt string // names a request to a FIFO queue: one that is repeated gets what was lost with the first answer
+	attempt string // identifies a request to a FIFO queue: a repeated request gets the messages of a lost answer
 }
 
-// receive takes messages over until a request fails or ctx ends. It takes no more than can be handled: other consumers may have room.
+// receive takes messages until a request fails or ctx ends. It takes no more than can be handled,
+// because other consumers may be idle.
 func (r *receiver) receive(ctx context.Context, working func()) error {
 	address, err := r.queues.Locate(ctx, r.cfg.Name)
 	if err != nil {
 		if service.IsMissing(err) {
-			r.cfg.Logger.Error("sqs: there is no such queue", "queue", r.cfg.Name, "create", r.queues.Missing(r.cfg.Name))
+			r.cfg.Logger.Error("sqs: queue does not exist", "queue", r.cfg.Name, "create", r.queues.Missing(r.cfg.Name))
 		}
 		return err
 	}
@@ -112,7 +114,7 @@ func (r *receiver) receive(ctx context.Context, working func()) error {
 		for i := range msgs {
 			if r.held.take(&msgs[i]) {
 				id := *msgs[i].MessageId
-				// What is not accepted, because ctx has ended, is given back in the end.
+				// A message that is not accepted, because ctx has ended, is given back at the end.
 				//nolint:contextcheck // the intake has a context of its own
 				_ = r.in.Accept(intake.Delivery{Message: r.decode(&msgs[i]), Done: func() { r.held.done(id) }})
 			}
@@ -127,8 +129,8 @@ func (r *receiver) receive(ctx context.Context, working func()) error {
 	return ctx.Err()
 }
 
-// poll asks for messages. It is not cancelled when ctx ends: what it would have brought would stay invisible, and block its groups, until
-// its time is over. It waits as long as PollWait says.
+// poll requests messages, waiting for up to PollWait. The end of ctx does not cancel the request:
+// its messages would stay hidden, and block their groups, until their visibility timeout.
 func (r *receiver) poll(ctx context.Context, address string, most int) ([]types.Message, error) {
 	request, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.PollWait+requestTimeout)
 	defer cancel()
@@ -150,10 +152,11 @@ func (r *receiver) poll(ctx context.Context, address string, most int) ([]types.
 	return out.Messages, nil
 }
 
-// seconds rounds up: SQS knows no parts of them, and 0 means at once.
+// seconds rounds up, because SQS has no fractions of seconds and 0 means immediately.
 func seconds(d time.Duration) int32 { return int32((d + time.Second - 1) / time.Second) }
 
-// decode reads a message. One that claims to be a CloudEvent and is none is handed over as it is, with its attributes as headers.
+// decode reads a message. If it claims to be a CloudEvent but is invalid, it is handed over
+// undecoded, with its attributes as headers.
 func (c *Consumer) decode(m *types.Message) postrider.Message {
 	packet, err := service.Received(c.cfg.Name, m)
 	message, wrong := c.coder.Decode(&packet)
@@ -161,7 +164,7 @@ func (c *Consumer) decode(m *types.Message) postrider.Message {
 		err = wrong
 	}
 	if err != nil {
-		c.cfg.Logger.Error("sqs: message cannot be decoded, handing it over as it is", "queue", c.cfg.Name,
+		c.cfg.Logger.Error("sqs: message cannot be decoded, handing it over undecoded", "queue", c.cfg.Name,
 			"message", aws.ToString(m.MessageId), "err", err)
 	}
 	return message

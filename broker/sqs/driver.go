@@ -36,7 +36,7 @@ func create(ctx context.Context, s *broker.Settings, name string) error {
 	return prefix(p.service.Create(ctx, name))
 }
 
-// bare sends a load with the client alone: several requests of ten messages at a time.
+// bare sends a load with the client alone: several concurrent requests of ten messages.
 func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
 	p, err := broker.From(s, NewPublisher)
 	if err != nil {

@@ -14,21 +14,22 @@ import (
 	"github.com/postrider/postrider/broker/sqs/internal/service"
 )
 
-// held is what a consumer has received and not deleted. It keeps these messages invisible to other consumers.
+// held tracks messages that a consumer has received and not deleted. It keeps them hidden from
+// other consumers.
 type held struct {
 	client  *sqs.Client
-	timeout time.Duration // for which SQS keeps a message invisible
-	wake    chan struct{} // something is done
+	timeout time.Duration // the visibility timeout
+	wake    chan struct{} // a message is done
 
 	mu      sync.Mutex
 	address string
 	count   int
-	msgs    map[string]*holding // by the IDs of SQS
+	msgs    map[string]*holding // by SQS message ID
 }
 
-// holding is one message.
+// holding is one held message.
 type holding struct {
-	number  int // in the order of receipt
+	number  int // order of receipt
 	receipt string
 	done    bool
 }
@@ -37,15 +38,15 @@ func newHeld(client *sqs.Client, timeout time.Duration) *held {
 	return &held{client: client, timeout: timeout, wake: make(chan struct{}, 1), msgs: make(map[string]*holding)}
 }
 
-// use says where the queue is.
+// use sets the queue's address.
 func (h *held) use(address string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.address = address
 }
 
-// take notes a message and reports whether it is to be handled. One that comes again while it is held was invisible for too short: it only has
-// a new receipt.
+// take records a message and reports whether to handle it. A message that is redelivered while it
+// is held was hidden for too short; only its receipt changes.
 func (h *held) take(m *types.Message) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,7 +62,7 @@ func (h *held) take(m *types.Message) bool {
 	return true
 }
 
-// done has a message deleted, soon.
+// done schedules the deletion of a message.
 func (h *held) done(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,13 +77,13 @@ func (h *held) nudge() {
 	}
 }
 
-// keep deletes what is done, and keeps the others invisible, until ctx ends.
+// keep deletes finished messages, and keeps the others hidden, until ctx ends.
 func (h *held) keep(ctx context.Context) {
 	var run sync.WaitGroup
-	run.Go(func() { // beside the other, so that neither waits for the other's requests
+	run.Go(func() { // concurrently, so that neither waits for the other's requests
 		every(ctx, h.timeout/3, nil, h.renew)
 	})
-	every(ctx, h.timeout/3, h.wake, h.delete) // again and again: while one of a group is there, its others do not come
+	every(ctx, h.timeout/3, h.wake, h.delete) // periodically, because a message that is not deleted blocks its group
 	run.Wait()
 }
 
@@ -100,7 +101,8 @@ func every(ctx context.Context, pause time.Duration, wake <-chan struct{}, do fu
 	}
 }
 
-// leave deletes what is done and gives back the rest, the oldest first. It does not take long, whatever the network does.
+// leave deletes finished messages and gives the others back, oldest first. It is limited in time,
+// even if the network fails.
 func (h *held) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -110,7 +112,8 @@ func (h *held) leave(ctx context.Context) {
 
 func (h *held) renew(ctx context.Context) { h.hide(ctx, seconds(h.timeout)) }
 
-// hide makes messages that are not done invisible for so long. Nothing helps if that fails: they come again, here or elsewhere.
+// hide hides unfinished messages for the given time. Failures are ignored: the messages are then
+// redelivered to some consumer.
 func (h *held) hide(ctx context.Context, timeout int32) {
 	address, batches := h.pick(false)
 	for _, ids := range batches {
@@ -126,7 +129,7 @@ func (h *held) hide(ctx context.Context, timeout int32) {
 	}
 }
 
-// delete deletes what is done. What that fails for stays, to be tried again.
+// delete deletes finished messages. Those that it cannot delete stay and are retried.
 func (h *held) delete(ctx context.Context) {
 	address, batches := h.pick(true)
 	for _, ids := range batches {
@@ -142,7 +145,7 @@ func (h *held) delete(ctx context.Context) {
 		}
 		failed := make(map[string]bool)
 		for _, f := range out.Failed {
-			failed[aws.ToString(f.Id)] = !f.SenderFault // otherwise the receipt is too old, and the message comes again
+			failed[aws.ToString(f.Id)] = !f.SenderFault // otherwise the receipt has expired, and the message is redelivered
 		}
 		h.mu.Lock()
 		for i, one := range ids {
@@ -160,7 +163,8 @@ type picked struct {
 	number      int
 }
 
-// pick returns the messages that are done, or those that are not, in requests, the oldest first.
+// pick returns the messages that are done, or those that are not, grouped into requests, oldest
+// first.
 func (h *held) pick(done bool) (address string, batches [][]picked) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

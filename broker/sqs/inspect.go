@@ -8,7 +8,7 @@ import (
 	"github.com/postrider/postrider/broker/sqs/internal/service"
 )
 
-// Inspect asks for the attributes of queues or topics.
+// Inspect queries the attributes of queues or topics.
 func (p *Publisher) Inspect(ctx context.Context, names []string) (broker.Inspection, error) {
 	in := broker.Inspection{}
 	longest, _ := p.service.Limits()

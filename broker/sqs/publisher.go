@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/broker/sqs/internal/service"
 )
 
-const parallel = 8 // requests of a call that are under way
+const parallel = 8 // concurrent requests of a call
 
 var (
 	_ broker.OrderKeeper = (*Publisher)(nil)
@@ -22,16 +22,16 @@ var (
 	_ broker.Namer       = (*Publisher)(nil)
 )
 
-// Publisher sends messages to Amazon SQS or Amazon SNS, each to the queue or topic with its name.
+// Publisher sends each message to the Amazon SQS queue or Amazon SNS topic with the message's name.
 type Publisher struct {
 	cfg     Config
 	aws     aws.Config
 	coder   *codec.Codec
 	service service.Service
-	found   sync.Map // the addresses of names
+	found   sync.Map // addresses by name
 }
 
-// NewPublisher returns a publisher. It does not connect; errors are about the configuration.
+// NewPublisher returns a publisher. It does not connect. Errors concern the configuration.
 func NewPublisher(cfg Config) (*Publisher, error) {
 	coder, err := cfg.prepare(false)
 	if err != nil {
@@ -50,11 +50,13 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	return p, nil
 }
 
-// KeepsOrder is true. A request holds one message of a key at most, because each of its entries may fail by itself, and the next one of
-// the key is sent when that is confirmed. Standard queues and topics give consumers no order all the same.
+// KeepsOrder returns true. A request contains at most one message per key, because each entry may
+// fail on its own, and the next message of the key is sent after that one is confirmed. Consumers
+// of standard queues and topics nevertheless receive messages in no order.
 //
-// A request whose answer is lost may be stored late. In a FIFO queue or topic that cannot change the order: the next of the key follows only when
-// the message was sent again and confirmed, and within five minutes the late one is dropped as a repetition.
+// A request whose answer is lost may be stored late. In a FIFO queue or topic that cannot change
+// the order: the next message of the key follows only after the message was resent and confirmed,
+// and the late duplicate is dropped within five minutes.
 func (p *Publisher) KeepsOrder() bool { return true }
 
 // NameOf returns the name of the queue or topic.
@@ -71,18 +73,18 @@ type call struct {
 	p     *Publisher
 	msgs  []postrider.Message
 	errs  []error
-	next  []int // the next message of the same key, 0 if there is none
+	next  []int // the next message of the same key; 0 if there is none
 	names []string
-	ready map[string][]ready // by name, in the order in which they came
+	ready map[string][]ready // by name, in the order in which they became ready
 }
 
-// ready is a message that nothing has to be waited for.
+// ready is a message that need not wait for another.
 type ready struct {
 	at int
 	service.Entry
 }
 
-// batch is a request, and what came of it.
+// batch is a request and its outcome.
 type batch struct {
 	name    string
 	entries []ready
@@ -134,7 +136,7 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 	return nil
 }
 
-// prepare lays a message out, whose predecessors are confirmed.
+// prepare encodes a message whose predecessors are confirmed.
 func (c *call) prepare(i int) {
 	var packet codec.Packet
 	c.p.coder.Encode(&c.msgs[i], &packet)
@@ -154,7 +156,8 @@ func (c *call) prepare(i int) {
 	c.ready[packet.Name] = append(c.ready[packet.Name], ready{i, e})
 }
 
-// settle notes what became of a message. The next of its key is ready then, or none of them is tried.
+// settle records the outcome of a message. On success the next message of its key becomes ready;
+// otherwise none of them is tried.
 func (c *call) settle(i int, err error) {
 	c.errs[i] = err
 	next := c.next[i]
@@ -166,7 +169,8 @@ func (c *call) settle(i int, err error) {
 	}
 }
 
-// take returns the next request, nil if there is none. After the end of ctx nothing is sent any more.
+// take returns the next request, or nil if there is none. After the end of ctx nothing more is
+// sent.
 func (c *call) take(ctx context.Context) *batch {
 	for len(c.names) > 0 {
 		name := c.names[0]
@@ -179,7 +183,7 @@ func (c *call) take(ctx context.Context) *batch {
 		}
 		c.names = c.names[1:]
 		if c.ready[name] = all[count:]; len(all) > count {
-			c.names = append(c.names, name) // the other names' turn
+			c.names = append(c.names, name) // to the back of the queue: the other names are next
 		}
 		if ctx.Err() == nil {
 			return &batch{name: name, entries: all[:count:count]}
@@ -191,8 +195,8 @@ func (c *call) take(ctx context.Context) *batch {
 	return nil
 }
 
-// send sends one request and returns one error an entry. A request that is refused as a whole, where one entry may be to blame, has
-// stored nothing: then each entry is sent alone.
+// send sends one request and returns one error per entry. If a request is refused as a whole,
+// possibly because of one entry, nothing was stored: each entry is then sent alone.
 func (p *Publisher) send(ctx context.Context, name string, entries []ready) []error {
 	errs := make([]error, len(entries))
 	address, err := p.address(ctx, name)
@@ -224,7 +228,7 @@ func (p *Publisher) send(ctx context.Context, name string, entries []ready) []er
 	return errs
 }
 
-// address returns where a name is. Its error is classified: nothing was sent.
+// address returns the address of a name. Its error is classified: nothing was sent.
 func (p *Publisher) address(ctx context.Context, name string) (string, error) {
 	if address, ok := p.found.Load(name); ok {
 		return address.(string), nil //nolint:errcheck,forcetypeassert // nothing else is stored
@@ -241,10 +245,10 @@ func (p *Publisher) address(ctx context.Context, name string) (string, error) {
 	return address, nil
 }
 
-// classify marks an error of a request about a name.
+// classify classifies the error of a request for a name.
 func (p *Publisher) classify(name string, err error, sent bool) error {
 	if service.IsMissing(err) {
-		p.found.Delete(name) // what is made under the name may have another address
+		p.found.Delete(name) // if it is created again, its address may differ
 	}
 	return prefix(service.Classify(p.service, name, err, sent))
 }

@@ -22,7 +22,7 @@ func event(name, key string, payload []byte) postrider.Message {
 	return m
 }
 
-// collect returns what a consumer gets until there are so many.
+// collect returns the messages of a consumer once there are count of them.
 func collect(t *testing.T, c *Consumer, count int) (got []postrider.Message) {
 	t.Helper()
 	defer c.Close()
@@ -49,13 +49,14 @@ func collect(t *testing.T, c *Consumer, count int) (got []postrider.Message) {
 	return got
 }
 
-// TestTopicWithEnvelope sends through a standard topic to a queue without raw delivery, from the account that the credentials belong to.
+// TestTopicWithEnvelope sends through a standard topic to a queue without raw delivery, in the
+// account of the credentials.
 func TestTopicWithEnvelope(t *testing.T) {
 	t.Parallel()
 	name := newName("")
 	makeTopic(t, name, nil)
 	own := local()
-	own.BaseEndpoint = aws.String(moto(t)) // also where the account is asked for
+	own.BaseEndpoint = aws.String(moto(t)) // also for the account query
 	p := open(t, Config{URL: "sns://us-east-1", AWS: own})
 	defer p.Close()
 	text, binary := event(name, "1", []byte(`{"n":1}`)), event(name, "2", []byte{0, 1, 255})
@@ -85,7 +86,8 @@ func TestTopicWithEnvelope(t *testing.T) {
 	}
 }
 
-// TestQueueWithLowerLimit has a queue refuse a whole request because of one message: the others are sent without it.
+// TestQueueWithLowerLimit lets a queue refuse a whole request because of one message: the others
+// must be sent without it.
 func TestQueueWithLowerLimit(t *testing.T) {
 	t.Parallel()
 	server := moto(t)
@@ -125,7 +127,8 @@ func TestQueueWithLowerLimit(t *testing.T) {
 	}
 }
 
-// TestKeptInvisible handles a message for longer than it would be invisible: nobody else gets it meanwhile.
+// TestKeptInvisible handles a message for longer than its visibility timeout: no other consumer may
+// receive it meanwhile.
 func TestKeptInvisible(t *testing.T) {
 	t.Parallel()
 	server := elasticmq(t)
@@ -139,7 +142,7 @@ func TestKeptInvisible(t *testing.T) {
 	var calls atomic.Int32
 	handle := func(context.Context, postrider.Message) error {
 		if calls.Add(1) == 1 {
-			time.Sleep(2500 * time.Millisecond) // the point of the test
+			time.Sleep(2500 * time.Millisecond) // longer than the visibility timeout
 			cancel()
 		}
 		return nil
@@ -160,7 +163,8 @@ func TestKeptInvisible(t *testing.T) {
 	}
 }
 
-// TestLongPoll has a message come while a request waits for it, and Consume end no later than such a request.
+// TestLongPoll sends a message while a request waits for it, and checks that Consume ends no later
+// than the request.
 func TestLongPoll(t *testing.T) {
 	t.Parallel()
 	server := elasticmq(t)
@@ -182,7 +186,7 @@ func TestLongPoll(t *testing.T) {
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	server := moto(t)
-	lonely := newName("") // moto says so of every topic
+	lonely := newName("") // moto reports this for every topic
 	sns := open(t, Config{URL: "sns://us-east-1", Endpoint: server, Account: account})
 	defer sns.Close()
 	if err := sns.service.Create(t.Context(), lonely); err != nil {

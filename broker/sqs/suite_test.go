@@ -23,7 +23,7 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-const account = "123456789012" // of moto; ElasticMQ knows none
+const account = "123456789012" // moto's account; ElasticMQ has none
 
 var names atomic.Int64
 
@@ -31,7 +31,7 @@ func newName(suffix string) string {
 	return fmt.Sprintf("test-%d-%d%s", os.Getpid(), names.Add(1), suffix)
 }
 
-// local are credentials that local servers accept.
+// local returns credentials that local servers accept.
 func local() *aws.Config {
 	return &aws.Config{Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")}
 }
@@ -52,7 +52,7 @@ func open(t testing.TB, cfg Config) *Publisher {
 func subscribe(t testing.TB, cfg Config) *Consumer {
 	t.Helper()
 	cfg.URL, cfg.AWS = "sqs://us-east-1", local()
-	cfg.PollWait = cmp.Or(cfg.PollWait, time.Millisecond) // not at all: tests would wait for the end of Consume
+	cfg.PollWait = cmp.Or(cfg.PollWait, time.Millisecond) // no wait, so that Consume ends at once
 	c, err := NewConsumer(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func subscribe(t testing.TB, cfg Config) *Consumer {
 	return c
 }
 
-// queue makes a queue that is deleted in the end.
+// queue creates a queue that is deleted at the end of the test.
 func queue(t testing.TB, endpoint, suffix string) string {
 	t.Helper()
 	name := newName(suffix)
@@ -87,7 +87,7 @@ func makeQueue(t testing.TB, endpoint, name string) {
 	})
 }
 
-// sendPlain sends bodies as somebody does who knows nothing of Postrider.
+// sendPlain sends bodies like a sender that does not use Postrider.
 func sendPlain(t testing.TB, endpoint, name string, bodies ...string) {
 	t.Helper()
 	q := open(t, Config{Endpoint: endpoint}).service.(*service.Queues)
@@ -137,7 +137,7 @@ func queueHarness(t *testing.T, suffix string) brokertest.Harness {
 			return name, func() { makeQueue(t, server, name) }
 		},
 		Abilities: brokertest.Abilities{
-			MaxPayload: service.MaxMessage, // more in base64
+			MaxPayload: service.MaxMessage, // base64 makes it larger
 			OneAtATime: true,
 			NoName:     "a/b",
 			Dedup:      suffix != "",
@@ -156,7 +156,7 @@ func TestStandard(t *testing.T) {
 	brokertest.Run(t, func(t *testing.T) brokertest.Harness { return queueHarness(t, "") })
 }
 
-// topic makes a topic and a queue of the same name that is subscribed to it.
+// makeTopic creates a topic and a queue of the same name that is subscribed to it.
 func makeTopic(t testing.TB, name string, attributes map[string]string) {
 	t.Helper()
 	server := moto(t)
@@ -205,8 +205,8 @@ func TestTopicFIFO(t *testing.T) {
 			name := newName(".fifo")
 			return name, func() { makeTopic(t, name, raw) }
 		}
-		h.Plain, h.Burying, h.Member = nil, nil, nil // of consumers
-		h.MaxPayload = 256 << 10                     // more in base64
+		h.Plain, h.Burying, h.Member = nil, nil, nil // consumers are tested with queues
+		h.MaxPayload = 256 << 10                     // base64 makes it larger
 		return h
 	})
 }

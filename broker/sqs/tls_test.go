@@ -16,8 +16,9 @@ var (
 	frontsMu sync.Mutex
 )
 
-// front returns a server that speaks TLS, and keeps connections, before a local one that does not. Amazon does both; and only with TLS a client
-// knows of a connection that breaks at once that it has sent nothing.
+// front returns a TLS server with persistent connections in front of a local server without either.
+// Amazon has both, and only with TLS can a client know that nothing was sent on a connection that
+// breaks at once.
 func front(endpoint string) *httptest.Server {
 	frontsMu.Lock()
 	defer frontsMu.Unlock()
@@ -31,7 +32,7 @@ func front(endpoint string) *httptest.Server {
 	return fronts[endpoint]
 }
 
-// openSecured opens a publisher that reaches a front through an address.
+// openSecured opens a publisher that connects to a front through an address.
 func openSecured(t testing.TB, f *httptest.Server, address string, cfg Config) *Publisher {
 	t.Helper()
 	trust := f.Client().Transport.(*http.Transport).TLSClientConfig

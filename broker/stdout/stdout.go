@@ -1,4 +1,4 @@
-// Package stdout is the publisher for human eyes and for pipes: it writes every message as one line of JSON.
+// Package stdout is a publisher for people and pipes: it writes every message as one line of JSON.
 package stdout
 
 import (
@@ -27,14 +27,14 @@ type Publisher struct {
 	mu   sync.Mutex
 	w    io.Writer
 	buf  bytes.Buffer
-	torn bool // the last write has ended within a line
+	torn bool // the last write ended within a line
 }
 
-// New returns a publisher that writes to w. If w has a method Flush() error, as a [bufio.Writer] has, it is called
-// before messages count as confirmed.
+// New returns a publisher that writes to w. If w has a method Flush() error, like [bufio.Writer],
+// messages are confirmed only after a flush.
 func New(w io.Writer) *Publisher { return &Publisher{w: w} }
 
-// envelope is a line without its payload, which is written behind it. Fields that a message leaves empty are left out.
+// envelope is a line without the payload, which is appended to it. Empty fields are omitted.
 type envelope struct {
 	ID            postrider.ID      `json:"id"`
 	Type          string            `json:"type"`
@@ -55,9 +55,10 @@ type envelope struct {
 	ContentType   string            `json:"contentType,omitempty"`
 }
 
-// Publish implements [postrider.Publisher]. A payload that is JSON, by its content type and in fact, stands in the line
-// as "payload", byte for byte (without blanks, if it has line breaks); any other stands there as "payloadBase64".
-// A message is confirmed when its line has been written; after a failed write it is [postrider.ClassUnavailable].
+// Publish implements [postrider.Publisher]. A payload with a JSON content type and valid JSON is
+// written as "payload", byte for byte (compacted if it has line breaks); any other is written as
+// "payloadBase64". A message is confirmed when its line has been written; after a failed write it
+// is [postrider.ClassUnavailable].
 func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +66,7 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 	if p.torn {
 		p.buf.WriteByte('\n')
 	}
-	ends := make([]int, len(msgs)) // where the line of each message ends
+	ends := make([]int, len(msgs)) // end of each message's line
 	for i := range msgs {
 		p.append(&msgs[i])
 		ends[i] = p.buf.Len()
@@ -102,10 +103,10 @@ func (p *Publisher) append(m *postrider.Message) {
 		CausationID:   m.CausationID,
 		ContentType:   m.ContentType,
 	}
-	if !m.OccurredAt.IsZero() { // a time.Time would not do: years beyond 9999 have no JSON
+	if !m.OccurredAt.IsZero() { // a time.Time would fail for years beyond 9999
 		line.OccurredAt = m.OccurredAt.Format(time.RFC3339Nano)
 	}
-	head, _ := json.Marshal(line) // of strings and numbers: cannot fail
+	head, _ := json.Marshal(line) // cannot fail for strings and numbers
 	p.buf.Write(head[:len(head)-1])
 	if isJSON(m) {
 		p.buf.WriteString(`,"payload":`)
@@ -115,14 +116,14 @@ func (p *Publisher) append(m *postrider.Message) {
 			p.buf.Write(m.Payload)
 		}
 	} else {
-		encoded, _ := json.Marshal(m.Payload) // of a []byte: base64
+		encoded, _ := json.Marshal(m.Payload) // encodes a []byte in base64
 		p.buf.WriteString(`,"payloadBase64":`)
 		p.buf.Write(encoded)
 	}
 	p.buf.WriteString("}\n")
 }
 
-// write returns how many bytes of the buffer are known to have been written.
+// write returns how many bytes of the buffer are known to be written.
 func (p *Publisher) write(ctx context.Context) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -154,8 +155,8 @@ func isJSON(m *postrider.Message) bool {
 	return (kind == "application/json" || strings.HasSuffix(kind, "+json")) && json.Valid(m.Payload)
 }
 
-// KeepsOrder is true: lines are written in order, and none behind a failed write.
+// KeepsOrder returns true: lines are written in order, and none after a failed write.
 func (p *Publisher) KeepsOrder() bool { return true }
 
-// Close does nothing: the writer is the caller's.
+// Close does nothing. The caller owns the writer.
 func (p *Publisher) Close() error { return nil }

@@ -55,7 +55,7 @@ func TestPayload(t *testing.T) {
 	}
 }
 
-// TestTornLine lets the writer fail in the middle of the second of three lines.
+// TestTornLine makes the writer fail within the second of three lines.
 func TestTornLine(t *testing.T) {
 	msgs := []postrider.Message{event("a"), event("b"), event("c")}
 	w := &limited{}

@@ -1,5 +1,5 @@
-// Package token gets the tokens that brokers and webhooks let us in with: from a file that somebody else keeps fresh, or from an OAuth 2
-// provider, by client credentials (RFC 6749, 4.4).
+// Package token provides bearer tokens for brokers and webhooks, from a file that is kept up to
+// date externally, or from an OAuth 2 provider with client credentials (RFC 6749, 4.4).
 package token
 
 import (
@@ -18,28 +18,29 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// Config says where tokens come from: File alone, or the three of a provider.
+// Config selects the source of tokens: File alone, or URL, ClientID and SecretFile of a provider.
 type Config struct {
-	// File has a token. It is read each time one is needed.
+	// File holds a token. It is read for each call of Token.
 	File string
 	// URL is the provider's token endpoint, such as https://id.example.com/realms/shop/protocol/openid-connect/token.
 	URL string
-	// ClientID is who we are to the provider.
+	// ClientID identifies us to the provider.
 	ClientID string
-	// SecretFile has the client's secret. It is read each time a token is asked for.
+	// SecretFile holds the client's secret. It is read for each token request.
 	SecretFile string
-	// Scope is what the token is to be good for. Defaults to what the provider gives by itself.
+	// Scope is the requested scope. Defaults to the provider's default.
 	Scope string
-	// Client asks the provider. Defaults to one with a time-out of 10 s that follows no redirect.
+	// Client sends the token requests. Defaults to one with a timeout of 10 s that follows no
+	// redirects.
 	Client *http.Client
 }
 
-// IsSet reports whether any token was asked for.
+// IsSet reports whether any field that selects a source is set.
 func (c *Config) IsSet() bool {
 	return c.File != "" || c.URL != "" || c.ClientID != "" || c.SecretFile != "" || c.Scope != ""
 }
 
-// Check reports settings that contradict each other, in the words of a configuration file.
+// Check reports contradictory settings, under their names in configuration files.
 func (c *Config) Check() error {
 	var errs []error
 	if c.File != "" && c.URL != "" {
@@ -62,16 +63,16 @@ func (c *Config) Check() error {
 
 func isLoopback(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
 
-// Source hands out tokens. It is safe for concurrent use.
+// Source provides tokens. It is safe for concurrent use.
 type Source struct {
 	cfg Config
 
 	mu    sync.Mutex
 	token string
-	until time.Time // when the next one is asked for
+	until time.Time // when to request the next token
 }
 
-// NewSource returns a source. It reads and asks nothing.
+// NewSource returns a source. It reads no file and sends no request.
 func NewSource(cfg Config) (*Source, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ func NewSource(cfg Config) (*Source, error) {
 	return &Source{cfg: cfg}, nil
 }
 
-// Token returns a token that is good for a while: of a provider's, at least a fifth of its life is left.
+// Token returns a valid token. A provider's token has at least a fifth of its lifetime left.
 func (s *Source) Token(ctx context.Context) (string, error) {
 	if s.cfg.File != "" {
 		return readSecret("token_file", s.cfg.File)
@@ -104,7 +105,7 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 	return token, nil
 }
 
-// Forget drops a token that was refused: it may have been withdrawn.
+// Forget drops the current token after it was refused: it may have been revoked.
 func (s *Source) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +114,8 @@ func (s *Source) Forget() {
 
 const maxAnswer = 1 << 20
 
-// ask gets a token of the provider, and for how long it is good. Errors hold nothing of the secret, nor of the answer but for the error that the
-// standard defines.
+// ask requests a token and its lifetime from the provider. Errors contain nothing of the secret,
+// and of the answer only the error code that the standard defines.
 func (s *Source) ask(ctx context.Context) (token string, life time.Duration, err error) {
 	secret, err := readSecret("client_secret_file", s.cfg.SecretFile)
 	if err != nil {

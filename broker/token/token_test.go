@@ -22,7 +22,7 @@ func write(t *testing.T, text string) string {
 	return file
 }
 
-// TestFile holds that a token which was replaced is used at once.
+// TestFile checks that a replaced token is used at once.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	file := write(t, "one\n")
@@ -46,7 +46,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestProvider holds that a token is used for as long as it is good, and not when it was refused.
+// TestProvider checks that a token is used while it is valid, and not after it was refused.
 func TestProvider(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64

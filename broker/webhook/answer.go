@@ -13,29 +13,30 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// maxRetryAfter is the longest that an endpoint can ask to wait.
+// maxRetryAfter limits the delay that an endpoint can request.
 const maxRetryAfter = 5 * time.Minute
 
 // StatusError is an answer other than 2xx.
 type StatusError struct {
 	Status int // the HTTP status code
 	detail string
-	until  time.Time // the end of the pause that the endpoint asks for
+	until  time.Time // end of the delay that the endpoint requests
 }
 
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("webhook: the endpoint answered %d %s%s", e.Status, http.StatusText(e.Status), e.detail)
 }
 
-// RetryAfter is how long the endpoint wants no further request, at most 5 minutes; 0 if it does not say.
+// RetryAfter returns how long the endpoint wants no further requests, at most 5 minutes; 0 if it
+// does not say.
 func (e *StatusError) RetryAfter() time.Duration { return max(0, time.Until(e.until)) }
 
-// refusals are the answers below 500 that an endpoint gives to every message while they last: signing in, rights, addresses,
-// limits. The others are about the message.
+// refusals are statuses below 500 that concern every message while they last: authentication,
+// permissions, address, limits. Other statuses concern one message.
 var refusals = []int{401, 402, 403, 404, 405, 407, 408, 410, 421, 425, 426, 429}
 
-// classify says what an answer means. A status of 500 says nothing: the message may have been too much for the endpoint, or the
-// endpoint may fail with all of them.
+// classify classifies an answer. A status of 500 leaves both open: this message may have caused the
+// failure, or the endpoint may fail for all messages.
 func (p *Publisher) classify(resp *http.Response) error {
 	e := &StatusError{Status: resp.StatusCode}
 	switch status := e.Status; {
@@ -52,7 +53,7 @@ func (p *Publisher) classify(resp *http.Response) error {
 	case status >= 300:
 		e.detail = ": redirects are not followed"
 		if u, err := resp.Location(); err == nil {
-			public := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path} // without what may be secret
+			public := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path} // omits parts that may be secret
 			e.detail += fmt.Sprintf("; this one points to %.200q", public.String())
 		}
 	}
@@ -60,7 +61,8 @@ func (p *Publisher) classify(resp *http.Response) error {
 	return p.refused(e)
 }
 
-// refused marks an error that the message is not to blame for: without names in its URL, a publisher has one endpoint.
+// refused marks an error that no message has caused. A publisher without a name in its URL has only
+// one endpoint.
 func (p *Publisher) refused(err error) error {
 	if p.named {
 		return postrider.NameUnavailable(err)
@@ -68,17 +70,18 @@ func (p *Publisher) refused(err error) error {
 	return postrider.Unavailable(err)
 }
 
-// pauseEnd reads the header Retry-After: seconds, or a date.
+// pauseEnd parses the header Retry-After: seconds, or a date.
 func pauseEnd(value string) time.Time {
 	now := time.Now()
 	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil {
 		return now.Add(time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second)
 	}
-	at, _ := http.ParseTime(value) // long ago, if it is none
+	at, _ := http.ParseTime(value) // invalid values yield a time in the past
 	return now.Add(min(at.Sub(now), maxRetryAfter))
 }
 
-// note remembers what an outcome says about the endpoint of a name, and tells the log when the host goes and comes.
+// note records what an outcome says about the endpoint of a name, and logs outages and recoveries
+// of the host.
 func (p *Publisher) note(name string, err error) error {
 	isDown := postrider.ScopeOf(err) == postrider.ScopeDestination
 	if p.down.CompareAndSwap(!isDown, isDown) {
@@ -95,7 +98,7 @@ func (p *Publisher) note(name string, err error) error {
 	return err
 }
 
-// pause keeps requests from the endpoint of a name for as long as its answer asks for.
+// pause stops requests to the endpoint of a name for as long as its answer requests.
 func (p *Publisher) pause(name string, answer *StatusError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,65 +19,73 @@ import (
 
 const namePlace = "{name}"
 
-// dialect is the HTTP binding of CloudEvents. The ID has a place of its own: the header webhook-id.
+// dialect is the CloudEvents HTTP binding. The ID is sent in the header webhook-id.
 var dialect = codec.Dialect{Prefix: "ce-", Percent: true, ByType: true}
 
-// Config tells a [Publisher], which needs URL, where to post, and a [Receiver], which needs Secrets, what to accept.
+// Config configures a [Publisher], which requires URL, or a [Receiver], which requires Secrets.
 type Config struct {
-	// URL is the endpoint, http or https. "{name}" in its path is replaced by the name that the message goes to.
+	// URL is the endpoint, http or https. "{name}" in its path is replaced by the message's name.
 	URL string
-	// Secrets sign messages and verify them; see package signature. Defaults to none: messages are not signed.
+	// Secrets sign and verify messages; see package signature. Defaults to none: messages are not
+	// signed.
 	Secrets []string `option:"secrets" kind:"secret" doc:"Signing secrets, whsec_ or whsk_, all of them are used."`
-	// Timeout is how long one request may take. Defaults to 10 s.
+	// Timeout limits the duration of one request. Defaults to 10 s.
 	Timeout time.Duration `option:"timeout" default:"10s" doc:"How long one request may take."`
-	// Parallel is the largest number of requests under way. Defaults to 16.
+	// Parallel is the maximum number of concurrent requests. Defaults to 16.
 	Parallel int `option:"parallel" default:"16" doc:"Most requests under way."`
-	// Rate is the largest number of requests a second. Defaults to 0: no limit.
+	// Rate is the maximum number of requests per second. Defaults to 0: no limit.
 	Rate int `option:"rate" default:"0" doc:"Most requests a second; 0 means no limit."`
-	// MaxBody is the largest body in bytes; larger ones are refused. Defaults to 0: no limit, for a receiver 1 MiB.
+	// MaxBody is the maximum body size in bytes; larger bodies are refused. Defaults to 0: no
+	// limit, and 1 MiB for a receiver.
 	MaxBody int `option:"max_body" default:"0" doc:"Largest body in bytes; 0 means no limit."`
-	// AllowPrivate are networks that may be reached though they are not public, such as 10.1.0.0/16. Defaults to none.
+	// AllowPrivate lists networks that may be reached although they are not public, such as
+	// 10.1.0.0/16. Defaults to none.
 	AllowPrivate []string `option:"allow_private" doc:"Networks that may be reached though they are not public."`
-	// AllowLoopback allows 127.0.0.0/8 and ::1. Defaults to false.
+	// AllowLoopback allows connections to 127.0.0.0/8 and ::1. Defaults to false.
 	AllowLoopback bool `option:"allow_loopback" default:"false" doc:"Whether this machine itself may be reached."`
-	// Format is how a message is laid out; a receiver recognises CloudEvents anyway. Defaults to [codec.CloudEvents].
+	// Format is the message format; a receiver always recognises CloudEvents. Defaults to
+	// [codec.CloudEvents].
 	Format codec.Format `option:"format" default:"cloudevents"`
 	// Source is the CloudEvents attribute of that name. Defaults to "postrider".
 	Source string `option:"source"`
-	// InFlight is the largest number of messages that a receiver handles at a time. Defaults to 64.
+	// InFlight is the maximum number of messages that a receiver handles concurrently. Defaults to
+	// 64.
 	InFlight int `option:"in_flight" default:"64"`
-	// HeadersFile has headers for every request, one "Name: value" a line, such as an API key. It is read again when it changes. Defaults to
-	// none.
+	// HeadersFile holds headers for every request, such as an API key, one "Name: value" per line.
+	// It is reread when it changes. Defaults to none.
 	HeadersFile string `option:"headers_file" doc:"File with headers for every request, one 'Name: value' a line; read again when it changes."`
-	// TokenFile has a bearer token, and is read for each request; or TokenURL, ClientID, SecretFile and Scope get one of an OAuth 2 provider.
-	// Defaults to none.
+	// TokenFile holds a bearer token and is read for each request. Alternatively, TokenURL,
+	// ClientID, SecretFile and Scope obtain one from an OAuth 2 provider. Defaults to none.
 	TokenFile  string `option:"token_file" doc:"File with a bearer token, read for each request."`
 	TokenURL   string `option:"token_url" doc:"Token endpoint of an OAuth 2 provider, for a bearer token; instead of token_file."`
 	ClientID   string `option:"client_id" doc:"Who we are to the provider."`
 	SecretFile string `option:"client_secret_file" doc:"File with the client's secret, read each time a token is asked for."`
 	Scope      string `option:"scope" doc:"What the token is to be good for."`
-	// Proxy is the address of an HTTP proxy that all requests go through, which then resolves the endpoint's name: what addresses may be reached
-	// is up to it. Defaults to none; the environment is not asked.
+	// Proxy is the address of an HTTP proxy for all requests. The proxy resolves the endpoint's
+	// name, so it must restrict which addresses may be reached. Defaults to none; the environment
+	// is ignored.
 	Proxy string `option:"proxy" kind:"secret" doc:"Address of an HTTP proxy that all requests go through; which addresses may be reached is then up to it."`
-	// Transport sends the requests instead of ours, and with it Dial, TLS, Proxy and the check of addresses are yours. Redirects are not followed
-	// in any case. Defaults to none.
+	// Transport sends the requests in place of the built-in transport. It replaces Dial, TLS, Proxy
+	// and the check of addresses. Redirects are never followed. Defaults to none.
 	Transport http.RoundTripper
-	// TLS holds the endpoint's authority and the client's certificate. Defaults to the system's authorities.
+	// TLS holds the endpoint's certificate authority and the client's certificate. Defaults to the
+	// system's authorities.
 	TLS *tls.Config
-	// Dial replaces the way to open connections, and with it the check of addresses. Defaults to a [net.Dialer].
+	// Dial replaces how connections are opened, and with it the check of addresses. Defaults to a
+	// [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Logger is told of outages and of failing handlers. Defaults to [slog.Default].
+	// Logger receives outages and handler failures. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
 
-// prepare sets the defaults and reports what is wrong for publisher and receiver alike.
+// prepare sets the defaults and reports mistakes that concern publisher and receiver alike.
 func (c *Config) prepare() (*codec.Codec, error) {
 	broker.SetDefaults(c)
 	coder, err := codec.NewCodec(c.Format, c.Source, dialect)
 	return coder, errors.Join(append(broker.Negative(*c), err)...)
 }
 
-// parseURL never shows the URL, which may hold a password.
+// parseURL parses and checks the URL. Its error never contains the URL, which may hold a password.
 func (c *Config) parseURL() (*url.URL, error) {
 	u, err := url.Parse(c.URL)
 	switch {
@@ -93,8 +101,8 @@ func (c *Config) parseURL() (*url.URL, error) {
 	return u, nil
 }
 
-// Inspect implements [broker.Inspector]. An endpoint cannot be asked anything without sending it something: this
-// says only what the configuration tells.
+// Inspect implements [broker.Inspector]. An endpoint cannot be queried without sending it a
+// message, so the result is based on the configuration alone.
 func (p *Publisher) Inspect(context.Context, []string) (broker.Inspection, error) {
 	result := broker.Inspection{
 		Confirmed: "The endpoint has answered the message's request with a 2xx status. What it has done is up to it.",
@@ -105,7 +113,7 @@ func (p *Publisher) Inspect(context.Context, []string) (broker.Inspection, error
 	}
 	host := p.url.Hostname()
 	if addr, _ := netip.ParseAddr(host); p.url.Scheme == "http" && host != "localhost" && !addr.IsLoopback() {
-		warn("Messages travel over plain HTTP: anybody on the way can read them, and answer instead.", "Use an https URL.")
+		warn("Messages travel over plain HTTP: others on the network can read them and forge answers.", "Use an https URL.")
 	}
 	if len(p.cfg.Secrets) == 0 {
 		warn("Messages are not signed: the endpoint cannot tell them from forged ones.",
@@ -114,7 +122,8 @@ func (p *Publisher) Inspect(context.Context, []string) (broker.Inspection, error
 	return result, nil
 }
 
-// parseProxy returns the proxy's address, nil if there is none. Its error never contains the address.
+// parseProxy returns the proxy's address, or nil if there is none. Its error never contains the
+// address.
 func (c *Config) parseProxy() (*url.URL, error) {
 	if c.Proxy == "" {
 		return nil, nil

@@ -25,9 +25,9 @@ func init() {
 	})
 }
 
-// bare posts a load with net/http alone, as many requests at a time as a publisher would.
+// bare posts a load with net/http alone, with as many concurrent requests as a publisher.
 func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
-	p, err := broker.From(s, NewPublisher) // for its transport and its address
+	p, err := broker.From(s, NewPublisher) // provides transport and address
 	if err != nil {
 		return err
 	}

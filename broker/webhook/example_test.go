@@ -10,8 +10,8 @@ import (
 	"github.com/postrider/postrider/broker/webhook"
 )
 
-// A publisher and the endpoint that it posts to. In a real program the one is in the relay and the other in a service of
-// somebody else.
+// A publisher and its endpoint. In a real program the publisher is in the relay and the endpoint in
+// another service.
 func Example() {
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -29,7 +29,7 @@ func Example() {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 
-	// The sender. A relay does the publishing, and comes again until it is confirmed.
+	// The sender. A relay publishes, and retries until the message is confirmed.
 	publisher, err := webhook.NewPublisher(webhook.Config{
 		URL:           server.URL + "/hooks/{name}",
 		Secrets:       []string{secret},

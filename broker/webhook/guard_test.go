@@ -71,7 +71,8 @@ func TestGuardAllows(t *testing.T) {
 	}
 }
 
-// TestOddNotations sends to this machine's server under names that mean it to some resolvers: none may reach it.
+// TestOddNotations tries names for this machine's server that some resolvers accept: none may reach
+// it.
 func TestOddNotations(t *testing.T) {
 	t.Parallel()
 	var hits atomic.Int32
@@ -85,7 +86,7 @@ func TestOddNotations(t *testing.T) {
 	} {
 		p, err := NewPublisher(Config{URL: "http://" + host + ":" + port, Timeout: 2 * time.Second})
 		if err != nil {
-			continue // refused even earlier
+			continue // refused earlier
 		}
 		err = one(t.Context(), p, letter())
 		if err == nil || postrider.ClassOf(err) == postrider.ClassUnknown {
@@ -98,7 +99,8 @@ func TestOddNotations(t *testing.T) {
 	}
 }
 
-// TestRebinding resolves a name to a harmless address first and to this machine afterwards: that is found at the dial.
+// TestRebinding resolves a name to a public address first and to this machine later: the dial must
+// detect that.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	var hits atomic.Int32
@@ -115,7 +117,7 @@ func TestRebinding(t *testing.T) {
 	})
 	p, err := NewPublisher(Config{
 		URL: "http://rebind.test.:" + port, Timeout: 3 * time.Second,
-		AllowPrivate: []string{"192.0.2.0/24"}, // stands for a public one, and leads nowhere
+		AllowPrivate: []string{"192.0.2.0/24"}, // stands for a public network and leads nowhere
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +139,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// serveDNS answers every question for an IPv4 address, and all others with nothing.
+// serveDNS answers every question for an IPv4 address, and returns no records for others.
 func serveDNS(t *testing.T, answer func() [4]byte) string {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -162,7 +164,7 @@ func serveDNS(t *testing.T, answer func() [4]byte) string {
 			}
 			reply := append([]byte{}, buf[:end]...)
 			binary.BigEndian.PutUint16(reply[2:], 0x8180)
-			for _, at := range []int{6, 8, 10} { // no answers, authorities or further records
+			for _, at := range []int{6, 8, 10} { // no answer, authority or additional records
 				binary.BigEndian.PutUint16(reply[at:], 0)
 			}
 			if binary.BigEndian.Uint16(buf[end-4:]) == 1 {

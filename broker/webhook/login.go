@@ -15,14 +15,14 @@ import (
 	"github.com/postrider/postrider/broker/token"
 )
 
-// login adds to each request what lets it in. Its files are read again when they change, so that secrets can be replaced while
-// everything runs.
+// login adds credentials to each request. Its files are reread when they change, so that secrets
+// can be rotated without a restart.
 type login struct {
-	tokens *token.Source // nil: no bearer token
+	tokens *token.Source // nil without a bearer token
 
-	file    string // of headers; empty: none
+	file    string // headers file; empty if there is none
 	mu      sync.Mutex
-	changed time.Time // when the file was, that headers are from
+	changed time.Time // modification time of the file that headers were read from
 	headers http.Header
 }
 
@@ -50,7 +50,8 @@ func newLogin(c *Config) (*login, error) {
 	return l, nil
 }
 
-// add sets the headers of a request. Errors are not about the message, and hold no value of a header.
+// add sets the headers of a request. Its errors do not concern the message, and contain no header
+// value.
 func (l *login) add(ctx context.Context, h http.Header) error {
 	if l.file != "" {
 		headers, err := l.read()
@@ -71,7 +72,7 @@ func (l *login) add(ctx context.Context, h http.Header) error {
 	return nil
 }
 
-// refused hears that a request was not let in.
+// refused drops the current token after a request was rejected.
 func (l *login) refused() {
 	if l.tokens != nil {
 		l.tokens.Forget()
@@ -80,7 +81,7 @@ func (l *login) refused() {
 
 const maxHeadersFile = 64 << 10
 
-// read returns the headers of the file.
+// read returns the headers in the file.
 func (l *login) read() (http.Header, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -27,7 +27,7 @@ func replaceFile(t *testing.T, file, text string) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Clocks of file systems are coarse.
+	// File systems have coarse timestamps.
 	if err := os.Chtimes(file, time.Time{}, time.Now().Add(time.Duration(changes.Add(1))*time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,8 @@ func order() []postrider.Message {
 	return []postrider.Message{postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, []byte("{}"))}
 }
 
-// TestHeadersFile holds that headers of a file go with every request, and that a new one counts at once.
+// TestHeadersFile checks that headers of a file are sent with every request, and that a changed
+// file is used at once.
 func TestHeadersFile(t *testing.T) {
 	t.Parallel()
 	var got atomic.Pointer[http.Header]
@@ -73,7 +74,8 @@ func TestHeadersFile(t *testing.T) {
 	}
 }
 
-// TestBearerToken holds that a provider's token goes with every request, and that another is asked for when it is refused.
+// TestBearerToken checks that a provider's token is sent with every request, and replaced after it
+// was refused.
 func TestBearerToken(t *testing.T) {
 	t.Parallel()
 	var good, asked atomic.Int64
@@ -100,7 +102,7 @@ func TestBearerToken(t *testing.T) {
 			t.Fatal(errs)
 		}
 	}
-	good.Store(2) // somebody has withdrawn the first
+	good.Store(2) // the first token was revoked
 	if errs := p.Publish(t.Context(), order()); errs == nil {
 		t.Error("a token that was withdrawn has let us in")
 	}
@@ -109,7 +111,7 @@ func TestBearerToken(t *testing.T) {
 	}
 }
 
-// TestProxy sends through a proxy to a host that only the proxy knows.
+// TestProxy sends through a proxy to a host that only the proxy can resolve.
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	var host atomic.Pointer[string]
@@ -125,12 +127,13 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// carrier is a transport of one's own.
+// carrier is a custom transport.
 type carrier func(*http.Request) (*http.Response, error)
 
 func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) { return c(r) }
 
-// TestTransport holds that a program's own transport sends, and that what contradicts it is refused.
+// TestTransport checks that a custom transport is used, and that contradictory settings are
+// refused.
 func TestTransport(t *testing.T) {
 	t.Parallel()
 	sent := 0

@@ -20,7 +20,7 @@ import (
 	"github.com/postrider/postrider/broker/webhook/signature"
 )
 
-// Publisher posts messages to an endpoint, one a request. It is safe for concurrent use.
+// Publisher posts messages to an endpoint, one per request. It is safe for concurrent use.
 type Publisher struct {
 	cfg       Config
 	coder     *codec.Codec
@@ -36,11 +36,11 @@ type Publisher struct {
 	down      atomic.Bool
 
 	mu     sync.Mutex
-	next   time.Time               // when the next request may be sent, if there is a rate
-	pauses map[string]*StatusError // by name, the answer that asked for the latest one
+	next   time.Time               // earliest time of the next request, if Rate is set
+	pauses map[string]*StatusError // the answer that requested the latest delay, by name
 }
 
-// NewPublisher returns a publisher, or all that is wrong with its configuration. It does not connect.
+// NewPublisher returns a publisher, or all mistakes in its configuration. It does not connect.
 func NewPublisher(cfg Config) (*Publisher, error) {
 	coder, err := cfg.prepare()
 	address, urlErr := cfg.parseURL()
@@ -63,7 +63,7 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 		p.dialer.ControlContext = guard.control
 	}
 	p.transport = &http.Transport{
-		Proxy:                  http.ProxyURL(proxy), // nil: none, not that of the environment
+		Proxy:                  http.ProxyURL(proxy), // nil means none, ignoring the environment
 		DialContext:            p.dial,
 		TLSClientConfig:        cfg.TLS.Clone(),
 		TLSHandshakeTimeout:    cfg.Timeout,
@@ -77,7 +77,8 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	return p, nil
 }
 
-// dial ends with the publisher too: the transport goes on dialling when the request that wanted it has ended.
+// dial also ends when the publisher is closed: the transport continues dialling after the request
+// that needed the connection has ended.
 func (p *Publisher) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -88,15 +89,17 @@ func (p *Publisher) dial(ctx context.Context, network, address string) (net.Conn
 	return p.dialer.DialContext(ctx, network, address)
 }
 
-// Publish implements [postrider.Publisher]: messages of one key one after the other, different keys at the same time.
+// Publish implements [postrider.Publisher]. It sends messages of one key in sequence, and different
+// keys concurrently.
 func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	return broker.Each(ctx, msgs, p.cfg.Parallel, p.send)
 }
 
-// KeepsOrder is true: behind a failed message, those of its key are not sent.
+// KeepsOrder returns true: after a failed message, later messages of its key are not sent.
 func (p *Publisher) KeepsOrder() bool { return true }
 
-// NameOf returns what stands for {name} in the URL; without that all messages go to one endpoint, which needs no name.
+// NameOf returns the value of {name} in the URL. Without {name} all messages go to one endpoint,
+// and NameOf returns "".
 func (p *Publisher) NameOf(m *postrider.Message) string {
 	if !p.named {
 		return ""
@@ -127,10 +130,10 @@ func (p *Publisher) send(ctx context.Context, m *postrider.Message) error {
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	defer cancel()
-	var sent atomic.Bool // what the endpoint has got is at least a request, if perhaps without its whole body
+	var sent atomic.Bool // the endpoint has received at least the request's headers
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
 	if p.cfg.Transport != nil {
-		sent.Store(true) // it may not say when
+		sent.Store(true) // a custom transport may not report it
 	}
 	headers := http.Header{}
 	if err := p.login.add(ctx, headers); err != nil {
@@ -149,9 +152,9 @@ func (p *Publisher) send(ctx context.Context, m *postrider.Message) error {
 	case err != nil:
 		return p.note(name, postrider.Unavailable(fmt.Errorf("webhook: not sent: %w", err)))
 	}
-	// A little of the body is read, and soon, only so that the connection can be used again.
+	// Read a little of the body, for a limited time, only so that the connection can be reused.
 	defer time.AfterFunc(250*time.Millisecond, cancel).Stop()
-	if resp.StatusCode >= 200 { // behind another comes a connection without end, not a body
+	if resp.StatusCode >= 200 { // otherwise the body is an endless connection
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
 	}
 	_ = resp.Body.Close()
@@ -161,7 +164,8 @@ func (p *Publisher) send(ctx context.Context, m *postrider.Message) error {
 	return p.note(name, p.classify(resp))
 }
 
-// wait returns when a request may be sent. A pause that the endpoint has asked for is left to the caller.
+// wait waits until a request may be sent. It returns an error if the endpoint has requested a
+// delay.
 func (p *Publisher) wait(ctx context.Context, name string) error {
 	p.mu.Lock()
 	pause := p.pauses[name]

@@ -28,7 +28,7 @@ const (
 	otherSecret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDGkjGNiyKOmc="
 )
 
-// TestRequest looks at what an endpoint sees.
+// TestRequest checks the request that an endpoint receives.
 func TestRequest(t *testing.T) {
 	t.Parallel()
 	var got *http.Request
@@ -73,7 +73,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestRefusedMessages holds that what HTTP would change or misread is not sent.
+// TestRefusedMessages checks that nothing is sent which HTTP would change or misinterpret.
 func TestRefusedMessages(t *testing.T) {
 	t.Parallel()
 	var hits atomic.Int32
@@ -177,7 +177,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// TestRate holds that requests are spread over the time, whoever sends them.
+// TestRate checks that requests are spread over time, across callers.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for rate, n := range map[int]int{1: 5, 10: 35, 1000: 2500} {

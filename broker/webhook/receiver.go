@@ -17,34 +17,39 @@ import (
 	"github.com/postrider/postrider/broker/webhook/signature"
 )
 
-// patience is how long a request waits to be handled: less long than most senders wait for its answer.
-const patience = 5 * time.Second
+// waitTimeout is how long a request waits to be handled. It is shorter than most senders' timeout.
+const waitTimeout = 5 * time.Second
 
-// structured is the type of bodies that hold all of an event, and so are signed together with it.
+// structured is the content type of bodies that hold a complete event, all of which is signed.
 const structured = "application/cloudevents+json"
 
-// Receiver is an endpoint, an [http.Handler] that hands messages to a handler. It answers 204 when that has returned
-// nil. When it has failed, or not begun for 5 s, the answer is 503 and the sender comes again; so a failing message
-// holds up its key as long as the sender keeps order. What cannot be verified is answered with 401, what cannot be read
-// with 400 or 413: senders do not repeat those. [http.Server.Shutdown] waits for the handlers at work.
+// Receiver is an endpoint: an [http.Handler] that passes messages to a handler. It answers
+//   - 204 when the handler has succeeded;
+//   - 503 when it has failed, or has not started within 5 s: the sender retries, so a failing
+//     message blocks its key if the sender keeps order;
+//   - 401 if the request cannot be verified, and 400 or 413 if it cannot be read: senders do not
+//     retry these.
 //
-// The message's topic is the wildcard "name" of the pattern that the Receiver is registered with, if there is one:
+// [http.Server.Shutdown] waits for running handlers.
+//
+// The message's topic is the wildcard "name" of the pattern that the Receiver is registered with,
+// if any:
 //
 //	mux.Handle("POST /hooks/{name}", receiver)
 //
-// A signature covers the ID and the body, not the headers: of a CloudEvent in binary mode TLS alone protects the
-// attributes. The ID among them must be the signed one, and it alone identifies the message; the source counts only in
-// structured mode, where it is signed too.
+// A signature covers the ID and the body, not the headers: for a CloudEvent in binary mode, only
+// TLS protects the attributes. The event's ID must be the signed ID, which alone identifies the
+// message. The source is considered only in structured mode, where it is signed too.
 type Receiver struct {
 	cfg      Config
 	handle   postrider.Handler
 	coder    *codec.Codec
 	verifier *signature.Verifier
 	slots    chan struct{}
-	turns    sync.Map // from a key to a channel that is closed when a message of the key is no longer handled
+	turns    sync.Map // key → channel that is closed when the message of the key being handled is finished
 }
 
-// NewReceiver returns a receiver, or all that is wrong with its configuration. Secrets are required.
+// NewReceiver returns a receiver, or all mistakes in its configuration. Secrets are required.
 func NewReceiver(cfg Config, handle postrider.Handler) (*Receiver, error) {
 	coder, err := cfg.prepare()
 	verifier, secretsErr := signature.NewVerifier(cfg.Secrets...)
@@ -64,13 +69,13 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	} else if err := r.handleInTurn(req.Context(), m); err != nil {
 		r.cfg.Logger.Warn("webhook: message not handled", "id", m.BrokerID(), "err", err)
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, "webhook: try again later", http.StatusServiceUnavailable) // why is nobody's business out there
+		http.Error(w, "webhook: try again later", http.StatusServiceUnavailable) // do not reveal the reason to the sender
 	} else {
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
-// read returns a request's message, or the status to refuse it with.
+// read returns a request's message, or the status with which to refuse it.
 func (r *Receiver) read(w http.ResponseWriter, req *http.Request) (m postrider.Message, status int, err error) {
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -98,16 +103,17 @@ func (r *Receiver) read(w http.ResponseWriter, req *http.Request) (m postrider.M
 		err = errors.New("webhook: the event's ID is not the webhook-id, which is signed")
 	}
 	if mediaType, _, _ := strings.Cut(p.ContentType, ";"); !strings.EqualFold(strings.TrimSpace(mediaType), structured) {
-		// Neither headers nor the path are signed: whoever sends a request again with others must not make another message of it.
+		// Neither the headers nor the path are signed: a replayed request with other headers must
+		// not become another message.
 		m.ID = codec.Identity("", p.ID)
 	}
 	return m, http.StatusBadRequest, err
 }
 
-// handleInTurn calls the handler when there is a slot and no other message of the key is handled: a sender that has
-// lost patience comes again early.
+// handleInTurn calls the handler when there is a slot and no other message of the key is being
+// handled: a sender that has timed out may resend early.
 func (r *Receiver) handleInTurn(ctx context.Context, m postrider.Message) error {
-	waiting, cancel := context.WithTimeout(ctx, patience)
+	waiting, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	for key, done := m.OrderKey(), make(chan struct{}); key != ""; {
 		other, busy := r.turns.LoadOrStore(key, done)

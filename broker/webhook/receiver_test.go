@@ -42,7 +42,7 @@ func post(r *Receiver, change func(*http.Request), body string) *httptest.Respon
 	return w
 }
 
-// keyed makes a request one with an event of the key.
+// keyed gives a request an event with the key.
 func keyed(key string) func(*http.Request) {
 	return func(r *http.Request) {
 		for name, value := range map[string]string{"specversion": "1.0", "id": "id-1", "source": "/", "type": "t", "partitionkey": key} {
@@ -51,7 +51,8 @@ func keyed(key string) func(*http.Request) {
 	}
 }
 
-// TestReceiverIdentity holds that nothing that is not signed decides which message a request is: it could be sent again as another.
+// TestReceiverIdentity checks that unsigned parts of a request do not affect the message's
+// identity: a replay could otherwise become another message.
 func TestReceiverIdentity(t *testing.T) {
 	t.Parallel()
 	var got []postrider.Message
@@ -118,7 +119,7 @@ func TestReceiverAnswers(t *testing.T) {
 	}
 }
 
-// TestReceiverHandlesAKeyInTurn sends two messages of one key and one of another at a time.
+// TestReceiverHandlesAKeyInTurn sends two messages of one key and one of another concurrently.
 func TestReceiverHandlesAKeyInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -152,9 +153,9 @@ func TestReceiverHandlesAKeyInTurn(t *testing.T) {
 	})
 }
 
-// TestReceiverLosesPatience holds that what cannot be handled soon is sent away, and that other keys do not wait for a
-// slow one.
-func TestReceiverLosesPatience(t *testing.T) {
+// TestReceiverTimesOut checks that a request that cannot be handled soon is refused, and that other
+// keys do not wait for a slow one.
+func TestReceiverTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		r := newTestReceiver(t, Config{InFlight: 2}, func(context.Context, postrider.Message) error { <-release; return nil })
@@ -169,9 +170,9 @@ func TestReceiverLosesPatience(t *testing.T) {
 			synctest.Wait()
 		}
 		send("slow", 204, 6*time.Second)
-		send("slow", 503, patience)
+		send("slow", 503, waitTimeout)
 		send("other", 204, 6*time.Second)
-		send("third", 503, patience) // all slots are taken
+		send("third", 503, waitTimeout) // all slots are taken
 		time.Sleep(6 * time.Second)
 		close(release)
 		posts.Wait()

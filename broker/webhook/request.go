@@ -16,24 +16,25 @@ import (
 	"github.com/postrider/postrider/broker/webhook/signature"
 )
 
-// reserved are headers that belong to the protocol or to the publisher. A message that has one is refused: it would
-// arrive changed, or change what HTTP does.
+// reserved lists headers that belong to the protocol or to the publisher. A message with one of
+// them is refused: the header would arrive changed, or affect the HTTP request itself.
 var reserved = []string{
 	signature.HeaderID, signature.HeaderTimestamp, signature.HeaderSignature, "Accept-Encoding", "Connection",
 	"Content-Length", "Content-Type", "Cookie", "Expect", "Host", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
 }
 
-// tokenCharacters are what HTTP allows in the name of a header.
+// tokenCharacters are the characters that HTTP allows in a header name.
 const tokenCharacters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ!#$%&'*+-.^_`|~"
 
-// isFieldValue is what HTTP carries unchanged as the value of a header.
+// isFieldValue reports whether HTTP carries s unchanged as a header value.
 func isFieldValue(s string) bool {
 	isControl := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 	return !strings.ContainsFunc(s, isControl) && strings.Trim(s, " \t") == s
 }
 
-// request makes the request for a message, with the headers that let it in. Errors are about the message.
+// request builds the request for a message, including the login headers. Its errors concern the
+// message.
 func (p *Publisher) request(ctx context.Context, m *postrider.Message, headers http.Header) (*http.Request, error) {
 	packet := codec.Packet{Headers: make([]codec.Header, 0, 16)}
 	p.coder.Encode(m, &packet)
@@ -44,7 +45,8 @@ func (p *Publisher) request(ctx context.Context, m *postrider.Message, headers h
 	if err != nil {
 		return nil, err
 	}
-	// The transport may go on reading a body when its answer is there or its time is up; the message is not ours by then.
+	// Clone the body: the transport may still read it after Publish has returned, when the caller
+	// owns the message again.
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(bytes.Clone(packet.Body)))
 	if err != nil {
 		return nil, err
@@ -77,7 +79,7 @@ func (p *Publisher) request(ctx context.Context, m *postrider.Message, headers h
 	return req, nil
 }
 
-// target returns the address for a name.
+// target returns the URL for a name.
 func (p *Publisher) target(name string) (string, error) {
 	if !p.named {
 		return p.cfg.URL, nil

@@ -23,7 +23,7 @@ import (
 // confirmed stands for no error.
 const confirmed = postrider.Class(-1)
 
-// script plays an endpoint's part on one connection, when it has read a request.
+// script simulates an endpoint on one connection after it has read a request.
 type script func(conn net.Conn, in *bufio.Reader, over <-chan struct{})
 
 // say answers with exactly this text and keeps the connection open.
@@ -41,7 +41,8 @@ func status(code int, headers string) script {
 
 func hangUp(net.Conn, *bufio.Reader, <-chan struct{}) {}
 
-// serve listens and plays the script on every connection. It returns the address and how many requests have come.
+// serve listens and runs the script on every connection. It returns the address and the number of
+// requests.
 func serve(t *testing.T, play script) (string, *atomic.Int32) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -106,7 +107,7 @@ func TestBehaviours(t *testing.T) {
 		name string
 		play script
 		want postrider.Class
-		text string // that the error contains
+		text string // contained in the error
 	}
 	const (
 		permanent   = postrider.ClassPermanent
@@ -217,7 +218,7 @@ func TestNotReached(t *testing.T) {
 	}
 }
 
-// firstByteAndOut is a server that hangs up when a handshake begins.
+// firstByteAndOut is a server that closes the connection when a handshake begins.
 func firstByteAndOut(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -237,7 +238,7 @@ func firstByteAndOut(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestRetryAfter holds that an endpoint that asks for a pause gets it.
+// TestRetryAfter checks that the publisher respects a delay that the endpoint requests.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -281,8 +282,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestRefusalOfAName holds what an answer is about: one endpoint of several, or the only one there is. A pause that one
-// asks for does not hold up the others.
+// TestRefusalOfAName checks what an answer concerns: one of several endpoints, or the only one. A
+// delay that one endpoint requests must not affect the others.
 func TestRefusalOfAName(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]postrider.Scope{"/hooks/{name}": postrider.ScopeName, "/hook": postrider.ScopeDestination} {
@@ -297,7 +298,7 @@ func TestRefusalOfAName(t *testing.T) {
 		p := newTestPublisher(t, Config{URL: server.URL + path})
 		bad, good := letter(), letter()
 		bad.Topic, good.Topic, good.AggregateID = "bad", "good", "2"
-		for range 2 { // the second time without asking the endpoint
+		for range 2 { // the second time without a request
 			errs := p.Publish(t.Context(), []postrider.Message{bad, good})
 			if len(errs) != 2 || postrider.ClassOf(errs[0]) != postrider.ClassUnavailable || postrider.ScopeOf(errs[0]) != want {
 				t.Fatalf("%s: got %v, want scope %v", path, errs, want)
@@ -309,11 +310,12 @@ func TestRefusalOfAName(t *testing.T) {
 	}
 }
 
-// TestDeadConnection lets the endpoint close a connection that the publisher keeps: the next message goes over a new one.
+// TestDeadConnection lets the endpoint close an idle connection of the publisher: the next message
+// must use a new one.
 func TestDeadConnection(t *testing.T) {
 	t.Parallel()
 	address, requests := serve(t, func(c net.Conn, _ *bufio.Reader, _ <-chan struct{}) {
-		_, _ = io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n") // and out, without saying so
+		_, _ = io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n") // and close without notice
 	})
 	p := newTestPublisher(t, Config{URL: "http://" + address})
 	confirmations := 0
@@ -331,8 +333,8 @@ func TestDeadConnection(t *testing.T) {
 	}
 }
 
-// TestBodyIsTakenBack lets an endpoint answer before it has read the body: the publisher must not read the payload, which
-// is the caller's again, any more. The race detector sees it if it does.
+// TestBodyIsTakenBack lets an endpoint answer before it has read the body: the publisher must no
+// longer read the payload, which the caller owns again. The race detector reports it otherwise.
 func TestBodyIsTakenBack(t *testing.T) {
 	t.Parallel()
 	address, _ := serve(t, status(413, ""))
@@ -347,7 +349,8 @@ func TestBodyIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestCancelled ends a Publish when its requests are under way: those have an unknown outcome, the others were never sent.
+// TestCancelled cancels a running Publish: started requests have an unknown outcome, the others
+// were never sent.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

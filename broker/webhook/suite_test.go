@@ -28,14 +28,14 @@ var (
 	_ broker.Namer       = (*webhook.Publisher)(nil)
 )
 
-// endpoint is a server that stores what it receives before it confirms, as a good endpoint does.
+// endpoint is a server that stores messages before it confirms them, as an endpoint should.
 type endpoint struct {
 	address string
 	http2   bool
 	store   *memory.Broker
 	handler http.Handler
 	server  *httptest.Server
-	names   sync.Map // of the status that each is answered with; http.StatusOK stands for what the receiver says
+	names   sync.Map // name → status to answer; http.StatusOK stands for the receiver's own answer
 }
 
 func newEndpoint(t *testing.T, http2 bool) *endpoint {
@@ -81,7 +81,7 @@ func (e *endpoint) start(t *testing.T) {
 	_ = e.server.Listener.Close()
 	e.server.Listener = l
 	e.server.EnableHTTP2 = e.http2
-	e.server.Config.ErrorLog = log.New(io.Discard, "", 0) // broken handshakes are what some tests are about
+	e.server.Config.ErrorLog = log.New(io.Discard, "", 0) // some tests break handshakes on purpose
 	e.server.StartTLS()
 }
 
@@ -109,7 +109,7 @@ func (e *endpoint) publisher(t *testing.T, address string) postrider.Publisher {
 	return p
 }
 
-// answering makes a name that the endpoint has one answer for.
+// answering makes a name to which the endpoint always gives one answer.
 func (e *endpoint) answering(status int) brokertest.Fault {
 	return func(*testing.T) (string, func()) {
 		name := "bad " + postrider.NewID().String()

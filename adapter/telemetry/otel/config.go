@@ -12,24 +12,27 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Config says where an [Observer] records, and what. The zero value works.
+// Config configures an [Observer]. The zero value works.
 type Config struct {
 	// TracerProvider records the spans. Defaults to the global one.
 	TracerProvider trace.TracerProvider
 	// MeterProvider records the metrics. Defaults to the global one.
 	MeterProvider metric.MeterProvider
-	// Propagator writes contexts to headers and reads them. Defaults to the global one, or to the W3C trace context if
-	// none has been set when [New] is called: without any, no trace would reach a consumer.
+	// Propagator writes contexts to headers and reads them. Defaults to the global one, or to the
+	// W3C trace context if none is set when [New] is called, because without a propagator no trace
+	// would reach a consumer.
 	Propagator propagation.TextMapPropagator
-	// System is recorded as the messaging system, such as "kafka", "rabbitmq" or "nats". Defaults to "postrider".
+	// System is recorded as the messaging system, such as "kafka", "rabbitmq" or "nats". Defaults
+	// to "postrider".
 	System string
-	// Link gives each message that is processed a trace of its own, with a link to where it was created. Defaults to false:
-	// processing is a child of creation, and one trace shows the whole way.
+	// Link starts a new trace for each processed message, with a link to the span of its creation.
+	// Defaults to false: processing is a child of creation, and one trace shows the whole path.
 	Link bool
-	// Keys records the ordering keys of messages. Defaults to false, since a key can name a person.
+	// Keys records the ordering keys of messages. Defaults to false, because a key can identify a
+	// person.
 	Keys bool
-	// ErrorText records the texts of errors. Defaults to false, since a text can quote data: only the kind of an error is
-	// recorded.
+	// ErrorText records the texts of errors. Defaults to false, because a text can quote data: only
+	// the kind of an error is recorded.
 	ErrorText bool
 }
 
@@ -38,12 +41,12 @@ type Observer struct {
 	cfg    Config
 	tracer trace.Tracer
 	meters meters
-	w3c    bool // contexts are in traceParent
+	w3c    bool // the propagator uses the header traceParent
 	system attribute.KeyValue
-	sends  sync.Map // measures of a feed, by its name
+	sends  sync.Map // measures by feed name
 }
 
-// New returns an observer. It fails when the MeterProvider refuses an instrument.
+// New returns an observer. It fails if the MeterProvider refuses an instrument.
 func New(cfg Config) (*Observer, error) {
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = global.GetTracerProvider()

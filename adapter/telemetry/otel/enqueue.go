@@ -10,11 +10,12 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// few is up to how many messages of a call have a span each.
+// few is the maximum number of messages of a call that get a span each.
 const few = 16
 
-// Enqueue starts a span "create <type>" for each message as a child of the span in ctx, and stores its context in the message.
-// When there are many messages they share one span. A message that has a context already keeps it, and has no span here.
+// Enqueue starts a span "create <type>" for each message as a child of the span in ctx, and stores
+// its context in the message. Many messages share one span. A message that already has a context
+// keeps it and gets no span.
 func (o *Observer) Enqueue(ctx context.Context, msgs []postrider.Message) (context.Context, func([]int, error)) {
 	start := time.Now()
 	spans := o.create(ctx, msgs)
@@ -39,7 +40,7 @@ func (o *Observer) Enqueue(ctx context.Context, msgs []postrider.Message) (conte
 	}
 }
 
-// create returns one span per message, nil where there is none, or one for all of them.
+// create returns one span per message, nil where there is none, or a single span for all of them.
 func (o *Observer) create(ctx context.Context, msgs []postrider.Message) []trace.Span {
 	if len(msgs) > few {
 		return o.createTogether(ctx, msgs)
@@ -88,7 +89,7 @@ func (o *Observer) created(ctx context.Context, start time.Time, err error) {
 	o.meters.operation.Record(ctx, time.Since(start).Seconds(), o.measure(opCreate, more...))
 }
 
-// describe returns what a span tells of its message.
+// describe returns the attributes of a span that describe its message.
 func (o *Observer) describe(operation string, m *postrider.Message) []attribute.KeyValue {
 	all := append(o.operation(operation), attrType.String(m.Type), attrSize.Int(len(m.Payload)))
 	if id := messageID(m); id != "" {
@@ -106,8 +107,8 @@ func (o *Observer) describe(operation string, m *postrider.Message) []attribute.
 	return all
 }
 
-// messageID is the ID that spans of a message have in common, at the producer, where what the broker will call it is not known,
-// as at the consumer. Empty means that a store has yet to fill it in.
+// messageID returns the ID that all spans of a message share: the producer does not know the
+// broker's ID yet. It is empty if the store has yet to assign the ID.
 func messageID(m *postrider.Message) string {
 	if m.ID.IsZero() {
 		return m.WireID

@@ -50,7 +50,7 @@ func TestEnqueue(t *testing.T) {
 	}
 }
 
-// Many messages share a span, and can all be traced to it.
+// Many messages share a span, and each can be traced to it.
 func TestEnqueueMany(t *testing.T) {
 	s := newScene(t, otel.Config{}, sdktrace.AlwaysSample())
 	var msgs []postrider.Message
@@ -79,7 +79,7 @@ func TestEnqueueMany(t *testing.T) {
 	}
 }
 
-// A context that the caller has set, when it forwards a message for instance, is not replaced.
+// A context that the caller has set, for example when forwarding a message, is not replaced.
 func TestEnqueueForwarded(t *testing.T) {
 	s := newScene(t, otel.Config{}, sdktrace.AlwaysSample())
 	const given = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -90,7 +90,7 @@ func TestEnqueueForwarded(t *testing.T) {
 	if got := msgs[0].Headers["traceparent"]; got != given {
 		t.Errorf("traceparent has become %q", got)
 	}
-	s.one("create order.placed") // of the other one
+	s.one("create order.placed") // only of the other message
 }
 
 func TestEnqueueFails(t *testing.T) {
@@ -103,7 +103,8 @@ func TestEnqueueFails(t *testing.T) {
 	}
 }
 
-// What is not sampled is not recorded, but consumers learn of that: they must not begin traces of their own.
+// Unsampled messages are not recorded, but consumers must learn that, so that they do not start
+// their own traces.
 func TestEnqueueUnsampled(t *testing.T) {
 	s := newScene(t, otel.Config{}, sdktrace.NeverSample())
 	ctx, request := s.tracer.Start(t.Context(), "POST /orders")
@@ -137,7 +138,7 @@ func TestEnqueueWithoutSDK(t *testing.T) {
 	}
 }
 
-// The baggage goes along if the propagator takes it, and reaches the handler.
+// Baggage is carried if the propagator supports it, and reaches the handler.
 func TestBaggage(t *testing.T) {
 	member, err := baggage.NewMember("plan", "gold")
 	if err != nil {

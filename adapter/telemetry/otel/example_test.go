@@ -54,7 +54,7 @@ func ExampleNew() {
 	// <nil>
 }
 
-// Lines of a log that lead to the trace.
+// Log lines with the IDs of the trace.
 func ExampleLogHandler() {
 	plain := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime})
 	log := slog.New(otel.LogHandler(plain))

@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// maxText bounds the text of an error in a span.
+// maxText limits the size of an error text in a span.
 const maxText = 512
 
 // fail marks a span as failed.
@@ -30,12 +30,12 @@ func (o *Observer) fail(span trace.Span, err error, kind attribute.KeyValue) {
 	span.SetAttributes(kind)
 }
 
-// class is the kind of an error that a publisher returned.
+// class returns the kind of an error that a publisher returned.
 func class(err error) attribute.KeyValue {
 	return attrErrorType.String(postrider.ClassOf(err).String())
 }
 
-// kind is the kind of any other error: a word where there is one, otherwise the type of the error that the others wrap.
+// kind returns the kind of any other error: a well-known word, or the type of the innermost error.
 func kind(err error) attribute.KeyValue {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -52,7 +52,7 @@ func kind(err error) attribute.KeyValue {
 	}
 	name := fmt.Sprintf("%T", err)
 	if name == "*errors.errorString" || name == "*errors.joinError" || name == "*fmt.wrapErrors" {
-		name = "_OTHER" // which the conventions have for errors without a kind
+		name = "_OTHER" // the conventions' value for errors without a kind
 	}
 	return attrErrorType.String(name)
 }

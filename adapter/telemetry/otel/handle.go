@@ -11,14 +11,14 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Handle starts a span "process <topic>" as a child of where the message was created, or with a link to it, see Config.Link. The
-// context for the handler carries it, so that what the handler does belongs to the trace.
+// Handle starts a span "process <topic>" as a child of the message's creation, or with a link to it
+// (see Config.Link). The handler's context carries the span, so that its work belongs to the trace.
 func (o *Observer) Handle(ctx context.Context, consumer string, m *postrider.Message) (context.Context, func(error)) {
 	start := time.Now()
 	parent := o.extract(ctx, m)
 	link := trace.SpanContextFromContext(parent)
 	if link.IsValid() && !o.cfg.Link {
-		link = trace.SpanContextFromContext(ctx) // such as the request that brought a webhook
+		link = trace.SpanContextFromContext(ctx) // for example the HTTP request that delivered a webhook
 	} else {
 		parent = trace.ContextWithSpan(parent, trace.SpanFromContext(ctx))
 	}

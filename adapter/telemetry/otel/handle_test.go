@@ -17,8 +17,8 @@ import (
 	"github.com/postrider/postrider/broker/middleware"
 )
 
-// What a process span is to the creation of its message, and to the span that was there before, such as a request that brought
-// the message.
+// TestHandleRelations checks how a process span relates to the creation of its message, and to an
+// existing span such as that of a webhook request.
 func TestHandleRelations(t *testing.T) {
 	for _, c := range []struct {
 		name                   string
@@ -99,7 +99,7 @@ func TestHandleErrors(t *testing.T) {
 	}
 }
 
-// Somebody further out may turn a panic into a failure; the span must not stay open.
+// An outer layer may turn a panic into an error; the span must not stay open.
 func TestHandlerPanics(t *testing.T) {
 	s := newScene(t, otel.Config{}, sdktrace.AlwaysSample())
 	h := middleware.Wrap(func(context.Context, postrider.Message) error { panic("broken") }, postrider.Observe("billing", s.o))

@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogHandler returns a handler that adds "trace_id" and "span_id" to records that are logged with the context of a span, and
-// hands them on to next.
+// LogHandler returns a handler that adds "trace_id" and "span_id" to records logged with the
+// context of a span, and passes them to next.
 func LogHandler(next slog.Handler) slog.Handler { return logHandler{next} }
 
 type logHandler struct{ slog.Handler }

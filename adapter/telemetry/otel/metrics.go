@@ -11,7 +11,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Buckets of durations, in seconds: those that the conventions advise, and longer ones for what waits in an outbox.
+// Buckets of durations, in seconds: those that the conventions recommend, and longer ones for the
+// time in an outbox.
 var (
 	buckets     = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
 	longBuckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 43200}
@@ -43,7 +44,8 @@ func newMeters(m metric.Meter) (meters, error) {
 	return all, errors.Join(append(errs, err)...)
 }
 
-// measures are the attributes of a feed's metrics. Names of topics are not among them: there can be too many.
+// measures are the attributes of a feed's metrics. They exclude topic names, because there can be
+// too many.
 type measures struct {
 	good   metric.MeasurementOption
 	failed map[postrider.Class]metric.MeasurementOption
@@ -66,7 +68,8 @@ func (o *Observer) measure(operation string, more ...attribute.KeyValue) metric.
 	return metric.WithAttributeSet(attribute.NewSet(append(o.operation(operation), more...)...))
 }
 
-// operation returns the attributes that all spans and metrics of an operation have, with room for more.
+// operation returns the attributes common to all spans and metrics of an operation, with room for
+// more.
 func (o *Observer) operation(name string) []attribute.KeyValue {
 	return append(make([]attribute.KeyValue, 0, 10), o.system, attrOperation.String(name), attrOperationOf.String(name))
 }
@@ -110,10 +113,11 @@ func (o *Observer) sent(ctx context.Context, feed string, msgs []postrider.Messa
 	}
 }
 
-// due is when m could first have been sent, and the zero time if neither its ID tells nor when it occurred.
+// due returns when m could first have been sent, or the zero time if neither its ID nor OccurredAt
+// tells.
 func due(m *postrider.Message) time.Time {
 	t := m.ID.Time()
-	if t.IsZero() { // as in a table that was adopted
+	if t.IsZero() { // for example in an adopted table
 		t = m.OccurredAt
 	}
 	if m.DeliverAfter.After(t) {

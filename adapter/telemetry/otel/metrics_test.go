@@ -16,7 +16,7 @@ func TestMetrics(t *testing.T) {
 	s := newScene(t, otel.Config{System: "kafka"}, sdktrace.NeverSample())
 	msgs := s.created(5)
 	msgs[4].DeliverAfter = time.Now().Add(-time.Hour)
-	msgs[4].ID = postrider.ID{} // tells no time, but the schedule does
+	msgs[4].ID = postrider.ID{} // the ID has no time, but the schedule has
 	msgs[4].ID[6] = 0x70        // version 7, of 1970
 	_, told := s.o.Publish(t.Context(), "default", msgs)
 	told([]error{nil, postrider.Permanent(errors.New("no")), errors.New("?"), errors.New("?"), nil})

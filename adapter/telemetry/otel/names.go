@@ -2,10 +2,11 @@ package otel
 
 import "go.opentelemetry.io/otel/attribute"
 
-// Every name that leaves this package stands here. Those that begin with "messaging." and "error." are of the semantic
-// conventions for messaging, which have the status Development: they can still change, and then this file does.
+// This file holds every name that this package exports to telemetry. Names that begin with
+// "messaging." and "error." follow the semantic conventions for messaging, whose status is
+// Development: they may still change.
 
-// scope is the name under which spans and metrics are recorded.
+// scope is the instrumentation scope of spans and metrics.
 const scope = "github.com/postrider/postrider/adapter/telemetry/otel"
 
 const (
@@ -23,11 +24,11 @@ const (
 	attrFeed     = attribute.Key("postrider.feed")
 	attrType     = attribute.Key("postrider.message.type")
 	attrKey      = attribute.Key("postrider.key")
-	attrRepeated = attribute.Key("postrider.repeated")        // the fact was stated before: nothing was written
-	attrFailed   = attribute.Key("postrider.failed_messages") // of a call
+	attrRepeated = attribute.Key("postrider.repeated")        // a duplicate of an earlier message: nothing was written
+	attrFailed   = attribute.Key("postrider.failed_messages") // in a call
 )
 
-// The operations, which begin the names of spans.
+// The operations, which are the first word of span names.
 const (
 	opCreate  = "create"
 	opSend    = "send"

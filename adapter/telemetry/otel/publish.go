@@ -11,18 +11,18 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// maxLinks is how many links a span has at most, which is the limit of SDKs too.
+// maxLinks is the maximum number of links of a span, which is also the limit of SDKs.
 const maxLinks = 128
 
-// origin is a message of a call that is recorded.
+// origin is a message of a call whose creation is sampled.
 type origin struct {
-	at      int // in the call
+	at      int // index in the call
 	created trace.SpanContext
 }
 
-// Publish starts a span "send <feed>" for the call, with links to where its messages were created. Once the outcome is known,
-// each message that is recorded has a span "send <topic>" in its own trace. Headers stay as they are: consumers go on from
-// the creation.
+// Publish starts a span "send <feed>" for the call, with links to the creation of its messages.
+// Once the outcome is known, each sampled message gets a span "send <topic>" in its own trace. It
+// does not change headers: a consumer's span is a child of the creation.
 func (o *Observer) Publish(ctx context.Context, feed string, msgs []postrider.Message) (context.Context, func([]error)) {
 	start := time.Now()
 	var origins []origin
@@ -47,8 +47,8 @@ func (o *Observer) Publish(ctx context.Context, feed string, msgs []postrider.Me
 	}
 }
 
-// sendEach shows the call in the trace of each message that is recorded. Of messages that an outage has stopped only a few are
-// shown, so that attempt after attempt does not become a flood of spans.
+// sendEach adds the call to the trace of each sampled message. Of the messages that an outage
+// stopped it shows only a few, so that repeated attempts do not flood the traces.
 func (o *Observer) sendEach(call trace.SpanContext, feed string, msgs []postrider.Message, origins []origin, errs []error, start, end time.Time) {
 	stopped := 0
 	for _, from := range origins {

@@ -60,7 +60,8 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// During an outage the same messages are tried again and again; each attempt records a few of them, not all.
+// During an outage the same messages are retried repeatedly; each attempt must record only a few of
+// them.
 func TestPublishOutage(t *testing.T) {
 	s := newScene(t, otel.Config{}, sdktrace.AlwaysSample())
 	msgs := s.created(200)
@@ -87,7 +88,7 @@ func TestPublishNotTried(t *testing.T) {
 	}
 }
 
-// The quick look at the flag agrees with the propagator, whatever the header holds.
+// The shortcut for the flag agrees with the propagator, whatever the header contains.
 func TestPublishFlags(t *testing.T) {
 	const ids = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-"
 	headers := []string{"", "x", ids, ids + "1", "ff" + ids[2:] + "01", ids + "01-more", "00-" + fmt.Sprintf("%032d", 0) + ids[35:] + "01"}

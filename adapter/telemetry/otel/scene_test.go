@@ -16,12 +16,12 @@ import (
 	"github.com/postrider/postrider/adapter/telemetry/otel"
 )
 
-// scene is an observer with a real SDK behind it.
+// scene is an observer with a real SDK.
 type scene struct {
 	t      *testing.T
 	o      *otel.Observer
 	spans  *tracetest.SpanRecorder
-	tracer trace.Tracer // of the program around
+	tracer trace.Tracer // of the surrounding program
 	reader *sdkmetric.ManualReader
 }
 
@@ -41,7 +41,7 @@ func newScene(t *testing.T, cfg otel.Config, sampler sdktrace.Sampler) *scene {
 	return s
 }
 
-// event returns a message as an outbox hands it to an observer.
+// event returns a message as an outbox passes it to an observer.
 func event(id string) postrider.Message {
 	m := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: id}, []byte("{}"))
 	m.Headers = make(map[string]string)
@@ -49,7 +49,7 @@ func event(id string) postrider.Message {
 	return m
 }
 
-// created returns messages that were enqueued in spans of their own.
+// created returns messages that were enqueued in their own spans.
 func (s *scene) created(n int) []postrider.Message {
 	var msgs []postrider.Message
 	for i := range n {
@@ -61,7 +61,7 @@ func (s *scene) created(n int) []postrider.Message {
 	return msgs
 }
 
-// named returns the spans that have ended, by name.
+// named returns the ended spans with a name.
 func (s *scene) named(name string) []sdktrace.ReadOnlySpan {
 	var found []sdktrace.ReadOnlySpan
 	for _, span := range s.spans.Ended() {
@@ -72,7 +72,7 @@ func (s *scene) named(name string) []sdktrace.ReadOnlySpan {
 	return found
 }
 
-// one returns the only span of a name.
+// one returns the only span with a name.
 func (s *scene) one(name string) sdktrace.ReadOnlySpan {
 	s.t.Helper()
 	found := s.named(name)
@@ -96,7 +96,7 @@ func value(attrs []attribute.KeyValue, name attribute.Key) string {
 	return ""
 }
 
-// metrics returns all that was measured, by name.
+// metrics returns all measurements by name.
 func (s *scene) metrics() map[string]metricdata.Aggregation {
 	s.t.Helper()
 	var all metricdata.ResourceMetrics

@@ -17,7 +17,7 @@ import (
 	"github.com/postrider/postrider/adapter/telemetry/otel"
 )
 
-// What a message carries, and what errors say, does not get into spans and metrics. Keys do if they were asked for.
+// Contents of messages and error texts do not appear in spans and metrics. Keys do if configured.
 func TestSecrets(t *testing.T) {
 	for _, keys := range []bool{false, true} {
 		s := newScene(t, otel.Config{Keys: keys}, sdktrace.AlwaysSample())
@@ -51,7 +51,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// Users choose their SDK: outside of tests the package needs the API alone.
+// Users choose their SDK: outside of tests the package depends on the API only.
 func TestNoSDK(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -11,12 +11,14 @@ import (
 	client "github.com/prometheus/client_golang/prometheus"
 )
 
-// Config tunes [Metrics]. The zero value works.
+// Config configures [Metrics]. The zero value works.
 type Config struct {
-	// Registerer is where the metrics are registered, such as a registry that the application serves itself. Defaults to a
-	// new registry, which [Metrics.Handler] serves; the client's global one is used only if it is given here.
+	// Registerer is where the metrics are registered, such as a registry that the application
+	// serves itself. Defaults to a new registry, which [Metrics.Handler] serves. The client's
+	// global registry is used only if it is given here.
 	Registerer client.Registerer
-	// Runtime also registers the metrics of the Go runtime and of the process, if they are not there yet. Defaults to false.
+	// Runtime also registers the metrics of the Go runtime and of the process, unless they are
+	// registered already. Defaults to false.
 	Runtime bool
 
 	// LatencyBuckets are the bounds of postrider_publish_latency_seconds and postrider_delivery_latency_seconds, in seconds.
@@ -26,15 +28,16 @@ type Config struct {
 	// Defaults to 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250 and 500 ms, and 1, 2.5, 5, 10 and 30 s.
 	DurationBuckets []float64
 
-	// Interval is the time between two questions to a database about how its feeds stand. Figures that are three times as
-	// old are no longer shown. Defaults to 5 s.
+	// Interval is the interval between queries of a database for the state of its feeds. Figures
+	// older than three intervals are not shown. Defaults to 5 s.
 	Interval time.Duration
-	// VitalsInterval is the same for how the database is, which is dearer to ask. Defaults to 30 s.
+	// VitalsInterval is the interval between queries for the health of a database, which are more
+	// expensive. Defaults to 30 s.
 	VitalsInterval time.Duration
-	// Timeout bounds one question. Defaults to 5 s.
+	// Timeout limits the duration of one query. Defaults to 5 s.
 	Timeout time.Duration
 
-	// Logger is told when a database no longer answers, when it answers again, and what went wrong in a scrape. Defaults to
+	// Logger receives outages and recoveries of databases, and errors of scrapes. Defaults to
 	// [slog.Default].
 	Logger *slog.Logger
 }
@@ -80,7 +83,7 @@ func (c *Config) validate() error {
 func ascending(bounds []float64) bool {
 	last := math.Inf(-1)
 	for _, b := range bounds {
-		if !(b > last) { // also if it is no number
+		if !(b > last) { // also true for NaN
 			return false
 		}
 		last = b

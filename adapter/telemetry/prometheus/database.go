@@ -12,19 +12,20 @@ import (
 	"github.com/postrider/postrider/admin"
 )
 
-// database is a store that is asked how it stands.
+// database is a store that is queried for its state.
 type database struct {
 	name     string
 	from     admin.Gauges
 	added    time.Time
-	gone     context.Context // ends when it is removed
-	watched  atomic.Bool     // a Run asks it
+	gone     context.Context // ends when the database is removed
+	watched  atomic.Bool     // a Run queries it
 	standing figure[shown]
 	vitals   figure[admin.Vitals]
 }
 
-// AddDatabase shows how the feeds of a store stand and how its database is, while [Metrics.Run] runs and until remove is
-// called. From a [admin.Problems] it also learns what is wrong with destinations. Another one of the same name takes its place.
+// AddDatabase exports the state of a store's feeds and the health of its database, while
+// [Metrics.Run] runs and until remove is called. If from implements [admin.Problems], it also
+// exports problems of destinations. A database of the same name is replaced.
 func (m *Metrics) AddDatabase(name string, from admin.Gauges) (remove func()) {
 	gone, end := context.WithCancel(context.Background())
 	db := &database{name: label(name), from: from, added: time.Now(), gone: gone}
@@ -52,15 +53,15 @@ type entry struct {
 	end context.CancelFunc
 }
 
-// entries returns the databases, and what is closed when there is another one.
+// entries returns the databases, and a channel that is closed when one is added.
 func (m *Metrics) entries() ([]entry, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Values(m.databases)), m.changed
 }
 
-// Run asks all databases, also those added later, for their figures, every Config.Interval and Config.VitalsInterval. It
-// returns nil when ctx has ended.
+// Run queries all databases, including those added later, every Config.Interval and
+// Config.VitalsInterval. It returns nil when ctx has ended.
 func (m *Metrics) Run(ctx context.Context) error {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -79,7 +80,7 @@ func (m *Metrics) Run(ctx context.Context) error {
 	}
 }
 
-// watch asks one database: each by itself, so that one that hangs delays no other.
+// watch queries one database. Each has its own goroutines, so that one that hangs delays no other.
 func (m *Metrics) watch(ctx context.Context, db *database) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -125,10 +126,10 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 	}
 }
 
-// figure is the last answer to a question.
+// figure is the last answer to a query.
 type figure[T any] struct {
 	mu      sync.Mutex
-	what    *T // nil if there was none
+	what    *T // nil before the first answer
 	asked   time.Time
 	failing bool
 }
@@ -139,7 +140,7 @@ func (f *figure[T]) ask(ctx context.Context, timeout time.Duration, log *slog.Lo
 	defer cancel()
 	what, err := question(bounded)
 	if ctx.Err() != nil {
-		return // it is the end that made it fail, if it did
+		return // the failure, if any, is due to the end
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -152,11 +153,11 @@ func (f *figure[T]) ask(ctx context.Context, timeout time.Duration, log *slog.Lo
 			log.Info("prometheus: the database answers again")
 		}
 	case !was:
-		log.Warn("prometheus: the database does not answer; its figures vanish soon", "err", err)
+		log.Warn("prometheus: the database does not answer; its metrics will disappear soon", "err", err)
 	}
 }
 
-// last returns the last answer, nil if there was none, how old it is, and whether the last question failed.
+// last returns the last answer (nil before the first), its age, and whether the last query failed.
 func (f *figure[T]) last() (what *T, age time.Duration, failing bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

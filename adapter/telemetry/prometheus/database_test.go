@@ -37,7 +37,7 @@ const (
 	age     = `postrider_figures_age_seconds{database="main"}`
 )
 
-// absent wants that a series is not there.
+// absent checks that a series does not exist.
 func (s samples) absent(t *testing.T, series string) {
 	t.Helper()
 	if got, ok := s[series]; ok {
@@ -45,7 +45,7 @@ func (s samples) absent(t *testing.T, series string) {
 	}
 }
 
-// A database that no longer answers is down at once; its figures vanish when they are three intervals old.
+// A database that stops answering is down at once; its figures disappear after three intervals.
 func TestStaleFigures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -67,7 +67,7 @@ func TestStaleFigures(t *testing.T) {
 			},
 		})
 		got := scrape(t, m)
-		got.absent(t, up) // it was not asked yet
+		got.absent(t, up) // not queried yet
 		got.absent(t, pending)
 		run(t, m)
 
@@ -84,7 +84,7 @@ func TestStaleFigures(t *testing.T) {
 		got.want(t, size, 1<<30)
 
 		down.Store(true)
-		time.Sleep(4 * time.Second) // asked in vain at 5 s
+		time.Sleep(4 * time.Second) // the query at 5 s failed
 		got = scrape(t, m)
 		got.want(t, up, 0)
 		got.want(t, age, 6)
@@ -93,7 +93,7 @@ func TestStaleFigures(t *testing.T) {
 		time.Sleep(9*time.Second + time.Millisecond)
 		got = scrape(t, m)
 		got.absent(t, pending)
-		got.want(t, size, 1<<30) // asked for every 30 s
+		got.want(t, size, 1<<30) // queried every 30 s
 		got.want(t, up, 0)
 		got.want(t, age, 15.001)
 
@@ -110,7 +110,8 @@ func TestStaleFigures(t *testing.T) {
 	})
 }
 
-// Figures that nobody refreshes do not look alive, and neither does a database that nobody asks.
+// Figures that are not refreshed do not look current, and a database that is not queried does not
+// look alive.
 func TestWithoutRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := full(t) // its Run has ended
@@ -128,7 +129,7 @@ func TestWithoutRun(t *testing.T) {
 	})
 }
 
-// A database that hangs is given up in time, and delays no other.
+// A query of a hanging database times out, and delays no other database.
 func TestHangingDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetrics(t, prometheus.Config{})
@@ -158,7 +159,7 @@ func TestDatabaseRemoved(t *testing.T) {
 		})
 		synctest.Wait()
 		second := m.AddDatabase("main", steady(&admin.Standing{At: noon, Feeds: []admin.FeedStanding{{Name: "mails"}}}, fullVitals()))
-		first() // it is no longer there
+		first() // it was removed
 		time.Sleep(time.Minute)
 		if n := asked.Load(); n != 1 {
 			t.Errorf("a database that was replaced was asked %d times", n)
@@ -173,7 +174,8 @@ func TestDatabaseRemoved(t *testing.T) {
 	})
 }
 
-// Of many tenants, twenty are shown by name. They stay the same, and nothing of the others is lost.
+// Of many tenants, twenty are shown by name. The set is stable, and the others are included in
+// their shards.
 func TestManyTenants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tenants, shards = 10_000, 4
@@ -213,7 +215,7 @@ func TestManyTenants(t *testing.T) {
 		check()
 		scrape(t, m).want(t, `postrider_lane_oldest_pending_age_seconds{database="main",feed="orders",shard="3",tenant=""}`, 9979)
 
-		// Another one has more than one of them now: those who are shown stay.
+		// Another tenant now has more pending messages: the shown ones stay.
 		lanes = slices.Clone(lanes)
 		few, many := &lanes[shards+9980].Pending, &lanes[shards].Pending
 		*few, *many = *many, *few
@@ -225,7 +227,7 @@ func TestManyTenants(t *testing.T) {
 	})
 }
 
-// Of a destination with very many names a few are shown, those that have failed for longest first.
+// Of a destination with very many failing names only a few are shown, the oldest failures first.
 func TestProblems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetrics(t, prometheus.Config{})

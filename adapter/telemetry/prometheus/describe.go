@@ -7,16 +7,17 @@ import (
 	client "github.com/prometheus/client_golang/prometheus"
 )
 
-// Description says what a metric is.
+// Description describes a metric.
 type Description struct {
 	Name     string
 	Kind     string // counter, gauge or histogram
 	Help     string
 	Labels   []string
-	Question string // that it answers; one of [Questions]
+	Question string // the question that it answers; one of [Questions]
 }
 
-// Descriptions returns what there is to scrape, in the order of docs/metrics.md: all names that begin with postrider_.
+// Descriptions returns all metrics, in the order of docs/metrics.md. Their names begin with
+// postrider_.
 func Descriptions() []Description {
 	all := make([]Description, len(families))
 	for i, f := range families {
@@ -39,7 +40,7 @@ const (
 	self        = "Are the figures alive?"
 )
 
-// families are all that were declared, in that order.
+// families holds all metrics, in the order of their declaration.
 var families []*family
 
 // family is a metric with all its labels.
@@ -69,7 +70,7 @@ func histogram(question, name, help string, labels ...string) *family { //nolint
 	return declare(question, "histogram", name, help, labels...)
 }
 
-// send puts one sample into a scrape.
+// send adds one sample to a scrape.
 func (f *family) send(to chan<- client.Metric, value float64, labels ...string) {
 	kind := client.GaugeValue
 	if f.Kind == "counter" {
@@ -89,7 +90,7 @@ func (f *family) histogramVec(buckets []float64) *client.HistogramVec {
 	return client.NewHistogramVec(client.HistogramOpts{Name: f.Name, Help: f.Help, Buckets: buckets}, f.Labels)
 }
 
-// label makes a name fit to be the value of a label: the client panics over what is not UTF-8.
+// label makes a name valid as a label value: the client panics on invalid UTF-8.
 func label(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
 
 func flag(on bool) float64 {

@@ -1,5 +1,5 @@
-// Package prometheus counts and times messages, relays, inboxes and reconcilers for Prometheus, and tells how the feeds and
-// databases stand.
+// Package prometheus exports metrics of messages, relays, inboxes, reconcilers, feeds and databases
+// to Prometheus.
 //
 //	metrics, err := prometheus.New(prometheus.Config{})
 //	outbox = postrider.ObserveOutbox(outbox, metrics)
@@ -9,9 +9,10 @@
 //	go metrics.Run(ctx)
 //	http.Handle("/metrics", metrics.Handler())
 //
-// A scrape reads memory only: [Metrics.Run] asks the databases, however often one scrapes. What it could not learn for a
-// while is left out of the scrape, so that an old figure never looks like a new one.
+// A scrape reads memory only: [Metrics.Run] queries the databases, independently of scrapes.
+// Figures that are outdated because a database does not answer are left out of the scrape.
 //
-// All names are in [Descriptions] and in docs/metrics.md. The number of series is bounded by the configuration: feeds,
-// consumers, jobs and shards; of tenants that are read apart, 20 in each database are shown by name.
+// [Descriptions] and docs/metrics.md list all names. The configuration limits the number of series:
+// feeds, consumers, jobs and shards. Of tenants that have their own slice of a shard, 20 per
+// database are shown by name.
 package prometheus

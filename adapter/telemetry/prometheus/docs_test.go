@@ -20,7 +20,7 @@ const (
 	end   = "<!-- end of what is generated -->\n"
 )
 
-// The tables of the documentation are what is scraped.
+// The tables of the documentation match the metrics.
 func TestDocs(t *testing.T) {
 	have := readDocs(t)
 	before, rest, found := strings.Cut(have, begin)
@@ -62,7 +62,8 @@ func tables() string {
 	return b.String() + "\n"
 }
 
-// Each name of requirement E1 has an expression that Prometheus understands and that asks for metrics and labels which exist.
+// Each required figure has an expression that Prometheus can parse and that uses existing metrics
+// and labels.
 func TestDescribedNames(t *testing.T) {
 	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `([^`]+)` \\| ").FindAllStringSubmatch(readDocs(t), -1)
 	mapped := make(map[string]string)

@@ -24,7 +24,7 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// show prints what a scrape has of some names.
+// show prints the series of some names in a scrape.
 func show(m *prometheus.Metrics, names ...string) {
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
@@ -37,7 +37,7 @@ func show(m *prometheus.Metrics, names ...string) {
 	}
 }
 
-// An application with a registry of its own, and its own idea of what is slow.
+// An application with its own registry and its own latency buckets.
 func ExampleNew() {
 	registry := client.NewRegistry()
 	metrics, err := prometheus.New(prometheus.Config{
@@ -54,7 +54,8 @@ func ExampleNew() {
 	// postrider_enqueued_messages_total{result="repeated"} 0
 }
 
-// A relay is observed twice: each message on its way to the broker, and the relay's own counters when they are scraped.
+// A relay is observed twice: each message it publishes, and the relay's own counters at each
+// scrape.
 func ExampleMetrics_AddRelay() {
 	metrics, err := prometheus.New(prometheus.Config{})
 	if err != nil {
@@ -110,7 +111,7 @@ func (standing) Gauges(context.Context) (*admin.Standing, error) {
 
 func (standing) Vitals(context.Context) (*admin.Vitals, error) { return &admin.Vitals{}, nil }
 
-// The admin API of a store tells how its feeds stand.
+// The admin API of a store reports the state of its feeds.
 func ExampleMetrics_AddDatabase() {
 	metrics, err := prometheus.New(prometheus.Config{})
 	if err != nil {
@@ -130,7 +131,7 @@ func ExampleMetrics_AddDatabase() {
 	// <nil>
 }
 
-// waitFor waits until the databases have been asked for the first time.
+// waitFor waits until the databases have been queried once.
 func waitFor(m *prometheus.Metrics, name string) {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		w := httptest.NewRecorder()
@@ -141,7 +142,7 @@ func waitFor(m *prometheus.Metrics, name string) {
 	}
 }
 
-// Run works in the background for as long as the process does.
+// Run works in the background until the process ends.
 func ExampleMetrics_Run() {
 	metrics, err := prometheus.New(prometheus.Config{Interval: 2 * time.Second})
 	if err != nil {
@@ -190,7 +191,7 @@ func ExampleMetrics_Enqueue() {
 	// Output: postrider_enqueued_messages_total{result="accepted"} 1
 }
 
-// What a broker refuses is counted by what the refusal means.
+// Refused messages are counted by failure class.
 func ExampleMetrics_Publish() {
 	metrics, err := prometheus.New(prometheus.Config{})
 	if err != nil {
@@ -209,7 +210,7 @@ func ExampleMetrics_Publish() {
 	// postrider_publish_latency_seconds_count{feed="orders"} 0
 }
 
-// Handlers are observed by themselves or, with Use, together with their consumer.
+// Handlers are observed on their own or, with Use, together with their consumer.
 func ExampleMetrics_Handle() {
 	metrics, err := prometheus.New(prometheus.Config{})
 	if err != nil {

@@ -1,6 +1,6 @@
 package prometheus
 
-// Of the store, by [Metrics.AddDatabase].
+// Metrics of the store; see [Metrics.AddDatabase].
 var (
 	pendingMessages = gauge(late, "pending_messages",
 		"Messages that are not delivered, without those deferred. Estimated when there are very many.", "database", "feed")
@@ -37,7 +37,7 @@ var (
 		"A number that grows by at least one with each message enqueued, by whomever; its growth is the rate.", "database")
 )
 
-// Of this process, as an observer.
+// Metrics of this process as an observer.
 var (
 	enqueuedMessages = counter(fast, "enqueued_messages_total",
 		"Messages that this process has written, by result: accepted, repeated (told before), failed. A rollback is not seen.", "result")
@@ -72,7 +72,7 @@ var (
 		"feed", "class")
 )
 
-// Of the relays, by [Metrics.AddRelay].
+// Metrics of relays; see [Metrics.AddRelay].
 var (
 	refusedMessages = counter(fails, "refused_messages_total",
 		"Messages that the destination will never accept, each time.", "database", "feed")
@@ -106,7 +106,7 @@ var (
 		"1 if an operator must act before the relay can work; its log says why.", "database", "feed")
 )
 
-// Of the database, by [Metrics.AddDatabase].
+// Metrics of the database; see [Metrics.AddDatabase].
 var (
 	databaseSize = gauge(costs, "database_size_bytes", "Size of the whole database.", "database")
 	tableSize    = gauge(costs, "table_size_bytes",
@@ -125,7 +125,8 @@ var (
 	connLimit    = gauge(costs, "database_max_connections", "Connections that the server allows.", "database")
 )
 
-// Of reconcilers, by [Metrics.AddReconciler]. The label is not "job", which Prometheus itself gives to all that it scrapes.
+// Metrics of reconcilers; see [Metrics.AddReconciler]. The label is not "job", because Prometheus
+// itself sets that on everything it scrapes.
 var (
 	reconcilerRuns = counter(reconcilers, "reconciler_runs_total",
 		"Runs of a job in this process, by result: ok, error.", "reconciler", "result")
@@ -133,7 +134,7 @@ var (
 	reconcilerFixed = counter(reconcilers, "reconciler_fixed_total", "Messages sent for them.", "reconciler")
 )
 
-// Of the figures themselves.
+// Metrics about the figures themselves.
 var (
 	buildInfo = gauge(self, "build_info",
 		"1, with the versions of Postrider and Go that this process was built with.", "version", "go_version")

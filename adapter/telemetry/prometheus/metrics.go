@@ -20,8 +20,8 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// Metrics is a [postrider.Observer] that counts, and the collection of what relays, inboxes, reconcilers and databases tell when
-// they are scraped. All its methods may be called at any time, from many goroutines.
+// Metrics is a [postrider.Observer] that counts, and a collector of the figures of relays, inboxes,
+// reconcilers and databases. Its methods are safe for concurrent use.
 type Metrics struct {
 	cfg       Config
 	observe   *observed
@@ -37,7 +37,7 @@ type Metrics struct {
 
 var _ postrider.Observer = (*Metrics)(nil)
 
-// New returns metrics that are registered. It fails if the registry has metrics of these names already.
+// New returns registered metrics. It fails if the registry already has metrics with these names.
 func New(cfg Config) (*Metrics, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -68,8 +68,8 @@ func New(cfg Config) (*Metrics, error) {
 	return m, nil
 }
 
-// Handler serves all that the registry holds, as OpenMetrics or in Prometheus' text format, whichever is asked for. With a
-// Config.Registerer that cannot be read, it serves these metrics alone.
+// Handler serves everything in the registry, as OpenMetrics or in Prometheus' text format, as
+// requested. If Config.Registerer cannot be read, it serves these metrics alone.
 func (m *Metrics) Handler() http.Handler {
 	from, ok := m.cfg.Registerer.(client.Gatherer)
 	if !ok {
@@ -90,7 +90,7 @@ func (l errorLog) Println(v ...any) {
 	l.to.Error("prometheus: a scrape lacks metrics", "err", fmt.Sprint(v...))
 }
 
-// collector is what the client asks at each scrape. It asks no database.
+// collector is called by the client at each scrape. It does not query databases.
 type collector struct{ *Metrics }
 
 func (collector) Describe(to chan<- *client.Desc) {
@@ -118,7 +118,7 @@ func (m collector) Collect(to chan<- client.Metric) {
 	}
 }
 
-// version is that of the module of Postrider that was built in.
+// version is the version of the Postrider module in this binary.
 var version = sync.OnceValue(func() string {
 	const path = "github.com/postrider/postrider"
 	info, ok := debug.ReadBuildInfo()

@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/adapter/telemetry/prometheus"
 )
 
-// full returns metrics that have something to show of everything. It is called in a bubble.
+// full returns metrics with a value for every series. Call it in a bubble.
 func full(t *testing.T) *prometheus.Metrics {
 	t.Helper()
 	m := newMetrics(t, prometheus.Config{})
@@ -45,7 +45,7 @@ func full(t *testing.T) *prometheus.Metrics {
 	return m
 }
 
-// What is scraped is what is described: names, kinds and labels, and nothing is missing.
+// The scraped metrics match the descriptions in names, kinds and labels, and none is missing.
 func TestDescriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := full(t)
@@ -91,7 +91,7 @@ func TestDescriptions(t *testing.T) {
 	})
 }
 
-// Prometheus' own tool has nothing to say against names, units and help texts.
+// Prometheus' own linter accepts names, units and help texts.
 func TestPromtool(t *testing.T) {
 	var text string
 	synctest.Test(t, func(t *testing.T) { text = page(t, full(t), "text/plain") })
@@ -166,12 +166,12 @@ func TestRegistry(t *testing.T) {
 		}
 	}
 
-	// Only these metrics can be served of a registerer that cannot be read.
+	// If the registerer cannot be read, only these metrics are served.
 	wrapped := newMetrics(t, prometheus.Config{Registerer: client.WrapRegistererWithPrefix("app_", client.NewRegistry())})
 	scrape(t, wrapped).want(t, `postrider_enqueued_messages_total{result="accepted"}`, 0)
 }
 
-// What is broken elsewhere in the registry does not hide these metrics.
+// Broken metrics elsewhere in the registry do not hide these.
 func TestBrokenNeighbour(t *testing.T) {
 	registry := client.NewRegistry()
 	var log strings.Builder

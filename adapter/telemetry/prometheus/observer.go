@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// observed is what the observer counts.
+// observed holds what the observer counts.
 type observed struct {
 	accepted, repeated, failed client.Counter
 	feeds                      children[*feed]
@@ -105,7 +105,7 @@ func (m *Metrics) Publish(ctx context.Context, name string, msgs []postrider.Mes
 }
 
 func (f *feed) fail(err error) {
-	if errors.Is(err, postrider.ErrNotTried) { // another message failed, and is counted
+	if errors.Is(err, postrider.ErrNotTried) { // the message that failed is counted
 		return
 	}
 	class := postrider.ClassOf(err)
@@ -131,8 +131,9 @@ func (m *Metrics) Handle(ctx context.Context, name string, msg *postrider.Messag
 	}
 }
 
-// observeAge records how long ago a message was made or was due. IDs of other kinds do not tell when they were made, such as those of
-// tables that were adopted: then it counts from when it occurred. Clocks of two machines differ, so that it can seem to lie ahead.
+// observeAge records the time since a message was created or was due. IDs without a time, such as
+// those of adopted tables, fall back to OccurredAt. Clocks of two machines may differ, so the age
+// can be negative; it is then recorded as 0.
 func observeAge(in client.Observer, msg *postrider.Message, now time.Time) {
 	from := msg.ID.Time()
 	if from.IsZero() {
@@ -147,11 +148,11 @@ func observeAge(in client.Observer, msg *postrider.Message, now time.Time) {
 	in.Observe(max(0, now.Sub(from).Seconds()))
 }
 
-// children holds the series of each name, so that finding them costs neither a lock nor an allocation.
+// children caches the series of each name, so that a lookup needs neither a lock nor an allocation.
 type children[T any] struct {
 	create func(name string) T
 	known  atomic.Pointer[map[string]T]
-	mu     sync.Mutex // of those who add a name
+	mu     sync.Mutex // held while adding a name
 }
 
 func (c *children[T]) get(name string) T {

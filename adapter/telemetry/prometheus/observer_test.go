@@ -20,7 +20,8 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// Whatever goes from a producer through a relay and a broker to a consumer is counted once at each station.
+// A message from a producer through a relay and a broker to a consumer is counted once at each
+// station.
 func TestObserver(t *testing.T) {
 	const n = 1000
 	m := newMetrics(t, prometheus.Config{})
@@ -72,7 +73,7 @@ func TestObserver(t *testing.T) {
 	})
 	handled.Wait()
 	stop()
-	running.Wait() // what is under way is counted
+	running.Wait() // running calls are counted
 
 	got := scrape(t, m)
 	got.want(t, `postrider_enqueued_messages_total{result="accepted"}`, n)
@@ -85,7 +86,7 @@ func TestObserver(t *testing.T) {
 	got.want(t, `postrider_delivery_latency_seconds_count{consumer="billing"}`, n)
 }
 
-// idAt is an ID that was made at a time; NewID never goes back to the time of a bubble.
+// idAt returns an ID created at a time; NewID never goes back to the time of a bubble.
 func idAt(at time.Time) postrider.ID {
 	id := postrider.NewID()
 	binary.BigEndian.PutUint64(id[:8], uint64(at.UnixMilli())<<16|0x7000)
@@ -108,8 +109,8 @@ func TestLatency(t *testing.T) {
 		told(nil)
 		got := scrape(t, m)
 		got.want(t, `postrider_publish_call_duration_seconds_sum{feed="orders"}`, 1)
-		got.want(t, `postrider_publish_latency_seconds_count{feed="orders"}`, 3) // one without any time has no latency
-		got.want(t, `postrider_publish_latency_seconds_sum{feed="orders"}`, 6)   // what is ahead of its time has none
+		got.want(t, `postrider_publish_latency_seconds_count{feed="orders"}`, 3) // a message without any time has no latency
+		got.want(t, `postrider_publish_latency_seconds_sum{feed="orders"}`, 6)   // a negative latency counts as 0
 
 		time.Sleep(time.Until(made.Add(time.Hour + 5*time.Second)))
 		_, handled := m.Handle(t.Context(), "billing", &scheduled)
@@ -128,7 +129,7 @@ func TestLatency(t *testing.T) {
 	})
 }
 
-// Errors of whatever kind, and names of whatever bytes, end in the known classes and in labels that can be written.
+// Errors of any kind map to known classes, and names of any bytes to valid labels.
 func TestOddErrorsAndNames(t *testing.T) {
 	m := newMetrics(t, prometheus.Config{})
 	msgs := make([]postrider.Message, 1)
@@ -151,7 +152,7 @@ func batch(n int) []postrider.Message {
 	return msgs
 }
 
-// The only thing allocated is the function that is called back: one a call, however many messages.
+// The only allocation is the callback: one per call, however many messages.
 func TestAllocations(t *testing.T) {
 	m := newMetrics(t, prometheus.Config{})
 	ctx, msgs := t.Context(), batch(500)

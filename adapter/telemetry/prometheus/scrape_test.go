@@ -29,7 +29,7 @@ func newMetrics(t testing.TB, cfg prometheus.Config) *prometheus.Metrics {
 	return m
 }
 
-// page is what a scraper that accepts a format gets.
+// page returns the response to a scraper that accepts a format.
 func page(t testing.TB, m *prometheus.Metrics, accept string) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -78,7 +78,7 @@ func (s samples) want(t testing.TB, series string, value float64) {
 	}
 }
 
-// gauges answers as a store does.
+// gauges simulates a store.
 type gauges struct {
 	standing func(context.Context) (*admin.Standing, error)
 	vitals   func(context.Context) (*admin.Vitals, error)
@@ -95,7 +95,7 @@ func (g gauges) Problems(_ context.Context, feed string) ([]feeds.Problem, error
 	return problems, nil
 }
 
-// steady answers the same each time.
+// steady always returns the same answers.
 func steady(s *admin.Standing, v *admin.Vitals) gauges {
 	return gauges{
 		func(context.Context) (*admin.Standing, error) { return s, nil },

@@ -11,11 +11,11 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// feedKey names a feed of a database.
+// feedKey identifies a feed of a database.
 type feedKey struct{ database, feed string }
 
-// AddRelay shows what a relay tells by its Stats, until remove is called, which is best done when the relay has stopped: what
-// it counts from then on is not seen. Several relays of one feed are added up.
+// AddRelay exports a relay's Stats until remove is called. Call remove after the relay has stopped:
+// later counts are lost. Several relays of one feed are added up.
 func (m *Metrics) AddRelay(database, feed string, stats func() relay.Stats) (remove func()) {
 	return m.relays.attach(feedKey{label(database), label(feed)}, stats)
 }
@@ -37,10 +37,10 @@ func addRelayStats(to *relay.Stats, s relay.Stats, live bool) {
 	to.Blocked += s.Blocked
 	to.Lanes += s.Lanes
 	to.Quota += s.Quota
-	to.Members = max(to.Members, s.Members) // each of them sees all
+	to.Members = max(to.Members, s.Members) // each relay sees all members
 	to.Failing += s.Failing
 	to.Buffered += s.Buffered
-	to.Paused += s.Paused // whether there is any reason
+	to.Paused += s.Paused // any reason counts
 }
 
 func sendRelay(to chan<- client.Metric, key feedKey, s *relay.Stats) {
@@ -61,7 +61,8 @@ func sendRelay(to chan<- client.Metric, key feedKey, s *relay.Stats) {
 	storeCalls.send(to, float64(s.Balances), key.database, key.feed, "balance")
 }
 
-// AddInbox shows what the inbox of a consumer tells by its Stats, until remove is called. Several of one name are added up.
+// AddInbox exports the Stats of a consumer's inbox until remove is called. Several of one name are
+// added up.
 func (m *Metrics) AddInbox(consumer string, stats func() inbox.Stats) (remove func()) {
 	return m.inboxes.attach(label(consumer), stats)
 }
@@ -84,7 +85,8 @@ func sendInbox(to chan<- client.Metric, consumer string, s *inbox.Stats) {
 	inboxMessages.send(to, float64(s.Late), consumer, "late")
 }
 
-// AddConsumer shows what a consumer without an inbox tells by its Stats, until remove is called. Several of one name are added up.
+// AddConsumer exports the Stats of a consumer without an inbox until remove is called. Several of
+// one name are added up.
 func (m *Metrics) AddConsumer(name string, stats func() intake.Stats) (remove func()) {
 	return m.consumers.attach(label(name), stats)
 }
@@ -105,13 +107,14 @@ func sendConsumer(to chan<- client.Metric, consumer string, s *intake.Stats) {
 	consumerDead.send(to, float64(s.Dead), consumer)
 }
 
-// reconciler is a source of figures of several jobs.
+// reconciler is a source of figures for several jobs.
 type reconciler struct {
 	stats func() []reconcile.Stats
-	ok    map[string]int64 // runs without a failure, by job, as last shown
+	ok    map[string]int64 // successful runs by job, as last exported
 }
 
-// AddReconciler shows what a reconciler tells of its jobs by its Stats, until remove is called. Jobs of one name are added up.
+// AddReconciler exports the Stats of a reconciler's jobs until remove is called. Jobs of one name
+// are added up.
 func (m *Metrics) AddReconciler(stats func() []reconcile.Stats) (remove func()) {
 	p := &reconciler{stats: stats, ok: make(map[string]int64)}
 	m.mu.Lock()
@@ -131,7 +134,8 @@ func (m *Metrics) collectReconcilers(to chan<- client.Metric) {
 	for _, p := range m.reconcilers {
 		for _, s := range p.stats() {
 			job := label(s.Job)
-			// The two counters are not read at one instant; their difference must not fall, or it would look like a restart.
+			// The two counters are not read atomically; their difference must not fall, or it would
+			// look like a restart.
 			p.ok[job] = max(p.ok[job], s.Runs-s.Failed)
 			j := jobs[job]
 			jobs[job] = sum{j.ok + p.ok[job], j.failed + s.Failed, j.found + s.Found, j.fixed + s.Fixed}

@@ -13,7 +13,8 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// Relays of one feed are one series. It does not fall while one of them goes on, and vanishes with the last.
+// Relays of one feed share a series. It does not fall while one of them runs, and disappears with
+// the last.
 func TestRelaysAddUp(t *testing.T) {
 	const published, held = `postrider_published_messages_total{database="main",feed="orders"}`, `postrider_lanes_held{database="main",feed="orders"}`
 	m := newMetrics(t, prometheus.Config{})
@@ -50,7 +51,8 @@ func TestInboxRemoved(t *testing.T) {
 	}
 }
 
-// The runs that went well are a difference, which must not fall when a failure is counted before its run.
+// Successful runs are computed as a difference, which must not fall if a failure is counted before
+// its run.
 func TestReconcilerRunsDoNotFall(t *testing.T) {
 	m := newMetrics(t, prometheus.Config{})
 	s := reconcile.Stats{Job: "enrollments", Runs: 10}
@@ -68,7 +70,7 @@ func TestReconcilerRunsDoNotFall(t *testing.T) {
 	}
 }
 
-// Everything at once, for the race detector; and no message is lost in the count.
+// Everything concurrently, for the race detector; no message may be lost in the count.
 func TestConcurrently(t *testing.T) {
 	const workers, rounds = 8, 50
 	m := newMetrics(t, prometheus.Config{})
@@ -114,7 +116,7 @@ func TestConsumer(t *testing.T) {
 	m := newMetrics(t, prometheus.Config{})
 	defer m.AddConsumer("search", consumerStats)()
 	remove := m.AddConsumer("search", consumerStats)
-	remove() // what it has counted stays
+	remove() // its counts stay
 	got := scrape(t, m)
 	got.want(t, `postrider_consumer_failing_keys{consumer="search",state="failing"}`, 3)
 	got.want(t, `postrider_consumer_failing_keys{consumer="search",state="stopped"}`, 2)

@@ -14,21 +14,21 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// shown is a standing, and the tenants whose lanes are shown by name.
+// shown is the state of a database, plus the tenants whose lanes are shown by name.
 type shown struct {
 	*admin.Standing
 	tenants  map[string]bool
 	problems map[string][]feeds.Problem // by feed
 }
 
-// maxProblems is how many names of a feed are shown, and maxName how many bytes of each.
+// maxProblems is how many names per feed are shown, and maxName how many bytes of each name.
 const (
 	maxProblems = 20
 	maxName     = 200
 )
 
-// problemsOf asks what is wrong with the destinations now. Those that have lasted longest come first, so that series do not come
-// and go.
+// problemsOf queries the current problems of destinations. The oldest come first, so that the set
+// of series is stable.
 func problemsOf(ctx context.Context, from admin.Gauges, s *admin.Standing) (map[string][]feeds.Problem, error) {
 	ask, ok := from.(admin.Problems)
 	if !ok {
@@ -45,7 +45,7 @@ func problemsOf(ctx context.Context, from admin.Gauges, s *admin.Standing) (map[
 		slices.SortFunc(problems, func(a, b feeds.Problem) int {
 			return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
 		})
-		seen := make(map[string]bool) // names that differ only behind what is shown of them
+		seen := make(map[string]bool) // names that differ only in the part that is cut off
 		for _, p := range problems {
 			p.Name = label(p.Name[:min(len(p.Name), maxName)])
 			if !seen[p.Name] && len(all[feed]) < maxProblems {
@@ -57,12 +57,12 @@ func problemsOf(ctx context.Context, from admin.Gauges, s *admin.Standing) (map[
 	return all, nil
 }
 
-// maxTenants is how many tenants of a database are shown by name. Those beyond are shown with the shard that they are a part
-// of.
+// maxTenants is how many tenants of a database are shown by name. The others are included in their
+// shard.
 const maxTenants = 20
 
-// chooseTenants keeps those shown before that are still there, so that series do not come and go, and fills up with those
-// who have most pending.
+// chooseTenants keeps the tenants shown before, so that the set of series is stable, and fills up
+// with those that have most pending messages.
 func chooseTenants(before map[string]bool, s *admin.Standing) map[string]bool {
 	pending := make(map[string]int64)
 	for i := range s.Feeds {
@@ -82,11 +82,11 @@ func chooseTenants(before map[string]bool, s *admin.Standing) map[string]bool {
 	return chosen
 }
 
-// collect shows a database: that it is up, and what is fresh enough.
+// collect exports whether a database is up, and its fresh figures.
 func (db *database) collect(to chan<- client.Metric, cfg *Config) {
 	standing, age, failing := db.standing.last()
 	alive := standing != nil && age <= fresh*cfg.Interval
-	// A database that was just added has not had the time to answer: that is not yet an outage.
+	// A database that was just added has had no time to answer: that is not an outage.
 	if standing != nil || failing || time.Since(db.added) > fresh*cfg.Interval {
 		databaseUp.send(to, flag(alive && !failing), db.name)
 	}
@@ -161,7 +161,7 @@ func (s *shown) sendLanes(to chan<- client.Metric, database string, f *admin.Fee
 	}
 }
 
-// alive counts the relays that were heard from within their lease.
+// alive counts the relays whose lease has not expired.
 func (s *shown) alive(members []admin.Member) (n int) {
 	for i := range members {
 		if members[i].Until.After(s.At) {
@@ -171,7 +171,8 @@ func (s *shown) alive(members []admin.Member) (n int) {
 	return n
 }
 
-// age is how long before the standing something was, in seconds; by the store's clock alone. It is 0 if it never was.
+// age returns the seconds from since to the time of the query, both by the store's clock; 0 if
+// since is zero.
 func (s *shown) age(since time.Time) float64 {
 	if since.IsZero() {
 		return 0

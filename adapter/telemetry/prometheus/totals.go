@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// totals adds up what several sources of one key tell, such as two relays of one feed in a process. A key vanishes with its
-// last source.
+// totals adds up the figures of several sources with one key, such as two relays of one feed in a
+// process. A key is removed with its last source.
 type totals[K comparable, S any] struct {
-	// add adds s to what is there: its counters and, if it is live, its gauges.
+	// add adds s to a sum: its counters and, if it is live, its gauges.
 	add  func(to *S, s S, live bool)
 	mu   sync.Mutex
 	keys map[K]*total[S]
@@ -18,14 +18,14 @@ type totals[K comparable, S any] struct {
 type total[S any] struct {
 	sources map[int]func() S
 	next    int
-	gone    S // what removed sources have counted: a counter must not fall while others of its key go on
+	gone    S // final counts of removed sources: a counter must not fall while its key has other sources
 }
 
 func newTotals[K comparable, S any](add func(to *S, s S, live bool)) *totals[K, S] {
 	return &totals[K, S]{add: add, keys: make(map[K]*total[S])}
 }
 
-// attach adds a source, and returns what removes it.
+// attach adds a source and returns a function that removes it.
 func (t *totals[K, S]) attach(key K, source func() S) (remove func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,7 +38,7 @@ func (t *totals[K, S]) attach(key K, source func() S) (remove func()) {
 	of.next++
 	of.sources[n] = source
 	return sync.OnceFunc(func() {
-		last := source() // it may take locks of its own
+		last := source() // called without the lock: it may take locks of its own
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.add(&of.gone, last, false)

@@ -1,5 +1,5 @@
-// Package flaky is a bad network between a client and a server: a TCP proxy that can cut connections, refuse new ones,
-// swallow what the server answers, and delay.
+// Package flaky simulates a bad network between a client and a server: a TCP proxy that can cut
+// connections, refuse new ones, swallow the server's answers, and add delay.
 package flaky
 
 import (
@@ -11,28 +11,31 @@ import (
 	"time"
 )
 
-// Proxy forwards connections to a server, as well as it has been told to. Its methods are safe for concurrent use.
+// Proxy forwards connections to a server, subject to simulated faults. Its methods are safe for
+// concurrent use.
 type Proxy struct {
 	listener net.Listener
 	target   string
 
 	down  atomic.Bool  // refuse connections
-	deaf  atomic.Bool  // swallow what the server says
-	delay atomic.Int64 // before each piece that the server says
+	deaf  atomic.Bool  // swallow the server's data
+	delay atomic.Int64 // before each chunk from the server
 
 	mu    sync.Mutex
-	conns map[*net.TCPConn]bool // both ends of all connections, and whether something that should go there was swallowed
+	conns map[*net.TCPConn]bool // both ends of all connections, and whether data for them was swallowed
 	run   sync.WaitGroup
 	done  bool
 }
 
-// Listen returns a proxy for the server at target, a host and port. It is closed at the end of the test.
+// Listen returns a proxy for the server at target, a host and port. It is closed at the end of the
+// test.
 func Listen(t testing.TB, target string) *Proxy {
 	t.Helper()
 	return ListenOn(t, "127.0.0.1:0", target)
 }
 
-// ListenOn is Listen at a given address, for servers that must be told beforehand where their clients will connect.
+// ListenOn is like Listen, at a given address, for servers that must know the address of their
+// clients' connections in advance.
 func ListenOn(t testing.TB, address, target string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -45,7 +48,7 @@ func ListenOn(t testing.TB, address, target string) *Proxy {
 	return p
 }
 
-// Addr is the host and port that the proxy listens on.
+// Addr returns the host and port that the proxy listens on.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // Cut resets all connections and refuses new ones until [Proxy.Restore].
@@ -54,8 +57,8 @@ func (p *Proxy) Cut() {
 	p.Reset()
 }
 
-// Restore makes the proxy a good network again. Connections on which something was swallowed are reset: what would come
-// on them makes no sense any more.
+// Restore ends all faults. Connections on which data was swallowed are reset, because what follows
+// on them is meaningless.
 func (p *Proxy) Restore() {
 	p.down.Store(false)
 	p.deaf.Store(false)
@@ -77,10 +80,10 @@ func (p *Proxy) reset(all bool) {
 	}
 }
 
-// SwallowAnswers throws away what the server says from now on, until [Proxy.Restore].
+// SwallowAnswers discards all data from the server until [Proxy.Restore].
 func (p *Proxy) SwallowAnswers() { p.deaf.Store(true) }
 
-// Delay holds back each piece of data that the server sends by d.
+// Delay delays each chunk of data from the server by d.
 func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 
 func (p *Proxy) accept() {
@@ -141,7 +144,7 @@ func (p *Proxy) answers(client, server *net.TCPConn) {
 	}
 }
 
-// swallows reports whether what the server has just said on the connection is to be thrown away.
+// swallows reports whether the data just received from the server must be discarded.
 func (p *Proxy) swallows(client *net.TCPConn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

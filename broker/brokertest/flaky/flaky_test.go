@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/broker/brokertest/flaky"
 )
 
-// echo is a server that says every line again.
+// echo starts a server that echoes every line.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -48,7 +48,7 @@ func dial(t *testing.T, p *flaky.Proxy) client {
 	return client{c, bufio.NewReader(c)}
 }
 
-// say returns the answer, or the error.
+// say sends a line and returns the answer or the error.
 func (c client) say(line string, within time.Duration) (string, error) {
 	if _, err := c.Conn.Write([]byte(line + "\n")); err != nil {
 		return "", err

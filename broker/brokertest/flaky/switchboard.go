@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// Switchboard returns the address of a server that connects callers with any other: what a cluster is, to a [Proxy], which knows one
-// address only. Callers dial with [Through].
+// Switchboard returns the address of a server that forwards connections to any address. It lets a
+// [Proxy], which forwards to a single address, stand in front of a cluster. Clients dial with
+// [Through].
 func Switchboard(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -33,7 +34,7 @@ func Switchboard(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// connect reads who is called and copies until one of them hangs up.
+// connect reads the target address and copies data until one side closes.
 func connect(caller net.Conn) {
 	in := bufio.NewReader(caller)
 	called, err := in.ReadString('\n')
@@ -59,7 +60,7 @@ func connect(caller net.Conn) {
 	run.Wait()
 }
 
-// Through returns a function that dials by way of a switchboard, or of a proxy of one.
+// Through returns a function that dials through a switchboard, or a proxy of one.
 func Through(switchboard string) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, switchboard)

@@ -1,11 +1,12 @@
-// Package lease lets one of several processes work while the others stand by. The lease is kept by a broker; see [Store].
+// Package lease lets one of several processes work while the others stand by. A broker keeps the
+// lease; see [Store].
 //
 //	standing by ──── free, or silent for a lease ───► taking ──── granted ───► holding ──── stopped ───► releasing
 //	     ▲                                               │                        │
 //	     └────────────────── another was faster ─────────┴──── lost, or run out ──┘
 //
-// A process that was paused finds out by its own monotonic clock that its lease is over, before it asks anybody: [Term.Valid] is
-// checked before whatever must not happen in two processes.
+// A process that was paused detects by its own monotonic clock that its lease has expired, without
+// asking the broker. Check [Term.Valid] before anything that must not happen in two processes.
 package lease
 
 import (
@@ -15,56 +16,60 @@ import (
 	"time"
 )
 
-// Store keeps one lease for one process. It is called by one goroutine at a time; calls end with their context.
+// Store keeps one lease for one process. One goroutine at a time calls it; calls end with their
+// context.
 type Store interface {
-	// Look says who has the lease. One that is ours already is free.
+	// Look returns the state of the lease. A lease that this process owns is reported as free.
 	Look(ctx context.Context) (Sight, error)
-	// Take makes the lease ours, unless somebody has taken or renewed it since the last Look. It reports false then.
+	// Take takes the lease, unless another process has taken or renewed it since the last Look. It
+	// then returns false.
 	Take(ctx context.Context) (bool, error)
-	// Renew lets the lease begin anew. It reports false if it is not ours any more. After an error it may or may not have been
-	// renewed, and is asked again.
+	// Renew restarts the lease. It returns false if another process owns it. After an error the
+	// lease may or may not have been renewed, and Run calls Renew again.
 	Renew(ctx context.Context) (bool, error)
-	// Release gives the lease up, if it is ours.
+	// Release releases the lease, if this process owns it.
 	Release(ctx context.Context) error
 }
 
 // Config tunes [Run].
 type Config struct {
-	// Length is how long a lease lasts that is not renewed. Required, at least a second.
+	// Length is how long a lease lasts without renewal. Required, at least one second.
 	Length time.Duration
-	// Name is what the log calls the lease.
+	// Name identifies the lease in the log.
 	Name string
-	// Logger is told when the lease is taken and lost. Required.
+	// Logger receives when the lease is taken and lost. Required.
 	Logger *slog.Logger
 }
 
-// How often, in parts of the length of a lease. A renewal that gets no answer is given up early enough for two more.
+// Fractions of the lease length. A renewal without an answer times out early enough for two more.
 const (
-	renewals = 5 // are sent
-	timeouts = 4 // is how long the broker may take to answer
+	renewals = 5 // interval between renewals
+	timeouts = 4 // timeout of a call
 	looks    = 20
 )
 
-// Looks of those who stand by are no further apart, so that they take over soon after a release, and no closer.
+// Limits of the interval between looks of a standby process: short enough to take over soon after a
+// release.
 const (
 	lookMax = 500 * time.Millisecond
 	lookMin = 50 * time.Millisecond
 )
 
-// Term is the time between taking the lease and losing or releasing it. It is safe for concurrent use.
+// Term is the time from taking the lease to losing or releasing it. It is safe for concurrent use.
 type Term struct {
 	lost context.Context
 	end  context.CancelFunc
 
 	mu    sync.Mutex
 	grant grant
-	timer *time.Timer // ends the term, unless somebody finds out before
+	timer *time.Timer // ends the term if nothing else does before
 }
 
-// Valid says whether something may be begun now. Once it has said no, it never says yes again. It asks nobody but the clock.
+// Valid reports whether work may start now. Once it has returned false, it never returns true
+// again. It reads the local clock only.
 func (t *Term) Valid() bool { return t.Left() > 0 }
 
-// Left is for how long the term is valid without another renewal.
+// Left returns how long the term is valid without another renewal.
 func (t *Term) Left() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,7 +83,7 @@ func (t *Term) Left() time.Duration {
 // Lost returns a context that ends with the term.
 func (t *Term) Lost() context.Context { return t.lost }
 
-// Lose ends the term. It is for who hears from the broker that another process has the lease.
+// Lose ends the term. Call it when the broker reports that another process owns the lease.
 func (t *Term) Lose() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,7 +91,8 @@ func (t *Term) Lose() {
 	t.end()
 }
 
-// newTerm returns the term of a lease that was asked for at sent and granted just now, or nil if it is over already.
+// newTerm returns the term of a lease that was requested at sent and granted just now, or nil if it
+// is over already.
 func newTerm(length time.Duration, sent time.Time) *Term {
 	t := &Term{grant: grant{length: length}}
 	if !t.grant.extend(sent, time.Now()) {
@@ -97,7 +103,7 @@ func newTerm(length time.Duration, sent time.Time) *Term {
 	return t
 }
 
-// extend takes note of a renewal that was sent then and granted just now.
+// extend records a renewal that was requested at sent and granted just now.
 func (t *Term) extend(sent time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,9 +115,10 @@ func (t *Term) extend(sent time.Time) {
 	t.timer.Reset(t.grant.left(now))
 }
 
-// Run stands by for the lease and calls serve while this process has it, until ctx ends. The context of serve ends when the term is
-// lost, or with ctx. Serve returns when nothing is at work any more: until then the lease is renewed, as long as it is ours, and when ctx
-// has ended it is released after that, so that the next process begins at once.
+// Run stands by for the lease and calls serve while this process owns it, until ctx ends. The
+// context of serve ends when the term is lost, or with ctx. Serve must return only when no work is
+// running. Until then Run keeps renewing the lease. After ctx has ended, Run releases the lease
+// once serve has returned, so that the next process can begin at once.
 func Run(ctx context.Context, s Store, cfg Config, serve func(ctx context.Context, t *Term)) {
 	r := &runner{store: s, cfg: cfg}
 	for ctx.Err() == nil {
@@ -120,10 +127,10 @@ func Run(ctx context.Context, s Store, cfg Config, serve func(ctx context.Contex
 		}
 	}
 	if r.mine {
-		ask, cancel := r.patience(context.WithoutCancel(ctx))
+		ask, cancel := r.bound(context.WithoutCancel(ctx))
 		defer cancel()
 		if err := s.Release(ask); err != nil {
-			cfg.Logger.Warn("consumer: lease not released, others wait until it is over", "lease", cfg.Name, "err", err)
+			cfg.Logger.Warn("consumer: lease not released, other processes must wait until it expires", "lease", cfg.Name, "err", err)
 		}
 	}
 }
@@ -131,16 +138,16 @@ func Run(ctx context.Context, s Store, cfg Config, serve func(ctx context.Contex
 type runner struct {
 	store Store
 	cfg   Config
-	mine  bool // the broker may take the lease for ours
-	down  bool // the log knows that the broker does not answer
+	mine  bool // the broker may consider this process the owner
+	down  bool // the log has reported that the broker does not answer
 }
 
-// patience bounds a call of the store.
-func (r *runner) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+// bound limits the duration of a call of the store.
+func (r *runner) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, r.cfg.Length/timeouts)
 }
 
-// answered tells the log of the beginning and the end of an outage, and reports whether there is none.
+// answered logs the beginning and the end of an outage, and reports whether err is nil.
 func (r *runner) answered(ctx context.Context, err error) bool {
 	if err != nil && ctx.Err() == nil && !r.down {
 		r.cfg.Logger.Warn("consumer: the broker does not answer for the lease, trying again", "lease", r.cfg.Name, "err", err)
@@ -152,7 +159,7 @@ func (r *runner) answered(ctx context.Context, err error) bool {
 	return err == nil
 }
 
-// standBy returns when the lease is ours, or nil at the end of ctx.
+// standBy waits until this process owns the lease. It returns nil at the end of ctx.
 func (r *runner) standBy(ctx context.Context) *Term {
 	w := watch{length: r.cfg.Length}
 	every := min(max(r.cfg.Length/looks, lookMin), lookMax)
@@ -177,7 +184,7 @@ func (r *runner) standBy(ctx context.Context) *Term {
 }
 
 func (r *runner) look(ctx context.Context, w *watch) (may bool, err error) {
-	ask, cancel := r.patience(ctx)
+	ask, cancel := r.bound(ctx)
 	defer cancel()
 	s, err := r.store.Look(ask)
 	if err != nil {
@@ -186,9 +193,9 @@ func (r *runner) look(ctx context.Context, w *watch) (may bool, err error) {
 	return w.looked(s, time.Now()), nil
 }
 
-// take returns nil if the lease is not ours, or not known to be.
+// take returns nil if this process does not own the lease, or does not know.
 func (r *runner) take(ctx context.Context) *Term {
-	ask, cancel := r.patience(context.WithoutCancel(ctx)) // whether it is ours must be known in the end
+	ask, cancel := r.bound(context.WithoutCancel(ctx)) // not cancelled with ctx: it must be known whether the lease was taken
 	defer cancel()
 	r.mine = true
 	sent := time.Now()
@@ -202,7 +209,8 @@ func (r *runner) take(ctx context.Context) *Term {
 	return newTerm(r.cfg.Length, sent)
 }
 
-// hold renews the lease until serve has returned. At the end of ctx it goes on: others wait until nothing is at work here.
+// hold renews the lease until serve has returned, even after ctx has ended: other processes must
+// wait until no work is running here.
 func (r *runner) hold(ctx context.Context, t *Term, serve func(context.Context, *Term)) {
 	r.cfg.Logger.Info("consumer: lease taken, receiving", "lease", r.cfg.Name)
 	work, stop := context.WithCancel(ctx)
@@ -230,19 +238,20 @@ func (r *runner) hold(ctx context.Context, t *Term, serve func(context.Context, 
 	}
 }
 
-// rest is what is left of the time between two questions, and a moment when the answer to the first took longer.
-// A ticker would have fired by then, and receiving that tick crashes the race detector in a synctest bubble (Go 1.26).
+// rest returns what is left of the interval between two calls, but at least a moment if the first
+// call took longer. A ticker would have fired by then, and receiving that tick crashes the race
+// detector in a synctest bubble (Go 1.26).
 func rest(asked time.Time, every time.Duration) <-chan time.Time {
 	return time.After(max(every-time.Since(asked), time.Millisecond))
 }
 
 func (r *runner) renew(ctx context.Context, t *Term) {
-	ask, cancel := r.patience(context.WithoutCancel(ctx))
+	ask, cancel := r.bound(context.WithoutCancel(ctx))
 	defer cancel()
 	sent := time.Now()
 	ok, err := r.store.Renew(ask)
 	if !r.answered(ctx, err) {
-		return // the next renewal may be in time
+		return // the next renewal may still be in time
 	}
 	if ok {
 		t.extend(sent)

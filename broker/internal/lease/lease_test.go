@@ -21,7 +21,7 @@ import (
 
 const length = 10 * time.Second
 
-// server is a broker with one lease, as brokers keep it: with versions, or with an end of its own.
+// server is a broker with one lease, either with versions or with its own expiry.
 type server struct {
 	versions bool
 
@@ -42,12 +42,13 @@ func (s *server) set(owner string) {
 	s.expires = time.Now().Add(length)
 }
 
-// store is one process's way to the server. Requests and answers take time, and some are lost.
+// store is one process's connection to the server. Requests and answers take time, and some are
+// lost.
 type store struct {
 	server *server
 	owner  string
-	delay  func() time.Duration // nil means none
-	loses  func() bool          // nil means never
+	delay  func() time.Duration // nil means no delay
+	loses  func() bool          // nil means no loss
 
 	mu   sync.Mutex
 	seen int
@@ -55,7 +56,8 @@ type store struct {
 
 var errNoAnswer = errors.New("no answer")
 
-// call does something at the server, at once or later, also when the caller does not wait for it any more.
+// call does something at the server, immediately or later, even if the caller no longer waits for
+// it.
 func (s *store) call(ctx context.Context, do func()) error {
 	if s.server.isDown() {
 		return errNoAnswer
@@ -148,7 +150,7 @@ func (s *store) change(ctx context.Context, may func() bool, owner string) (bool
 
 var cfg = lease.Config{Length: length, Name: "test", Logger: slog.New(slog.DiscardHandler)}
 
-// process is one that runs, and what it has.
+// process is a running process and the state of its lease.
 type process struct {
 	mu    sync.Mutex
 	term  *lease.Term
@@ -156,7 +158,7 @@ type process struct {
 	stop  func()
 }
 
-// start runs a process whose handlers need the given time to end.
+// start starts a process whose handlers need the given time to return.
 func start(t *testing.T, s *store, drain time.Duration) *process {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &process{}
@@ -191,7 +193,7 @@ func both(t *testing.T, test func(t *testing.T, s *server)) {
 	}
 }
 
-// TestStandsBy has one of three work, for as long as it lives.
+// TestStandsBy checks that one of three processes works, for as long as it lives.
 func TestStandsBy(t *testing.T) {
 	both(t, func(t *testing.T, s *server) {
 		first := start(t, &store{server: s, owner: "a"}, 0)
@@ -210,7 +212,8 @@ func TestStandsBy(t *testing.T) {
 	})
 }
 
-// TestStop hands over at once when the handlers have ended, however long that takes, and not before.
+// TestStop checks that the lease is handed over as soon as the handlers have returned, but not
+// before.
 func TestStop(t *testing.T) {
 	both(t, func(t *testing.T, s *server) {
 		const drain = 3 * length
@@ -234,7 +237,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestSilence takes over from a process that has fallen silent, a lease after its last renewal, and not before its lease is over.
+// TestSilence checks that a silent process is replaced one lease after its last renewal, and not
+// before its own lease is over.
 func TestSilence(t *testing.T) {
 	both(t, func(t *testing.T, s *server) {
 		silent := false
@@ -267,7 +271,8 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestOutage loses the lease when the broker is away for longer than that, and takes it again.
+// TestOutage checks that the lease is lost if the broker is unavailable for longer than its length,
+// and then taken again.
 func TestOutage(t *testing.T) {
 	both(t, func(t *testing.T, s *server) {
 		p := start(t, &store{server: s, owner: "a"}, 0)
@@ -294,12 +299,13 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestNeverTwo has a network on which requests and answers are late or lost, and processes that come and go.
+// TestNeverTwo simulates a network that delays and loses requests and answers, and processes that
+// come and go.
 func TestNeverTwo(t *testing.T) {
 	for seed := range uint64(10) {
 		for _, versions := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
-				t.Cleanup(func() { time.Sleep(2 * length) }) // what is on its way arrives
+				t.Cleanup(func() { time.Sleep(2 * length) }) // let delayed requests arrive
 				random := rand.New(rand.NewPCG(seed, 1))
 				var mu sync.Mutex
 				n := func(most time.Duration) time.Duration {
@@ -354,7 +360,7 @@ func TestNeverTwo(t *testing.T) {
 					}
 					longest = max(longest, idle)
 				}
-				if longest > 4*length { // a drain of two, a lease, and answers that come late
+				if longest > 4*length { // a drain of two, a lease, and late answers
 					t.Errorf("seed %d: nobody worked for %v though the network was good", seed, longest)
 				}
 			})
@@ -362,7 +368,7 @@ func TestNeverTwo(t *testing.T) {
 	}
 }
 
-// TestPure holds the file that decides to do nothing else.
+// TestPure checks that core.go, which holds the decisions, contains nothing else.
 func TestPure(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "core.go", nil, 0)
 	if err != nil {

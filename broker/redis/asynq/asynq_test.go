@@ -65,7 +65,7 @@ func receive(t *testing.T, handled <-chan postrider.Message) postrider.Message {
 	}
 }
 
-// The layout is what workers that know nothing of Postrider rely on.
+// Workers that do not use Postrider rely on this layout.
 func TestTask(t *testing.T) {
 	t.Parallel()
 	inspector := queue.NewInspectorFromRedisClient(connect(t))
@@ -103,7 +103,7 @@ func TestTask(t *testing.T) {
 	}
 }
 
-// A task that is done still stands in the way of its repetition, for as long as the retention says.
+// For the retention time, a finished task still blocks its duplicates.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -137,7 +137,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// What is wrong with the queue is not the message's fault.
+// A fault of the queue is not attributed to the message.
 func TestQueueIsUnusable(t *testing.T) {
 	need.Own(t, "redis@crash")
 	c := connect(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// bare enqueues from as many goroutines as there are connections: asynq has no way to take many tasks at once.
+// bare enqueues from as many goroutines as there are connections, because asynq cannot enqueue in
+// batches.
 func bare(ctx context.Context, s *broker.Settings, load broker.Load) error {
 	p, err := open(s, NewPublisher)
 	if err != nil {

@@ -17,16 +17,16 @@ import (
 	"github.com/postrider/postrider/broker/redis/internal/server"
 )
 
-// Config is what a [Publisher] or a [Consumer] needs to know.
+// Config configures a [Publisher] or a [Consumer].
 type Config struct {
-	// URL is redis://user:password@host:port/database, or rediss:// for TLS; asynq:// and asynqs:// mean the same.
-	// Required.
+	// URL is redis://user:password@host:port/database, or rediss:// for TLS; asynq:// and asynqs://
+	// are synonyms. Required.
 	URL string
-	// TLS is used with rediss://. Defaults to the system's authorities.
+	// TLS is used with rediss://. Defaults to the system's certificate authorities.
 	TLS *tls.Config
-	// Dial opens connections. Defaults to the usual way.
+	// Dial opens connections. Defaults to a [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Logger is told of outages and failing handlers. Defaults to [slog.Default].
+	// Logger receives outages and handler failures. Defaults to [slog.Default].
 	Logger *slog.Logger
 
 	Queue   string        `option:"queue" default:"default" doc:"The queue; for consumers, unless there is a name."`
@@ -34,13 +34,13 @@ type Config struct {
 	Format  codec.Format  `option:"format"`
 	Source  string        `option:"source"`
 
-	// For the publisher. MaxRetry and Retention have defaults other than zero: here -1 means none.
+	// Publisher options. The defaults of MaxRetry and Retention are not zero: use -1 for none.
 	MaxRetry    int           `option:"max_retry" default:"25" doc:"How often asynq tries a failed task again; 0 means never."`
 	TaskTimeout time.Duration `option:"task_timeout" default:"30m" doc:"How long a worker may take for a task."`
 	Retention   time.Duration `option:"retention" default:"24h" doc:"How long a task that is done is remembered."`
 	Connections int           `option:"connections" default:"64" doc:"Most tasks on their way to Redis at a time."`
 
-	// For the consumer. Name is another queue than Queue to take tasks of all types from.
+	// Consumer options. Name is the queue to take tasks of all types from, if it is not Queue.
 	Name       string `option:"name"`
 	InFlight   int    `option:"in_flight" default:"64"`
 	MaxWaiting int    `option:"max_waiting" default:"1000"`
@@ -59,7 +59,7 @@ func (c *Config) prepare() (*redis.Options, *codec.Codec, error) {
 	options, err := server.Address{URL: address, TLS: c.TLS, Dial: c.Dial, Timeout: c.Timeout}.Options()
 	coder, codecErr := codec.NewCodec(c.Format, c.Source, codec.Dialect{ByType: true})
 	errs := append(broker.Negative(*c), err, codecErr)
-	// Braces say on which node of a cluster a key is.
+	// Braces in a key determine its cluster node.
 	if strings.TrimSpace(c.Queue) == "" || strings.ContainsAny(c.Queue+c.Name, "{}") {
 		errs = append(errs, fmt.Errorf("queue: %q is not the name of a queue", c.Queue+c.Name))
 	}

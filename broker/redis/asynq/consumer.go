@@ -22,7 +22,7 @@ import (
 
 var _ postrider.Consumer = (*Consumer)(nil)
 
-// Consumer is a worker of asynq. It takes the tasks of a queue in no order, not even those of one key.
+// Consumer is a worker of asynq. It takes the tasks of a queue in no order, even those of one key.
 type Consumer struct {
 	intake.Counters
 
@@ -30,11 +30,11 @@ type Consumer struct {
 	coder  *codec.Codec
 	dead   intake.DeadLetters
 	client *redis.Client
-	one    sync.Mutex // Consume at a time
+	one    sync.Mutex // serialises Consume
 	close  func() error
 }
 
-// NewConsumer returns a consumer that connects when it is first used. Errors are about the configuration.
+// NewConsumer returns a consumer that connects on first use. Errors concern the configuration.
 func NewConsumer(cfg Config) (*Consumer, error) {
 	options, coder, err := cfg.prepare()
 	if err != nil {
@@ -47,16 +47,16 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asynq: %w", err)
 	}
-	dead.Name = ""                      // it is a queue: the type of the task stays
-	options.PoolSize = cfg.InFlight + 8 // workers, and asynq's own housekeeping
-	options.Dialer = patient(options.Dialer)
+	dead.Name = ""                      // DeadLetter is a queue: keep the type of the task
+	options.PoolSize = cfg.InFlight + 8 // workers, plus asynq's own housekeeping
+	options.Dialer = slowToFail(options.Dialer)
 	c := &Consumer{cfg: cfg, coder: coder, dead: dead, client: redis.NewClient(options)}
 	c.close = sync.OnceValue(func() error { return errors.Join(c.client.Close(), c.dead.Close()) })
 	return c, nil
 }
 
-// patient pauses before it reports that Redis is not there: asynq asks again without one.
-func patient(dial server.Dial) server.Dial {
+// slowToFail delays the report of a failed dial, because asynq retries without backoff.
+func slowToFail(dial server.Dial) server.Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
@@ -74,9 +74,10 @@ func patient(dial server.Dial) server.Dial {
 // Close closes all connections.
 func (c *Consumer) Close() error { return c.close() }
 
-// Consume implements [postrider.Consumer]. A task that claims to be a CloudEvent and is none is handed over as it is, and
-// logged as an error. A task whose handler fails goes back to asynq, which delivers it again after the pause and, after the
-// task's own number of retries, archives it. A failure that is marked [postrider.Unavailable] is not counted.
+// Consume implements [postrider.Consumer]. A task that claims to be a CloudEvent but is invalid is
+// handed over undecoded, and an error is logged. A task whose handler fails goes back to asynq,
+// which delivers it again after the backoff and archives it after the task's own number of retries.
+// A failure marked as [postrider.Unavailable] does not count.
 func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error {
 	c.one.Lock()
 	defer c.one.Unlock()
@@ -91,11 +92,11 @@ func (c *Consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 		Concurrency:       c.cfg.InFlight,
 		Queues:            map[string]int{c.cfg.Queue: 1},
 		TaskCheckInterval: 200 * time.Millisecond,
-		// Tasks that have failed come back when they are due, within this.
+		// How long after its due time a failed task may be delivered again.
 		DelayedTaskCheckInterval: 500 * time.Millisecond,
 		RetryDelayFunc:           pauseOf,
 		IsFailure:                func(err error) bool { return err != nil && postrider.ClassOf(err) != postrider.ClassUnavailable },
-		ShutdownTimeout:          200 * time.Millisecond, // handlers have returned by then: what is left goes back to the queue
+		ShutdownTimeout:          200 * time.Millisecond, // handlers have returned by then: anything left goes back to the queue
 		HealthCheckInterval:      3 * time.Second,
 		HealthCheckFunc:          c.outages(),
 		Logger:                   taskLog{c.cfg.Logger},
@@ -124,12 +125,12 @@ func (c *Consumer) message(ctx context.Context, t *queue.Task) postrider.Message
 	id, _ := queue.GetTaskID(ctx)
 	m, err := message(c.coder, id, t)
 	if err != nil {
-		c.cfg.Logger.Error("asynq: task cannot be decoded, handing it over raw", "queue", c.cfg.Queue, "task", id, "err", err)
+		c.cfg.Logger.Error("asynq: task cannot be decoded, handing it over undecoded", "queue", c.cfg.Queue, "task", id, "err", err)
 	}
 	return m
 }
 
-// outages logs when Redis goes away and when it is back.
+// outages returns a function that logs the beginning and the end of an outage of Redis.
 func (c *Consumer) outages() func(error) {
 	out := false
 	return func(err error) {
@@ -139,12 +140,12 @@ func (c *Consumer) outages() func(error) {
 		if out = err != nil; out {
 			c.cfg.Logger.Warn("asynq: consumer cannot reach Redis, trying again", "queue", c.cfg.Queue, "err", err)
 		} else {
-			c.cfg.Logger.Info("asynq: consumer is back", "queue", c.cfg.Queue)
+			c.cfg.Logger.Info("asynq: consumer has reconnected to Redis", "queue", c.cfg.Queue)
 		}
 	}
 }
 
-// taskLog is what asynq says about itself, which is mostly noise.
+// taskLog logs asynq's own messages at debug level, except fatal ones.
 type taskLog struct{ log *slog.Logger }
 
 func (l taskLog) say(values []any)    { l.log.Debug("asynq: worker", "says", fmt.Sprint(values...)) }

@@ -24,7 +24,7 @@ func init() {
 func open[T any](s *broker.Settings, open func(Config) (T, error)) (T, error) {
 	server.LogTo(s.Logger)
 	return broker.From(s, func(c Config) (T, error) {
-		c.MaxRetry, c.Retention = cmp.Or(c.MaxRetry, -1), cmp.Or(c.Retention, -1) // zero is not the default any more
+		c.MaxRetry, c.Retention = cmp.Or(c.MaxRetry, -1), cmp.Or(c.Retention, -1) // zero no longer means the default
 		return open(c)
 	})
 }

@@ -14,16 +14,17 @@ import (
 
 var errEnded = errors.New("asynq: the consumer has ended")
 
-// handoff is between asynq's workers and the intake: a worker waits until the intake is done with its task.
+// handoff connects asynq's workers to the intake: a worker waits until the intake is done with its
+// task.
 type handoff struct {
 	c     *Consumer
 	in    *intake.Intake
-	ctx   context.Context // ends when nothing more is to be begun
+	ctx   context.Context // once done, nothing more is started
 	ended chan struct{}   // closed when the intake has ended
-	gate  sync.RWMutex    // held by those who are about to hand over
+	gate  sync.RWMutex    // read-held while handing over
 }
 
-// againError gives a task back to asynq, to be delivered again after a pause.
+// againError returns a task to asynq for redelivery after a backoff.
 type againError struct {
 	error
 	pause time.Duration
@@ -31,10 +32,11 @@ type againError struct {
 
 func (e *againError) Unwrap() error { return e.error }
 
-// outage is the pause after a failure that is not counted: asynq does not know how many there were before.
+// outage is the backoff after a failure that does not count: asynq does not report how many of
+// those came before.
 const outage = 5 * time.Second
 
-// pauseOf says when asynq delivers a task again.
+// pauseOf returns the backoff before asynq delivers a task again.
 func pauseOf(n int, err error, t *queue.Task) time.Duration {
 	var again *againError
 	if !errors.As(err, &again) {
@@ -46,7 +48,8 @@ func pauseOf(n int, err error, t *queue.Task) time.Duration {
 	return again.pause
 }
 
-// ProcessTask implements [queue.Handler]. Asynq does not hear of errors after the end: it has put the task back.
+// ProcessTask implements [queue.Handler]. After the end it blocks instead of returning an error:
+// asynq has put the task back in the queue.
 func (h *handoff) ProcessTask(ctx context.Context, t *queue.Task) error {
 	done := make(chan error, 1)
 	if !h.accept(ctx, t, done) {
@@ -80,7 +83,7 @@ func (h *handoff) accept(ctx context.Context, t *queue.Task, done chan<- error) 
 	})
 }
 
-// shut returns when nobody hands over any more. The context has ended.
+// shut waits until no worker is handing over. The context has ended by then.
 func (h *handoff) shut() {
 	h.gate.Lock()
 	defer h.gate.Unlock()

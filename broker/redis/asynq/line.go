@@ -8,18 +8,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// line is a client with a single connection. It knows two things that the client alone does not tell: whether a command
-// that failed can have reached the server, and how to stop waiting when a context is cancelled. One goroutine uses it at
-// a time.
+// line is a client with a single connection. It adds what the client does not offer: whether a
+// failed command can have reached the server, and aborting a wait when a context is cancelled. One
+// goroutine uses it at a time.
 type line struct {
 	client *redis.Client
 
 	mu    sync.Mutex
 	conn  net.Conn // the newest
-	ready bool     // conn has been greeted: commands go out on it
+	ready bool     // the handshake on conn is complete and commands may be sent on it
 }
 
-// newLine returns a line that connects when it is first used.
+// newLine returns a line that connects on first use.
 func newLine(o *redis.Options) *line {
 	l := &line{}
 	own := *o
@@ -48,7 +48,7 @@ func (l *line) set(conn net.Conn, ready bool) {
 	l.conn, l.ready = conn, ready
 }
 
-// run calls f. When ctx ends, the connection is cut, so that f returns soon.
+// run calls f. When ctx ends, it closes the connection, so that f returns soon.
 func (l *line) run(ctx context.Context, f func() error) error {
 	var cut sync.WaitGroup
 	cut.Add(1)
@@ -62,12 +62,13 @@ func (l *line) run(ctx context.Context, f func() error) error {
 	})
 	err := f()
 	if !stop() {
-		cut.Wait() // the next run is not to blame
+		cut.Wait() // do not cut the connection of the next run
 	}
 	return err
 }
 
-// reached reports whether the newest connection has got as far as commands. If not, what failed last was not sent.
+// reached reports whether the newest connection got as far as sending commands. If not, the last
+// failed command was not sent.
 func (l *line) reached() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,16 +18,17 @@ var (
 	_ broker.Inspector    = (*Publisher)(nil)
 )
 
-// Publisher makes messages tasks of a queue. Each is a call of its own: asynq has no way to take many at once.
+// Publisher enqueues messages as tasks. Each message is a call of its own, because asynq cannot
+// enqueue in batches.
 type Publisher struct {
 	cfg     Config
 	options *redis.Options
-	senders chan *sender  // that are free
+	senders chan *sender  // idle senders
 	asks    *redis.Client // for Inspect
 	close   func() error
 }
 
-// NewPublisher returns a publisher that connects when it is first used. Errors are about the configuration.
+// NewPublisher returns a publisher that connects on first use. Errors concern the configuration.
 func NewPublisher(cfg Config) (*Publisher, error) {
 	options, codec, err := cfg.prepare()
 	if err != nil {
@@ -63,13 +64,13 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 	})
 }
 
-// KeepsOrder is true: a message is only sent when the one of its key before it was confirmed.
+// KeepsOrder returns true: a message is sent only after the previous one of its key was confirmed.
 func (p *Publisher) KeepsOrder() bool { return true }
 
 // Close closes all connections.
 func (p *Publisher) Close() error { return p.close() }
 
-// Inspect implements [broker.Inspector]. Names are types of tasks: there is nothing to ask about them.
+// Inspect implements [broker.Inspector]. It ignores the names, which are types of tasks.
 func (p *Publisher) Inspect(ctx context.Context, _ []string) (broker.Inspection, error) {
 	in, err := server.Inspect(ctx, p.asks, 0)
 	if err != nil {

@@ -44,27 +44,27 @@ func (s *sender) send(ctx context.Context, m *postrider.Message) error {
 	})
 	s.packet.Body = nil
 	switch reply := s.seen.err; {
-	case err == nil || errors.Is(err, queue.ErrTaskIDConflict): // in the second case, it is there already
+	case err == nil || errors.Is(err, queue.ErrTaskIDConflict): // on a conflict the task exists already
 		return nil
-	case reply == nil: // asynq itself: a type that is blank, for instance
+	case reply == nil: // refused by asynq itself, for example because of a blank type
 		return postrider.Permanent(err)
 	case server.HasCode(reply, "WRONGTYPE"):
 		s.undo(ctx)
 		return postrider.Unavailable(reply)
-	case !s.line.reached(), server.HasCode(reply, "NOPERM"): // the queue is at fault, not the message
+	case !s.line.reached(), server.HasCode(reply, "NOPERM"): // the queue is refused, not the message
 		return postrider.Unavailable(reply)
 	default:
 		return server.Classify(reply)
 	}
 }
 
-// undo deletes what asynq has left behind when it could not put a task into a queue whose key holds something else. The
-// next attempt would take it for the task itself.
+// undo deletes what asynq leaves behind if it cannot add a task to a queue whose key holds another
+// type. The next attempt would mistake it for the task itself.
 func (s *sender) undo(ctx context.Context) {
 	_ = s.line.run(ctx, func() error { return s.line.client.Del(ctx, "asynq:{"+s.queue+"}:t:"+s.packet.UniqueID()).Err() })
 }
 
-// observer keeps what Redis has answered: asynq makes text of it.
+// observer records Redis' answers, because asynq keeps only their text.
 type observer struct{ err error }
 
 // DialHook implements [redis.Hook].

@@ -23,7 +23,7 @@ func TestSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	brokertest.Run(t, func(t *testing.T) brokertest.Harness {
-		queue := queueName(t) // of the test: workers take tasks of every type
+		queue := queueName(t) // one per test, because workers take tasks of every type
 		return brokertest.Harness{
 			Server: u.Host,
 			Create: func(t *testing.T) string { return "type " + rand.Text() },

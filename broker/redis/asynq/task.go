@@ -9,11 +9,11 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// Names of headers beside the message's own.
+// Names of headers in addition to the message's own.
 const (
 	headerKey         = "key"
 	headerContentType = "content-type"
-	escape            = "h:" // before a header that would be taken for something else
+	escape            = "h:" // prefix of headers that would clash with others
 )
 
 func task(p *codec.Packet) *queue.Task {
@@ -34,7 +34,8 @@ func task(p *codec.Packet) *queue.Task {
 	return queue.NewTaskWithHeaders(p.Name, p.Body, headers)
 }
 
-// message reads a task, whoever made it. With an error the message is the task as it is: its headers and its payload.
+// message reads a task from any sender. If decoding fails, it returns an error together with the
+// undecoded message: the task's headers and payload.
 func message(coder *codec.Codec, id string, t *queue.Task) (postrider.Message, error) {
 	p := codec.Packet{Name: t.Type(), Body: t.Payload()}
 	p.SetUniqueID(id)

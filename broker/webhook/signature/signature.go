@@ -1,8 +1,10 @@
-// Package signature signs and verifies HTTP requests as Standard Webhooks says: the header webhook-signature covers the
-// headers webhook-id and webhook-timestamp and the body. Services that only receive need no other part of Postrider.
+// Package signature signs and verifies HTTP requests according to Standard Webhooks: the header
+// webhook-signature covers the headers webhook-id and webhook-timestamp and the body. Services that
+// only receive need no other part of Postrider.
 //
-// A secret is "whsec_" and 24 to 64 bytes in base64, shared by both sides, or half of an ed25519 pair: "whsk_" and the
-// private key to sign, "whpk_" and the public key to verify. Requests are signed with all secrets, verified with any.
+// A secret is "whsec_" plus 24 to 64 bytes in base64, shared by both sides, or one half of an
+// ed25519 pair: "whsk_" plus the private key to sign, or "whpk_" plus the public key to verify.
+// Requests are signed with all secrets, and verified with any of them.
 package signature
 
 import (
@@ -26,19 +28,20 @@ const (
 	HeaderSignature = "Webhook-Signature"
 )
 
-// Tolerance is how far a request's timestamp may be off: one that is older may be a repetition of something overheard.
+// Tolerance is the maximum deviation of a request's timestamp: an older request may be a replay.
 const Tolerance = 5 * time.Minute
 
-// maxSignatures is how many signatures of a request are looked at: each costs time, before anything is known about it.
+// maxSignatures limits how many signatures of an unverified request are checked, because each costs
+// time.
 const maxSignatures = 8
 
-// ErrNotVerified means that a request is not from who it should be from, or too old.
+// ErrNotVerified means that a request is not from a holder of a secret, or is too old.
 var ErrNotVerified = errors.New("signature: not verified")
 
 // key is one secret.
 type key struct {
 	version string
-	sign    func(content []byte) []byte // nil with a public key
+	sign    func(content []byte) []byte // nil for a public key
 	verify  func(content, signature []byte) bool
 }
 
@@ -58,7 +61,7 @@ func parseKey(secret string) (key, error) {
 	raw, err := base64.StdEncoding.DecodeString(text)
 	switch {
 	case err != nil:
-		return key{}, errors.New("is not base64 behind its prefix") // without err, which may show a part of it
+		return key{}, errors.New("is not base64 behind its prefix") // omits err, which may show a part of the secret
 	case kind == "whsec" && len(raw) >= 24 && len(raw) <= 64:
 		sign := func(content []byte) []byte {
 			h := hmac.New(sha256.New, raw)
@@ -74,7 +77,7 @@ func parseKey(secret string) (key, error) {
 	case kind == "whpk" && len(raw) == ed25519.PublicKeySize:
 		return key{"v1a", nil, func(content, got []byte) bool { return ed25519.Verify(raw, content, got) }}, nil
 	}
-	return key{}, errors.New("is none: want whsec_ with 24 to 64 bytes, or whsk_ (private) or whpk_ (public) with a key")
+	return key{}, errors.New("is not a valid secret: want whsec_ with 24 to 64 bytes, or whsk_ (private) or whpk_ (public) with a key")
 }
 
 func signedContent(id, timestamp string, body []byte) []byte {
@@ -84,7 +87,7 @@ func signedContent(id, timestamp string, body []byte) []byte {
 // Signer signs requests. It is safe for concurrent use.
 type Signer struct{ keys []key }
 
-// NewSigner returns a signer that signs with all of the secrets, or all that is wrong with them.
+// NewSigner returns a signer that signs with all secrets, or all mistakes in them.
 func NewSigner(secrets ...string) (*Signer, error) {
 	keys, err := parseKeys(secrets)
 	if err == nil && slices.ContainsFunc(keys, func(k key) bool { return k.sign == nil }) {
@@ -96,7 +99,8 @@ func NewSigner(secrets ...string) (*Signer, error) {
 	return &Signer{keys}, nil
 }
 
-// Sign sets the headers of a request that is sent now; without secrets, those of its ID and its time alone.
+// Sign sets the headers of a request sent at now; without secrets, only those of its ID and its
+// time.
 func (s *Signer) Sign(h http.Header, id string, now time.Time, body []byte) {
 	timestamp := strconv.FormatInt(now.Unix(), 10)
 	h.Set(HeaderID, id)
@@ -115,7 +119,8 @@ func (s *Signer) Sign(h http.Header, id string, now time.Time, body []byte) {
 // Verifier verifies requests. It is safe for concurrent use.
 type Verifier struct{ keys []key }
 
-// NewVerifier returns a verifier of requests signed with any of the secrets, or all that is wrong with them.
+// NewVerifier returns a verifier of requests signed with any of the secrets, or all mistakes in
+// them.
 func NewVerifier(secrets ...string) (*Verifier, error) {
 	keys, err := parseKeys(secrets)
 	if err == nil && len(keys) == 0 {
@@ -127,7 +132,8 @@ func NewVerifier(secrets ...string) (*Verifier, error) {
 	return &Verifier{keys}, nil
 }
 
-// Verify returns [ErrNotVerified], and why, unless the headers sign the body at a time within [Tolerance].
+// Verify returns [ErrNotVerified] with the reason, unless the headers sign the body at a time
+// within [Tolerance].
 func (v *Verifier) Verify(h http.Header, now time.Time, body []byte) error {
 	id, timestamp, signatures := h.Get(HeaderID), h.Get(HeaderTimestamp), strings.Fields(h.Get(HeaderSignature))
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)

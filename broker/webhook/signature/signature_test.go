@@ -16,7 +16,7 @@ import (
 const (
 	testSecret  = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	otherSecret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDGkjGNiyKOmc="
-	// The pair of RFC 8032, test 1.
+	// The key pair of RFC 8032, test 1.
 	testPrivate = "whsk_nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A="
 	testPublic  = "whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
 )
@@ -69,7 +69,7 @@ func verifier(t testing.TB, secrets ...string) *Verifier {
 	return v
 }
 
-// TestUnsigned holds that a signer without secrets says what it can.
+// TestUnsigned checks that a signer without secrets still sets ID and time.
 func TestUnsigned(t *testing.T) {
 	s, err := NewSigner()
 	if err != nil {
@@ -80,7 +80,8 @@ func TestUnsigned(t *testing.T) {
 	}
 }
 
-// TestRotation holds that a message signed with several secrets is verified with any of them, of either kind.
+// TestRotation checks that a message signed with several secrets is verified with any of them, of
+// either kind.
 func TestRotation(t *testing.T) {
 	s, err := NewSigner(testSecret, otherSecret, testPrivate)
 	if err != nil {
@@ -169,7 +170,7 @@ func TestBadSecrets(t *testing.T) {
 	}
 }
 
-// FuzzVerify looks for panics, and for anything verified that was not signed.
+// FuzzVerify looks for panics, and for unsigned content that is verified.
 func FuzzVerify(f *testing.F) {
 	s, _ := NewSigner(testSecret, testPrivate)
 	good := sign(s, "id", signedAt, "body").Get("webhook-signature")

@@ -18,30 +18,32 @@ import (
 // Dial opens a connection.
 type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Address says where Redis is and how it is reached.
+// Address describes where Redis is and how to connect to it.
 type Address struct {
-	// URL is redis:// or rediss://. It has several hosts, with commas in between, where Cluster or Sentinel is set.
+	// URL is redis:// or rediss://. It may list several hosts, separated by commas, if Cluster or
+	// Sentinel is set.
 	URL string
-	// TLS is used with rediss://. Defaults to the system's authorities.
+	// TLS is used with rediss://. Defaults to the system's certificate authorities.
 	TLS *tls.Config
-	// Dial opens connections. Defaults to the usual way.
+	// Dial opens connections. Defaults to a [net.Dialer].
 	Dial Dial
-	// Timeout bounds each wait for the server, beside the context.
+	// Timeout limits each wait for the server, in addition to the context.
 	Timeout time.Duration
-	// PasswordFile has the user's password, and is read for each connection.
+	// PasswordFile holds the user's password and is read for each connection.
 	PasswordFile string
-	// Cluster says that the hosts are nodes of a Redis Cluster.
+	// Cluster means that the hosts are nodes of a Redis Cluster.
 	Cluster bool
-	// Sentinel is the name of a primary that the hosts, which are then sentinels, know the address of.
+	// Sentinel is the name of a primary; the hosts are then sentinels that know its address.
 	Sentinel string
-	// SentinelUser and SentinelPasswordFile log in to the sentinels. The file is read for each connection.
+	// SentinelUser and SentinelPasswordFile are the credentials for the sentinels. The file is read
+	// for each connection.
 	SentinelUser, SentinelPasswordFile string
-	// Client has further options of the client.
+	// Client holds further options of the client.
 	Client *redis.UniversalOptions
 }
 
-// Options returns the options of a client. It does not try again by itself: what was sent twice could arrive twice, or late. Errors
-// never contain the URL.
+// Options returns options of a client that does not retry: a command that is sent again could
+// arrive twice, or late. Errors never contain the URL.
 func (a Address) Options() (*redis.UniversalOptions, error) {
 	o, refused := a.own()
 	first, err := a.parse(o)
@@ -62,7 +64,7 @@ func (a Address) Options() (*redis.UniversalOptions, error) {
 	if first.TLSConfig != nil {
 		o.Dialer = encrypted(a.Dial, a.TLS)
 	}
-	o.Protocol = 2 // no unasked messages from the server
+	o.Protocol = 2 // the server sends no unsolicited messages
 	o.MaxRetries, o.MaxRedirects, o.DialerRetries = -1, -1, 1
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = a.Timeout, a.Timeout, a.Timeout
 	o.ContextTimeoutEnabled = true
@@ -75,7 +77,7 @@ func (a Address) Options() (*redis.UniversalOptions, error) {
 	return o, nil
 }
 
-// refused are the options of the client that are ours to say, or that would break a guarantee.
+// refused lists client options that other fields set, or that would break a guarantee.
 var refused = map[string]string{
 	"Addrs": "use URL", "Username": "use URL", "Password": "use URL", "DB": "use URL",
 	"MasterName": "use Sentinel", "SentinelUsername": "use SentinelUser", "SentinelPassword": "use SentinelPasswordFile",
@@ -91,7 +93,7 @@ var refused = map[string]string{
 	"StreamingCredentialsProvider": "use CredentialsProviderContext, which is asked for each connection",
 }
 
-// own returns a copy of the caller's own options of the client, without what is ours to say.
+// own returns a copy of the caller's client options, and an error if it sets refused ones.
 func (a Address) own() (*redis.UniversalOptions, error) {
 	if a.Client == nil {
 		return &redis.UniversalOptions{}, nil
@@ -100,7 +102,7 @@ func (a Address) own() (*redis.UniversalOptions, error) {
 	return &o, broker.Refuse(o, refused)
 }
 
-// parse reads the URL of each host: they differ in the host only.
+// parse parses the URL of each host; they differ in the host only.
 func (a Address) parse(o *redis.UniversalOptions) (first *redis.Options, err error) {
 	invalid := errors.New("url: is not an address such as redis://localhost:6379/0 or rediss://user:password@host:6379/0")
 	for _, address := range broker.SplitHosts(a.URL) {
@@ -151,7 +153,8 @@ func fromFile(option, file, user string) func(context.Context) (string, string, 
 	}
 }
 
-// encrypted does the TLS handshake, which the client leaves to whoever dials. The server's name is that of the host that is dialled.
+// encrypted adds the TLS handshake, which the client leaves to a custom dialer. The server name is
+// the dialled host.
 func encrypted(dial Dial, config *tls.Config) Dial {
 	if config == nil {
 		config = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -165,8 +168,8 @@ func encrypted(dial Dial, config *tls.Config) Dial {
 	}
 }
 
-// askSentinels has each connection go to the server that a sentinel names as the primary at that time. A primary that was demoted
-// answers READONLY, after which its connections are closed.
+// askSentinels makes each connection go to the server that a sentinel currently names as the
+// primary. A demoted primary answers READONLY, after which its connections are closed.
 func (a Address) askSentinels(o *redis.UniversalOptions) {
 	sentinels, dial := o.Addrs, o.Dialer
 	asking := redis.Options{
@@ -180,7 +183,7 @@ func (a Address) askSentinels(o *redis.UniversalOptions) {
 	o.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		var errs []error
 		for _, sentinel := range sentinels {
-			// One that does not answer must not use up the time of the others.
+			// A sentinel that does not answer must not use up the time of the others.
 			one, cancel := context.WithTimeout(ctx, a.Timeout/time.Duration(len(sentinels)+1))
 			options := asking
 			options.Addr = sentinel

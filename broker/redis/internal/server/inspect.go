@@ -13,8 +13,9 @@ import (
 
 const unknown = "unknown"
 
-// Inspect asks the server how much of what it has confirmed survives. Replicas is the number that confirmations wait
-// for. What the user may not ask is "unknown": managed servers forbid CONFIG, for instance.
+// Inspect queries the server's durability settings. Replicas is the number of replicas that
+// confirmations wait for. Settings that the user may not read are "unknown"; managed servers, for
+// example, forbid CONFIG.
 func Inspect(ctx context.Context, c redis.UniversalClient, replicas int) (broker.Inspection, error) {
 	text, err := c.Info(ctx).Result()
 	if err != nil && !HasCode(err, "NOPERM", "unknown command") {

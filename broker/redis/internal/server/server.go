@@ -1,5 +1,5 @@
-// Package server is what the brokers on top of Redis have in common: how the server is reached, what its errors mean,
-// and what its confirmations are worth.
+// Package server holds what the brokers on top of Redis share: connecting to the server,
+// classifying its errors, and inspecting its durability.
 package server
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// IsReply reports whether err is what the server has answered: it has received the command and refused it.
+// IsReply reports whether err is an answer of the server: it received the command and refused it.
 func IsReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
@@ -27,14 +27,14 @@ func HasCode(err error, codes ...string) bool {
 	return slices.ContainsFunc(codes, func(code string) bool { return redis.HasErrorPrefix(err, code) })
 }
 
-// down are the answers of a server that takes nothing from us at the moment, whatever we send.
+// down lists answers of a server that currently accepts nothing from us.
 var down = []string{
 	"LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "OOM", "MISCONF", "NOREPLICAS", "BUSY ", "TRYAGAIN",
 	"NOAUTH", "WRONGPASS", "EXECABORT", "MOVED", "ASK", "max number of clients reached", "unknown command",
 }
 
-// Classify marks the server's refusal of a command that would have stored a message. Errors that are no answer are
-// returned as they are: their outcome is unknown.
+// Classify marks the refusal of a command that would have stored a message. Errors that are not
+// answers are returned unchanged: their outcome is unknown.
 func Classify(err error) error {
 	switch {
 	case HasCode(err, down...):
@@ -42,7 +42,8 @@ func Classify(err error) error {
 	case HasCode(err, "WRONGTYPE", "The stream has exhausted the last possible ID"):
 		return postrider.NameUnavailable(err)
 	case HasCode(err, "NOPERM"):
-		// Without the right to a key, messages for other keys are accepted; without the right to the command, none is.
+		// Without access to a key, messages for other keys are accepted; without access to the
+		// command, no message is.
 		if strings.Contains(err.Error(), "key") {
 			return postrider.NameUnavailable(err)
 		}
@@ -54,8 +55,9 @@ func Classify(err error) error {
 
 var logOnce sync.Once
 
-// LogTo has what the client of the whole process says about itself go to the logger, at the level of debugging, instead
-// of to standard error. It is for programs, which own the process; the first logger stays. Nil means [slog.Default].
+// LogTo redirects the log of the Redis client, which is global to the process, from standard error
+// to the logger, at debug level. It is meant for programs, which own the process; only the first
+// call has an effect. Nil means [slog.Default].
 func LogTo(l *slog.Logger) {
 	if l == nil {
 		l = slog.Default()

@@ -14,43 +14,45 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// Attributes beside the message's headers. A header with one of these names stands in attributeHeaders.
+// Attributes in addition to the message's headers. Headers with one of these names are stored in
+// attributeHeaders.
 const (
 	attributeContentType = "content-type"
-	attributeKey         = "postrider-key"     // the ordering key, in formats that have no other place for it
-	attributeBody        = "postrider-body"    // how the body stands for the payload, if it is not the payload
-	attributeHeaders     = "postrider-headers" // the headers that are no attributes, as a JSON object
+	attributeKey         = "postrider-key"     // the ordering key, in formats without another field for it
+	attributeBody        = "postrider-body"    // how the body encodes the payload, if it is not the payload itself
+	attributeHeaders     = "postrider-headers" // the headers that are not attributes, as a JSON object
 
 	bodyBase64 = "base64"
-	bodyEmpty  = "empty" // SQS accepts no body without a character
+	bodyEmpty  = "empty" // SQS does not accept an empty body
 )
 
-// Limits of Amazon.
+// Limits of Amazon's services.
 const (
 	LongestQueue = 80  // characters of a queue's name
 	LongestTopic = 256 // characters of a topic's name
-	MostEntries  = 10  // messages of a request
-	// MaxMessage is the most bytes of a message, of body and attributes, that queues accept since August 2025. A queue or topic may have
-	// a lower limit, MaximumMessageSize, of which its own answer tells.
+	MostEntries  = 10  // messages per request
+	// MaxMessage is the maximum size of a message, body and attributes, that queues accept since
+	// August 2025. A queue or topic may have a lower limit, MaximumMessageSize, which its own
+	// answer reports.
 	MaxMessage = 1 << 20
 
-	longestID      = 128 // characters of a group's ID, and of a deduplication ID
-	mostAttributes = 10  // of a message. Topics take more, but drop such a message on its way to a queue with raw delivery.
+	longestID      = 128 // characters of a group ID or deduplication ID
+	mostAttributes = 10  // per message. Topics accept more, but drop such a message on its way to a queue with raw delivery.
 	stringType     = "String"
 )
 
 // Entry is a message as it is sent.
 type Entry struct {
-	Size int // bytes that count
+	Size int // bytes that count towards the limit
 
 	body         string
 	attributes   []codec.Header
-	group, dedup string // in FIFO queues and topics
+	group, dedup string // FIFO queues and topics only
 }
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.fifo)?$`)
 
-// CheckName says what is wrong with a name of up to so many characters.
+// CheckName returns an error if a name is invalid or longer than longest characters.
 func CheckName(name string, longest int) error {
 	if !namePattern.MatchString(name) || len(name) > longest {
 		return fmt.Errorf("%q is no name: want up to %d letters, digits, hyphens and underscores, with .fifo at the end or not", name, longest)
@@ -61,7 +63,7 @@ func CheckName(name string, longest int) error {
 // IsFIFO reports whether a name is that of a FIFO queue or topic.
 func IsFIFO(name string) bool { return strings.HasSuffix(name, ".fifo") }
 
-// Pack lays a packet out. An error says why the message can never be sent.
+// Pack encodes a packet. An error means that the message can never be sent.
 func Pack(p *codec.Packet, format codec.Format) (Entry, error) {
 	var e Entry
 	var own []codec.Header
@@ -91,7 +93,7 @@ func Pack(p *codec.Packet, format codec.Format) (Entry, error) {
 		if err != nil {
 			return e, err
 		}
-		// JSON escapes all that SQS does not accept but these two.
+		// JSON escapes everything that SQS does not accept, except these two.
 		value := strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`).Replace(string(text))
 		e.attributes = append(e.attributes, codec.Header{Name: attributeHeaders, Value: value})
 	}
@@ -119,7 +121,8 @@ func Pack(p *codec.Packet, format codec.Format) (Entry, error) {
 	return e, nil
 }
 
-// divide returns the headers that can be attributes, the first of them, and the others.
+// divide returns the headers that are sent as attributes, as many as there is room for, and the
+// others.
 func divide(headers []codec.Header, room int) (plain []codec.Header, packed map[string]string) {
 	misfits := 0
 	for _, h := range headers {
@@ -128,7 +131,7 @@ func divide(headers []codec.Header, room int) (plain []codec.Header, packed map[
 		}
 	}
 	if misfits > 0 || len(headers) > room {
-		room-- // for those that are packed
+		room-- // for the packed ones
 		packed = make(map[string]string, len(headers))
 	}
 	for _, h := range headers {
@@ -143,7 +146,7 @@ func divide(headers []codec.Header, room int) (plain []codec.Header, packed map[
 
 var attributePattern = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 
-// isAttribute reports whether a header can be an attribute. An attribute cannot be empty.
+// isAttribute reports whether a header can be an attribute. An attribute must not be empty.
 func isAttribute(h codec.Header) bool {
 	lower := strings.ToLower(h.Name)
 	return h.Value != "" && len(h.Name) <= 256 && isText(h.Value) && attributePattern.MatchString(h.Name) &&
@@ -161,7 +164,8 @@ func isText(s string) bool {
 	return true
 }
 
-// isIdentifier reports whether s can be the ID of a group, and a deduplication ID: letters, digits and punctuation of ASCII.
+// isIdentifier reports whether s is a valid group ID and deduplication ID: letters, digits and
+// punctuation of ASCII.
 func isIdentifier(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] >= 0x7f {
@@ -173,14 +177,15 @@ func isIdentifier(s string) bool {
 
 const digestPrefix = "postrider."
 
-// digest stands for a text that cannot be an identifier. No two texts have the same, as far as anybody knows: two keys in one group
-// would only wait for each other.
+// digest replaces a text that is not a valid identifier. A collision, although practically
+// impossible, would only make two keys of one group wait for each other.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return digestPrefix + hex.EncodeToString(sum[:])
 }
 
-// unpack is the way back. An error means that the body or the headers are not what the attributes say; the packet is then as it came.
+// unpack is the inverse of Pack. An error means that the body or the headers do not match the
+// attributes; the packet is then undecoded.
 func unpack(name, id, group, body string, attributes map[string]string) (codec.Packet, error) {
 	p := codec.Packet{Name: name, Place: id, Body: []byte(body)}
 	if !strings.HasPrefix(group, digestPrefix) {
@@ -217,14 +222,14 @@ func unpack(name, id, group, body string, attributes map[string]string) (codec.P
 	return p, errors.Join(errs...)
 }
 
-// notification is what a topic makes of a message for a queue without raw delivery.
+// notification is the JSON in which a topic wraps a message for a queue without raw delivery.
 type notification struct {
 	Type, TopicArn, MessageId, Message string
 	MessageAttributes                  map[string]struct{ Type, Value string }
 }
 
-// unwrap returns body and attributes of the message in a notification. Others are returned as they are: a notification has no attributes, and
-// whatever Postrider sends has some.
+// unwrap returns the body and attributes of the message in a notification. Other messages are
+// returned unchanged: a notification has no attributes, and every message of Postrider has some.
 func unwrap(body string, attributes map[string]string) (string, map[string]string) {
 	var n notification
 	if len(attributes) > 0 || !strings.HasPrefix(body, "{") || json.Unmarshal([]byte(body), &n) != nil ||

@@ -23,7 +23,8 @@ func headers(n int) (all []codec.Header) {
 	return all
 }
 
-// TestPack holds that whatever a packet has comes out again, with no more attributes than SQS takes, and none that it refuses.
+// TestPack checks that every packet survives Pack and unpack, with no more attributes than SQS
+// allows and none that it refuses.
 func TestPack(t *testing.T) {
 	awkward := []codec.Header{
 		{Name: "", Value: "no name"}, {Name: "a..b", Value: "dots"}, {Name: ".a", Value: "dot"}, {Name: "AWS.x", Value: "theirs"}, {Name: "amazon.x", Value: "theirs"},
@@ -94,7 +95,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestGroups holds that a key is a group, another key another one, and a message without one is in none with others.
+// TestGroups checks that each key has its own group, and that a message without a key shares no
+// group.
 func TestGroups(t *testing.T) {
 	seen := make(map[string]string)
 	for i, key := range []string{

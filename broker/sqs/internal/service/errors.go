@@ -22,18 +22,20 @@ import (
 
 type sentKey struct{}
 
-// WithSent returns a context whose requests by a [tracing] client note that they have left this process. Without that, nothing was sent,
-// whatever the error: no connection, no credentials.
+// WithSent returns a context whose requests, by a [tracing] client, record that they have left this
+// process. If none was recorded, nothing was sent, whatever the error: no connection, no
+// credentials.
 func WithSent(ctx context.Context) (context.Context, *atomic.Bool) {
 	sent := new(atomic.Bool)
 	return context.WithValue(ctx, sentKey{}, sent), sent
 }
 
-// tracing is the HTTP client of a service. That of its credentials is another one.
+// tracing is the HTTP client of a service. Requests for credentials use another client.
 type tracing struct{ aws.HTTPClient }
 
-// Do sends a copy of the body: the SDK closes its own when the answer begins. If the transport has not yet read its end then, it takes that for
-// an error and closes the connection, and the answer is lost.
+// Do sends a copy of the body. The SDK closes its own body when the response begins: if the
+// transport has not yet read the body's end, it treats that as an error and closes the connection,
+// and the answer is lost.
 func (t tracing) Do(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -48,8 +50,8 @@ func (t tracing) Do(r *http.Request) (*http.Response, error) {
 	return t.HTTPClient.Do(r)
 }
 
-// codeOf returns the code of the service's answer, empty if there was none. Codes come with and without the service before them and
-// "Exception" behind.
+// codeOf returns the code of the service's answer, or "" if there was none. It removes an optional
+// service prefix and the suffix "Exception".
 func codeOf(err error) string {
 	var answer smithy.APIError
 	if !errors.As(err, &answer) {
@@ -60,18 +62,20 @@ func codeOf(err error) string {
 	return strings.TrimSuffix(code, "Exception")
 }
 
-// IsMissing reports whether an error says that there is no such queue or topic.
+// IsMissing reports whether an error means that the queue or topic does not exist.
 func IsMissing(err error) bool {
 	return slices.Contains([]string{"QueueDoesNotExist", "NonExistentQueue", "QueueDeletedRecently", "NotFound", "ResourceNotFound"}, codeOf(err))
 }
 
-// Classify marks an error of a request about a name. What the service has not answered is unknown if it was sent.
+// Classify classifies the error of a request for a name. Without an answer from the service, the
+// outcome is unknown if the request was sent.
 func Classify(s Service, name string, err error, sent bool) error {
 	if err == nil {
 		return nil
 	}
 	code := codeOf(err)
-	// A request whose end has not left is none that could be stored. Without an operation, it is TLS that has found the connection closed.
+	// A request that was not written completely cannot be stored. Without an operation, TLS found
+	// the connection closed.
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "write" || op == nil && errors.Is(err, net.ErrClosed) {
 		sent = false
@@ -85,7 +89,7 @@ func Classify(s Service, name string, err error, sent bool) error {
 		return postrider.NameUnavailable(fmt.Errorf("there is no %s; create it: %s: %w", name, s.Missing(name), err))
 	case code == "" && !sent, failing:
 		err = postrider.Unavailable(err)
-	case code == "": // the answer is lost
+	case code == "": // the answer was lost
 	case strings.HasPrefix(code, "InvalidParameter") && strings.Contains(err.Error(), "TopicArn"), slices.Contains([]string{
 		"AccessDenied", "AuthorizationError", "UnsupportedOperation", "InvalidSecurity", "OverLimit", "InvalidAddress",
 	}, code), strings.HasPrefix(strings.ToLower(code), "kms"):

@@ -19,11 +19,11 @@ import (
 const (
 	confirmedSQS = "SQS has stored the message on several servers of the region. The queue keeps it until a consumer deletes it, or its retention ends."
 
-	shortRetention = 24 * time.Hour      // below this, an outage over a weekend loses messages
-	longRetention  = 14 * 24 * time.Hour // that SQS allows
+	shortRetention = 24 * time.Hour      // with less, an outage over a weekend loses messages
+	longRetention  = 14 * 24 * time.Hour // maximum that SQS allows
 )
 
-// Queues is SQS.
+// Queues implements [Service] with SQS.
 type Queues struct {
 	Client  *sqs.Client
 	account string
@@ -86,7 +86,7 @@ func orNil(text string) *string {
 	return &text
 }
 
-// answers are the errors of a request's entries.
+// answers holds the error of each entry of a request.
 type answers []error
 
 var errNoAnswer = errors.New("the answer does not mention the message")
@@ -121,7 +121,7 @@ func (q *Queues) Create(ctx context.Context, name string) error {
 	}
 	_, err := q.Client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes})
 	if code := codeOf(err); code == "QueueAlreadyExists" || code == "QueueNameExists" {
-		return nil // with other attributes
+		return nil // it exists, with other attributes
 	}
 	return err
 }
@@ -160,7 +160,7 @@ func (q *Queues) Inspect(ctx context.Context, name string, in *broker.Inspection
 	return nil
 }
 
-// Received returns the parts of a message that a queue has delivered.
+// Received returns a message that a queue has delivered as a packet.
 func Received(name string, m *types.Message) (codec.Packet, error) {
 	attributes := make(map[string]string, len(m.MessageAttributes))
 	for attribute, value := range m.MessageAttributes {

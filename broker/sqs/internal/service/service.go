@@ -1,4 +1,5 @@
-// Package service is Amazon SQS and Amazon SNS behind one port, and a message as both carry it.
+// Package service provides Amazon SQS and Amazon SNS behind one interface, with a common message
+// encoding.
 package service
 
 import (
@@ -7,19 +8,20 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// Service is what a publisher sends to: [Queues] or [Topics].
+// Service is a target for publishing: [Queues] or [Topics].
 type Service interface {
 	// Locate returns the address of a name: the URL of a queue, or the ARN of a topic.
 	Locate(ctx context.Context, name string) (string, error)
-	// Send sends entries in one request. It returns one error an entry, or one for all.
+	// Send sends entries in one request. It returns one error per entry, or one for all.
 	Send(ctx context.Context, address string, entries []Entry) ([]error, error)
-	// Inspect adds what the service says about a name.
+	// Inspect adds the settings and warnings for a name.
 	Inspect(ctx context.Context, name string, in *broker.Inspection) error
-	// Create makes a queue or a topic. A topic has no subscription then.
+	// Create makes a queue or a topic. A new topic has no subscription.
 	Create(ctx context.Context, name string) error
-	// Missing returns the command that creates a name that there is nothing for.
+	// Missing returns the command that creates a missing queue or topic.
 	Missing(name string) string
-	// Limits returns the most characters of a name, and the most bytes of a request with several entries.
+	// Limits returns the maximum length of a name in characters, and the maximum size of a request
+	// with several entries in bytes.
 	Limits() (name, request int)
 }
 

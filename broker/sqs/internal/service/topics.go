@@ -19,12 +19,12 @@ import (
 const (
 	confirmedSNS = "SNS has stored the message on several servers of the region, and delivers it to the topic's subscriptions. It does not keep it after that."
 
-	// topicRequest is the most bytes of a request to a topic whose MaximumMessageSize is not set. A larger message goes alone: its topic may
-	// accept up to MaxMessage.
+	// topicRequest is the maximum size of a request to a topic whose MaximumMessageSize is not set.
+	// A larger message is sent alone, because its topic may accept up to MaxMessage.
 	topicRequest = 256 << 10
 )
 
-// Topics is SNS.
+// Topics implements [Service] with SNS.
 type Topics struct {
 	Client *sns.Client
 
@@ -48,7 +48,7 @@ func NewTopics(cfg aws.Config, endpoint, account string) *Topics {
 // Limits implements [Service].
 func (t *Topics) Limits() (name, request int) { return LongestTopic, topicRequest }
 
-// Locate makes the ARN of a topic. SNS finds topics by nothing else, and the account stands in it.
+// Locate builds the ARN of a topic, which contains the account. SNS identifies topics by ARN only.
 func (t *Topics) Locate(ctx context.Context, name string) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +62,7 @@ func (t *Topics) Locate(ctx context.Context, name string) (string, error) {
 	return arn.ARN{Partition: partition(t.region), Service: "sns", Region: t.region, AccountID: t.account, Resource: name}.String(), nil
 }
 
-// partition returns the part of Amazon's cloud that a region is in.
+// partition returns the AWS partition of a region.
 func partition(region string) string {
 	for prefix, name := range map[string]string{
 		"cn-": "aws-cn", "us-gov-": "aws-us-gov", "us-iso-": "aws-iso", "us-isob-": "aws-iso-b", "us-isof-": "aws-iso-f",
