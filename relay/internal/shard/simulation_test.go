@@ -256,8 +256,8 @@ func (s *simulation) step() {
 		if !s.stopping || len(s.underway) > 0 {
 			s.complain("the machine has ended with %d calls under way", len(s.underway))
 		}
-		for i := s.mark; i < s.read && s.stopFailed && s.m.leaves(); i++ {
-			s.messages[i].repeated = true // the store has failed for as long as the machine had patience
+		for i := s.mark; i < s.read && s.stopFailed && s.m.repeats(); i++ {
+			s.messages[i].repeated = true // the store failed until the deadline of the stop
 		}
 		s.start()
 		return

@@ -35,8 +35,8 @@ func (m *model) first() int {
 	return m.from
 }
 
-func (m *model) pick(wary, strict bool) (picked []int) {
-	if !wary {
+func (m *model) pick(leastTried, strict bool) (picked []int) {
+	if !leastTried {
 		return m.pickTried(math.MaxInt, true)
 	}
 	for most := range 100 {
@@ -208,9 +208,9 @@ func (h *history) endDefer() {
 	h.advance()
 }
 
-func (h *history) call(wary, strict bool) {
-	want := h.m.pick(wary, strict)
-	c := choice{messages: h.m.limit, bytes: math.MaxInt, wary: wary, strict: strict}
+func (h *history) call(leastTried, strict bool) {
+	want := h.m.pick(leastTried, strict)
+	c := choice{messages: h.m.limit, bytes: math.MaxInt, leastTried: leastTried, strict: strict}
 	call := h.w.pick(c)
 	if h.random.IntN(10) == 0 {
 		call = h.w.pick(c) // the lease had run out meanwhile
@@ -224,7 +224,7 @@ func (h *history) call(wary, strict bool) {
 		h.t.Errorf("picked %v, want %v", got, want)
 		return
 	}
-	if strict || !wary {
+	if strict || !leastTried {
 		h.promise(got)
 	}
 	if len(got) == 0 {
