@@ -89,7 +89,8 @@ func (t *epoch) publishList() {
 	for _, l := range t.held {
 		list = append(list, l)
 	}
-	slices.SortFunc(list, func(a, b *lane) int { return cmp.Compare(a.shard, b.shard) }) // one order in all relays, so that concurrent calls do not deadlock in the store
+	// All relays use one order, so that concurrent calls do not deadlock in the store.
+	slices.SortFunc(list, func(a, b *lane) int { return cmp.Compare(a.shard, b.shard) })
 	t.list.Store(&list)
 }
 

@@ -134,7 +134,9 @@ func (t *epoch) start(number int, share feeds.Share) {
 		slice = &share.Slices[i]
 	}
 	start := shard.Start{Known: t.remembered[number]}
-	if slices.Contains(share.Orphans, number) { // the shard may still make progress with other messages, so the store never marks it as suspect
+	// Other messages of the shard may still make progress, so the store may never mark it as
+	// suspect.
+	if slices.Contains(share.Orphans, number) {
 		start.Inherited = 2 * t.cfg.BatchSize
 	}
 	if slices.Contains(share.Suspects, number) {

@@ -307,7 +307,8 @@ func (l *lane) show(now time.Time) {
 	l.mu.Lock()
 	f := &l.snapshot
 	progress := mark.Version != f.mark.Version
-	wantsDue = wantsDue && len(l.mail.due) == 0 // messages in the mailbox, which the machine has not seen, are being handled already
+	// Deferred messages in the mailbox, which the machine has not seen, are being handled already.
+	wantsDue = wantsDue && len(l.mail.due) == 0
 	due := wantsDue && (!f.wantsDue || len(held) != len(f.held) || len(held) > 0 && !standing.NextProbe.After(now))
 	changed := minus(count, f.count)
 	for _, b := range l.mail.batches {

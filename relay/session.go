@@ -21,14 +21,16 @@ const callTimeout = 15 * time.Second
 
 // shared holds the state that all parts of a relay share.
 type shared struct {
-	cfg      Config
-	pub      postrider.Publisher
-	log      *slog.Logger
-	wake     chan struct{} // holds one token: read the store now
-	probing  chan struct{} // holds one token while a suspect message is being sent: one per process, to identify the culprit after a crash
-	deaths   logLimit      // limits log lines about dead letters,
-	refusals logLimit      // and about messages that failed and were deferred
-	problems problems      // to be reported
+	cfg  Config
+	pub  postrider.Publisher
+	log  *slog.Logger
+	wake chan struct{} // holds one token: read the store now
+	// probing holds one token while a suspect message is being sent: only one per process, so that
+	// a crash shows which message caused it.
+	probing  chan struct{}
+	deaths   logLimit // limits log lines about dead letters,
+	refusals logLimit // and about messages that failed and were deferred
+	problems problems // to be reported
 	count    counters
 	watch    *inspection.Watch // nil if confirmations are not inspected
 	nameOf   func(*postrider.Message) string

@@ -82,7 +82,7 @@ func (p Policy) mistakes() (errs []error) {
 	}
 	for _, d := range p.Pauses {
 		if d <= 0 {
-			wrong("Pauses has %v: want longer pauses", d)
+			wrong("Pauses has %v: want positive durations", d)
 		}
 	}
 	return errs

@@ -101,7 +101,7 @@ func (s *DB) Blocked(ctx context.Context, feed string, limit int) ([]admin.Block
 // Act implements [admin.DeadLetters]. If no message matches, it records nothing.
 func (s *DB) Act(ctx context.Context, by admin.By, act admin.Act, filter admin.Filter, limit int) (int, error) {
 	if act.From() == nil {
-		return 0, fmt.Errorf("memory: there is no act %q", act)
+		return 0, fmt.Errorf("memory: unknown act %q", act)
 	}
 	var done []*feeds.Deferred
 	err := s.locked(ctx, func(now time.Time) error {

@@ -98,14 +98,14 @@ func (f *feed) newDeferred(d *feeds.Deferral, now time.Time) (*feeds.Deferred, e
 // position returns the position of a message of a batch in the log.
 func (f *feed) position(b *feeds.Batch, index int) (int, error) {
 	if b == nil {
-		return 0, errors.New("a message without its batch")
+		return 0, errors.New("the message has no batch")
 	}
 	w, ok := b.Cursor.(window)
 	if !ok || index < 0 || index >= w.to-w.from {
 		return 0, fmt.Errorf("message %d is not in its batch", index)
 	}
 	if !f.holds(b.Shard) {
-		return 0, fmt.Errorf("shard %d is not held", b.Shard)
+		return 0, fmt.Errorf("shard %d is not owned by this member", b.Shard)
 	}
 	position := w.from + index
 	if sh := &f.store.shards[b.Shard]; position < sh.base || position >= sh.end() {
@@ -229,7 +229,7 @@ func (f *feed) Conclude(ctx context.Context, done []feeds.Conclusion) (free []st
 	err = f.locked(ctx, func(now time.Time) error {
 		for _, c := range done {
 			if !f.holds(c.Shard) {
-				return fmt.Errorf("memory: conclude: shard %d is not held", c.Shard)
+				return fmt.Errorf("memory: conclude: shard %d is not owned by this member", c.Shard)
 			}
 		}
 		free = f.ledger.deferred.conclude(done, now)
@@ -275,7 +275,7 @@ func (f *feed) Suspect(ctx context.Context, begun feeds.Start) (started int, err
 func (f *feed) placeOf(begun feeds.Start) (shard int, seq int64, err error) {
 	if begun.Batch == nil {
 		if !f.holds(begun.Shard) {
-			return 0, 0, fmt.Errorf("shard %d is not held", begun.Shard)
+			return 0, 0, fmt.Errorf("shard %d is not owned by this member", begun.Shard)
 		}
 		return begun.Shard, begun.Seq, nil
 	}

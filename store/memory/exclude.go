@@ -42,7 +42,7 @@ func (s *DB) Exclude(ctx context.Context, by admin.By, act admin.Act, feed strin
 		case len(l.excluded) >= admin.MaxExcluded:
 			return admin.ErrTooManyExcluded
 		}
-		was := l.stand(feed, shard, position, e)
+		was := l.stateOf(feed, shard, position, e)
 		entry := entryOf(by, string(act), feed, now)
 		entry.Count, entry.Target, entry.Before = 1, map[string]any{"id": id.String()}, describe([]*feeds.Deferred{&was})
 		if act == admin.Park {

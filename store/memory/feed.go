@@ -227,7 +227,8 @@ func (f *feed) settle(marks []feeds.Mark, now, until time.Time) (lost []int, err
 		}
 		f.ledger.settled = now
 		w, _ := m.Batch.Cursor.(window)
-		if to := min(w.from+m.Done, w.to); w.taken == f.taken[m.Shard] && to > l.settled { // late marks must not move the position back
+		// Late marks must not move the position back.
+		if to := min(w.from+m.Done, w.to); w.taken == f.taken[m.Shard] && to > l.settled {
 			if len(l.started) > 0 { // deferred messages are before l.settled, and may still be the cause of crashes
 				for position := l.settled; position < to; position++ {
 					delete(l.started, f.store.shards[m.Shard].at(position).seq)

@@ -24,7 +24,7 @@ func (s *DB) Gauges(ctx context.Context) (*admin.Standing, error) {
 			l.alive(now)
 			f := admin.FeedStanding{
 				Name: name, Paused: l.paused, Settled: l.settled, Aside: l.deferred.count(), Pending: admin.Estimate{Exact: true},
-				Members: l.present(), Lanes: []admin.Lane{},
+				Members: l.listMembers(), Lanes: []admin.Lane{},
 			}
 			for i := range s.shards {
 				lane := s.lane(l, i, now)
@@ -72,8 +72,8 @@ func (s *DB) lane(l *ledger, shard int, now time.Time) admin.Lane {
 	return lane
 }
 
-// present returns the members, sorted by name.
-func (l *ledger) present() []admin.Member {
+// listMembers returns the members, sorted by name.
+func (l *ledger) listMembers() []admin.Member {
 	members := []admin.Member{}
 	for f, until := range l.members {
 		m := admin.Member{ID: strconv.Itoa(f.id), Name: f.shown, Since: f.since, Heard: f.heard, Until: until, Shards: []int{}}

@@ -30,7 +30,7 @@ type key struct {
 // Claim implements [idempotency.Store].
 func (i *Idempotency) Claim(ctx context.Context, c idempotency.Claim) (outcome idempotency.Outcome, err error) {
 	if c.Lease <= 0 {
-		return outcome, fmt.Errorf("memory: a lease of %v would never be held", c.Lease)
+		return outcome, fmt.Errorf("memory: lease is %v: want a positive duration", c.Lease)
 	}
 	err = i.store.locked(ctx, func(now time.Time) error {
 		k := i.at(c.ID)

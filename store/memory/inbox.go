@@ -225,7 +225,7 @@ func (i *Inbox) deferIn(ctx context.Context, tx *Tx, consumer string, m postride
 	})
 }
 
-var errHandled = errors.New("memory: an operator has decided about the message")
+var errHandled = errors.New("memory: an operator has already handled the message")
 
 // Retry implements [inbox.Store].
 func (i *Inbox) Retry(ctx context.Context, consumer string, work func(context.Context, *Tx, feeds.Deferred) error, judge func(feeds.Deferred, error) inbox.Deferral) (inbox.Attempt, error) {

@@ -30,7 +30,7 @@ func (s *DB) Messages(ctx context.Context, feed string, filter admin.Filter, bef
 				if before > 0 && e.seq >= before {
 					continue
 				}
-				if d := l.stand(feed, i, s.shards[i].base+j, e); filter.Matches(&d) {
+				if d := l.stateOf(feed, i, s.shards[i].base+j, e); filter.Matches(&d) {
 					m := clone(d.Message)
 					if filter.ID.IsZero() {
 						m.Payload = nil
@@ -52,8 +52,8 @@ func (s *DB) Messages(ctx context.Context, feed string, filter admin.Filter, bef
 	return page, err
 }
 
-// stand returns the state of a message of the log in the feed.
-func (l *ledger) stand(feed string, shard, position int, e *entry) feeds.Deferred {
+// stateOf returns the state of a message of the log in the feed.
+func (l *ledger) stateOf(feed string, shard, position int, e *entry) feeds.Deferred {
 	if d := l.deferred.get(e.seq); d != nil {
 		now := *d
 		now.Message = e.Message // the content from the log: the deferred message may be edited, or stored without content
@@ -113,7 +113,7 @@ func (s *DB) followLog(j *admin.Journey) {
 			}
 			j.Message, j.InLog, j.Seq, j.EnqueuedAt = clone(e.Message), true, e.seq, e.at
 			for name, l := range s.ledgers {
-				d := l.stand(name, i, s.shards[i].base+k, e)
+				d := l.stateOf(name, i, s.shards[i].base+k, e)
 				leg := legOf(&d)
 				_, excluded := l.excluded[e.seq]
 				leg.Excluded = excluded && d.Status == feeds.StatusPending

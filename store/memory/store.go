@@ -142,7 +142,7 @@ func Open(config Config) *DB {
 // Open implements [feeds.Store]. The member's lease must be positive.
 func (s *DB) Open(ctx context.Context, name string, member feeds.Member) (feeds.Feed, error) {
 	if member.Lease <= 0 {
-		return nil, fmt.Errorf("memory: a lease of %v would never be held", member.Lease)
+		return nil, fmt.Errorf("memory: lease is %v: want a positive duration", member.Lease)
 	}
 	var f *feed
 	err := s.locked(ctx, func(now time.Time) error {

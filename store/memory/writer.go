@@ -63,7 +63,7 @@ func (s *DB) Offer(ctx context.Context, tx *Tx, msgs ...postrider.Message) (repe
 			return ErrTxDone
 		}
 		if held := s.held() + len(tx.pending); held+len(entries) > s.most {
-			return postrider.Unavailable(fmt.Errorf("memory: %d messages lie here already, and MaxMessages is %d", held, s.most))
+			return postrider.Unavailable(fmt.Errorf("memory: the store is full: it has %d messages, and MaxMessages is %d", held, s.most))
 		}
 		var fresh []entry
 		fresh, repeats = s.claim(tx, entries)

@@ -33,8 +33,8 @@ func testAdminRetry(t *testing.T, h Harness) {
 	}
 }
 
-// expectGoneOn checks the state of the first message of a key, and that the later ones continue.
-func expectGoneOn(t *testing.T, h Harness, r *reader, msgs []postrider.Message, status feeds.Status) {
+// expectContinues checks the state of the first message of a key, and that the later ones continue.
+func expectContinues(t *testing.T, h Harness, r *reader, msgs []postrider.Message, status feeds.Status) {
 	t.Helper()
 	due := r.due(10).Messages
 	expectDeferred(t, due, msgs[1:]...)
@@ -67,21 +67,21 @@ func expectGoneOn(t *testing.T, h Harness, r *reader, msgs []postrider.Message, 
 func testAdminSkip(t *testing.T, h Harness) {
 	r, msgs := dead(t, h, 3)
 	act(t, h, admin.Skip, admin.Filter{Head: true}, 1)
-	expectGoneOn(t, h, r, msgs, feeds.StatusDead)
+	expectContinues(t, h, r, msgs, feeds.StatusDead)
 }
 
 func testAdminPark(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	msgs := block(r, h, "k", 3, feeds.Deferral{Status: feeds.StatusRetry, Delay: time.Hour, Cause: "refused"})
 	act(t, h, admin.Park, admin.Filter{Key: msgs[0].OrderKey()}, 1)
-	expectGoneOn(t, h, r, msgs, feeds.StatusParked)
+	expectContinues(t, h, r, msgs, feeds.StatusParked)
 }
 
 func testAdminDiscard(t *testing.T, h Harness) {
 	r, msgs := dead(t, h, 3)
 	act(t, h, admin.Discard, admin.Filter{ID: msgs[2].ID}, 0) // a waiting message cannot be discarded
 	act(t, h, admin.Discard, admin.Filter{ID: msgs[0].ID}, 1)
-	expectGoneOn(t, h, r, msgs, "")
+	expectContinues(t, h, r, msgs, "")
 }
 
 // testAdminActOnMany acts on some of many messages: the oldest first, and only those in a suitable

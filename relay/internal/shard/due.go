@@ -172,7 +172,7 @@ func (m *Machine) conclude(d *feeds.Deferred, err error, passed int, few bool, s
 		}
 		return c, true, nil
 	}
-	behind := d.Blocking && stuck[key] // an earlier message of its key failed, and this one waits for it
+	behind := d.Blocking && stuck[key] // an earlier message of its key failed
 	stuck[key] = stuck[key] || d.Blocking
 	if behind || errors.Is(err, postrider.ErrNotTried) {
 		return c, false, nil

@@ -217,7 +217,8 @@ func (m *Machine) classifyAll(call []postrider.Message, errs []error, passed int
 	var stuck map[uint64]bool // failed keys: a publisher that keeps order did not try the later messages of such a key
 	for i, pos := range w.picked {
 		err := answer(errs, i)
-		if err == nil || errors.Is(err, postrider.ErrNotTried) || !w.order.isOpen(pos) { // the last: it is being deferred with an earlier one of its key
+		// A message that is no longer open is being deferred with an earlier one of its key.
+		if err == nil || errors.Is(err, postrider.ErrNotTried) || !w.order.isOpen(pos) {
 			continue
 		}
 		s := w.order.at(pos)

@@ -42,8 +42,10 @@ type name struct {
 	held     bool
 	failures int       // failed probes in a row
 	probeAt  time.Time // time of the next probe
-	probed   int64     // position in the log of the last probe: the next one uses another message, in case the message itself is the cause
-	probing  bool      // a probe was requested
+	// probed is the position in the log of the last probe. The next one uses another message, in
+	// case the message itself is the cause.
+	probed  int64
+	probing bool // a probe was requested
 }
 
 func (n *names) nameOf(m *postrider.Message) string {

@@ -354,7 +354,9 @@ func (s *simulation) operate() {
 		if f.row == nil || f.row.Status != feeds.StatusDead {
 			continue
 		}
-		if f.bad == nil && !f.bare { // it may have met two outages of its name that were not recognised, because others succeeded in between
+		// It may have met two outages of its name that were not recognised, because others
+		// succeeded in between.
+		if f.bad == nil && !f.bare {
 			if s.cfg.Retry.Message.Attempts >= 5 && postrider.ScopeOf(s.nameError) != postrider.ScopeUnknown {
 				s.complain("message %d is good, and dead: %s", i, f.row.Cause)
 			}
