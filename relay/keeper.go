@@ -107,7 +107,7 @@ func (t *epoch) adopt(share feeds.Share) {
 			t.held[shard].post(func(m *mailbox) { m.exclude = &share.Excluded })
 		}
 	}
-	t.remembered = nil // shards gained later may have had other owners in between
+	t.remembered = nil // shards gained later may have had other owners in between, or were rewound
 	t.yield(len(share.Shards) - share.Quota)
 	for _, shard := range share.Stopped {
 		t.held[shard].drain()

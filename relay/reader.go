@@ -35,9 +35,9 @@ const (
 	mostDue    = 5
 )
 
-// While nothing arrives, the read interval grows to idlePoll at once and then to a 1/quietPart of
-// the idle time. A message waits for a 64th of the idle time at most, and an idle database has
-// almost no load.
+// While nothing arrives, the read interval grows by half with each read, up to idlePoll, and then
+// to 1/quietPart of the idle time. A message waits for a 64th of the idle time at most, and an idle
+// database has almost no load.
 const (
 	idlePoll  = 50 * time.Millisecond
 	quietPart = 64
