@@ -33,7 +33,7 @@ func TestPublisherFunc(t *testing.T) {
 	if len(errs) != 4 || errs[0] != nil || !errors.Is(errs[1], refused) {
 		t.Fatalf("got %v", errs)
 	}
-	for _, err := range errs[2:] { // not to blame, and not tried
+	for _, err := range errs[2:] { // not the cause, and not tried
 		if postrider.ClassOf(err) != postrider.ClassUnavailable {
 			t.Errorf("behind the failure: got %v, want it unavailable", err)
 		}

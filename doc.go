@@ -3,7 +3,7 @@
 // The application writes a message in its own database transaction. A relay publishes it to a broker after the commit, in
 // order per key and without loss, and each consumer applies its effect once.
 //
-// # The way of a message
+// # Message flow
 //
 // The application creates a [Message] with [Event] or [UniqueEvent] and passes it, with its own transaction, to an
 // [Outbox]. The message waits in a store (folder store). A relay (package relay) opens a feed of that store (package feeds),

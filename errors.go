@@ -12,8 +12,8 @@ var (
 	// ErrUnsupported means that the store cannot do what was asked, such as accepting that many messages at once.
 	ErrUnsupported = errors.New("postrider: not supported by this store")
 
-	// ErrNotTried is what a [Publisher] returns, marked as [Unavailable], for a message that it did not send because an earlier
-	// message of the same key failed.
+	// ErrNotTried is returned by a [Publisher], marked as [Unavailable], for a message that it did
+	// not send because an earlier message of the same key failed.
 	ErrNotTried = errors.New("postrider: not sent, because an earlier message failed")
 )
 

@@ -95,7 +95,8 @@ func TestUniqueEventKey(t *testing.T) {
 	}
 }
 
-// TestUniqueEventKeysDiffer holds that facts about different things never have one key, wherever one part ends and the next begins.
+// TestUniqueEventKeysDiffer: facts about different things never have the same key, wherever the
+// parts of the key are separated.
 func TestUniqueEventKeysDiffer(t *testing.T) {
 	seen := make(map[string]string)
 	parts := []string{"", "a", "b", ":", "a:", ":a", "%", "%3A", "1", "a:b", strings.Repeat("x", postrider.MaxText)}

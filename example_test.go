@@ -12,7 +12,8 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// Event fills every default and leaves the dedup key empty: the same thing may happen to the order again.
+// Event fills every default and leaves the dedup key empty: the same thing may happen to the order
+// again.
 func ExampleEvent() {
 	m := postrider.Event("order.shipped", postrider.Aggregate{Type: "order", ID: "42"}, map[string]string{"carrier": "pony"},
 		func(m *postrider.Message) {
@@ -26,15 +27,16 @@ func ExampleEvent() {
 	// ""
 }
 
-// UniqueEvent names the fact by type, aggregate, schema version and tenant: an order is placed once.
+// UniqueEvent derives the dedup key from type, aggregate, schema version and tenant: an order is
+// placed once.
 func ExampleUniqueEvent() {
 	m := postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: "42"}, nil)
 	fmt.Println(m.DedupKey)
 	// Output: order.placed:order:42:1
 }
 
-// A natural key is one that the business has anyway. Whoever states the fact again, such as a reconciler that looks
-// for enrolments without their event, arrives at the same key.
+// A natural key already exists in the business. Every producer that states the fact again, such as
+// a reconciler that looks for enrolments without their event, arrives at the same key.
 func ExampleUniqueEvent_naturalKey() {
 	enrollmentID := 42
 	m := postrider.UniqueEvent("student.enrolled", postrider.Aggregate{Type: "student", ID: "7"}, nil, func(m *postrider.Message) {
@@ -44,7 +46,8 @@ func ExampleUniqueEvent_naturalKey() {
 	// Output: enrollment:42
 }
 
-// A version key is for things that happen to an aggregate many times: once for each version of its row.
+// A version key is for facts that happen to an aggregate many times: one for each version of its
+// row.
 func ExampleUniqueEvent_versionKey() {
 	rowVersion := 9
 	m := postrider.UniqueEvent("profile.changed", postrider.Aggregate{Type: "user", ID: "7"}, nil, func(m *postrider.Message) {
@@ -54,7 +57,7 @@ func ExampleUniqueEvent_versionKey() {
 	// Output: profile.changed:7:v9
 }
 
-// A time-window key is for things that should happen once in a while: here, one reminder a day.
+// A time-window key limits how often something happens: here, to one reminder a day.
 func ExampleUniqueEvent_timeWindowKey() {
 	now := time.Date(2026, time.March, 1, 17, 45, 0, 0, time.UTC)
 	m := postrider.UniqueEvent("payment.reminder", postrider.Aggregate{Type: "invoice", ID: "7"}, nil, func(m *postrider.Message) {
@@ -64,7 +67,7 @@ func ExampleUniqueEvent_timeWindowKey() {
 	// Output: payment.reminder:7:2026-03-01
 }
 
-// orders knows the type of its transactions, and no store.
+// orders depends on the type of its transactions, and on no store.
 type orders struct {
 	outbox postrider.Outbox[*sql.Tx]
 }
@@ -74,8 +77,8 @@ func (o *orders) place(ctx context.Context, tx *sql.Tx, id string) error {
 	return o.outbox.Enqueue(ctx, tx, postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: id}, nil))
 }
 
-// An application that holds its outbox as the interface is wired with a database's outbox in production and, without
-// any other change, with the memory store in its tests.
+// An application that depends on the interface uses a database's outbox in production and, without
+// any other change, the memory store in its tests.
 func ExampleOutbox() {
 	ctx := context.Background()
 	store := memory.Open(memory.Config{})
@@ -85,7 +88,7 @@ func ExampleOutbox() {
 		return
 	}
 
-	// A relay does this; a test can, too.
+	// A relay normally reads the messages; a test can read them too.
 	feed, err := store.Open(ctx, "test", feeds.Member{Lease: time.Minute})
 	if err != nil {
 		fmt.Println(err)
@@ -112,7 +115,8 @@ func ExampleOutbox() {
 	// Output: order.placed order/42
 }
 
-// census counts what is enqueued. An observer of one's own embeds what it does not care for.
+// census counts enqueued messages. A custom observer embeds the interface for the methods that it
+// does not need.
 type census struct {
 	postrider.Observer
 	n map[string]int
@@ -131,7 +135,7 @@ func (c census) Enqueue(ctx context.Context, msgs []postrider.Message) (context.
 	}
 }
 
-// Packages adapter/telemetry/prometheus and adapter/telemetry/otel have observers that are ready to use.
+// Packages adapter/telemetry/prometheus and adapter/telemetry/otel provide ready-made observers.
 func ExampleObserveOutbox() {
 	count := census{postrider.Observers(), make(map[string]int)}
 	store := memory.Open(memory.Config{})

@@ -19,7 +19,7 @@ func TestNewIDIsVersion7(t *testing.T) {
 	if version, variant := id[6]>>4, id[8]>>6; version != 7 || variant != 2 {
 		t.Errorf("%v has version %d and variant %b, want 7 and 10", id, version, variant)
 	}
-	// The clock of IDs runs ahead when many are made at once, by microseconds.
+	// If many IDs are made at once, their clock runs ahead by microseconds.
 	if made := id.Time(); made.Before(before.Add(-time.Millisecond)) || made.After(time.Now().Add(time.Second)) {
 		t.Errorf("%v was made at %v, want about %v", id, made, before)
 	}
@@ -43,7 +43,7 @@ func TestNewIDIncreases(t *testing.T) {
 		})
 	}
 	running.Wait()
-	seen := make(map[[8]byte]bool) // the random half is not needed for them to differ
+	seen := make(map[[8]byte]bool) // the IDs must differ without their random half
 	for _, ids := range made {
 		if !slices.IsSortedFunc(ids, func(a, b postrider.ID) int { return bytes.Compare(a[:], b[:]) }) {
 			t.Error("the IDs of one goroutine are not in order")
@@ -59,7 +59,7 @@ func TestNewIDIncreases(t *testing.T) {
 
 func TestNewIDWhenClockStepsBack(t *testing.T) {
 	before := postrider.NewID()
-	synctest.Test(t, func(t *testing.T) { // whose clock starts in the year 2000
+	synctest.Test(t, func(t *testing.T) { // virtual time starts in the year 2000
 		after := postrider.NewID()
 		if bytes.Compare(before[:], after[:]) >= 0 {
 			t.Errorf("%v follows %v", after, before)

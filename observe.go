@@ -27,7 +27,7 @@ type Observer interface {
 
 // Observers combines several observers. The first is called first, and its outcome function last.
 func Observers(all ...Observer) Observer {
-	if len(all) == 1 { // nothing to join on the way of every message
+	if len(all) == 1 { // saves the loop for every message
 		return all[0]
 	}
 	return observers(slices.Clone(all))
@@ -36,37 +36,37 @@ func Observers(all ...Observer) Observer {
 type observers []Observer
 
 func (all observers) Enqueue(ctx context.Context, msgs []Message) (context.Context, func([]int, error)) {
-	told := make([]func([]int, error), len(all))
+	ends := make([]func([]int, error), len(all))
 	for i, o := range all {
-		ctx, told[i] = o.Enqueue(ctx, msgs) //nolint:fatcontext // each adds to those before
+		ctx, ends[i] = o.Enqueue(ctx, msgs) //nolint:fatcontext // each adds to those before
 	}
 	return ctx, func(repeats []int, err error) {
-		for _, tell := range slices.Backward(told) {
-			tell(repeats, err)
+		for _, end := range slices.Backward(ends) {
+			end(repeats, err)
 		}
 	}
 }
 
 func (all observers) Publish(ctx context.Context, feed string, msgs []Message) (context.Context, func([]error)) {
-	told := make([]func([]error), len(all))
+	ends := make([]func([]error), len(all))
 	for i, o := range all {
-		ctx, told[i] = o.Publish(ctx, feed, msgs) //nolint:fatcontext // each adds to those before
+		ctx, ends[i] = o.Publish(ctx, feed, msgs) //nolint:fatcontext // each adds to those before
 	}
 	return ctx, func(errs []error) {
-		for _, tell := range slices.Backward(told) {
-			tell(errs)
+		for _, end := range slices.Backward(ends) {
+			end(errs)
 		}
 	}
 }
 
 func (all observers) Handle(ctx context.Context, consumer string, m *Message) (context.Context, func(error)) {
-	told := make([]func(error), len(all))
+	ends := make([]func(error), len(all))
 	for i, o := range all {
-		ctx, told[i] = o.Handle(ctx, consumer, m) //nolint:fatcontext // each adds to those before
+		ctx, ends[i] = o.Handle(ctx, consumer, m) //nolint:fatcontext // each adds to those before
 	}
 	return ctx, func(err error) {
-		for _, tell := range slices.Backward(told) {
-			tell(err)
+		for _, end := range slices.Backward(ends) {
+			end(err)
 		}
 	}
 }
@@ -80,16 +80,16 @@ type observedOutbox[Tx any] struct {
 }
 
 func (b *observedOutbox[Tx]) Enqueue(ctx context.Context, tx Tx, msgs ...Message) error {
-	ctx, msgs, told := b.begin(ctx, msgs)
+	ctx, msgs, end := b.begin(ctx, msgs)
 	err := b.Outbox.Enqueue(ctx, tx, msgs...)
-	told(nil, err)
+	end(nil, err)
 	return err
 }
 
 func (b *observedOutbox[Tx]) Offer(ctx context.Context, tx Tx, msgs ...Message) ([]int, error) {
-	ctx, msgs, told := b.begin(ctx, msgs)
+	ctx, msgs, end := b.begin(ctx, msgs)
 	repeats, err := b.Outbox.Offer(ctx, tx, msgs...)
-	told(repeats, err)
+	end(repeats, err)
 	return repeats, err
 }
 
@@ -101,8 +101,8 @@ func (b *observedOutbox[Tx]) begin(ctx context.Context, msgs []Message) (context
 			msgs[i].Headers = make(map[string]string, 2)
 		}
 	}
-	ctx, told := b.o.Enqueue(ctx, msgs)
-	return ctx, msgs, told
+	ctx, end := b.o.Enqueue(ctx, msgs)
+	return ctx, msgs, end
 }
 
 var errPanicked = errors.New("postrider: the handler panicked")
@@ -112,9 +112,9 @@ var errPanicked = errors.New("postrider: the handler panicked")
 func Observe(consumer string, o Observer) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, m Message) (err error) {
-			ctx, told := o.Handle(ctx, consumer, &m)
+			ctx, end := o.Handle(ctx, consumer, &m)
 			err = errPanicked
-			defer func() { told(err) }()
+			defer func() { end(err) }()
 			err = next(ctx, m)
 			return err
 		}

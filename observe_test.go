@@ -14,7 +14,7 @@ import (
 	store "github.com/postrider/postrider/store/memory"
 )
 
-// diary is an observer that writes down what it is told, under a name.
+// diary is an observer that records its calls under a name.
 type diary struct {
 	name  string
 	lines *[]string

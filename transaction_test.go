@@ -44,7 +44,8 @@ func TestHooksFromManyGoroutines(t *testing.T) {
 	}
 }
 
-// What must not happen before the commit, or without it, is handed to AfterCommit; what must be undone, to AfterRollback.
+// AfterCommit takes what must not happen before the commit, or without it; AfterRollback takes what
+// must be undone.
 func ExampleAfterCommit() {
 	var db postrider.Transactor[*memory.Tx] = memory.Open(memory.Config{})
 	seats := 10
@@ -65,7 +66,7 @@ func ExampleAfterCommit() {
 	// seats left: 9
 }
 
-// files is a transactor of one's own: here, for changes that are made by renaming a file.
+// files is a custom transactor, for changes that are made by renaming a file.
 type files struct{}
 
 func (files) Do(ctx context.Context, f func(ctx context.Context, path string) error) error {
@@ -93,7 +94,7 @@ func ExampleForTransaction() {
 	// <nil>
 }
 
-// An uncertain outcome is nobody's to repeat blindly.
+// After an uncertain outcome, check whether the work was done before repeating it.
 func ExampleErrUncertain() {
 	err := fmt.Errorf("%w: connection reset", postrider.ErrUncertain)
 	if errors.Is(err, postrider.ErrUncertain) {

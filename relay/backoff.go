@@ -9,10 +9,10 @@ import (
 	"github.com/postrider/postrider/retry"
 )
 
-// backoff yields the pauses of a policy, one after each failure in a row.
+// backoff returns the delays of a policy, one after each consecutive failure.
 type backoff struct {
 	policy retry.Policy
-	most   time.Duration // a shorter bound than the policy's; 0 is none
+	most   time.Duration // a lower limit than the policy's; 0 for none
 	n      int
 }
 
@@ -41,16 +41,16 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// quiet is the least time between two log lines about the same trouble.
+// quiet is the minimum time between two log lines about the same outage.
 const quiet = 30 * time.Second
 
-// outage tells the log about failures of one kind: the first at once, then at most one line every 30 s, then the
-// recovery. It belongs to one goroutine.
+// outage logs failures of one kind: the first at once, then at most one line every 30 s, then the
+// recovery. It is not safe for concurrent use.
 type outage struct {
 	log     *slog.Logger
 	what    string
 	failing bool
-	shown   bool // the log knows of this outage
+	shown   bool // a line about this outage was logged
 	since   time.Time
 	last    time.Time // the last line
 	count   int       // failures since the last line

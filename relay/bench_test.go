@@ -14,8 +14,8 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// BenchmarkRelay drains b.N messages of 256 bytes from the memory store into nothing: the relay's own cost, and the
-// store's copies.
+// BenchmarkRelay publishes b.N messages of 256 bytes from the memory store to a publisher that does
+// nothing. It measures the relay and the copies of the store.
 func BenchmarkRelay(b *testing.B) {
 	for _, bench := range []struct {
 		name string
@@ -61,7 +61,7 @@ func BenchmarkRelay(b *testing.B) {
 	}
 }
 
-// BenchmarkLanes measures the relay alone: the store hands out the same pages again and again.
+// BenchmarkLanes measures the relay alone: the store returns the same pages again and again.
 func BenchmarkLanes(b *testing.B) {
 	for _, bench := range []struct {
 		name string

@@ -181,7 +181,7 @@ func (c Config) validate() error {
 
 // parts returns the errors that were joined in err.
 func parts(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { // as it was joined, not what it wraps
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // joined errors only, not wrapped ones
 		return joined.Unwrap()
 	}
 	return nil
@@ -194,5 +194,6 @@ func (c Config) Member() feeds.Member {
 	}
 }
 
-// margin is the unused end of a lease: every Publish is planned to end that much earlier.
+// margin is the unused end of a lease: every Publish is planned to end that long before the lease
+// expires.
 func (c Config) margin() time.Duration { return c.Lease / 10 }

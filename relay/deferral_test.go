@@ -19,7 +19,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// commitAs is commit of one message for each key, changed by the test.
+// commitAs is like commit with one message for each key, changed by the test.
 func (w *world) commitAs(change func(m *postrider.Message), keys ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,7 +39,7 @@ func (w *world) commitAs(change func(m *postrider.Message), keys ...string) {
 	}
 }
 
-// refuser refuses messages for as long as the test wants.
+// refuser rejects messages until the test ends that.
 type refuser struct {
 	mu   sync.Mutex
 	says map[string]error // by key and number, such as "k1/0", or by key
@@ -66,8 +66,8 @@ func (r *refuser) fail(m *postrider.Message) (error, bool) { //nolint:revive // 
 	return err, err == nil
 }
 
-// asideCounts returns what is deferred, by status.
-func asideCounts(w *world) map[feeds.Status]int {
+// deferredCounts returns the number of deferred messages by status.
+func deferredCounts(w *world) map[feeds.Status]int {
 	counts, err := w.store.Count(w.t.Context(), admin.Filter{}, 0)
 	if err != nil {
 		w.t.Error(err)
@@ -75,15 +75,15 @@ func asideCounts(w *world) map[feeds.Status]int {
 	return counts
 }
 
-func checkAside(w *world, want map[feeds.Status]int) {
+func checkDeferred(w *world, want map[feeds.Status]int) {
 	w.t.Helper()
-	if got := asideCounts(w); fmt.Sprint(got) != fmt.Sprint(want) {
+	if got := deferredCounts(w); fmt.Sprint(got) != fmt.Sprint(want) {
 		w.t.Errorf("deferred are %v, want %v", got, want)
 	}
 }
 
-// TestSkip: under that policy the later messages of a key overtake one that fails, in their own order, and nothing is
-// blocked.
+// TestSkip: with order Skip, later messages of a key overtake a failed one, in their own order, and
+// no key is blocked.
 func TestSkip(t *testing.T) {
 	for name, err := range map[string]error{"permanent": postrider.Permanent(errOdd), "unknown": errOdd} {
 		t.Run(name, func(t *testing.T) {
@@ -123,8 +123,8 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// TestPlainErrorInFullWindow: a message that fails without a class, while all that could be read ahead has arrived, does not
-// stop its shard for good.
+// TestPlainErrorInFullWindow: a message that fails without a class, while everything else in the
+// window has arrived, does not block its shard.
 func TestPlainErrorInFullWindow(t *testing.T) {
 	for _, batch := range []int{1, 20} {
 		for _, order := range []string{relay.Strict, relay.Skip} {
@@ -147,8 +147,8 @@ func TestPlainErrorInFullWindow(t *testing.T) {
 	}
 }
 
-// TestPlainErrorBeforeItsKey: behind a message that fails for ever there are only others of its key, which the destination is
-// never given. They do not keep it from being deferred.
+// TestPlainErrorBeforeItsKey: a message that always fails is deferred even if only messages of its
+// own key, which are not sent, are behind it.
 func TestPlainErrorBeforeItsKey(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -164,12 +164,12 @@ func TestPlainErrorBeforeItsKey(t *testing.T) {
 		if _, distinct, _ := w.counts(); distinct != 19 {
 			t.Errorf("%d messages were received, want 19", distinct)
 		}
-		checkAside(w, map[feeds.Status]int{feeds.StatusDead: 1})
+		checkDeferred(w, map[feeds.Status]int{feeds.StatusDead: 1})
 		r.stop()
 	})
 }
 
-// TestBackoffSeries: pauses are those of the list, the last one again and again.
+// TestBackoffSeries: the backoff follows the list and repeats its last element.
 func TestBackoffSeries(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
@@ -183,7 +183,7 @@ func TestBackoffSeries(t *testing.T) {
 		r := start(t, w.store, s, relay.Config{Retry: retry.Policy{Pauses: series, Attempts: 7}})
 		time.Sleep(5 * time.Minute)
 		r.stop()
-		checkAside(w, map[feeds.Status]int{feeds.StatusDead: 20})
+		checkDeferred(w, map[feeds.Status]int{feeds.StatusDead: 20})
 		for i, want := range append(series, time.Second, time.Second, time.Second) {
 			for key := range 20 {
 				at := l.times("k" + strconv.Itoa(key))
@@ -198,7 +198,8 @@ func TestBackoffSeries(t *testing.T) {
 	})
 }
 
-// TestBackoffMax: without a list, pauses double up to a limit, which they do not pass by their random part either.
+// TestBackoffMax: without a list, the backoff doubles up to a limit, which includes its random
+// part.
 func TestBackoffMax(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -223,7 +224,8 @@ func TestBackoffMax(t *testing.T) {
 	})
 }
 
-// TestDeliverAfter: nothing is received before its time, nor much later, and nothing waits for it, its own key included.
+// TestDeliverAfter: no message is received before its time, nor much later, and no other waits for
+// it, not even in its own key.
 func TestDeliverAfter(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 2)
@@ -237,21 +239,21 @@ func TestDeliverAfter(t *testing.T) {
 		w.commit("k0")
 		r := start(t, w.store, s, relay.Config{})
 		time.Sleep(time.Second)
-		if _, distinct, _ := w.counts(); distinct != 202 { // and the first of those with a time
+		if _, distinct, _ := w.counts(); distinct != 202 { // and the first scheduled one
 			t.Errorf("%d messages were received, want 202", distinct)
 		}
 		if got := r.Stats(); got.Blocked != 0 || got.Buffered != 0 {
 			t.Errorf("stats %+v, want nothing blocked", got)
 		}
 		time.Sleep(50*time.Minute + 123*time.Millisecond)
-		r.stop() // a time that comes while nobody is there, and one while another is
+		r.stop() // one message becomes due while no relay runs, and one while another does
 		time.Sleep(10 * time.Minute)
 		back := time.Since(begin)
 		r = start(t, w.store, s, relay.Config{})
 		w.await(time.Hour)
 		r.stop()
 		w.checkNothingRepeated()
-		checkAside(w, map[feeds.Status]int{})
+		checkDeferred(w, map[feeds.Status]int{})
 		for i := range 100 {
 			due := time.Duration(i) * time.Minute
 			at := w.received["late"+strconv.Itoa(i)][0].at.Sub(begin)
@@ -262,7 +264,8 @@ func TestDeliverAfter(t *testing.T) {
 	})
 }
 
-// TestPriority: of what has been read, larger numbers go first, but never before an earlier message of their key.
+// TestPriority: among the messages that were read, larger priorities go first, but never before an
+// earlier message of their key.
 func TestPriority(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
@@ -292,7 +295,7 @@ func TestPriority(t *testing.T) {
 	})
 }
 
-// TestPriorityWithFailures: priorities do not break the order within keys when messages fail.
+// TestPriorityWithFailures: priorities do not break the order within keys if messages fail.
 func TestPriorityWithFailures(t *testing.T) {
 	for seed := range uint64(20) {
 		bubble(t, strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -313,8 +316,9 @@ func TestPriorityWithFailures(t *testing.T) {
 	}
 }
 
-// TestWholeCallFails: a publisher that keeps order may lose its connection and with it a whole call, of what was deferred
-// too. Those that wait behind the first message of a key are then not charged, nor tried before it.
+// TestWholeCallFails: a publisher that keeps order may lose its connection and with it a whole
+// call, also one of deferred messages. Messages behind the first of a key are then neither counted
+// nor sent before it.
 func TestWholeCallFails(t *testing.T) {
 	for name, err := range map[string]error{"unknown": errOdd, "permanent": postrider.Permanent(errOdd)} {
 		bubble(t, name, func(t *testing.T) {
@@ -357,7 +361,7 @@ type orderly struct{ publisher }
 
 func (orderly) KeepsOrder() bool { return true }
 
-// TestConfigOfFailures: what is wrong with how failures are treated is told, all at once.
+// TestConfigOfFailures: New returns all errors of the retry policies at once.
 func TestConfigOfFailures(t *testing.T) {
 	store := newWorld(t, 1).store
 	for _, c := range []struct {

@@ -18,7 +18,8 @@ import (
 	"github.com/postrider/postrider/retry"
 )
 
-// TestOrder sends many small histories through a moody destination and compares the outcome with the model.
+// TestOrder sends many small histories through a destination with random failures and compares the
+// result with the model.
 func TestOrder(t *testing.T) {
 	seeds := uint64(40)
 	if testing.Short() {
@@ -40,7 +41,7 @@ func TestOrder(t *testing.T) {
 				BatchSize: batch,
 				ReadAhead: batch + random.IntN(200),
 				Outage:    retry.Policy{Most: 500 * time.Millisecond},
-				Retry:     retry.Policy{Most: time.Second, Attempts: 1000}, // the destination refuses by chance; nothing may die of it
+				Retry:     retry.Policy{Most: time.Second, Attempts: 1000}, // failures are random, so none may end as a dead letter
 			})
 			keys := 1 + random.IntN(20)
 			for range 100 {
@@ -56,7 +57,7 @@ func TestOrder(t *testing.T) {
 				time.Sleep(time.Duration(random.IntN(30)) * time.Millisecond)
 			}
 			w.await(time.Hour)
-			time.Sleep(time.Minute) // for what has arrived without being confirmed
+			time.Sleep(time.Minute) // for messages that arrived without confirmation
 			r.stop()
 			w.check()
 			if got := r.Stats(); got.Published != int64(w.total) || got.Buffered != 0 || got.Lanes != 0 {
@@ -66,8 +67,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestBrokerDown lets the destination be down for ten minutes. Nothing is lost, nothing repeated, and the log
-// stays readable.
+// TestBrokerDown: after ten minutes of outage nothing is lost or repeated, and the log is short.
 func TestBrokerDown(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 2)
@@ -99,8 +99,9 @@ func TestBrokerDown(t *testing.T) {
 	})
 }
 
-// TestRefused lets the destination refuse one message. It is deferred, and with it the later ones of its key; after five
-// attempts it is dead, and its key waits until an operator has decided. Nothing else waits, and nothing is dropped.
+// TestRefused: the destination rejects one message. It is deferred together with the later ones of
+// its key. After five attempts it is a dead letter, and its key waits until an operator acts.
+// Nothing else waits, and nothing is dropped.
 func TestRefused(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
@@ -147,11 +148,11 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// attendMax is the longest time between two looks at what was deferred.
+// attendMax is the maximum time between two requests for deferred messages.
 const attendMax = 500 * time.Millisecond
 
-// TestPlainErrorOfOneMessage: a handler that fails for one message, without a class, must not keep other keys waiting. As
-// others arrive, the message is to blame, and is deferred.
+// TestPlainErrorOfOneMessage: a handler that fails for one message without a class does not delay
+// other keys. Because others succeed, the failure counts against the message, and it is deferred.
 func TestPlainErrorOfOneMessage(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -190,8 +191,8 @@ func TestPlainErrorOfOneMessage(t *testing.T) {
 	})
 }
 
-// TestBackPressure: a relay reads no more than ReadAhead for each lane, however slow the destination is, and does so in
-// decent pages.
+// TestBackPressure: a relay reads no more than ReadAhead messages for each lane, however slow the
+// destination is, and avoids tiny pages.
 func TestBackPressure(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		const shards, ahead = 4, 200
@@ -221,7 +222,7 @@ func TestBackPressure(t *testing.T) {
 	})
 }
 
-// TestShortAnswer: a publisher with a bug does not make the relay lose messages.
+// TestShortAnswer: a publisher that returns too few errors does not make the relay lose messages.
 func TestShortAnswer(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -235,7 +236,7 @@ func TestShortAnswer(t *testing.T) {
 	})
 }
 
-// shortAnswers accepts the first message of a call and returns a list that ends before the last.
+// shortAnswers accepts the first message of a call and returns a list without the last one.
 type shortAnswers struct{ w *world }
 
 func (shortAnswers) Close() error { return nil }
@@ -244,7 +245,7 @@ func (s shortAnswers) Publish(_ context.Context, msgs []postrider.Message) []err
 	return make([]error, 1)
 }
 
-// TestConfig: all errors come at once, and a contradiction names both sides.
+// TestConfig: New returns all errors at once, and a contradiction names both fields.
 func TestConfig(t *testing.T) {
 	if _, err := relay.New(newWorld(t, 1).store, &sink{}, relay.Config{}); err != nil {
 		t.Errorf("the zero value does not work: %v", err)
@@ -284,7 +285,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestDebugLog follows one message: at level debug every attempt is a line, without what the message carries.
+// TestDebugLog: at level debug every attempt of a message is logged, without its content.
 func TestDebugLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

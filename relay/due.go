@@ -7,18 +7,18 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// dueMax is the longest time between two looks at deferred messages, while there are some that will be due: an operator may
-// want one sent now.
+// dueMax is the maximum time between two requests for deferred messages while some exist that are
+// not due: an operator may have made one due at once.
 const dueMax = 500 * time.Millisecond
 
-// fetchDue hands deferred messages to the lanes when their time has come, until ctx ends.
+// fetchDue passes deferred messages to the lanes when they are due, until ctx ends.
 func (t *epoch) fetchDue(ctx context.Context) {
 	cfg := &t.cfg
 	trouble := outage{log: t.log, what: "asking for deferred messages"}
 	pause := backoff{policy: cfg.Outage}
 	for ctx.Err() == nil {
-		wait := time.Hour          // until somebody says that there is something
-		if t.dueSome.Swap(false) { // what is told from here on, the call may not see
+		wait := time.Hour          // until a signal on dueWake
+		if t.dueSome.Swap(false) { // reset first: the call may miss what is signalled from here on
 			next, held, err := t.fetchDueOnce() //nolint:contextcheck // what has begun lasts as long as the epoch
 			switch {
 			case err != nil && (t.over(err) || t.ctx.Err() != nil):
@@ -49,8 +49,9 @@ func (t *epoch) fetchDue(ctx context.Context) {
 	}
 }
 
-// fetchDueOnce asks for what the lanes can send. It returns how long it takes until there is something else, negative if there
-// is nothing to wait for; and whether names are held, of which there may be something.
+// fetchDueOnce fetches the messages that the lanes can send now. It returns the time until the next
+// request, negative if no deferred message exists, and whether names are held, whose messages may
+// become due.
 func (t *epoch) fetchDueOnce() (next time.Duration, held bool, err error) {
 	want := feeds.DueRequest{Limit: t.cfg.BatchSize, Bytes: t.cfg.Memory / 8}
 	lanes := make(map[int]*lane)
@@ -87,15 +88,16 @@ func (t *epoch) fetchDueOnce() (next time.Duration, held bool, err error) {
 		}
 	}
 	if len(due.Messages) > 0 && due.Next < 0 {
-		return dueMax, held, nil // there may be more than was asked for
+		return dueMax, held, nil // there may be more than the limit
 	}
 	return due.Next, held, nil
 }
 
-// hand gives the lane deferred messages. It wants no others until it has dealt with them.
+// hand passes deferred messages to the lane. The lane requests no others until it has processed
+// them.
 func (l *lane) hand(msgs []feeds.Deferred) {
-	l.post(func(m *mail) {
+	l.post(func(m *mailbox) {
 		m.due = append(m.due, msgs...)
-		l.face.wantsDue = false
+		l.snapshot.wantsDue = false
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// alias is a variable that other outboxes have made known, and the option of a relay that it sets.
+// alias maps an environment variable of another outbox implementation to an option of the relay.
 type alias struct {
 	name, key string
 	set       func(c *Config, text string) error
@@ -29,13 +29,15 @@ var aliases = []alias{
 	{"INTEV_BACKOFF_SERIES", "retry_pauses", setSeries},
 }
 
-// enabledVariable says whether a relay is to start at all.
+// enabledVariable turns the relay on or off.
 const enabledVariable = "INTEV_ENABLED"
 
-// Variable is one that [ReadEnvironment] reads. Option is its name in a configuration file, empty for the one that says whether to start.
+// Variable is an environment variable that [ReadEnvironment] reads. Option is the name of the
+// corresponding option in a configuration file; it is empty for the variable that turns the relay
+// on or off.
 type Variable struct{ Name, Option string }
 
-// Variables returns all that are read.
+// Variables returns all variables that [ReadEnvironment] reads.
 func Variables() []Variable {
 	all := make([]Variable, 0, len(aliases)+1)
 	for _, a := range aliases {
@@ -83,16 +85,18 @@ func setSeries(c *Config, text string) error {
 	return nil
 }
 
-// Environment is what the variables of other outboxes say, such as OUTBOX_BATCH_SIZE and INTEV_BACKOFF_SERIES, so that a relay which replaces
-// one of them keeps its settings. docs/configuration.md lists them.
+// Environment holds the settings from environment variables of other outbox implementations, such
+// as OUTBOX_BATCH_SIZE and INTEV_BACKOFF_SERIES, so that a relay that replaces one of them keeps
+// its settings. See docs/configuration.md for the list.
 type Environment struct {
-	// Enabled is false if a relay is not to start.
+	// Enabled is false if the relay must not start.
 	Enabled bool
 
-	said map[string]alias // for each option, one of its variables
+	said map[string]alias // by option: the variable that sets it
 }
 
-// ReadEnvironment reports everything that is wrong with the variables at once. An empty variable counts as not set.
+// ReadEnvironment reads the variables and returns all their errors joined. An empty variable counts
+// as not set.
 func ReadEnvironment() (*Environment, error) {
 	env := &Environment{Enabled: true, said: make(map[string]alias)}
 	var errs []error
@@ -136,8 +140,9 @@ func contradiction(a, b, why string) error {
 	return fmt.Errorf("%s=%s and %s=%s contradict each other: %s", a, os.Getenv(a), b, os.Getenv(b), why)
 }
 
-// Fill sets the fields of a configuration that are zero and that the environment says. Where that does not go together with a default, the
-// default gives way. It returns the variables that were used.
+// Fill sets the fields of c that are zero and that the environment sets. If such a value
+// contradicts the default of another field, Fill adjusts that field. It returns the variables that
+// it used.
 func (e *Environment) Fill(c *Config) (used []string) {
 	said := map[string]bool{
 		"poll_min": c.PollMin != 0, "poll_max": c.PollMax != 0, "batch": c.BatchSize != 0, "read_ahead": c.ReadAhead != 0,
@@ -147,8 +152,8 @@ func (e *Environment) Fill(c *Config) (used []string) {
 	return e.Overlay(c, func(key string) bool { return said[key] })
 }
 
-// Overlay is Fill for a configuration whose defaults are in place: said tells which options, by their names in a configuration file, somebody
-// has set.
+// Overlay is like Fill for a configuration that already has its defaults: said reports whether an
+// option, named as in a configuration file, was set explicitly.
 func (e *Environment) Overlay(c *Config, said func(key string) bool) (used []string) {
 	series := said("retry_pauses")
 	pauses := said("retry_first") || said("retry_most")

@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// A program that embeds a relay, in place of an outbox whose variables it keeps.
+// A program that embeds a relay in place of another outbox and keeps its environment variables.
 func ExampleReadEnvironment() {
 	os.Setenv("INTEV_BATCH_SIZE", "50")
 	os.Setenv("INTEV_BACKOFF_SERIES", "[1000,5000]")

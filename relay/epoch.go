@@ -12,20 +12,23 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// epoch is the time in which the store vouches for what it hands out: all of Run, unless a reset cuts it.
+// epoch is the period between two resets of the store, or all of Run without resets. A reset makes
+// everything void that was read and not settled.
 type epoch struct {
 	*session
-	remembered map[int]map[postrider.ID]bool // by shard: what had arrived when the last epoch ended, for the first lanes of this one
+	// remembered holds, by shard, the messages that were confirmed when the last epoch ended. The first lanes of this
+	// epoch do not send them again.
+	remembered map[int]map[postrider.ID]bool
 
 	mu       sync.Mutex
 	cancel   context.CancelFunc
-	ended    error          // why the epoch was cut short
+	ended    error          // the reset that ended the epoch; nil if none
 	held     map[int]*lane  // by shard
-	excluded []postrider.ID // as the last Balance has said
-	gone     map[int]*lane  // by shard: the last lane that was dropped; its Publish may still be under way
-	moving   bool           // as the last Balance has said
-	moved    bool           // keys may have gone from one shard to another
-	holed    map[int]bool   // by shard: something was read of it for a lane that is gone, so the next one has to give it up
+	excluded []postrider.ID // from the last Balance
+	gone     map[int]*lane  // by shard: the last lane that was dropped; its Publish may still be running
+	moving   bool           // from the last Balance
+	moved    bool           // keys may have moved between shards
+	holed    map[int]bool   // shards of which messages were read for a dropped lane: the next lane must release the shard
 	list     atomic.Pointer[[]*lane]
 	run      sync.WaitGroup // the lanes
 }
@@ -37,7 +40,8 @@ func newEpoch(hard context.Context, s *shared, feed feeds.Feed, remembered map[i
 	return t
 }
 
-// end cuts the epoch short: what has been read is void, nothing more is settled. A Publish under way ends by itself.
+// end ends the epoch: everything that was read is void, and nothing more is settled. A running
+// Publish is not cancelled.
 func (t *epoch) end(cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +61,8 @@ func (t *epoch) cause() error {
 	return t.ended
 }
 
-// over ends the epoch if err says that it is over.
+// over ends the epoch, and reports true, if err means that the store has made what was read void:
+// it was reset or, while there are lanes, replaced by a foreign one.
 func (t *epoch) over(err error) bool {
 	if errors.Is(err, feeds.ErrReset) || (errors.Is(err, feeds.ErrForeign) && len(t.lanes()) > 0) {
 		t.end(err)
@@ -66,10 +71,10 @@ func (t *epoch) over(err error) bool {
 	return false
 }
 
-// lanes returns the lanes of the shards held, draining ones included. The slice is never changed.
+// lanes returns the lanes of all owned shards, including draining ones. The slice is immutable.
 func (t *epoch) lanes() []*lane { return *t.list.Load() }
 
-// recall returns what the lanes of a epoch that is over have confirmed lately, by shard.
+// recall returns, by shard, the messages that the lanes of an ended epoch confirmed recently.
 func (t *epoch) recall() map[int]map[postrider.ID]bool {
 	all := make(map[int]map[postrider.ID]bool)
 	for _, l := range t.lanes() {
@@ -78,17 +83,18 @@ func (t *epoch) recall() map[int]map[postrider.ID]bool {
 	return all
 }
 
-// publishList makes lanes return what held contains. The caller holds the lock.
+// publishList updates the result of lanes from held. The caller holds the lock.
 func (t *epoch) publishList() {
 	list := make([]*lane, 0, len(t.held))
 	for _, l := range t.held {
 		list = append(list, l)
 	}
-	slices.SortFunc(list, func(a, b *lane) int { return cmp.Compare(a.shard, b.shard) }) // one order for all relays
+	// All relays use one order, so that concurrent calls do not deadlock in the store.
+	slices.SortFunc(list, func(a, b *lane) int { return cmp.Compare(a.shard, b.shard) })
 	t.list.Store(&list)
 }
 
-// drop forgets a lane whose shard is no longer the relay's. The caller holds the lock.
+// drop removes a lane whose shard the relay no longer owns. The caller holds the lock.
 func (t *epoch) drop(l *lane) {
 	l.kill(true)
 	delete(t.held, l.shard)

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// A relay inside the application, with a Go function as its destination: no broker, no other process.
+// A relay inside the application, with a Go function as its destination.
 func Example() {
 	store := memory.Open(memory.Config{})
 
@@ -35,7 +35,7 @@ func Example() {
 	if err := tx.Commit(); err != nil {
 		log.Fatal(err)
 	}
-	carrier.Wake() // not needed: it only saves the time until the next poll
+	carrier.Wake() // optional: saves the time until the next poll
 
 	if err := <-done; err != nil {
 		log.Fatal(err)

@@ -15,7 +15,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// picky is a store that refuses to defer a message of a key, and takes it without its content only if bare is set.
+// picky is a store that refuses to defer a message of one key. If bare is set, it accepts the
+// message without its content.
 type picky struct {
 	feeds.Store
 	key     string
@@ -66,7 +67,8 @@ func find(w *world, key, number string) *admin.Logged {
 	return nil
 }
 
-// TestExclude: what an operator decides about before the relay comes to it is not sent, and what is behind it goes on.
+// TestExclude: a message that an operator handles before the relay reaches it is not sent, and the
+// messages behind it continue.
 func TestExclude(t *testing.T) {
 	for _, act := range []admin.Act{admin.Park, admin.Discard} {
 		t.Run(string(act), func(t *testing.T) {
@@ -97,14 +99,14 @@ func TestExclude(t *testing.T) {
 				if act == admin.Park {
 					want[feeds.StatusParked] = 2
 				}
-				checkAside(w, want)
+				checkDeferred(w, want)
 			})
 		})
 	}
 }
 
-// TestExcludeStuck: a message that can neither be sent nor deferred stops the others of its shard only until an operator discards
-// it. The relay need not be started again.
+// TestExcludeStuck: a message that can neither be sent nor deferred blocks its shard only until an
+// operator discards it, without a restart of the relay.
 func TestExcludeStuck(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
@@ -128,11 +130,12 @@ func TestExcludeStuck(t *testing.T) {
 			t.Errorf("stats %+v, want nothing left", got)
 		}
 		r.stop()
-		checkAside(w, map[feeds.Status]int{})
+		checkDeferred(w, map[feeds.Status]int{})
 	})
 }
 
-// TestBare: what the store refuses to defer becomes a dead letter without content, and all others go on.
+// TestBare: a message that the store refuses to defer becomes a dead letter without content, and
+// all others continue.
 func TestBare(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
@@ -162,7 +165,7 @@ func TestBare(t *testing.T) {
 		if d.ID != find(w, "k1", "0").ID {
 			t.Error("the log has lost the message, or it is another one")
 		}
-		// It can neither be sent nor edited, but removed.
+		// It can be removed, but neither sent nor edited.
 		for _, act := range []admin.Act{admin.Retry, admin.Park, admin.Discard} {
 			want := 1
 			if act == admin.Retry {
@@ -175,7 +178,7 @@ func TestBare(t *testing.T) {
 	})
 }
 
-// TestBareNotInOutage: a store that fails with everything costs no content, however long it does.
+// TestBareNotInOutage: while all calls of the store fail, no message loses its content.
 func TestBareNotInOutage(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)

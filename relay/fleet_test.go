@@ -17,7 +17,8 @@ import (
 
 const lease = 10 * time.Second
 
-// TestCleanStop stops relays at random moments under load. The next one goes on at once, and repeats nothing.
+// TestCleanStop stops relays at random moments under load. The next one continues at once and
+// repeats nothing.
 func TestCleanStop(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		random := rand.New(rand.NewPCG(3, 4))
@@ -27,7 +28,7 @@ func TestCleanStop(t *testing.T) {
 		f := &faults{Store: w.store}
 		f.set(func(op string) error {
 			if op == "Settle" {
-				time.Sleep(2 * time.Millisecond) // progress is made meanwhile
+				time.Sleep(2 * time.Millisecond) // let the relay make progress
 			}
 			return nil
 		})
@@ -54,7 +55,8 @@ func TestCleanStop(t *testing.T) {
 	})
 }
 
-// TestStopMendsHoles: a stop right after a partial failure first closes the gap before the confirmed messages.
+// TestStopMendsHoles: a stop right after a partial failure first defers the messages in front of
+// confirmed ones.
 func TestStopMendsHoles(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
@@ -85,7 +87,7 @@ func TestStopMendsHoles(t *testing.T) {
 	})
 }
 
-// TestHangingPublisher: a stop waits for DrainTimeout, then cancels, then still releases.
+// TestHangingPublisher: a stop waits for DrainTimeout, then cancels, and still releases the shards.
 func TestHangingPublisher(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -114,7 +116,8 @@ func TestHangingPublisher(t *testing.T) {
 	})
 }
 
-// TestFleet: relays share the shards fairly when they come and go in peace, under load, without repeating anything.
+// TestFleet: relays share the shards fairly while they join and leave cleanly under load, and
+// repeat nothing.
 func TestFleet(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 8)
@@ -140,7 +143,7 @@ func TestFleet(t *testing.T) {
 	})
 }
 
-// load commits messages all the time until it is stopped.
+// load commits messages until it is stopped.
 func load(w *world) (stop func()) {
 	var end atomic.Bool
 	done := make(chan struct{})
@@ -169,7 +172,8 @@ func checkShare(t *testing.T, fleet []*running, shards int) {
 	}
 }
 
-// TestCrash cuts one of three relays off from store and destination. The others take over when its lease has run out.
+// TestCrash disconnects one of three relays from store and destination. The others take over when
+// its leases have expired.
 func TestCrash(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 8)
@@ -210,8 +214,9 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// TestPaused holds a relay's calls of the store for three leases, as SIGSTOP would, while its destination stays
-// reachable. It sends nothing beyond its lease, learns that it was replaced, and comes back as a newcomer.
+// TestPaused blocks a relay's calls of the store for three leases, as SIGSTOP would, while its
+// destination stays reachable. The relay sends nothing after its lease, learns that it was
+// replaced, and rejoins as a new member.
 func TestPaused(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 2)
@@ -233,7 +238,7 @@ func TestPaused(t *testing.T) {
 		f.set(nil)
 		resumed := time.Now()
 		close(resume)
-		time.Sleep(time.Second) // calls have timed out meanwhile, and are made again
+		time.Sleep(time.Second) // calls have timed out and are retried
 		if n := a.Stats().Fenced; n != 2 {
 			t.Errorf("%d shards fenced, want 2", n)
 		}
@@ -252,7 +257,8 @@ func TestPaused(t *testing.T) {
 			for _, d := range deliveries {
 				if d.by == "a" && d.at.After(paused) {
 					byA++
-					// What it sends as a newcomer nobody has sent before: b has handed over in peace.
+					// Messages that it sends after rejoining were not sent before: b has released
+					// cleanly.
 					if d.at.After(paused.Add(lease)) && (d.at.Before(resumed) || seen[d.seq]) {
 						t.Errorf("key %s: %d was sent %v after the pause began", key, d.seq, d.at.Sub(paused))
 					}
@@ -266,8 +272,8 @@ func TestPaused(t *testing.T) {
 	})
 }
 
-// TestStoreDown lets all calls of the store fail for much longer than a lease. The relay stops sending when its lease
-// may have run out, and goes on where it was when the store is back.
+// TestStoreDown: all calls of the store fail for much longer than a lease. The relay stops sending
+// when its lease may have expired, and continues where it was when the store is back.
 func TestStoreDown(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -300,7 +306,7 @@ func TestStoreDown(t *testing.T) {
 	})
 }
 
-// TestStart: a relay starts while its database is down, or not ready, and works as soon as it can.
+// TestStart: a relay starts while its database is down or not ready, and works as soon as it can.
 func TestStart(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -330,7 +336,7 @@ func TestStart(t *testing.T) {
 			t.Errorf("paused because of %q", got)
 		}
 
-		// The database is exchanged under the relay's feet.
+		// The database is replaced while the relay runs.
 		f.set(func(op string) error {
 			if op == "Balance" {
 				f.forget(2)
@@ -352,7 +358,7 @@ func TestStart(t *testing.T) {
 	})
 }
 
-// TestReset takes back what was handed out, at random calls. What was settled is not sent again, the rest is.
+// TestReset resets the store at random calls. Settled messages are not sent again; the rest is.
 func TestReset(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 4)
@@ -383,8 +389,8 @@ func TestReset(t *testing.T) {
 	})
 }
 
-// TestStopStress stops relays of every age, twice, with everything failing now and then. Goroutines that are left over
-// end the test.
+// TestStopStress stops relays at random times, twice each, while every call fails now and then.
+// Leaked goroutines fail the test.
 func TestStopStress(t *testing.T) {
 	runs := 100
 	if testing.Short() {
@@ -419,7 +425,7 @@ func TestStopStress(t *testing.T) {
 				t.Fatal("a second Run was allowed")
 			}
 		}
-		time.Sleep(lease) // what was not released runs out
+		time.Sleep(lease) // leases that were not released expire
 		r := start(t, w.store, &sink{w: w, keepsOrder: true}, relay.Config{})
 		w.await(time.Minute)
 		r.stop()
@@ -445,7 +451,7 @@ func TestStopBeforeStart(t *testing.T) {
 	})
 }
 
-// TestMaintains: a store that has housekeeping to do gets its turn, also after a failure.
+// TestMaintains: the relay calls Maintain periodically, also after a failure.
 func TestMaintains(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 1)

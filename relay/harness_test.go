@@ -18,14 +18,14 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// world is one store, one destination, and the memory of all that was committed and received: the dumb model that the
-// relays are checked against.
+// world is one store, one destination, and a record of everything committed and received: the
+// simple model against which the relays are checked.
 type world struct {
 	t     *testing.T
 	store *memory.DB
 
 	mu        sync.Mutex
-	committed map[string]int        // by key: how many messages, numbered from 0
+	committed map[string]int        // by key: number of messages, numbered from 0
 	received  map[string][]delivery // by key
 	seen      map[message]bool
 	total     int // messages committed
@@ -54,7 +54,8 @@ func newWorld(t *testing.T, shards int) *world {
 	}
 }
 
-// commit writes the next message of each key, in one transaction. An empty key stands for a message in no order.
+// commit writes the next message of each key in one transaction. An empty key stands for a message
+// without order.
 func (w *world) commit(keys ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,7 +74,8 @@ func (w *world) commit(keys ...string) {
 	}
 }
 
-// commitMany writes n messages over the given number of keys, one transaction for each round over the keys.
+// commitMany writes n messages over the given number of keys, one transaction for each round over
+// the keys.
 func (w *world) commitMany(n, keys int) {
 	names := make([]string, keys)
 	for i := range names {
@@ -106,7 +108,7 @@ func (w *world) counts() (total, distinct, repeated int) {
 	return w.total, w.distinct, w.repeated
 }
 
-// await lets time pass until all that was committed has been received.
+// await waits until everything committed has been received.
 func (w *world) await(limit time.Duration) {
 	w.t.Helper()
 	for end := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
@@ -120,7 +122,8 @@ func (w *world) await(limit time.Duration) {
 	}
 }
 
-// check compares what was received with what was committed: all of it, and first deliveries in order.
+// check compares what was received with what was committed: all of it, and first deliveries in
+// order.
 func (w *world) check() {
 	w.t.Helper()
 	w.mu.Lock()
@@ -151,7 +154,8 @@ func (w *world) checkNothingRepeated() {
 	}
 }
 
-// sink is a destination with bad moods. Its zero functions accept everything at once.
+// sink is a destination with programmable failures. If its functions are nil, it accepts everything
+// at once.
 type sink struct {
 	w          *world
 	name       string
@@ -238,7 +242,8 @@ func repeat(err error, n int) []error {
 
 var errOdd = errors.New("something odd happened")
 
-// moody fails now and then, in every class; of unknown outcomes, half have arrived.
+// moody fails at random, in every class. Of the messages with an unknown outcome, half have
+// arrived.
 func moody(seed uint64, share float64) func(*postrider.Message) (error, bool) {
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -261,8 +266,8 @@ func moody(seed uint64, share float64) func(*postrider.Message) (error, bool) {
 	}
 }
 
-// faults stands between a relay and its store. Hooks are called with the name of the method before the call goes on; an
-// error is returned in its place.
+// faults wraps the store of a relay. A hook is called with the name of the method before each call;
+// an error that it returns replaces the call.
 type faults struct {
 	feeds.Store
 	mu    sync.Mutex
@@ -312,7 +317,7 @@ func (f *faults) Open(ctx context.Context, feed string, m feeds.Member) (feeds.F
 	return faultyFeed{f, inner}, err
 }
 
-// forget makes the memory store do what a database does at a reset: fall back to what was settled.
+// forget makes the memory store fall back to what was settled, like a database after a reset.
 func (f *faults) forget(shards int) {
 	marks := make([]feeds.Mark, shards)
 	for i := range marks {
@@ -371,7 +376,7 @@ func (f faultyFeed) Close(ctx context.Context) error {
 	return f.Feed.Close(ctx)
 }
 
-// running is a relay at work.
+// running is a running relay.
 type running struct {
 	*relay.Relay
 	t      *testing.T
@@ -394,7 +399,7 @@ func start(t *testing.T, store feeds.Store, pub postrider.Publisher, cfg relay.C
 	return run
 }
 
-// stop ends the relay, which must be clean.
+// stop stops the relay and checks that the stop is clean.
 func (r *running) stop() {
 	r.t.Helper()
 	r.cancel()
@@ -431,7 +436,7 @@ func (l *logbook) count(line string) int {
 
 func slogOf(h slog.Handler) *slog.Logger { return slog.New(h) }
 
-// bubble runs a test in virtual time; goroutines that outlive it are an error there.
+// bubble runs a test in virtual time and fails it if goroutines are left.
 func bubble(t *testing.T, name string, f func(t *testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })

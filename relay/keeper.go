@@ -10,8 +10,9 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// keep holds the relay's fair share of shards until ctx ends. Calls of the feed are not cut when it does: a Balance
-// that is given up half-way may have taken shards that nobody would then release.
+// keep maintains the relay's fair share of shards until ctx ends. It does not cancel a running call
+// then: a cancelled Balance may have taken shards, which would stay unserved until their leases
+// expire.
 func (t *epoch) keep(ctx context.Context) {
 	trouble := outage{log: t.log, what: "balancing"}
 	releasing := outage{log: t.log, what: "releasing surplus shards"}
@@ -39,24 +40,27 @@ func (t *epoch) keep(ctx context.Context) {
 			case <-t.drained:
 			case <-ctx.Done():
 			}
+			// Drained lanes are released with the others. And when the epoch is over, recall needs all its lanes: to drop one here
+			// would send again what it had confirmed.
 			if ctx.Err() != nil || t.ctx.Err() != nil {
-				return // what has drained is released with the others, and recall needs the lanes of an epoch that is over
+				return
 			}
 			if changed, err := t.releaseDrained(); err == nil {
 				releasing.ok()
 				if changed {
-					next = nil // there is something to take
+					next = nil // Balance can take a shard now
 				}
 			} else if t.over(err) || t.ctx.Err() != nil {
 				return
 			} else {
-				releasing.fail(err) // tried again at the next turn, if Balance says that the shard is still held
+				releasing.fail(err) // retried at the next turn if Balance returns the shard
 			}
 		}
 	}
 }
 
-// moveInterval is the time between two turns of balancing while the number of shards changes: keys wait for it.
+// moveInterval is the time between two calls of Balance while the number of shards changes:
+// messages of moving keys wait for it.
 const moveInterval = 50 * time.Millisecond
 
 func (t *epoch) balance() error {
@@ -74,12 +78,12 @@ func (t *epoch) balance() error {
 	t.moving, t.moved = share.Moving, t.moved || share.Moving
 	t.adopt(share)
 	if share.Deferred {
-		t.lookForDue() // now that there are lanes to hand them to
+		t.lookForDue() // the lanes exist now
 	}
 	return nil
 }
 
-// adopt makes the lanes agree with the share.
+// adopt starts, drops and drains lanes to match the share.
 func (t *epoch) adopt(share feeds.Share) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,16 +107,16 @@ func (t *epoch) adopt(share feeds.Share) {
 			t.start(shard, share)
 			gained = append(gained, shard)
 		}
-		if !known || gain && len(share.Excluded) > 0 { // before anything is read for it
-			t.held[shard].post(func(m *mail) { m.exclude = &share.Excluded })
+		if !known || gain && len(share.Excluded) > 0 { // before the first read
+			t.held[shard].post(func(m *mailbox) { m.exclude = &share.Excluded })
 		}
 	}
-	t.remembered = nil // what is gained later may have been sent by others meanwhile, or is to be sent again
+	t.remembered = nil // shards gained later may have had other owners in between, or were rewound
 	t.yield(len(share.Shards) - share.Quota)
 	for _, shard := range share.Stopped {
 		t.held[shard].drain()
 	}
-	for _, l := range t.held { // a slice goes where its shard goes
+	for _, l := range t.held { // a slice moves together with its shard
 		if l.slice != nil && (t.held[l.slice.Base] == nil || t.held[l.slice.Base].draining()) {
 			l.drain()
 		}
@@ -127,14 +131,16 @@ func (t *epoch) adopt(share feeds.Share) {
 	}
 }
 
-// start makes a lane. The caller holds the lock.
+// start starts a lane. The caller holds the lock.
 func (t *epoch) start(number int, share feeds.Share) {
 	var slice *feeds.Slice
 	if i := slices.IndexFunc(share.Slices, func(s feeds.Slice) bool { return s.Shard == number }); i >= 0 {
 		slice = &share.Slices[i]
 	}
 	start := shard.Start{Known: t.remembered[number]}
-	if slices.Contains(share.Orphans, number) { // others of the shard may make progress, so that it never becomes suspect
+	// Other messages of the shard may still make progress, so the store may never mark it as
+	// suspect.
+	if slices.Contains(share.Orphans, number) {
 		start.Inherited = 2 * t.cfg.BatchSize
 	}
 	if slices.Contains(share.Suspects, number) {
@@ -157,7 +163,8 @@ func (t *epoch) start(number int, share feeds.Share) {
 	t.run.Go(l.run)
 }
 
-// yield drains lanes until surplus of them do, those with the least read ahead first. The caller holds the lock.
+// yield drains surplus lanes, those with the fewest buffered messages first. Lanes that are
+// draining already count. The caller holds the lock.
 func (t *epoch) yield(surplus int) {
 	var working []*lane
 	for _, l := range t.held {
@@ -181,7 +188,8 @@ func (t *epoch) yield(surplus int) {
 	}
 }
 
-// releaseDrained gives up the shards of lanes that have come to their end. It reports whether there are others to take.
+// releaseDrained releases the shards of lanes that have drained. It reports whether Balance can
+// take shards as a result.
 func (t *epoch) releaseDrained() (changed bool, err error) {
 	var ended []*lane
 	for _, l := range t.lanes() {

@@ -11,61 +11,62 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// lane carries the messages of one shard for as long as the relay holds it. One goroutine owns the shard's state machine, tells
-// it what has happened and starts what it wants done; calls of the publisher and of the store run beside it.
+// lane publishes the messages of one shard, or of a slice of one, for as long as the relay owns it.
+// One goroutine owns the state machine: it passes events to the machine and starts the actions that
+// the machine returns. Calls of the publisher and of the store run in other goroutines.
 type lane struct {
 	s       *session
 	shard   int
-	slice   *feeds.Slice // what the lane is about, if that is a part of a shard
+	slice   *feeds.Slice // non-nil if the lane serves a slice
 	machine *shard.Machine
-	after   []*lane         // those that had its keys before, and may still publish
+	after   []*lane         // earlier lanes with the same keys; they may still be publishing
 	done    chan struct{}   // closed when the lane has ended
 	ctx     context.Context // for Publish
 	cancel  context.CancelFunc
-	wake    chan struct{}    // holds one token: there is mail
-	sends   chan *shard.Call // what the sender publishes
+	wake    chan struct{}    // holds one token: the mailbox has changed
+	sends   chan *shard.Call // calls for the sender
 	answers chan func(now time.Time)
 	calls   sync.WaitGroup // of the publisher and the store
-	trouble [2]outage      // of publishing and of deferring
+	trouble [2]outage      // for publishing and for deferring
 
-	split   string // the tenant to be read apart when the lane has ended; set before that
-	partner *lane  // the one to be read together with when both have ended; guarded by the lock of the epoch
+	split   string // the tenant to split off when the lane has ended; set before done is closed
+	partner *lane  // the lane to merge with when both have ended; guarded by epoch.mu
 
-	mu   sync.Mutex
-	mail mail
-	face face
+	mu       sync.Mutex
+	mail     mailbox
+	snapshot snapshot
 }
 
-// mail is what others have for the lane.
-type mail struct {
+// mailbox is the input for the lane's goroutine.
+type mailbox struct {
 	batches []sized
 	due     []feeds.Deferred
-	exclude *[]postrider.ID // messages that are not to be sent; nil if that is known
-	renewed time.Time       // when the last call that renewed the lease was sent; zero if there was none
-	drain   bool            // finish what has been begun, then end
-	kill    bool            // end; nothing that the lane still does matters
+	exclude *[]postrider.ID // messages that must not be sent; nil if unchanged
+	renewed time.Time       // when the last call that renewed the lease was sent; zero if none
+	drain   bool            // finish what is in flight, then end
+	kill    bool            // end now; the lane's state is void
 }
 
-// sized is a batch and what it takes in memory.
+// sized is a batch with its approximate size in memory.
 type sized struct {
 	*feeds.Batch
 	bytes int
 }
 
-// face is what others may know of the lane.
-type face struct {
+// snapshot is the state of the lane that other goroutines may read.
+type snapshot struct {
 	shard.Standing
 	mark     shard.Mark
-	settled  uint64           // the version of the mark that the store knows
-	count    shard.Counts     // what the relay's counters know
-	wantsDue bool             // deferred messages can be sent,
-	held     []feeds.HeldName // but for those of these names
-	waits    bool             // for room: the reader is to be told when there is some
-	behind   time.Time        // when there was last known to be more than had been read
+	settled  uint64           // the version of the mark that is settled
+	count    shard.Counts     // what was added to the relay's counters
+	wantsDue bool             // the lane can send deferred messages,
+	held     []feeds.HeldName // except those of these names
+	waits    bool             // the reader wants a signal when there is room
+	behind   time.Time        // when the store last had more messages than were read
 }
 
-// newLane makes a lane without a lease. Its shard may have been taken long ago, by a Balance whose answer was lost: the first
-// Settle tells that it is still the relay's.
+// newLane returns a lane without a lease. The shard may have been taken long ago, by a Balance
+// whose answer was lost. The first Settle verifies the ownership.
 func newLane(s *session, number int, slice *feeds.Slice, start shard.Start) *lane {
 	log := s.log.With("shard", number)
 	l := &lane{
@@ -75,31 +76,31 @@ func newLane(s *session, number int, slice *feeds.Slice, start shard.Start) *lan
 		machine: shard.New(s.machine(number, slice != nil, s.splitter != nil), start),
 		done:    make(chan struct{}),
 		wake:    make(chan struct{}, 1),
-		sends:   make(chan *shard.Call, 1),     // as many as there can be
-		answers: make(chan func(time.Time), 3), // as many as there can be: who answers never waits
+		sends:   make(chan *shard.Call, 1),     // at most one at a time
+		answers: make(chan func(time.Time), 3), // one per kind of call, so that sending never blocks
 		trouble: [2]outage{{log: log, what: "publishing"}, {log: log, what: "deferring messages"}},
 	}
-	l.face.behind = time.Now()
-	l.face.Suspicious = start.Suspects > 0
+	l.snapshot.behind = time.Now()
+	l.snapshot.Suspicious = start.Suspects > 0
 	l.ctx, l.cancel = context.WithCancel(s.hard)
 	return l
 }
 
-// post leaves mail.
-func (l *lane) post(write func(m *mail)) {
+// post changes the mailbox and wakes the lane.
+func (l *lane) post(write func(m *mailbox)) {
 	l.mu.Lock()
 	write(&l.mail)
 	l.mu.Unlock()
 	signal(l.wake)
 }
 
-// drain makes the lane end as soon as that repeats nothing, or when DrainTimeout has passed: a store that fails for ever must
-// not keep its shard from another relay.
-func (l *lane) drain() { l.post(func(m *mail) { m.drain = true }) }
+// drain makes the lane end as soon as that causes no repetition, at the latest after DrainTimeout:
+// a store that keeps failing must not block the handover of the shard.
+func (l *lane) drain() { l.post(func(m *mailbox) { m.drain = true }) }
 
-// kill makes the lane end as soon as it can, and a Publish under way too if cut is set.
+// kill makes the lane end as soon as possible. If cut is set, it also cancels a running Publish.
 func (l *lane) kill(cut bool) {
-	l.post(func(m *mail) { m.kill = true })
+	l.post(func(m *mailbox) { m.kill = true })
 	if cut {
 		l.cancel()
 	}
@@ -117,18 +118,18 @@ func (l *lane) draining() bool {
 	return l.mail.drain
 }
 
-// look returns what is known of the lane.
-func (l *lane) look() face {
+// look returns the current snapshot.
+func (l *lane) look() snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.face
+	return l.snapshot
 }
 
-// run lives the lane's life.
+// run runs the lane until it has drained or is killed.
 func (l *lane) run() {
 	defer signal(l.s.drained)
 	defer close(l.done)
-	defer l.calls.Wait() // the next lane of the shard must not send while this one does
+	defer l.calls.Wait() // the next lane of the shard must not send before this one has finished
 	defer l.cancel()
 	for _, old := range l.after {
 		<-old.done
@@ -164,7 +165,7 @@ func (l *lane) run() {
 	}
 }
 
-// load finds out which keys are blocked. It reports false if the lane ends before it knows.
+// load loads the blocked keys. It reports false if the lane ends first.
 func (l *lane) load() bool {
 	pause := backoff{policy: l.s.cfg.Outage}
 	trouble := outage{log: l.trouble[0].log, what: "asking for blocked keys"}
@@ -183,12 +184,13 @@ func (l *lane) load() bool {
 	return false
 }
 
-// takeMail tells the machine what has come. It reports false if the lane is to end now.
+// takeMail passes the contents of the mailbox to the machine. It reports false if the lane must end
+// now.
 func (l *lane) takeMail(now time.Time) bool {
 	l.mu.Lock()
 	m := l.mail
 	l.mail.batches, l.mail.due, l.mail.exclude = nil, nil, nil
-	full := l.s.tight.Load() || l.face.Buffered >= l.s.cfg.ReadAhead
+	full := l.s.tight.Load() || l.snapshot.Buffered >= l.s.cfg.ReadAhead
 	l.mu.Unlock()
 	if m.kill {
 		return false
@@ -211,7 +213,7 @@ func (l *lane) takeMail(now time.Time) bool {
 	return true
 }
 
-// do starts what the machine wants done.
+// do starts the actions that the machine returned.
 func (l *lane) do(a shard.Actions) {
 	if a.Publish != nil {
 		l.sends <- a.Publish
@@ -248,8 +250,8 @@ func (l *lane) do(a shard.Actions) {
 	}
 }
 
-// send publishes the messages of the window, call by call. It is a goroutine of its own, because there may be a call for each
-// message, and a new goroutine has to grow its stack each time.
+// send publishes the calls of the window. It is one long-lived goroutine, because there may be a
+// call for each message, and a new goroutine would grow its stack each time.
 func (l *lane) send() {
 	for c := range l.sends {
 		answer := l.publish(c)
@@ -257,12 +259,13 @@ func (l *lane) send() {
 	}
 }
 
-// begin has a call made beside the lane, which is told of its outcome.
+// begin runs call in a goroutine and passes its answer to the lane.
 func (l *lane) begin(call func() func(now time.Time)) {
 	l.calls.Go(func() { l.answers <- call() })
 }
 
-// publish makes a call of the publisher. What may kill the process goes alone, and its start is noted before.
+// publish calls the publisher. It sends a suspect message alone, after the store has recorded the
+// start.
 func (l *lane) publish(c *shard.Call) (a shard.Answer) {
 	ctx, cancel := context.WithDeadline(l.ctx, c.Deadline)
 	defer cancel()
@@ -281,10 +284,10 @@ func (l *lane) publish(c *shard.Call) (a shard.Answer) {
 		defer cancel()
 		a.Started, a.Err = l.s.feed.Suspect(call, *c.Start)
 		if a.Err == nil {
-			a.Err = ctx.Err() // it is too late to send: no answer would count as a confirmation
+			a.Err = ctx.Err() // too late to send: an answer would not count
 		}
 		if a.Err == nil && l.ending() && !l.draining() {
-			a.Err = context.Canceled // nobody listens any more
+			a.Err = context.Canceled // the lane was killed
 		}
 		if a.Err != nil || shard.Deadly(a.Started) {
 			return a
@@ -297,14 +300,15 @@ func (l *lane) publish(c *shard.Call) (a shard.Answer) {
 	return a
 }
 
-// show lets others know how things stand, and tells those who wait for it.
+// show updates the snapshot and signals the goroutines that wait for a change.
 func (l *lane) show(now time.Time) {
 	standing, mark, count := l.machine.Standing(), l.machine.Mark(), l.machine.Count
 	held, wantsDue := l.machine.WantsDue(now)
 	l.mu.Lock()
-	f := &l.face
+	f := &l.snapshot
 	progress := mark.Version != f.mark.Version
-	wantsDue = wantsDue && len(l.mail.due) == 0 // what was handed to the lane, and the machine does not know, is in other hands already
+	// Deferred messages in the mailbox, which the machine has not seen, are being handled already.
+	wantsDue = wantsDue && len(l.mail.due) == 0
 	due := wantsDue && (!f.wantsDue || len(held) != len(f.held) || len(held) > 0 && !standing.NextProbe.After(now))
 	changed := minus(count, f.count)
 	for _, b := range l.mail.batches {
@@ -339,7 +343,7 @@ func minus(a, b shard.Counts) shard.Counts {
 	}
 }
 
-// tell writes what people want to know into the log.
+// tell logs an event of the machine.
 func (l *lane) tell(t shard.Told) {
 	r := l.s
 	switch t.Event {
@@ -358,65 +362,69 @@ func (l *lane) tell(t shard.Told) {
 	}
 }
 
-// push hands the lane what was read for it.
+// push passes a batch to the lane.
 func (l *lane) push(b *feeds.Batch) {
 	batch := sized{b, shard.Size(b)}
-	l.post(func(m *mail) {
+	l.post(func(m *mailbox) {
 		m.batches = append(m.batches, batch)
-		l.face.Buffered += len(b.Messages)
-		l.face.Bytes += batch.bytes
+		l.snapshot.Buffered += len(b.Messages)
+		l.snapshot.Bytes += batch.bytes
 	})
 }
 
-// unsettled reports whether something was confirmed that has not been settled.
-func (f *face) unsettled() bool { return f.mark.Version != f.settled }
+// unsettled reports whether confirmed messages are not settled yet.
+func (f *snapshot) unsettled() bool { return f.mark.Version != f.settled }
 
-// renew notes that a Settle sent at the given time has succeeded, with the given version of the mark.
+// renew records that a Settle sent at the given time has succeeded with the given version of the
+// mark.
 func (l *lane) renew(at time.Time, version uint64) {
 	l.mu.Lock()
 	l.mail.renewed = at
-	l.face.settled = max(l.face.settled, version)
+	l.snapshot.settled = max(l.snapshot.settled, version)
 	l.mu.Unlock()
 	signal(l.wake)
 }
 
-// age returns how long ago the lease was renewed.
+// age returns the time since the lease was renewed.
 func (l *lane) age(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return shard.Age(l.mail.renewed, now)
 }
 
-// spacious reports whether there is room that is worth a read: pages must not get tiny, nor the lane run dry. A lane whose
-// messages all fail has nothing better to do than to take what there is room for.
+// spacious reports whether a read for the lane is worthwhile: half of ReadAhead is free, which
+// avoids tiny pages and still keeps the lane busy. A failing lane reads whenever there is any room,
+// to find messages that can be delivered.
 func (c *Config) spacious(s *shard.Standing) bool {
 	room := c.ReadAhead - s.Buffered
 	return room >= (c.ReadAhead+1)/2 || room > 0 && s.Failing
 }
 
-// offer reports whether the lane has room for messages. If not, it tells the reader when it has.
-func (l *lane) offer(cfg *Config) (f face, ok bool) {
+// offer reports whether the lane has room for messages. If not, the lane signals the reader as soon
+// as it has.
+func (l *lane) offer(cfg *Config) (f snapshot, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.mail.drain || l.mail.kill || l.ctx.Err() != nil {
-		return l.face, false
+		return l.snapshot, false
 	}
-	ok = cfg.spacious(&l.face.Standing)
-	l.face.waits = !ok
-	return l.face, ok
+	ok = cfg.spacious(&l.snapshot.Standing)
+	l.snapshot.waits = !ok
+	return l.snapshot, ok
 }
 
-// await has the lane tell the reader when it has let go of something.
+// await makes the lane signal the reader when it has room.
 func (l *lane) await() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.face.waits = true
+	l.snapshot.waits = true
 }
 
-// isBehind notes that more is known to wait than was read. It reports whether there is room for it.
+// isBehind records that the store has more messages than were read. It reports whether the lane has
+// room for them.
 func (l *lane) isBehind(cfg *Config) bool {
 	l.mu.Lock()
-	l.face.behind = time.Now()
+	l.snapshot.behind = time.Now()
 	l.mu.Unlock()
 	_, ok := l.offer(cfg)
 	return ok

@@ -6,8 +6,8 @@ import (
 	"github.com/postrider/postrider/internal/layout"
 )
 
-// TestReadsDown: the files of the package read from top to bottom, and nothing in it has more parts than a reader can keep in
-// mind. Config and Stats are lists for users.
+// TestReadsDown: no file of the package refers to an earlier one of the list in doc.go, and no
+// struct has too many fields. Config and Stats are exceptions, because they are lists for users.
 func TestReadsDown(t *testing.T) {
 	p := layout.Load(t)
 	p.ReadsDown()

@@ -20,18 +20,19 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// named is a sink with names: the topics of messages.
+// named is a sink whose names are the topics of messages.
 type named struct{ *sink }
 
 func (named) NameOf(m *postrider.Message) string { return m.Topic }
 
-// commitTo writes the next message of each key, to a topic.
+// commitTo writes the next message of each key to a topic.
 func (w *world) commitTo(topic string, keys ...string) {
 	w.commitAs(func(m *postrider.Message) { m.Topic = topic }, keys...)
 }
 
-// TestNameDown: a name that accepts nothing holds up its own messages alone, however many they are. They are not counted, wait
-// among the deferred ones, and follow in order when it recovers, which is noticed soon. Nothing is sent twice over restarts.
+// TestNameDown: a name that accepts nothing delays only its own messages, however many they are.
+// They are deferred without counted attempts, and follow in order soon after it recovers. Restarts
+// repeat nothing.
 func TestNameDown(t *testing.T) {
 	for name, err := range map[string]error{
 		"name": postrider.NameUnavailable(errOdd), "destination": postrider.Unavailable(errOdd), "unknown": errOdd,
@@ -80,19 +81,19 @@ func TestNameDown(t *testing.T) {
 				r.stop()
 				w.check()
 				w.checkNothingRepeated()
-				checkAside(w, map[feeds.Status]int{})
+				checkDeferred(w, map[feeds.Status]int{})
 			})
 		})
 	}
 }
 
-// TestNamesGoDown: when some names stop accepting, at a rate at which most calls have one message, those of the others go on from the
-// first moment.
+// TestNamesGoDown: when some names stop accepting, at a rate at which most calls have one message,
+// the messages of the others continue at once.
 func TestNamesGoDown(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
 		var down atomic.Bool
-		var at atomic.Int64 // when the last healthy one has arrived
+		var at atomic.Int64 // when the last message of a healthy name arrived
 		s := named{&sink{w: w, keepsOrder: keepsOrder, fail: func(m *postrider.Message) (error, bool) {
 			if m.Topic < "n3" && down.Load() {
 				return postrider.NameUnavailable(errOdd), false
@@ -120,8 +121,9 @@ func TestNamesGoDown(t *testing.T) {
 	})
 }
 
-// TestAllNamesGoDown: an outage of the whole destination is waited for without a write, also at a rate at which a call has one
-// message, so that the first to fail are of one name while another has just passed.
+// TestAllNamesGoDown: an outage of the whole destination causes no writes, even at a rate at which
+// a call has one message, so that the first failures concern one name while another has just
+// succeeded.
 func TestAllNamesGoDown(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
@@ -155,7 +157,8 @@ func TestAllNamesGoDown(t *testing.T) {
 	})
 }
 
-// TestHeldOfOneKey: many deferred messages of one key follow at the pace of the destination, and not of the store.
+// TestHeldOfOneKey: many deferred messages of one key are sent at the pace of the destination, not
+// of the store.
 func TestHeldOfOneKey(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
@@ -191,8 +194,8 @@ func TestHeldOfOneKey(t *testing.T) {
 	})
 }
 
-// TestHeldOverRestart: what waits for a name is held by the next relay too, also while nothing else passes: an operator who looks
-// for it by its status finds it.
+// TestHeldOverRestart: the next relay also holds the messages of a held name, even if nothing else
+// succeeds, so that an operator finds them by their status.
 func TestHeldOverRestart(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
@@ -210,13 +213,13 @@ func TestHeldOverRestart(t *testing.T) {
 			r := start(t, w.store, s, relay.Config{})
 			time.Sleep(time.Minute)
 			r.stop()
-			checkAside(w, map[feeds.Status]int{feeds.StatusHeld: 5})
+			checkDeferred(w, map[feeds.Status]int{feeds.StatusHeld: 5})
 		}
 	})
 }
 
-// TestNameDownLater: messages that have failed by their own fault before are not counted while their whole name accepts nothing,
-// also if they are all there is to send.
+// TestNameDownLater: messages that have failed by themselves before are not counted while their
+// whole name accepts nothing, even if there are no others to send.
 func TestNameDownLater(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
@@ -253,8 +256,8 @@ func TestNameDownLater(t *testing.T) {
 	})
 }
 
-// TestAllRefused: while everything is refused, by whatever name and in whatever words, nothing becomes a dead letter; when that
-// ends, all arrive in order.
+// TestAllRefused: while the destination rejects everything, with any name and error, nothing
+// becomes a dead letter. Afterwards all messages arrive in order.
 func TestAllRefused(t *testing.T) {
 	for name, err := range map[string]error{
 		"name": postrider.NameUnavailable(errOdd), "permanent": postrider.Permanent(errOdd), "unknown": errOdd, "unavailable": postrider.Unavailable(errOdd),
@@ -287,8 +290,8 @@ func TestAllRefused(t *testing.T) {
 	}
 }
 
-// TestOneOfMany: a message that its destination answers without a class, or as not available, while others pass, holds up no
-// other, however many there are; and at the end it is dead, or waits for ever.
+// TestOneOfMany: a message that fails without a class or as unavailable, while others succeed,
+// delays no other, and ends as a dead letter or keeps waiting.
 func TestOneOfMany(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -324,7 +327,8 @@ func TestOneOfMany(t *testing.T) {
 	}
 }
 
-// TestRestartsBehindFailure: ten clean restarts under load, with a message at the head of each shard that never succeeds.
+// TestRestartsBehindFailure: ten clean restarts under load, with a message at the head of each
+// shard that never succeeds.
 func TestRestartsBehindFailure(t *testing.T) {
 	for name, err := range map[string]error{
 		"unknown": errOdd, "name": postrider.NameUnavailable(errOdd), "unavailable": postrider.Unavailable(errOdd),
@@ -353,7 +357,7 @@ func TestRestartsBehindFailure(t *testing.T) {
 	}
 }
 
-// TestPoisonedProbe: the message with which a held name is probed may itself be to blame. The name recovers all the same.
+// TestPoisonedProbe: a held name recovers even if the message of a probe fails by itself.
 func TestPoisonedProbe(t *testing.T) {
 	for name, err := range map[string]error{"unknown": errOdd, "name": postrider.NameUnavailable(errOdd), "permanent": postrider.Permanent(errOdd)} {
 		t.Run(name, func(t *testing.T) {
@@ -387,7 +391,8 @@ func TestPoisonedProbe(t *testing.T) {
 	}
 }
 
-// TestMemory: what a relay holds is bounded in bytes, and a message larger than the bound passes.
+// TestMemory: the bytes that a relay buffers are bounded, and a message larger than the bound is
+// delivered.
 func TestMemory(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		const memory = 1 << 20
@@ -427,7 +432,7 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// TestHalvedReads: a read that takes too long is repeated with half the size, until it passes.
+// TestHalvedReads: a read that times out is repeated with half the size until it succeeds.
 func TestHalvedReads(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		var limits []int
@@ -455,7 +460,7 @@ func TestHalvedReads(t *testing.T) {
 	})
 }
 
-// reporting is a store that notes what is reported.
+// reporting is a store that records what is reported.
 type reporting struct {
 	feeds.Store
 	all chan feeds.Problem
@@ -478,7 +483,8 @@ func (f reportingFeed) Report(_ context.Context, problems []feeds.Problem) error
 	return nil
 }
 
-// TestReport: what is wrong with a name, or with all of the destination, is reported within seconds, and so is its end.
+// TestReport: the relay reports a problem of a name, or of the destination, within seconds, and so
+// its end.
 func TestReport(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -522,7 +528,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestReportOverRestart: what one relay has reported is over when the next one sees that it is.
+// TestReportOverRestart: a relay ends a problem that an earlier one has reported.
 func TestReportOverRestart(t *testing.T) {
 	for name, err := range map[string]error{"name": postrider.NameUnavailable(errOdd), "destination": postrider.Unavailable(errOdd)} {
 		bubble(t, name, func(t *testing.T) {
@@ -566,7 +572,7 @@ func TestReportOverRestart(t *testing.T) {
 	}
 }
 
-// inspected is a sink that says which names it lacks.
+// inspected is a sink that reports which names it lacks.
 type inspected struct{ named }
 
 func (inspected) Inspect(_ context.Context, names []string) (found broker.Inspection, err error) {
@@ -576,7 +582,8 @@ func (inspected) Inspect(_ context.Context, names []string) (found broker.Inspec
 	return found, nil
 }
 
-// TestInspection holds that a relay warns of names that it learns of only when messages go there, unless somebody else does.
+// TestInspection: a relay warns of names that it discovers when messages go to them, unless
+// NoInspection is set.
 func TestInspection(t *testing.T) {
 	for quiet, want := range map[bool]int{false: 1, true: 0} {
 		t.Run(strconv.FormatBool(quiet), func(t *testing.T) {

@@ -29,8 +29,8 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// TestPolling: reads come every PollMin while messages do, as rarely as those when they are few, and grow apart to PollMax
-// when they cease: at once to 50 ms, and then as long as nothing has come.
+// TestPolling: under load the relay reads every PollMin, at low rates as rarely as messages arrive.
+// Without messages the interval grows to 50 ms at once, and then with the idle time up to PollMax.
 func TestPolling(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 8)
@@ -79,7 +79,7 @@ func TestPolling(t *testing.T) {
 			}
 		}
 
-		// Growth: 37.5, 50, 50, … ms after a message out of nowhere.
+		// Growth: 37.5, 50, 50, … ms after a single message.
 		var mu sync.Mutex
 		var at []time.Duration
 		begin := time.Now()
@@ -110,7 +110,8 @@ func TestPolling(t *testing.T) {
 	})
 }
 
-// TestWake: a woken relay delivers at once, and being woken all the time costs no more than polling at PollMin.
+// TestWake: Wake makes the relay deliver at once, and frequent calls cost no more than polling at
+// PollMin.
 func TestWake(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 8)
@@ -120,7 +121,7 @@ func TestWake(t *testing.T) {
 
 		w.commitMany(1, 1)
 		r.Wake()
-		synctest.Wait() // in no time at all
+		synctest.Wait() // without any virtual time
 		if total, distinct, _ := w.counts(); distinct != total {
 			t.Error("the message was not delivered at once")
 		}
@@ -138,7 +139,7 @@ func TestWake(t *testing.T) {
 	})
 }
 
-// TestPromptSettle: after a quiet time the first progress is recorded at once.
+// TestPromptSettle: after an idle time the first progress is settled at once.
 func TestPromptSettle(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 8)
@@ -148,7 +149,7 @@ func TestPromptSettle(t *testing.T) {
 		before := f.count("Settle")
 		w.commitMany(1, 1)
 		r.Wake()
-		time.Sleep(5 * time.Millisecond) // PollMin: the last read may only just have been
+		time.Sleep(5 * time.Millisecond) // PollMin: the last read may have been just now
 		if n := f.count("Settle") - before; n != 1 {
 			t.Errorf("%d settles, want 1", n)
 		}
@@ -156,7 +157,7 @@ func TestPromptSettle(t *testing.T) {
 	})
 }
 
-// TestDrainsBacklogWithoutPolling: while more is known to wait, nothing waits for a timer.
+// TestDrainsBacklogWithoutPolling: while the store has more messages, the relay waits for no timer.
 func TestDrainsBacklogWithoutPolling(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		w := newWorld(t, 8)

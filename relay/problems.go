@@ -6,7 +6,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// problems gathers what the lanes say is wrong with the destination.
+// problems collects the problems of the destination that the lanes report.
 type problems struct {
 	mu  sync.Mutex
 	all map[string]feeds.Problem
@@ -39,7 +39,8 @@ func (p *problems) take() (all []feeds.Problem) {
 	return all
 }
 
-// restore puts back what could not be reported, unless there is news of it.
+// restore puts back problems that could not be reported, unless a newer one of the same name
+// exists.
 func (p *problems) restore(old []feeds.Problem) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,50 +9,57 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// reader fetches messages for all lanes in one call, as fast as they come and no faster than the lanes have room.
+// reader fetches messages for all lanes in one call, as fast as they arrive and no faster than the
+// lanes have room.
 type reader struct {
 	*epoch
 	want  []feeds.Demand
-	asked map[int]*lane // by shard: who asked. A lane that came later must not get what an earlier one asked for.
+	asked map[int]*lane // by shard: the lane that requested messages. A newer lane of the shard must not get them.
 
-	shrink int // reads are so many times halved: the last ones took too long
+	shrink int // how many times limits are halved, because recent reads timed out
 }
 
-// mostShrink bounds that: a page of a thousandth.
+// mostShrink limits shrink: down to a thousandth of a page.
 const mostShrink = 10
 
-// fewSuspects is how many messages are read at a time of a shard whose relays have died: what kills them may be their size.
+// fewSuspects is the page size for a shard whose previous owners have died: the size of its
+// messages may be the cause.
 const fewSuspects = 10
 
-// What a read costs the database hardly depends on what it brings. So when messages come fast the reader lets busyPage of
-// them gather, and when they come slowly it waits until the next is due: for so many times PollMin at most.
+// The cost of a read hardly depends on how much it returns. When messages arrive fast, the reader
+// therefore waits until busyPage of them have gathered, at most mostGather times PollMin. When they
+// arrive slowly, it waits until the next one is expected, at most mostDue times PollMin.
 const (
 	busyPage   = 16
 	mostGather = 3
 	mostDue    = 5
 )
 
-// When nothing comes, reads grow apart to idlePoll, and from then on to a part of the time that nothing has come: a message waits for a
-// 64th of that at most, and a database that is hardly used costs hardly anything.
+// While nothing arrives, the read interval grows by half with each read, up to idlePoll, and then
+// to 1/quietPart of the idle time. A message waits for a 64th of the idle time at most, and an idle
+// database has almost no load.
 const (
 	idlePoll  = 50 * time.Millisecond
 	quietPart = 64
 )
 
-// idleRead is the time between a read that brought nothing and the next, if the last time was so long, and nothing has come for so long.
+// idleRead returns the interval after a read that returned nothing: last is the previous interval,
+// quiet the idle time.
 func (c *Config) idleRead(last, quiet time.Duration) time.Duration {
 	return min(max(last, c.PollMin)*3/2, max(idlePoll, quiet/quietPart), c.PollMax)
 }
 
-// nextRead is the time between a read that brought messages, as many as came within that time, and the next.
+// nextRead returns the interval after a read that returned messages, which arrived within the given
+// time.
 func (c *Config) nextRead(messages int, within time.Duration) time.Duration {
 	gather := c.PollMin * time.Duration(min(max(messages/busyPage, 1), mostGather))
 	due := min(within/time.Duration(messages), c.PollMin*mostDue)
 	return min(max(gather, due), c.PollMax)
 }
 
-// read feeds the lanes until ctx ends. A Read under way is not cut then: stores may have to distrust a connection that
-// was cut, and with it what is still to be settled.
+// read fetches messages for the lanes until ctx ends. It does not cancel a running Read then: a
+// store may have to drop a connection whose call was cancelled, and with it the progress that is
+// not settled yet.
 func (t *epoch) read(ctx context.Context) {
 	rd := reader{epoch: t, asked: make(map[int]*lane)}
 	cfg := &t.cfg
@@ -107,7 +114,7 @@ func (t *epoch) read(ctx context.Context) {
 			case <-t.more:
 				wait = false
 			case <-t.wake:
-				interval = cfg.PollMin // from the last read: at once, unless that has only just been
+				interval = cfg.PollMin // counted from the last read: at once unless that was just now
 			case <-ctx.Done():
 				return
 			}
@@ -115,8 +122,9 @@ func (t *epoch) read(ctx context.Context) {
 	}
 }
 
-// collect finds out who wants how much. The budget in bytes is shared by those who want something; a lane that has nothing may
-// always have one message, so that one that is larger than the budget passes too.
+// collect computes the demand of each lane and reports whether there is any. Lanes with a demand
+// share the byte budget. An empty lane may always have one message, so that one that is larger than
+// the budget passes too.
 func (rd *reader) collect() bool {
 	cfg := &rd.cfg
 	rd.want = rd.want[:0]
@@ -134,11 +142,11 @@ func (rd *reader) collect() bool {
 			fair = append(fair, l)
 		}
 	}
-	if len(roomy) > 0 { // what stores read for one lane costs little more for those that stand beside it
+	if len(roomy) > 0 { // a read for one lane costs little more for additional lanes
 		roomy = append(roomy, fair...)
 	}
 	share := free / max(len(roomy), 1)
-	tight := share < cfg.Memory/(4*max(len(lanes), 1)) // pages must not get tiny
+	tight := share < cfg.Memory/(4*max(len(lanes), 1)) // avoid tiny pages
 	rd.tight.Store(tight)
 	for _, l := range roomy {
 		f := l.look()
@@ -157,8 +165,8 @@ func (rd *reader) collect() bool {
 	return len(rd.want) > 0
 }
 
-// fetch reads once and hands the messages to their lanes. It returns how many came, and whether reading on at once is
-// worth it.
+// fetch reads once and passes the messages to their lanes. It returns the number of messages and
+// whether to read again at once.
 func (rd *reader) fetch() (messages int, more bool, err error) {
 	call, cancel := context.WithTimeout(rd.ctx, callTimeout)
 	defer cancel()
@@ -188,7 +196,7 @@ func (rd *reader) fetch() (messages int, more bool, err error) {
 	return messages, more, nil
 }
 
-// count returns how many messages there are, without canaries: those come all the time.
+// count returns the number of messages without canaries, which arrive all the time.
 func count(msgs []postrider.Message) (n int) {
 	for i := range msgs {
 		if msgs[i].Type != feeds.CanaryType {
@@ -198,14 +206,15 @@ func count(msgs []postrider.Message) (n int) {
 	return n
 }
 
-// missed notes that messages were read for a lane that is ending. If the relay has lost and regained the shard while they were
-// read, the store takes them for handed out, and the lane that has the shard now must not go on behind them: giving the shard
-// up makes the store begin again at what is settled.
+// missed handles messages that were read for a lane that is ending. If the relay has lost and
+// regained the shard during the read, the store considers them handed out, and the new lane must
+// not continue behind them: that would lose them. Releasing the shard makes the store start again
+// at what is settled.
 func (t *epoch) missed(l *lane) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch now := t.held[l.shard]; now {
-	case l: // it gives the shard up itself
+	case l: // it releases the shard itself
 	case nil:
 		t.holed[l.shard] = true
 	default:

@@ -12,7 +12,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// closeTimeout is a courtesy: what matters has been released, or could not be.
+// closeTimeout limits feed.Close at the end of Run. It can be short: the shards have been released
+// by then, or could not be.
 const closeTimeout = 2 * time.Second
 
 var errSecondRun = errors.New("relay: Run may be called only once")
@@ -25,8 +26,8 @@ type Relay struct {
 	epoch   atomic.Pointer[epoch] // the current one, for Stats
 }
 
-// New returns a relay that is ready to run. It reports everything that is wrong with the configuration at once. The
-// publisher remains the caller's, to be closed after Run has returned.
+// New returns a relay that is ready to run, or all errors of the configuration joined. The caller
+// keeps ownership of the publisher and closes it after Run has returned.
 func New(store feeds.Store, pub postrider.Publisher, cfg Config) (*Relay, error) {
 	var errs []error
 	if store == nil {
@@ -42,13 +43,16 @@ func New(store feeds.Store, pub postrider.Publisher, cfg Config) (*Relay, error)
 	return &Relay{store: store, shared: newShared(cfg, pub)}, nil
 }
 
-// Wake makes the relay read now instead of at its next poll. An application with an embedded relay calls it after a
-// commit. It never blocks, and calls in quick succession cost no more than polling at PollMin.
+// Wake makes the relay read now instead of at its next poll. An application with an embedded relay
+// calls it after a commit. It never blocks. Frequent calls cost no more than polling at PollMin.
 func (r *Relay) Wake() { signal(r.wake) }
 
-// Run carries messages until ctx ends. It then finishes what is in flight, settles it, releases its shards and returns
-// nil, or what kept the stop from being clean. Outages, of the broker as of the database, never end it; that the feed does not
-// exist, or sends elsewhere, does: see [feeds.ErrNoFeed] and [feeds.ErrDestination]. Run may be called once.
+// Run publishes messages until ctx ends. It then finishes the calls in flight, settles them and
+// releases its shards. It returns nil, or the reason that the stop was not clean.
+//
+// Outages of the broker or the database do not end Run. A feed that does not exist or that has
+// another destination does: see [feeds.ErrNoFeed] and [feeds.ErrDestination]. Run may be called
+// once.
 func (r *Relay) Run(ctx context.Context) error {
 	if !r.started.CompareAndSwap(false, true) {
 		return errSecondRun
@@ -58,7 +62,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		return err
 	}
 
-	// hard outlives ctx by DrainTimeout: calls that are running at the stop may finish, for up to DrainTimeout.
+	// hard outlives ctx by DrainTimeout, so that calls that are running at the stop can finish.
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var helpers sync.WaitGroup
 	helpers.Go(func() {
@@ -92,8 +96,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	return err
 }
 
-// open joins the feed, however long that takes. It returns nil when ctx ends first, or when the relay may not serve the feed:
-// that is a mistake, and waiting would hide it.
+// open joins the feed and retries during outages until ctx ends. It returns a nil feed if ctx ends
+// first, and an error if the feed does not exist or has another destination: those are
+// configuration mistakes, and waiting would hide them.
 func (r *Relay) open(ctx context.Context) (feeds.Feed, error) {
 	trouble := outage{log: r.log, what: "opening the feed"}
 	pause := backoff{policy: r.cfg.Outage}
@@ -117,7 +122,7 @@ func (r *Relay) open(ctx context.Context) (feeds.Feed, error) {
 	return nil, nil
 }
 
-// serve spends one epoch after another on the feed, until ctx ends.
+// serve runs one epoch after another until ctx ends.
 func (r *Relay) serve(ctx, hard context.Context, feed feeds.Feed) error {
 	pause := backoff{policy: r.cfg.Outage}
 	var remembered map[int]map[postrider.ID]bool
@@ -137,14 +142,14 @@ func (r *Relay) serve(ctx, hard context.Context, feed feeds.Feed) error {
 		r.count.resets.Add(1)
 		r.log.Warn("relay: starting again from what was settled", "cause", err)
 		if time.Since(start) > r.cfg.Outage.Longest() {
-			pause.reset() // the first reset after a while costs no pause
+			pause.reset() // after a long epoch, restart without backoff
 			continue
 		}
 		sleep(ctx, pause.next())
 	}
 }
 
-// repeat does something now and then, until ctx ends.
+// repeat calls do at a jittered interval until ctx ends, and logs its failures.
 func (r *Relay) repeat(ctx context.Context, interval time.Duration, what string, do func(context.Context) error) {
 	trouble := outage{log: r.log, what: what}
 	for sleep(ctx, jitter(interval)) {

@@ -8,7 +8,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// releaseAll gives up everything at the end of Run. It tries again where a retry can help.
+// releaseAll releases all shards at the end of Run. It retries until DrainTimeout, unless the store
+// was reset.
 func (t *epoch) releaseAll(ctx context.Context) error {
 	if len(t.lanes()) == 0 {
 		return nil
@@ -31,7 +32,7 @@ func (t *epoch) release(ctx context.Context, lanes []*lane) error {
 	return t.giveUp(ctx, lanes, t.feed.Release)
 }
 
-// giveUp has the shards of lanes released by do.
+// giveUp calls do with the marks of lanes, to release their shards, and removes the lanes.
 func (t *epoch) giveUp(ctx context.Context, lanes []*lane, do func(context.Context, []feeds.Mark) error) error {
 	select {
 	case t.ledger <- struct{}{}:
@@ -43,7 +44,8 @@ func (t *epoch) giveUp(ctx context.Context, lanes []*lane, do func(context.Conte
 	for _, l := range lanes {
 		marks = append(marks, l.progress().Mark)
 	}
-	// Meanwhile no lease is renewed, and those of other shards must outlive a call that is never answered.
+	// The settler renews no lease during the call, so a call that gets no answer must end before
+	// the leases of other shards expire.
 	call, cancel := context.WithTimeout(ctx, min(callTimeout, t.cfg.Lease/3))
 	defer cancel()
 	if err := do(call, marks); err != nil {

@@ -7,10 +7,11 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// reportInterval is the time between two reports of what is wrong with the destination.
+// reportInterval is the time between two reports of problems.
 const reportInterval = time.Second
 
-// report tells the store what is wrong with the destination, until ctx ends: whoever asks the database learns the cause.
+// report writes the problems of the destination to the store until ctx ends, so that operators can
+// query the cause.
 func (t *epoch) report(ctx context.Context) {
 	reporter, ok := t.feed.(feeds.Reporter)
 	if !ok {

@@ -13,7 +13,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// script is a store of one feed whose every answer is written by the test. What it leaves out succeeds with nothing.
+// script is a store of one feed whose answers the test provides. Missing functions succeed with no
+// result.
 type script struct {
 	balance func(ctx context.Context) (feeds.Share, error)
 	read    func(ctx context.Context, want []feeds.Demand) ([]feeds.Batch, error)
@@ -66,7 +67,7 @@ func (s *script) Conclude(context.Context, []feeds.Conclusion) ([]string, error)
 
 func (s *script) Suspect(context.Context, feeds.Start) (int, error) { return 1, nil }
 
-// batch makes messages of shard 0, all of different keys, named from the given number on.
+// batch returns messages of shard 0 with different keys, numbered from the given number on.
 func batch(from, n int) feeds.Batch {
 	b := feeds.Batch{Cursor: from}
 	for i := range n {
@@ -84,7 +85,8 @@ func (p publisher) Publish(ctx context.Context, msgs []postrider.Message) []erro
 }
 func (p publisher) Close() error { return nil }
 
-// turns returns a share with shard 0 in the rounds for which it is told so, and in all that follow the last.
+// turns returns a Balance function that returns shard 0 in the rounds that are true; the last one
+// repeats.
 func turns(held ...bool) func(context.Context) (feeds.Share, error) {
 	round := -1
 	return func(context.Context) (feeds.Share, error) {
@@ -97,12 +99,12 @@ func turns(held ...bool) func(context.Context) (feeds.Share, error) {
 	}
 }
 
-// TestPublishEndsWithLease: the context of a Publish ends before the lease does, counted from before the call that
-// renewed it, and no further Publish begins.
+// TestPublishEndsWithLease: the context of a Publish ends before the lease does, counted from the
+// start of the call that renewed it, and no further Publish begins.
 func TestPublishEndsWithLease(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		var mu sync.Mutex
-		var renewed, last time.Time // when the last successful Settle was sent, when the last Publish has ended
+		var renewed, last time.Time // start of the last successful Settle, end of the last Publish
 		settles := 0
 		reads := 0
 		s := &script{
@@ -151,7 +153,7 @@ func TestPublishEndsWithLease(t *testing.T) {
 	})
 }
 
-// TestNothingBeginsWithoutLease: the fence does not rely on the publisher to look at its context.
+// TestNothingBeginsWithoutLease: fencing does not depend on a publisher that respects its context.
 func TestNothingBeginsWithoutLease(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		begin := time.Now()
@@ -182,8 +184,9 @@ func TestNothingBeginsWithoutLease(t *testing.T) {
 	})
 }
 
-// TestNothingBeginsBeforeSettle: a Balance whose answer was lost may have taken a shard long before the one that tells of it,
-// and its lease may have ended since. Another relay has the shard here, as the first Settle says.
+// TestNothingBeginsBeforeSettle: a Balance whose answer was lost may have taken a shard long before
+// the one that returns it, and its lease may have expired. Here another relay owns the shard, as
+// the first Settle shows.
 func TestNothingBeginsBeforeSettle(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		s := &script{
@@ -207,8 +210,9 @@ func TestNothingBeginsBeforeSettle(t *testing.T) {
 	})
 }
 
-// TestReadAcrossLoss: a shard is lost and regained while a read of it is under way. What that brings belongs to nobody, and the
-// store takes it for handed out: the shard is given up once, so that the store begins again.
+// TestReadAcrossLoss: a shard is lost and regained during a read of it. No lane may use the result,
+// but the store considers it handed out, so the relay releases the shard once to make the store
+// start again.
 func TestReadAcrossLoss(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		settles := 0
@@ -245,7 +249,7 @@ func TestReadAcrossLoss(t *testing.T) {
 	})
 }
 
-// TestHungRelease: a Release that is never answered does not cost the relay its other shards.
+// TestHungRelease: a Release without an answer does not cost the relay its other shards.
 func TestHungRelease(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		begin := time.Now()
@@ -287,7 +291,8 @@ func TestHungRelease(t *testing.T) {
 	})
 }
 
-// TestHungSettle: a Settle that is never answered ends in time for a second attempt, so that the lease is kept.
+// TestHungSettle: a Settle without an answer ends in time for a second attempt, so that the lease
+// is kept.
 func TestHungSettle(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		var hung bool
@@ -316,7 +321,8 @@ func TestHungSettle(t *testing.T) {
 	})
 }
 
-// TestFencedBySettle: a shard that Settle reports as lost is dropped without waiting for Balance.
+// TestFencedBySettle: the relay drops a shard that Settle reports as lost without waiting for
+// Balance.
 func TestFencedBySettle(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		balances := turns(true)
@@ -342,7 +348,8 @@ func TestFencedBySettle(t *testing.T) {
 	})
 }
 
-// TestRegained: a shard that is lost and comes back gets a new lane, which waits for the Publish of the old one.
+// TestRegained: a shard that is lost and comes back gets a new lane, which waits for the Publish of
+// the old one.
 func TestRegained(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		begin := time.Now()
@@ -367,7 +374,7 @@ func TestRegained(t *testing.T) {
 				t.Error("two lanes publish the messages of one shard")
 			}
 			mu.Unlock()
-			time.Sleep(7 * time.Second) // deaf to its context
+			time.Sleep(7 * time.Second) // ignores its context
 			mu.Lock()
 			defer mu.Unlock()
 			inFlight--
@@ -381,7 +388,7 @@ func TestRegained(t *testing.T) {
 	})
 }
 
-// TestStaleRead: what was read for a lane that is gone is not given to the next one.
+// TestStaleRead: messages that were read for a dropped lane are not passed to the next one.
 func TestStaleRead(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		reads := 0
@@ -404,8 +411,9 @@ func TestStaleRead(t *testing.T) {
 	})
 }
 
-// TestResetRemembers: a server that has crashed has forgotten what was settled last, and hands out the messages again. The
-// relay knows that they have arrived. What comes back in any other way is sent again.
+// TestResetRemembers: a crashed server has lost the last settled progress and returns the messages
+// again. The relay remembers that they have arrived. Messages that come back for any other reason
+// are sent again.
 func TestResetRemembers(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -467,7 +475,7 @@ func TestResetRemembers(t *testing.T) {
 	}
 }
 
-// TestResetDoesNotWait: messages that wait for the destination to recover do not hold up a reset.
+// TestResetDoesNotWait: messages that wait for the destination to recover do not delay a reset.
 func TestResetDoesNotWait(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		reads, settles := 0, 0
@@ -502,8 +510,8 @@ func TestResetDoesNotWait(t *testing.T) {
 	})
 }
 
-// TestMarks: a mark names the batch and the prefix that was confirmed; progress made during a Settle is not forgotten;
-// the last mark comes with the release.
+// TestMarks: a mark names the batch and the confirmed prefix. Progress made during a Settle is not
+// lost, and the release includes the last mark.
 func TestMarks(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		var mu sync.Mutex
@@ -553,7 +561,7 @@ func TestMarks(t *testing.T) {
 	})
 }
 
-// TestStopDuringBalance: shards that a Balance brings while the relay stops are released.
+// TestStopDuringBalance: shards that a Balance takes during the stop are released.
 func TestStopDuringBalance(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		var released []feeds.Mark
@@ -580,7 +588,7 @@ func TestStopDuringBalance(t *testing.T) {
 	})
 }
 
-// TestReleaseTriesAgain: one lost connection at the end does not leave shards behind.
+// TestReleaseTriesAgain: a lost connection at the end does not leave shards unreleased.
 func TestReleaseTriesAgain(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		tries := 0

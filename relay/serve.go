@@ -8,8 +8,8 @@ import (
 
 var errLateStop = errors.New("calls were still under way after DrainTimeout and were cancelled")
 
-// serve works until ctx ends, then drains and releases; or until the store says that the epoch is over, and returns
-// why.
+// serve runs until ctx ends, then drains and releases all lanes; or until the store reports a
+// reset, which it returns.
 //
 //nolint:contextcheck // what has begun lasts as long as the epoch
 func (t *epoch) serve(ctx context.Context) error {
@@ -32,8 +32,8 @@ func (t *epoch) serve(ctx context.Context) error {
 	<-loop.Done()
 	t.drainAll()
 	fetching.Wait()
-	t.drainAll() // also what the last Balance has brought
-	t.run.Wait() // leases are being renewed meanwhile
+	t.drainAll() // also lanes of the last Balance
+	t.run.Wait() // the settler still renews leases
 	stopSettling()
 	settler.Wait()
 

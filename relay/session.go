@@ -15,22 +15,24 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// callTimeout bounds every call of the store for which nothing else sets a bound: a connection that has silently died must not
-// stop the relay for good.
+// callTimeout limits every call of the store that has no other limit: a silently dead connection
+// must not stop the relay forever.
 const callTimeout = 15 * time.Second
 
-// shared is what all parts of a relay share.
+// shared holds the state that all parts of a relay share.
 type shared struct {
-	cfg      Config
-	pub      postrider.Publisher
-	log      *slog.Logger
-	wake     chan struct{} // holds one token: somebody wants the store to be read now
-	probing  chan struct{} // holds one token: a message is being sent of which a crash is suspected, and it alone
-	deaths   seldom        // lines about dead letters,
-	refusals seldom        // and about messages that were deferred
-	problems problems      // to be reported
+	cfg  Config
+	pub  postrider.Publisher
+	log  *slog.Logger
+	wake chan struct{} // holds one token: read the store now
+	// probing holds one token while a suspect message is being sent: only one per process, so that
+	// a crash shows which message caused it.
+	probing  chan struct{}
+	deaths   logLimit // limits log lines about dead letters,
+	refusals logLimit // and about messages that failed and were deferred
+	problems problems // to be reported
 	count    counters
-	watch    *inspection.Watch // nil if nobody asks what confirmed means
+	watch    *inspection.Watch // nil if confirmations are not inspected
 	nameOf   func(*postrider.Message) string
 }
 
@@ -47,14 +49,15 @@ func newShared(cfg Config, pub postrider.Publisher) *shared {
 	return s
 }
 
-// sent takes note of where a call has gone to. One message of a call is enough: the others begin calls of their own sooner or later.
+// sent reports the outcome of a call to the inspection watch. The name of the first message is
+// enough: over time, each name comes first in some call.
 func (s *shared) sent(msgs []postrider.Message, errs []error) {
 	if s.watch != nil && s.nameOf != nil {
 		s.watch.Called(s.nameOf(&msgs[0]), errs)
 	}
 }
 
-// trace logs what has become of each message of a call, for those who look for a single one: at level debug, and free otherwise.
+// trace logs the outcome of each message of a call at level debug.
 func (s *shared) trace(ctx context.Context, c *shard.Call, errs []error, took time.Duration) {
 	if !s.log.Enabled(ctx, slog.LevelDebug) {
 		return
@@ -74,7 +77,7 @@ func (s *shared) trace(ctx context.Context, c *shard.Call, errs []error, took ti
 	}
 }
 
-// machine is how the state machine of a shard is set up.
+// machine returns the configuration of a shard's state machine.
 func (s *shared) machine(number int, slice, splits bool) shard.Config {
 	cfg := &s.cfg
 	c := shard.Config{
@@ -89,7 +92,7 @@ func (s *shared) machine(number int, slice, splits bool) shard.Config {
 	return c
 }
 
-// setPaused keeps the text of an error that only an operator can do something about.
+// setPaused stores the text of an error that needs an operator, and clears it if err is nil.
 func (s *shared) setPaused(err error) {
 	if errors.Is(err, feeds.ErrForeign) || errors.Is(err, feeds.ErrSchema) {
 		text := err.Error()
@@ -101,33 +104,33 @@ func (s *shared) setPaused(err error) {
 
 const pausedFeed = "the feed is paused; to go on: postrider feeds resume"
 
-// setPausedFeed notes whether an operator has paused the feed.
+// setPausedFeed records that an operator has paused the feed.
 func (s *shared) setPausedFeed(paused bool) {
 	if !paused {
-		return // setPaused has noted that nothing is in the way
+		return // setPaused(nil) has cleared it
 	}
 	text := pausedFeed
 	s.count.paused.Store(&text)
 }
 
-// session is what lanes, and those who work for all of them, share for as long as the store vouches for what it hands out.
+// session holds what the lanes and the goroutines of an epoch share.
 type session struct {
 	*shared
 	feed     feeds.Feed
-	splitter feeds.Splitter  // the same, if it can split shards; otherwise nil
-	hard     context.Context // for Publish: survives a reset, so that nothing is torn out of the publisher's hands
-	ctx      context.Context // for calls of the feed: hard, cut by a reset
+	splitter feeds.Splitter  // feed, if it can split shards; otherwise nil
+	hard     context.Context // for Publish: survives a reset, so that no running call is cancelled
+	ctx      context.Context // for calls of the feed: child of hard, cancelled by a reset
 
-	more    chan struct{} // to the reader: a lane has room again, or is new
-	settled chan struct{} // to the settler: a lane has progressed, or is new
+	more    chan struct{} // to the reader: a lane is new or has room again
+	settled chan struct{} // to the settler: a lane is new or has progressed
 	drained chan struct{} // to the keeper: a lane has ended
-	ledger  chan struct{} // held during Settle and Release, lest one contradicts the other
-	dueWake chan struct{} // to whoever asks for deferred messages: there may be some, or a lane can take some
-	dueSome atomic.Bool   // there may be some
-	tight   atomic.Bool   // the budget in bytes is used up
+	ledger  chan struct{} // held during Settle and Release, which must not overlap
+	dueWake chan struct{} // to fetchDue: there may be deferred messages, or a lane can take some
+	dueSome atomic.Bool   // there may be deferred messages
+	tight   atomic.Bool   // the byte budget is used up
 }
 
-// newSession returns a session, and how to cut it.
+// newSession returns a session and the function that cancels its calls of the feed.
 func newSession(hard context.Context, s *shared, feed feeds.Feed) (*session, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(hard)
 	splitter, _ := feed.(feeds.Splitter)
@@ -138,13 +141,13 @@ func newSession(hard context.Context, s *shared, feed feeds.Feed) (*session, con
 	}, cancel
 }
 
-// lookForDue has deferred messages asked for.
+// lookForDue triggers a request for deferred messages.
 func (s *session) lookForDue() {
 	s.dueSome.Store(true)
 	signal(s.dueWake)
 }
 
-// signal leaves a token in a channel that holds one.
+// signal puts a token into a channel with a capacity of one, unless it has one.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

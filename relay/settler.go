@@ -13,14 +13,14 @@ import (
 func (t *epoch) settle(ctx context.Context) {
 	cfg := &t.cfg
 	trouble := outage{log: t.log, what: "settling"}
-	pause := backoff{policy: cfg.Outage, most: max(cfg.Outage.Pause(1, 0), cfg.margin())} // leases do not wait
+	pause := backoff{policy: cfg.Outage, most: max(cfg.Outage.Pause(1, 0), cfg.margin())} // retry soon enough to renew the leases
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 
 	var last time.Time // when the last call began
 	for ctx.Err() == nil {
 		now := time.Now()
-		wait := time.Hour // nothing to settle and nothing to renew: until a lane says otherwise
+		wait := time.Hour // nothing to settle or renew: wait for a signal
 		for _, l := range t.lanes() {
 			wait = min(wait, cfg.Lease/3-l.age(now))
 			if f := l.look(); f.unsettled() {
@@ -50,23 +50,24 @@ func (t *epoch) settle(ctx context.Context) {
 	}
 }
 
-// settleAfter is how long what was confirmed may wait. Whoever takes over from a process that dies over a message begins at what
-// is settled, and must not have to come as far as that each time.
-func (c *Config) settleAfter(f *face) time.Duration {
+// settleAfter returns how long confirmed messages may stay unsettled. With a suspect message it is
+// zero: if the process dies, the next owner starts at the checkpoint, so that repeated crashes
+// still make progress.
+func (c *Config) settleAfter(f *snapshot) time.Duration {
 	if f.Suspicious {
 		return 0
 	}
 	return c.SettleInterval
 }
 
-// progress is a mark with what is needed to note its success.
+// progress is a mark with the data to record its success.
 type progress struct {
 	feeds.Mark
 	lane    *lane
 	version uint64
 }
 
-// progress returns how far the lane is confirmed, if the store does not know.
+// progress returns the lane's mark, which is empty apart from the shard if everything is settled.
 func (l *lane) progress() progress {
 	f := l.look()
 	p := progress{feeds.Mark{Shard: l.shard}, l, f.mark.Version}
@@ -87,7 +88,7 @@ func (t *epoch) settleOnce(ctx context.Context) error {
 	var all []progress
 	var marks []feeds.Mark
 	for _, l := range t.lanes() {
-		// Leases are renewed a little before it is due, when there is a call anyway.
+		// Renew leases a little early if there is a call anyway.
 		if f := l.look(); f.unsettled() || l.age(start) >= t.cfg.Lease/4 {
 			p := l.progress()
 			all = append(all, p)
@@ -97,7 +98,8 @@ func (t *epoch) settleOnce(ctx context.Context) error {
 	if len(marks) == 0 {
 		return nil
 	}
-	// Half a lease leaves time for a second attempt. The call outlives ctx, which ends when nothing is left to settle.
+	// Half a lease leaves time for a second attempt. The call outlives ctx, which ends when nothing
+	// is left to settle.
 	call, cancel := context.WithTimeout(t.ctx, t.cfg.Lease/2)
 	defer cancel()
 	t.count.settles.Add(1)

@@ -7,11 +7,11 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// mergeAfter is for how long a slice must not have been behind before it is read together with the others again.
+// mergeAfter is how long a slice must have kept up before it is merged back.
 const mergeAfter = 5 * time.Second
 
-// join ends a slice that has caught up, and the lane of its shard with it, so that they can be read together again. One at
-// a time: others wait.
+// join drains a slice that has caught up and the lane of its shard, so that they can be merged. It
+// does so for one slice at a time.
 func (t *epoch) join() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -30,8 +30,8 @@ func (t *epoch) join() {
 	}
 }
 
-// rearrange splits or merges the shards of lanes that have ended for that. It returns the others that have ended, and
-// whether Balance has something to take.
+// rearrange splits or merges the shards of lanes that ended for that purpose. It returns the other
+// ended lanes, and whether Balance can take shards as a result.
 func (t *epoch) rearrange(ended []*lane) (rest []*lane, changed bool, err error) {
 	for _, l := range ended {
 		switch {

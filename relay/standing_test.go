@@ -13,8 +13,8 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// TestHotKey: with a publisher that does not keep order, one key takes a call for each of its messages, but others do
-// not wait for it, whatever stands before them in the shard.
+// TestHotKey: with a publisher that does not keep order, each message of a key takes its own call,
+// but other keys do not wait for it, wherever they are in the shard.
 func TestHotKey(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		const hot, others = 1500, 1500
@@ -43,7 +43,7 @@ func TestHotKey(t *testing.T) {
 	})
 }
 
-// tooManyError is an error with a wish.
+// tooManyError is an error with a retry delay.
 type tooManyError time.Duration
 
 func (tooManyError) Error() string               { return "too many requests" }
@@ -51,7 +51,7 @@ func (e tooManyError) RetryAfter() time.Duration { return time.Duration(e) }
 func asIs(err error) error                       { return err }
 func wrapped(err error) error                    { return fmt.Errorf("the server says: %w", err) }
 
-// ledger notes when which key was sent.
+// ledger records when each key was sent.
 type ledger struct {
 	mu    sync.Mutex
 	begin time.Time
@@ -72,7 +72,8 @@ func (l *ledger) times(key string) []time.Duration {
 	return l.at[key]
 }
 
-// TestRetryAfter: a message whose error asks for a pause gets it, up to five minutes, and other keys do not.
+// TestRetryAfter: a message whose error requests a delay waits for it, up to five minutes, and
+// other keys do not.
 func TestRetryAfter(t *testing.T) {
 	for _, class := range []struct {
 		name string
@@ -125,8 +126,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestOutageIsNoStorm: while the destination takes nothing, a lane does not try its whole read-ahead on it, and goes on
-// within 5 s of its recovery.
+// TestOutageIsNoStorm: during an outage a lane does not try its whole read-ahead, and it continues
+// within 5 s of the recovery.
 func TestOutageIsNoStorm(t *testing.T) {
 	for _, batch := range []int{1, 10, 500} {
 		for name, mark := range map[string]func(error) error{"unknown": asIs, "unavailable": postrider.Unavailable} {
@@ -162,7 +163,8 @@ func TestOutageIsNoStorm(t *testing.T) {
 	}
 }
 
-// TestPlainErrorsOfSome: errors without a class that do not hit all are no outage, however small the calls.
+// TestPlainErrorsOfSome: errors without a class that do not affect all messages are no outage,
+// however small the calls.
 func TestPlainErrorsOfSome(t *testing.T) {
 	for _, batch := range []int{1, 10} {
 		bothModes(t, func(t *testing.T, keepsOrder bool) {
@@ -179,7 +181,7 @@ func TestPlainErrorsOfSome(t *testing.T) {
 			if _, distinct, _ := w.counts(); distinct != 800 {
 				t.Errorf("%d messages were received, want all but those of 2 keys", distinct)
 			}
-			// Some time later, a new message does not wait for the old trouble.
+			// Later, a new message does not wait for the earlier failure.
 			time.Sleep(10*time.Minute + 123*time.Millisecond)
 			for range 20 {
 				w.commit("k0")
@@ -194,8 +196,8 @@ func TestPlainErrorsOfSome(t *testing.T) {
 	}
 }
 
-// TestStopRepeatsNothing: a stopping relay sends nothing more, and defers what has failed before messages that were confirmed, so
-// that none of these is sent again.
+// TestStopRepeatsNothing: a stopping relay sends nothing more, and defers failed messages in front
+// of confirmed ones, so that none of these is sent again.
 func TestStopRepeatsNothing(t *testing.T) {
 	for name, err := range map[string]error{
 		"unavailable": postrider.Unavailable(errOdd), "name": postrider.NameUnavailable(errOdd), "unknown": errOdd, "permanent": postrider.Permanent(errOdd),
@@ -210,7 +212,7 @@ func TestStopRepeatsNothing(t *testing.T) {
 					l.note(m.Key)
 					if m.Key == "k4" && len(l.times("k4")) == 1 {
 						close(failed)
-						time.Sleep(time.Millisecond) // the stop begins meanwhile
+						time.Sleep(time.Millisecond) // let the stop begin
 						return err, false
 					}
 					return nil, true
@@ -241,8 +243,9 @@ func TestStopRepeatsNothing(t *testing.T) {
 	}
 }
 
-// TestManyCulprits: a handler that stops at the first failure of a call delivers in the end what has not failed by its
-// own fault, however many messages before it fail for ever, and what has failed only once.
+// TestManyCulprits: with a handler that stops at the first failure of a call, every message that
+// does not fail by itself is delivered, however many before it always fail, also one that has
+// failed once.
 func TestManyCulprits(t *testing.T) {
 	for name, mark := range map[string]func(error) error{"unknown": asIs, "permanent": postrider.Permanent} {
 		for _, batch := range []int{1, 10, 500} {
@@ -273,7 +276,8 @@ func TestManyCulprits(t *testing.T) {
 	}
 }
 
-// TestYieldInSpiteOfFailure: a message that fails for ever does not keep its shard from going to another relay.
+// TestYieldInSpiteOfFailure: a message that always fails does not keep its shard from moving to
+// another relay.
 func TestYieldInSpiteOfFailure(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 2)

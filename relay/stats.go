@@ -6,12 +6,12 @@ import (
 	"github.com/postrider/postrider/relay/internal/shard"
 )
 
-// Stats is a snapshot of what a relay has done since it started and of what it is doing. Counters count this relay
-// alone.
+// Stats is a snapshot of the counters and gauges of one relay. Counters start at zero with the
+// relay.
 type Stats struct {
 	Published int64 // messages that the destination has confirmed
-	Failed    int64 // messages that came back from a Publish without confirmation, each time counted
-	Refused   int64 // of Failed, those that the destination called permanent
+	Failed    int64 // messages that a Publish did not confirm, counted each time
+	Refused   int64 // of Failed, those that the destination rejected permanently
 	Retried   int64 // messages sent again after a failure
 	Deferred  int64 // messages deferred
 	Dead      int64 // messages that became dead letters
@@ -19,20 +19,20 @@ type Stats struct {
 	Reads    int64 // calls of Feed.Read
 	Settles  int64 // calls of Feed.Settle
 	Balances int64 // calls of Feed.Balance
-	Fenced   int64 // shards lost to another relay, or to a lease that ran out
-	Resets   int64 // how often the store has taken back what it had handed out
+	Fenced   int64 // shards lost to another relay, or because the lease expired
+	Resets   int64 // resets of the store, which made everything void that was not settled
 
-	Blocked  int // keys whose messages wait behind one that has failed, in the shards held
-	Lanes    int // shards held
-	Quota    int // shards that would be this relay's fair share
+	Blocked  int // keys with deferred messages, in the owned shards
+	Lanes    int // shards owned
+	Quota    int // the relay's fair share of shards
 	Members  int // relays that serve the feed
-	Failing  int // of Lanes, those whose last call of the destination confirmed nothing
-	Buffered int // messages read and not yet confirmed, or confirmed behind one that is not, in all lanes
-	Bytes    int // what they take in memory, about
-	Held     int // names that accept nothing at the moment, in all lanes
+	Failing  int // of Lanes, those whose last call confirmed nothing
+	Buffered int // messages read that are not in the confirmed prefix, in all lanes
+	Bytes    int // their approximate size in memory
+	Held     int // names held because they accept nothing, in all lanes
 
-	// Paused says why an operator must act before the relay can work, such as the text of [feeds.ErrForeign].
-	// It is empty otherwise.
+	// Paused is the reason that the relay needs an operator before it can work, such as the text of
+	// [feeds.ErrForeign]. It is empty otherwise.
 	Paused string
 }
 

@@ -1,5 +1,5 @@
-// Package retry decides when and how often something that has failed is tried again. It has no clock and no randomness of its
-// own: callers hand both in.
+// Package retry implements retry policies: when and how often to retry a failed operation. It has
+// no clock and no source of randomness; callers pass both in.
 package retry
 
 import (
@@ -11,36 +11,35 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Policy says how often something is tried, and after which pauses. Where it is used its zero fields have defaults, which
-// are documented there.
+// Policy configures retries. Each user of a Policy documents the defaults of zero fields.
 type Policy struct {
-	// First is the pause after the first failed attempt. Each further pause is twice the one before.
+	// First is the backoff after the first failed attempt. It doubles with each further one.
 	First time.Duration
-	// Most is the longest pause, its random part included.
+	// Most is the maximum backoff, including its random part.
 	Most time.Duration
-	// Pauses are the pauses one by one, instead of First and Most, and have no random part. The last one is repeated if there
-	// are more attempts.
+	// Pauses lists the backoff of each attempt, instead of First and Most, without a random part.
+	// The last one repeats if there are more attempts.
 	Pauses []time.Duration
-	// Attempts is how often something is tried in all, the first time included; [Forever] sets no limit. With Pauses it
-	// defaults to one more than there are.
+	// Attempts is the total number of attempts, including the first; [Forever] sets no limit. With
+	// Pauses it defaults to one more than their number.
 	Attempts int
-	// MaxAge is how long after the first failure something is still tried, whether its attempts count or not. 0 sets no
-	// limit.
+	// MaxAge ends retries this long after the first failure, whether or not the attempts count. 0
+	// sets no limit.
 	MaxAge time.Duration
 }
 
-// Forever as a number of attempts means that there is no limit.
+// Forever, as a number of attempts, sets no limit.
 const Forever = -1
 
-// maxPauses is the largest number of pauses in a list.
+// maxPauses is the maximum length of Policy.Pauses.
 const maxPauses = 100
 
-// Or returns the policy with the defaults of d where p says nothing. Defaults give way to what is said: a First above the
-// default of Most is the longest pause too.
+// Or returns p with the zero fields set from d. A default never contradicts an explicit field: if
+// p.First exceeds d.Most, for instance, it also becomes Most.
 func (p Policy) Or(d Policy) Policy {
 	p.MaxAge = cmp.Or(p.MaxAge, d.MaxAge)
 	if len(p.Pauses) > 0 {
-		if d.Attempts > 0 { // otherwise there is no limit here
+		if d.Attempts > 0 { // otherwise the user of the policy retries without limit
 			p.Attempts = cmp.Or(p.Attempts, len(p.Pauses)+1)
 		}
 		return p
@@ -56,7 +55,7 @@ func (p Policy) Or(d Policy) Policy {
 	return p
 }
 
-// Validate reports everything that is wrong with the policy.
+// Validate returns all errors of the policy, joined.
 func (p Policy) Validate() error { return errors.Join(p.mistakes()...) }
 
 func (p Policy) mistakes() (errs []error) {
@@ -83,13 +82,14 @@ func (p Policy) mistakes() (errs []error) {
 	}
 	for _, d := range p.Pauses {
 		if d <= 0 {
-			wrong("Pauses has %v: want longer pauses", d)
+			wrong("Pauses has %v: want positive durations", d)
 		}
 	}
 	return errs
 }
 
-// ValidateForever reports everything that is wrong with a policy for what is tried until it succeeds.
+// ValidateForever is like Validate for operations that are retried until they succeed: Attempts and
+// MaxAge must not be set.
 func (p Policy) ValidateForever() error {
 	errs := p.mistakes()
 	if p.Attempts > 0 {
@@ -101,8 +101,8 @@ func (p Policy) ValidateForever() error {
 	return errors.Join(errs...)
 }
 
-// Pause returns the pause after so many failed attempts. Random is from [0, 1) and adds up to half of the pause, within the
-// longest one: nobody comes back earlier than agreed, or later than Most.
+// Pause returns the backoff after the given number of failed attempts. random, from [0, 1), adds up
+// to half of it, within Most.
 func (p Policy) Pause(failed int, random float64) time.Duration {
 	failed = max(failed, 1)
 	if n := len(p.Pauses); n > 0 {
@@ -115,7 +115,7 @@ func (p Policy) Pause(failed int, random float64) time.Duration {
 	return p.spread(d, random)
 }
 
-// Longest returns the longest pause.
+// Longest returns the maximum backoff.
 func (p Policy) Longest() time.Duration {
 	longest := p.Most
 	for _, d := range p.Pauses {
@@ -124,8 +124,8 @@ func (p Policy) Longest() time.Duration {
 	return longest
 }
 
-// Grow returns the pause of something that has waited for so long and is not to blame: about as long again, within the bounds of
-// the policy. So pauses grow, and nothing has to be counted.
+// Grow returns the backoff after a failure that does not count as an attempt: about as long as the
+// time waited so far, within the bounds of the policy. So the backoff grows without a counter.
 func (p Policy) Grow(waited time.Duration, random float64) time.Duration {
 	for _, d := range p.Pauses {
 		if d >= waited {
@@ -138,34 +138,36 @@ func (p Policy) Grow(waited time.Duration, random float64) time.Duration {
 	return p.spread(min(max(waited, p.First), p.Most), random)
 }
 
-// spread adds the random part of a pause.
+// spread adds the random part of a backoff.
 func (p Policy) spread(d time.Duration, random float64) time.Duration {
 	return d + min(time.Duration(random*float64(d/2)), p.Most-d)
 }
 
-// Failure is an attempt that has failed.
+// Failure describes a failed attempt.
 type Failure struct {
 	Err error
-	// Attempts is how many have failed before and count.
+	// Attempts is the number of earlier failed attempts that count.
 	Attempts int
-	// Age is how long ago the first one has failed, of those that count and those that do not.
+	// Age is the time since the first failure, whether or not it counts.
 	Age time.Duration
-	// Waited is what the pauses of failures that do not count grow with; see [Policy.Grow].
+	// Waited is the time waited so far because of failures that do not count; see [Policy.Grow].
 	Waited time.Duration
 }
 
-// Decision is what follows from a [Failure].
+// Decision is the reaction to a [Failure].
 type Decision struct {
-	GiveUp   bool          // there is no further attempt
-	Attempts int           // that have failed and count
+	GiveUp   bool          // no further attempt
+	Attempts int           // failed attempts that count, including this one
 	Pause    time.Duration // before the next attempt
 }
 
-// longestDelay bounds what an error may ask for: whoever is confused about time must not stop something for good.
+// longestDelay limits the delay that an error may request: a wrong value must not stop retries for
+// good.
 const longestDelay = 24 * time.Hour
 
-// Decide says what follows from a failure. One marked [postrider.Permanent] is the last. One marked [postrider.Unavailable] does not
-// count, because it would have happened to any other. An error can ask for a longer pause; see [postrider.RetryAfter].
+// Decide returns the reaction to a failure. An error marked [postrider.Permanent] ends the
+// attempts. One marked [postrider.Unavailable] does not count as an attempt, because any other
+// message would have failed too. An error can request a longer backoff; see [postrider.RetryAfter].
 func (p Policy) Decide(f Failure, random float64) Decision {
 	d := Decision{Attempts: f.Attempts}
 	class := postrider.ClassOf(f.Err)

@@ -16,14 +16,14 @@ const (
 	m = time.Minute
 )
 
-// almostOne is the largest random number there is.
+// almostOne is the largest float64 below 1.
 var almostOne = math.Nextafter(1, 0)
 
 func TestPauses(t *testing.T) {
 	for _, c := range []struct {
 		policy retry.Policy
 		want   []time.Duration
-		random []time.Duration // with the largest random part
+		random []time.Duration // with the maximum random part
 	}{
 		{retry.Policy{First: s, Most: 6 * s}, []time.Duration{s, 2 * s, 4 * s, 6 * s, 6 * s}, []time.Duration{3 * s / 2, 3 * s, 6 * s, 6 * s, 6 * s}},
 		{retry.Policy{First: s, Most: s}, []time.Duration{s, s}, []time.Duration{s, s}},
@@ -44,7 +44,7 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestBound holds that no pause leaves the bounds, however many attempts have failed and whatever chance says.
+// TestBound: no backoff exceeds the bounds, for any number of attempts and any random value.
 func TestBound(t *testing.T) {
 	p := retry.Policy{First: 3, Most: math.MaxInt64}
 	for n := range 2000 {

@@ -1,4 +1,4 @@
-// Package cgroup tells how much memory the process may have: the limit of its container, pod or service.
+// Package cgroup returns the memory limit of the process's container, pod or service.
 package cgroup
 
 import (
@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// MemoryLimit returns the limit in bytes; math.MaxInt64 if there is none, or it cannot be known.
+// MemoryLimit returns the limit in bytes; math.MaxInt64 if there is none or it is unknown.
 func MemoryLimit() int64 { return memoryLimit(os.DirFS("/")) }
 
-// memoryLimit returns the least limit of the process's group and those around it. A container that does not see its own path finds
-// its group at the root.
+// memoryLimit returns the lowest limit of the process's group and its parents. In a container that
+// does not see its own path, the group is at the root.
 func memoryLimit(root fs.FS) int64 {
 	limit := int64(math.MaxInt64)
 	groups, _ := fs.ReadFile(root, "proc/self/cgroup")

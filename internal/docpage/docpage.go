@@ -1,4 +1,4 @@
-// Package docpage keeps the generated parts of pages under docs as the code says.
+// Package docpage keeps generated parts of pages under docs equal to the code.
 package docpage
 
 import (
@@ -9,8 +9,9 @@ import (
 
 const end = "<!-- end of what is generated -->\n"
 
-// Check compares the part of a page that a test generates, or writes it anew. The part begins with a comment that names
-// the test and its folder, such as "TestReference, in cmd/postrider".
+// Check compares the part of a page that a test generates, or rewrites it if update is set. The
+// part begins with a comment that names the test and its folder, such as "TestReference, in
+// cmd/postrider".
 func Check(t testing.TB, update bool, page, test, want string) {
 	t.Helper()
 	name, folder, _ := strings.Cut(test, ", in ")
@@ -35,7 +36,7 @@ func Check(t testing.TB, update bool, page, test, want string) {
 	}
 }
 
-// difference is the first line that the page lacks, and what it has there.
+// difference returns the first line that the page lacks, and the line in its place.
 func difference(have, want string) string {
 	lines := strings.Split(have, "\n")
 	i := 0
@@ -51,12 +52,12 @@ func difference(have, want string) string {
 	return "- " + lines[min(i, len(lines)-1)]
 }
 
-// Cell makes a text fit into one cell of a table.
+// Cell escapes text for one cell of a table.
 func Cell(text string) string {
 	return strings.ReplaceAll(Text(strings.Join(strings.Fields(text), " ")), "|", `\|`)
 }
 
-// Text keeps Markdown from reading marks into plain text.
+// Text escapes plain text for Markdown.
 func Text(text string) string {
 	return strings.NewReplacer("*", `\*`, "<", "&lt;", "[", `\[`).Replace(text)
 }

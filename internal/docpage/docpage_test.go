@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// failing is a test that notes why it was ended.
+// failing is a testing.TB that records the message of Fatalf.
 type failing struct {
 	testing.TB
 	why string
@@ -32,7 +32,8 @@ func (f *failing) run(page, want string) (why string) {
 	return ""
 }
 
-// A page that differs fails and names the line, -update mends it, and what stands around is left alone.
+// TestCheck: a page that differs fails and names the line; -update corrects it and leaves the rest
+// of the page unchanged.
 func TestCheck(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
 	const text = "# Title\n\n<!-- generated: go test -run TestX -update, in folder -->\n" + end + "\nThe end.\n"

@@ -1,4 +1,4 @@
-// Package enqueue checks what an outbox is asked to write.
+// Package enqueue validates messages before an outbox writes them.
 package enqueue
 
 import "github.com/postrider/postrider"

@@ -1,9 +1,10 @@
-// Package headers reads the headers of messages as databases keep them.
+// Package headers decodes message headers that are stored as JSON.
 package headers
 
 import "encoding/json"
 
-// Parse reads a JSON object. A value that is not a string keeps its JSON form, and so does what is not an object.
+// Parse decodes a JSON object. A value that is not a string keeps its JSON form, and so does text
+// that is not an object.
 func Parse(text []byte) map[string]string {
 	if len(text) == 0 {
 		return nil

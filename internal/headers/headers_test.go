@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzParse holds that nothing that stands in a column of headers stops a relay or is thrown away, and that an object of texts comes
-// back as it is.
+// FuzzParse: no content of a headers column makes Parse fail or is lost, and an object of strings
+// is returned unchanged.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{`{"a":"b"}`, `{"a":1,"b":null,"c":{"d":[]}}`, `[1]`, `{`, `"x"`, "null", `{"a":"\ud800"}`, "\xff", `{"a":1,"a":2}`} {
 		f.Add([]byte(text))
@@ -30,7 +30,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// valid reports whether JSON can hold all of it: bytes that are no text become U+FFFD there.
+// valid reports whether JSON can represent all strings: encoding replaces invalid UTF-8 by U+FFFD.
 func valid(all map[string]string) bool {
 	text, err := json.Marshal(all)
 	var back map[string]string

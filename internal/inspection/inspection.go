@@ -1,5 +1,5 @@
-// Package inspection asks a destination what its confirmations are worth, and says so in the log: once for what is known at the start, and
-// again for each name that messages turn out to go to, which nobody may have known before.
+// Package inspection asks a destination what its confirmations are worth, and logs the answer: once
+// at the start, and again for each name that is discovered when messages go to it.
 package inspection
 
 import (
@@ -15,29 +15,31 @@ import (
 )
 
 const (
-	// Timeout is the longest wait for an answer.
+	// Timeout is the maximum wait for an answer.
 	Timeout = 10 * time.Second
-	// Pause is how long to wait before a destination that did not answer is asked again. It doubles.
+	// Pause is the time before the first retry if the destination does not answer. It doubles with
+	// each further one.
 	Pause    = time.Second
 	longest  = time.Minute
 	gather   = time.Second // new names come in groups
-	maxNames = 100         // that are asked about: a name for each customer would be no end of questions
+	maxNames = 100         // limits requests if there is a name for each customer
 )
 
-// Watch inspects one destination. A nil one does nothing. Its methods are safe for concurrent use.
+// Watch inspects one destination. Methods of a nil Watch do nothing. It is safe for concurrent use.
 type Watch struct {
 	inspector broker.Inspector
 	log       *slog.Logger
 
 	mu    sync.RWMutex
 	known map[string]bool
-	fresh []string // not asked about yet
+	fresh []string // not inspected yet
 	more  chan struct{}
 
-	said map[broker.Warning]bool // of Run alone
+	said map[broker.Warning]bool // used by Run only
 }
 
-// New returns a watch of a publisher whose names are partly known, or nil if the publisher cannot answer.
+// New returns a Watch of pub, or nil if pub is no [broker.Inspector]. names are the names known so
+// far.
 func New(pub postrider.Publisher, log *slog.Logger, names []string) *Watch {
 	inspector, ok := pub.(broker.Inspector)
 	if !ok {
@@ -52,7 +54,7 @@ func New(pub postrider.Publisher, log *slog.Logger, names []string) *Watch {
 	return w
 }
 
-// Sent takes note of a name that messages go to. It is cheap for one that is known.
+// Sent adds a name that messages go to. It is cheap for a known name.
 func (w *Watch) Sent(name string) {
 	if w == nil || name == "" {
 		return
@@ -76,15 +78,16 @@ func (w *Watch) Sent(name string) {
 	}
 }
 
-// Called is Sent for the name of a call's first message, whose outcome is the first of errs. A name that no message can ever have is not asked
-// about.
+// Called is like Sent for the name of a call's first message, unless its error, the first of errs,
+// shows that no message can have that name.
 func (w *Watch) Called(name string, errs []error) {
 	if len(errs) == 0 || postrider.ClassOf(errs[0]) != postrider.ClassPermanent {
 		w.Sent(name)
 	}
 }
 
-// Run asks and logs until ctx ends. Answered is told of each answer, which is nil, and of each failure to get one.
+// Run asks and logs until ctx ends. It calls answered with nil for each answer and with the error
+// of each failed request.
 func (w *Watch) Run(ctx context.Context, answered func(error)) {
 	if w == nil {
 		return
@@ -106,7 +109,7 @@ func (w *Watch) Run(ctx context.Context, answered func(error)) {
 	}
 }
 
-// ask asks about the names that nobody has asked about, until the destination answers.
+// ask asks about the new names, and retries until the destination answers.
 func (w *Watch) ask(ctx context.Context, answered func(error)) (broker.Inspection, bool) {
 	w.mu.Lock()
 	names := w.fresh
@@ -131,10 +134,10 @@ func (w *Watch) ask(ctx context.Context, answered func(error)) (broker.Inspectio
 	}
 }
 
-// report logs what was not said before.
+// report logs what was not logged before.
 func (w *Watch) report(found broker.Inspection, first bool) {
 	var settings []string
-	for _, s := range found.Settings { // several names may lead to the same thing
+	for _, s := range found.Settings { // several names may have the same setting
 		if text := s.Name + "=" + s.Value; !slices.Contains(settings, text) {
 			settings = append(settings, text)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/postrider/postrider/internal/inspection"
 )
 
-// candid is a publisher that answers the third question about its settings, and all that follow.
+// candid is a publisher that answers the third request about its settings and all later ones.
 type candid struct {
 	discard.Publisher
 	asked int
@@ -42,8 +42,8 @@ func (c *candid) Inspect(ctx context.Context, names []string) (broker.Inspection
 	return found, nil
 }
 
-// TestWatch holds that a destination is asked until it answers, and again for names that turn out to be used, and that nothing is
-// said twice.
+// TestWatch: the watch asks until the destination answers, asks again for new names, and logs
+// nothing twice.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -99,7 +99,8 @@ func TestNothingToAsk(t *testing.T) {
 	w.Run(t.Context(), nil)
 }
 
-// TestRefusedNames holds that a name which no message can have is not asked about: the question itself may do harm.
+// TestRefusedNames: the watch does not ask about a name that no message can have, because the
+// request itself may do harm.
 func TestRefusedNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

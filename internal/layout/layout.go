@@ -1,4 +1,4 @@
-// Package layout checks how the files of a package are laid out. It is for tests.
+// Package layout checks the file layout of packages in tests.
 package layout
 
 import (
@@ -15,10 +15,11 @@ import (
 	"testing"
 )
 
-// listed finds the files that a package's doc comment lists, such as "//   - window.go: what was read"; two may share a line.
+// listed matches the files that a package's doc comment lists, such as "//   - window.go: what was
+// read". A line may list two.
 var listed = regexp.MustCompile(`(?m)^//\s+- (\w+\.go)(?:, (\w+\.go))?:`)
 
-// Package is what is known of the package in a folder.
+// Package is the package in a folder.
 type Package struct {
 	t     testing.TB
 	files map[string]*ast.File // by name, without tests
@@ -27,7 +28,7 @@ type Package struct {
 	order []string // as doc.go lists them
 }
 
-// Load reads the package in the working folder of a test.
+// Load loads the package in the working directory of a test.
 func Load(t testing.TB) *Package {
 	t.Helper()
 	p := &Package{t: t, files: make(map[string]*ast.File), fset: token.NewFileSet(), info: types.Info{Uses: make(map[*ast.Ident]types.Object)}}
@@ -47,7 +48,7 @@ func Load(t testing.TB) *Package {
 		p.files[name] = file
 		all = append(all, file)
 	}
-	// What is imported is not looked at: only what the package itself declares matters.
+	// Imports need not be resolved: only the package's own declarations matter.
 	conf := types.Config{Importer: nothing{}, Error: func(error) {}}
 	_, _ = conf.Check("p", p.fset, all, &p.info)
 	text, err := os.ReadFile("doc.go")
@@ -64,7 +65,7 @@ func Load(t testing.TB) *Package {
 	return p
 }
 
-// nothing imports packages that are empty.
+// nothing is an importer that returns empty packages.
 type nothing struct{}
 
 func (nothing) Import(path string) (*types.Package, error) {
@@ -73,7 +74,7 @@ func (nothing) Import(path string) (*types.Package, error) {
 	return pkg, nil
 }
 
-// ReadsDown checks that doc.go lists all files, and that none refers to one that is listed before it.
+// ReadsDown checks that doc.go lists all files, and that no file refers to an earlier one.
 func (p *Package) ReadsDown() {
 	p.t.Helper()
 	for name := range p.files {
@@ -96,7 +97,7 @@ func (p *Package) ReadsDown() {
 	}
 }
 
-// Structs checks that no struct type has more fields than that, but for those that are named.
+// Structs checks that no struct type has more than most fields, except for the types in but.
 func (p *Package) Structs(most int, but ...string) {
 	p.t.Helper()
 	for _, file := range p.files {
@@ -113,7 +114,8 @@ func (p *Package) Structs(most int, but ...string) {
 	}
 }
 
-// Uses checks that the package imports nothing else, and calls none of the functions that are named as in "time.Now".
+// Uses checks that the package imports only the given packages, starts no goroutine and uses none
+// of the given functions, such as "time.Now".
 func (p *Package) Uses(imports []string, but ...string) {
 	p.t.Helper()
 	for name, file := range p.files {

@@ -1,7 +1,9 @@
-// Package need states what a test needs of the machine that it runs on: a server, a program, time, or the machine to itself.
+// Package need declares what a test needs from its machine: a server, a program, time, or exclusive
+// use.
 //
-// Where a server or a program is missing, a test is skipped on a developer's machine and fails when CI=true: a check that ran without
-// its servers must not look like one that passed. dev/check knows the two other reasons to skip by the first word of the message.
+// If a server or a program is missing, the test is skipped on a developer's machine and fails when
+// CI=true: a run without its servers must not look like a success. dev/check recognises the other
+// reasons to skip by the first word of the message.
 package need
 
 import (
@@ -13,7 +15,7 @@ import (
 	"testing"
 )
 
-// Env returns a variable that "dev/services env" prints, which says where a server is.
+// Env returns a variable that "dev/services env" prints: the address of a server.
 func Env(t testing.TB, variable, service string) string {
 	t.Helper()
 	value := os.Getenv(variable)
@@ -23,7 +25,7 @@ func Env(t testing.TB, variable, service string) string {
 	return value
 }
 
-// Program returns the path of a program that "dev/services install" brings.
+// Program returns the path of a program that "dev/services install" installs.
 func Program(t testing.TB, name, install string) string {
 	t.Helper()
 	if tools := os.Getenv("POSTRIDER_TOOLS"); tools != "" {
@@ -46,7 +48,7 @@ func missing(t testing.TB, message string) {
 	t.Skip(message)
 }
 
-// Root ends a test that only root can run.
+// Root skips a test that needs to run as root.
 func Root(t testing.TB, why string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -54,7 +56,7 @@ func Root(t testing.TB, why string) {
 	}
 }
 
-// Long leaves a test to make check-long.
+// Long skips a test unless it runs as part of make check-long.
 func Long(t testing.TB, why string) {
 	t.Helper()
 	if !IsLong() {
@@ -62,11 +64,11 @@ func Long(t testing.TB, why string) {
 	}
 }
 
-// IsLong reports whether tests take their long form.
+// IsLong reports whether tests run in their long form.
 func IsLong() bool { return os.Getenv("POSTRIDER_LONG") != "" }
 
-// Alone is for tests that measure time, or use so much of the machine that others would fail. make check runs them after the others, one
-// at a time.
+// Alone is for tests that measure time, or use so much of the machine that others would fail. make
+// check runs them after the others, one at a time.
 func Alone(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("POSTRIDER_ALONE") == "later" {
@@ -83,19 +85,19 @@ func Services(t testing.TB, args ...string) {
 	}
 }
 
-// Own keeps a server that tests kill, such as "nats@crash", from all other tests until this one ends. The variables of nats lead to it
-// meanwhile, so what the test calls needs not know.
+// Own reserves a server that the test kills, such as "nats@crash", until the test ends. Until then
+// the environment variables of nats point to it, so that the code under test needs no changes.
 func Own(t *testing.T, service string) {
 	t.Helper()
 	const owned = "POSTRIDER_OWNED"
-	if os.Getenv(owned) == service { // a process that the owner has started
+	if os.Getenv(owned) == service { // a child process of the owner
 		return
 	}
 	f, err := os.OpenFile(filepath.Join(Env(t, "POSTRIDER_SERVICES_DIR", service), "lock", service+".owner"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = f.Close() }) // which gives up the lock, as the end of the process does
+	t.Cleanup(func() { _ = f.Close() }) // releases the lock, as the end of the process does
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatalf("waiting for %s: %v", service, err)
 	}
@@ -110,7 +112,7 @@ func Own(t *testing.T, service string) {
 	}
 }
 
-// Restart kills a server as a crash would and starts it again.
+// Restart kills a server as a crash would, and starts it again.
 func Restart(t testing.TB, service string) {
 	t.Helper()
 	Services(t, "kill", service)

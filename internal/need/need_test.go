@@ -11,7 +11,7 @@ import (
 
 const child = "POSTRIDER_TEST_NEED"
 
-// needs are what a test may ask for and not get here.
+// needs are calls that skip or fail in the given environment.
 var needs = map[string]func(t *testing.T){
 	"env":     func(t *testing.T) { need.Env(t, "POSTRIDER_TEST_NOWHERE", "nowhere") },
 	"program": func(t *testing.T) { need.Program(t, "no-such-program", "that-package") },
@@ -19,7 +19,8 @@ var needs = map[string]func(t *testing.T){
 	"alone":   func(t *testing.T) { need.Alone(t, "measures time") },
 }
 
-// TestNeeds runs itself again for each need: dev/check knows by these words whether a test that did not run is a failure.
+// TestNeeds runs itself in a child process for each need: dev/check recognises by these words
+// whether a skipped test is a failure.
 func TestNeeds(t *testing.T) {
 	if name := os.Getenv(child); name != "" {
 		needs[name](t)

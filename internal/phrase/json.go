@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// Undecodable returns an error of encoding/json in words that hold nothing of the JSON but the names of fields: such errors are
-// stored, logged and shown to those who may not see what a message carries. Programs can still ask it what happened.
+// Undecodable returns an error of encoding/json without any content of the JSON except names of
+// fields: such errors are stored, logged and shown to people who may not see the content of
+// messages. errors.Is and errors.As still find the original error.
 func Undecodable(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -30,7 +31,7 @@ func Undecodable(err error) error {
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		return err
 	}
-	return undecodable{"a value does not fit its Go type", err} // the type's own method may have quoted it
+	return undecodable{"a value does not fit its Go type", err} // the type's own UnmarshalJSON may have quoted the content
 }
 
 type undecodable struct {

@@ -1,4 +1,4 @@
-// Package phrase words things for people, the same on the command line and in the console.
+// Package phrase formats values for the command line and the console.
 package phrase
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Age is a duration in its two largest units.
+// Age formats a duration in its two largest units.
 func Age(d time.Duration) string {
 	if d < 0 {
 		return "-" + Age(-d)
@@ -25,7 +25,7 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
 }
 
-// Quantity is a number and what it counts.
+// Quantity formats a number with the noun that it counts.
 func Quantity(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -33,7 +33,7 @@ func Quantity(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// ShellWord quotes a word where a shell needs it.
+// ShellWord quotes a word for a shell if needed.
 func ShellWord(w string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@=,+%", r)
@@ -49,7 +49,7 @@ var (
 	kvPassword  = regexp.MustCompile(`(?i)((?:password|passwd|secret|token)\s*=\s*)('(?:[^'\\]|\\.)*'|"[^"]*"|[^\s&'"` + "`" + `,;]+)`)
 )
 
-// WithoutPasswords hides what looks like a password in a text that may quote an address.
+// WithoutPasswords hides what looks like a password, for texts that may contain an address.
 func WithoutPasswords(text string) string {
 	text = urlPassword.ReplaceAllString(text, "${1}xxxxx@")
 	return kvPassword.ReplaceAllString(text, "${1}xxxxx")

@@ -1,4 +1,4 @@
-// Package port finds addresses for servers that must be told beforehand where to listen.
+// Package port finds free addresses for servers that must be configured with one before they start.
 package port
 
 import (
@@ -9,16 +9,18 @@ import (
 	"testing"
 )
 
-// The ports are below those that systems give to outgoing connections, so that nobody gets one between now and the moment when its
-// server listens.
+// The range is below the ephemeral ports of operating systems, so that no outgoing connection takes
+// a port before its server listens.
 const lowest, ports = 10_000, 5_000
 
-// turn is where this process goes on. Each process starts somewhere else: others look for ports, too.
+// turn is the next port to try. Each process starts at a random one, because other processes search
+// too.
 var turn atomic.Uint32
 
 func init() { turn.Store(rand.Uint32N(ports)) }
 
-// Free returns an address of this machine where nobody listens, and that nobody else in this process has got.
+// Free returns an address of this machine on which nothing listens, and which it has not returned
+// before in this process.
 func Free() (string, error) {
 	var err error
 	for range 100 {
@@ -30,7 +32,7 @@ func Free() (string, error) {
 	return "", err
 }
 
-// For is Free for a test.
+// For is like Free, and fails the test on an error.
 func For(t testing.TB) string {
 	t.Helper()
 	address, err := Free()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFree asks often enough to get one address twice, if chance alone gave them.
+// TestFree makes enough calls that random choice alone would return some address twice.
 func TestFree(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 1000 {
@@ -27,6 +27,6 @@ func TestFreePassesBy(t *testing.T) {
 	defer l.Close()
 	turn.Store(7)
 	if second := For(t); second == first {
-		t.Errorf("%s was given while somebody listens there", first)
+		t.Errorf("%s was returned while in use", first)
 	}
 }

@@ -1,4 +1,4 @@
-// Package process names the process, for operators.
+// Package process names the process for operators.
 package process
 
 import (

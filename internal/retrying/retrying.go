@@ -1,4 +1,4 @@
-// Package retrying pauses between the attempts of stores.
+// Package retrying waits between attempts of stores.
 package retrying
 
 import (

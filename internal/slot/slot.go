@@ -1,11 +1,12 @@
-// Package slot lets a handler give its place among those at work to another while it only waits.
+// Package slot lets a handler release its concurrency slot while it only waits.
 package slot
 
 import "context"
 
-// Slot is a place among those at work, of which there are only so many.
+// Slot is one of a limited number of concurrency slots.
 type Slot interface {
-	// Leave gives the place up, and Enter waits for one. Enter reports false if the work has ended before there was one.
+	// Leave releases the slot, and Enter acquires one again. Enter reports false if the work has
+	// ended before.
 	Leave()
 	Enter() bool
 }
@@ -15,7 +16,7 @@ type key struct{}
 // With returns a context for a handler that has a slot.
 func With(ctx context.Context, s Slot) context.Context { return context.WithValue(ctx, key{}, s) }
 
-// Wait waits for what the channel has room for, or for the end of ctx. Meanwhile the slot is somebody else's.
+// Wait sends to room, or returns when ctx ends. While it blocks, it releases the slot.
 func Wait(ctx context.Context, room chan<- struct{}) error {
 	select {
 	case room <- struct{}{}:

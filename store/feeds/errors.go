@@ -26,10 +26,10 @@ var (
 	ErrDestination = errors.New("postrider: the feed has another destination")
 )
 
-// NoFeedError names a feed that does not exist, and those that do. It matches [ErrNoFeed].
+// NoFeedError names a feed that does not exist, and the feeds that do. It matches [ErrNoFeed].
 type NoFeedError struct {
 	Feed  string
-	Feeds []string // by name; none if nobody has asked
+	Feeds []string // sorted by name; empty if they were not looked up
 }
 
 func (e *NoFeedError) Error() string {
@@ -51,7 +51,8 @@ func (e *NoFeedError) Error() string {
 // Is makes errors.Is(err, ErrNoFeed) true.
 func (e *NoFeedError) Is(target error) bool { return target == ErrNoFeed }
 
-// DestinationError names the destination of a feed, and the different one of a member. It matches [ErrDestination].
+// DestinationError names the destination of a feed and the different one of a member. It matches
+// [ErrDestination].
 type DestinationError struct{ Feed, Has, Wants string }
 
 func (e *DestinationError) Error() string {

@@ -1,5 +1,6 @@
-// Package feeds is the port between relays and stores: how a relay reads messages in order, says what was delivered, and defers what cannot
-// go now. Applications do not need it; a new store implements it and passes store/storetest.
+// Package feeds defines the interface between relays and stores: how a relay reads messages in
+// order, settles what was delivered, and defers messages that cannot be sent now. Applications do
+// not use it. A new store implements it and runs the tests of package storetest.
 package feeds
 
 import (
@@ -31,11 +32,12 @@ type Member struct {
 	Create bool
 	// From is where the feed begins if Open creates it.
 	From Origin
-	// Beside names the other feeds that the member's process serves. If the store has no feed yet, Open creates them too: the
-	// first feed need not be asked for, and of several that begin at once each is the first.
+	// Beside names the other feeds that the member's process serves. If the store has no feed yet,
+	// Open creates them too, because none of several feeds that start together is the first.
 	Beside []string
-	// Destination says in a few words where the member sends to, such as "nats://orders.example". It contains no secret. A member
-	// that leaves it empty is accepted whatever the feed remembers.
+	// Destination describes in a few words where the member sends to, such as
+	// "nats://orders.example", without secrets. If it is empty, Open accepts any destination that
+	// the feed remembers.
 	Destination string
 	// Force makes the feed remember Destination instead of another one. The store records that.
 	Force bool
@@ -43,8 +45,8 @@ type Member struct {
 
 // Origin is where a new feed begins. The zero value means with the oldest message that the store still holds.
 type Origin struct {
-	Now  bool      // with what is enqueued from now on
-	Time time.Time // unless it is zero: with the first message that was enqueued then or later
+	Now  bool      // with messages enqueued from now on
+	Time time.Time // if not zero: with the first message enqueued at or after this time
 }
 
 // Feed is one relay process's membership in a feed. No other member reads the shards that it owns. The store is the only
@@ -111,37 +113,41 @@ type Share struct {
 	// Orphans are owned shards that their last owner did not release and that were not settled since: a deferred message
 	// may have crashed it. They include Suspects.
 	Orphans []int
-	// Excluded are the messages of the log that an operator has decided about before the feed has passed them, of any shard:
-	// the member does not send them, and counts them as done. They are few, and named until the feed has passed them.
+	// Excluded are messages of the log, of any shard, that an operator has handled, for instance
+	// discarded, before the feed has passed them. The member does not send them and counts them as
+	// done. They are few, and listed until the feed has passed them.
 	Excluded []postrider.ID
-	// Moving is set while the number of the feed's shards is about to change: the member asks again soon.
+	// Moving is set while the number of the feed's shards is about to change: the member calls
+	// Balance again soon.
 	Moving bool
-	// Stopped are shards, of those held, of which nothing more can be read before all have come to the same place: the member
-	// releases them when what it has read of them is settled.
+	// Stopped are owned shards of which nothing more can be read until all of them have reached the
+	// same position. The member releases them when everything it has read of them is settled.
 	Stopped []int
-	// Slices are those of Shards that are a part of another one; see [Splitter]. They are held together with it.
+	// Slices are the elements of Shards that are slices of another one; see [Splitter]. A member
+	// owns a slice together with its shard.
 	Slices []Slice
 }
 
-// Slice is the part of a shard that belongs to one tenant, and is read apart from the rest.
+// Slice is the part of a shard that belongs to one tenant and is read separately.
 type Slice struct {
 	Shard  int // its own number
-	Base   int // the shard that it is a part of
+	Base   int // the shard that it belongs to
 	Tenant string
 }
 
-// Splitter is implemented by a [Feed] whose store can read one tenant's part of a shard apart from the rest, so that a long
-// backlog of one tenant holds up no other. Both methods release what they are given, and the next Balance takes it again.
+// Splitter is implemented by a [Feed] whose store can read one tenant's part of a shard separately,
+// so that a long backlog of one tenant does not delay the others. Both methods release the given
+// shards; the next Balance takes them again.
 type Splitter interface {
-	// Split makes a tenant's part of a shard a slice, from where the mark puts the shard. It reports false if that was not
-	// possible, for instance because another member has taken the shard meanwhile.
+	// Split makes a tenant's part of a shard a slice, starting at the mark. It reports false if
+	// that is not possible, for instance because another member has taken the shard.
 	Split(ctx context.Context, shard Mark, tenant string) (bool, error)
-	// Merge makes a slice a part of its shard again. It reports false if they stand at different places.
+	// Merge makes a slice part of its shard again. It reports false if their positions differ.
 	Merge(ctx context.Context, shard, slice Mark) (bool, error)
 }
 
-// Demand asks for up to Limit messages of a shard with up to Bytes of payload in all. A store may return a few more where it
-// cannot cut, and one message that is larger than Bytes.
+// Demand asks for up to Limit messages of a shard with up to Bytes of payload in total. A store may
+// return a few more if it cannot cut exactly, and one message that is larger than Bytes.
 type Demand struct {
 	Shard int
 	Limit int
@@ -156,8 +162,8 @@ type Batch struct {
 	Cursor   any  // private to the store
 }
 
-// Mark says how far a shard has been confirmed: the first Done messages of Batch, and every batch of that shard read
-// before it. A Mark without a Batch moves nothing and renews the lease.
+// Mark is the confirmed position of a shard: the first Done messages of Batch, and every batch of
+// that shard read before it. A Mark without a Batch moves nothing and renews the lease.
 type Mark struct {
 	Shard int
 	Batch *Batch

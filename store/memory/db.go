@@ -5,26 +5,27 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Outbox writes messages in transactions of the store.
+// Outbox returns the outbox for transactions of the store.
 func (s *DB) Outbox() postrider.Outbox[*Tx] { return s }
 
-// Transactor runs functions in transactions of the store.
+// Transactor returns the transactor of the store.
 func (s *DB) Transactor() postrider.Transactor[*Tx] { return s }
 
-// Feeds is what a relay reads.
+// Feeds returns the relay's side of the store.
 func (s *DB) Feeds() feeds.Store { return s }
 
-// Admin is what operators ask for and do.
+// Admin returns the admin API.
 func (s *DB) Admin() *DB { return s }
 
-// Inbox is where consumers remember which messages they have handled.
+// Inbox returns the consumer's side of the store, which records handled messages.
 func (s *DB) Inbox() *Inbox { return &Inbox{s} }
 
-// Sagas is where runners keep sagas, and what operators ask for and do about them.
+// Sagas returns the store of sagas and its admin API.
 func (s *DB) Sagas() *Sagas { return s.sagas }
 
-// IdempotencyKeys is where HTTP handlers keep the keys of requests, and what operators ask for about them.
+// IdempotencyKeys returns the store for the idempotency keys of HTTP requests and its admin API.
 func (s *DB) IdempotencyKeys() *Idempotency { return s.idempotency }
 
-// Reconciliations is where reconciliation keeps its jobs. [NewReconcilers] is for transactions of another type.
+// Reconciliations returns the store of reconcilers. [NewReconcilers] is for transactions of another
+// type.
 func (s *DB) Reconciliations() *Reconcilers[*Tx] { return s.jobs }

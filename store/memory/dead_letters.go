@@ -15,7 +15,7 @@ import (
 
 var _ admin.DeadLetters = (*DB)(nil)
 
-// List implements [admin.DeadLetters]. The feeds come by name.
+// List implements [admin.DeadLetters]. It sorts by the name of the feed first.
 func (s *DB) List(ctx context.Context, filter admin.Filter, after *feeds.Deferred, limit int) ([]feeds.Deferred, error) {
 	var page []feeds.Deferred
 	err := s.locked(ctx, func(time.Time) error {
@@ -69,11 +69,11 @@ func (s *DB) Groups(ctx context.Context, filter admin.Filter, sample, limit int)
 func (s *DB) Blocked(ctx context.Context, feed string, limit int) ([]admin.BlockedKey, error) {
 	var blocked []admin.BlockedKey
 	err := s.locked(ctx, func(time.Time) error {
-		for name, a := range s.asides() {
+		for name, a := range s.deferredByName() {
 			if feed != "" && feed != name {
 				continue
 			}
-			heads := make(map[string]int) // by key: the place in blocked
+			heads := make(map[string]int) // by key: index in blocked
 			for _, d := range *a {
 				key := d.OrderKey()
 				if !blocks(d, key) {
@@ -98,16 +98,16 @@ func (s *DB) Blocked(ctx context.Context, feed string, limit int) ([]admin.Block
 	return blocked[:min(len(blocked), limit)], err
 }
 
-// Act implements [admin.DeadLetters]. Where there is nothing to do, nothing is recorded.
+// Act implements [admin.DeadLetters]. If no message matches, it records nothing.
 func (s *DB) Act(ctx context.Context, by admin.By, act admin.Act, filter admin.Filter, limit int) (int, error) {
 	if act.From() == nil {
-		return 0, fmt.Errorf("memory: there is no act %q", act)
+		return 0, fmt.Errorf("memory: unknown act %q", act)
 	}
 	var done []*feeds.Deferred
 	err := s.locked(ctx, func(now time.Time) error {
 		for _, d := range s.choose(filter) {
 			if act == admin.Retry && d.Bare {
-				continue // there is nothing to send
+				continue // there is no content to send
 			}
 			if slices.Contains(act.From(), d.Status) && (limit <= 0 || len(done) < limit) {
 				done = append(done, d)
@@ -135,13 +135,13 @@ func (s *DB) Act(ctx context.Context, by admin.By, act admin.Act, filter admin.F
 
 func (s *DB) do(act admin.Act, d *feeds.Deferred, now time.Time) {
 	if act == admin.Retry {
-		again(d, now)
+		retryNow(d, now)
 		return
 	}
-	a := s.asides()[d.Feed]
+	a := s.deferredByName()[d.Feed]
 	key := d.OrderKey()
 	if l := s.ledgers[d.Feed]; l != nil && act != admin.Skip {
-		s.passOver(l, d) // a relay that takes over may read it once more
+		s.excludeDeferred(l, d) // a relay that takes over may read it again
 	}
 	promote := blocks(d, key)
 	d.Blocking, d.Name, d.AvailableAt = false, "", time.Time{}
@@ -152,7 +152,7 @@ func (s *DB) do(act admin.Act, d *feeds.Deferred, now time.Time) {
 		d.Status = feeds.StatusParked
 	case admin.Discard:
 		a.remove(d)
-	default: // Retry is done above
+	default: // Retry is handled above
 	}
 	if promote {
 		a.promote(key, now)
@@ -179,18 +179,19 @@ func (s *DB) Edit(ctx context.Context, by admin.By, feed string, id postrider.ID
 		e := entryOf(by, "edit", d.Feed, now)
 		e.Count, e.Target, e.Before = 1, map[string]any{"id": id.String()}, describe(found[:1])
 		d.Message = m
-		again(d, now)
+		retryNow(d, now)
 		e.After = describe(found[:1])
 		s.record(e)
 		return nil
 	})
 }
 
-// choose returns what matches, by feed and in the order of the log. The caller holds the lock.
+// choose returns the deferred messages that match, by feed and in the order of the log. The caller
+// holds the lock.
 func (s *DB) choose(filter admin.Filter) []*feeds.Deferred {
 	var chosen []*feeds.Deferred
-	for _, a := range s.asides() {
-		seen := make(map[string]bool) // keys that are blocked by a message further ahead
+	for _, a := range s.deferredByName() {
+		seen := make(map[string]bool) // keys that an earlier message blocks
 		for _, d := range *a {
 			key := d.OrderKey()
 			head := d.Blocking && !seen[key]
@@ -204,14 +205,15 @@ func (s *DB) choose(filter admin.Filter) []*feeds.Deferred {
 	return chosen
 }
 
-// asides returns all that is deferred, of feeds and of consumers, by name. The caller holds the lock.
-func (s *DB) asides() map[string]*aside {
-	all := make(map[string]*aside, len(s.ledgers)+len(s.inboxes))
+// deferredByName returns the deferred messages of all feeds and consumers. The caller holds the
+// lock.
+func (s *DB) deferredByName() map[string]*deferredList {
+	all := make(map[string]*deferredList, len(s.ledgers)+len(s.inboxes))
 	for name, l := range s.ledgers {
-		all[name] = &l.aside
+		all[name] = &l.deferred
 	}
 	for name, r := range s.inboxes {
-		all[inbox.Feed(name)] = &r.aside
+		all[inbox.Feed(name)] = &r.deferred
 	}
 	return all
 }

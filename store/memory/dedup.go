@@ -5,10 +5,11 @@ import "time"
 // claim is a dedup key that was enqueued.
 type claim struct {
 	at time.Time
-	tx *Tx // that can give it back; nil if none can
+	tx *Tx // the transaction that may release it; nil if none
 }
 
-// claim leaves out the messages whose dedup key is taken, and takes the keys of the others. The caller holds the lock.
+// claim filters out messages whose dedup key is taken, and claims the keys of the others. The
+// caller holds the lock.
 func (s *DB) claim(tx *Tx, entries []entry) (fresh []entry, repeats []int) {
 	for i, e := range entries {
 		if e.DedupKey != "" {
@@ -26,7 +27,8 @@ func (s *DB) claim(tx *Tx, entries []entry) (fresh []entry, repeats []int) {
 	return fresh, repeats
 }
 
-// free gives back the keys of a transaction, except those that have gone to another since. The caller holds the lock.
+// free releases the keys of a transaction, except those that another one has claimed since. The
+// caller holds the lock.
 func (s *DB) free(tx *Tx) {
 	for _, key := range tx.keys {
 		if s.keys[key].tx == tx {

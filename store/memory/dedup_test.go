@@ -16,7 +16,8 @@ func keyed(key string) postrider.Message {
 	return m
 }
 
-// TestDedupWindow checks the exact moment at which a key is free, also for outboxes that see no commit.
+// TestDedupWindow checks the exact moment at which a key becomes free, also for outboxes that see
+// no commit.
 func TestDedupWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		config memory.Config
@@ -49,7 +50,7 @@ func TestDedupWindow(t *testing.T) {
 	}
 }
 
-// TestDedupAcrossTransactions checks keys of transactions that have not ended.
+// TestDedupAcrossTransactions checks keys of open transactions.
 func TestDedupAcrossTransactions(t *testing.T) {
 	s := memory.Open(memory.Config{})
 	a, b := s.Begin(), s.Begin()
@@ -69,11 +70,12 @@ func TestDedupAcrossTransactions(t *testing.T) {
 	if err := b.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	_ = a.Rollback() // too late to free anything
+	_ = a.Rollback() // too late to release a key
 	offer(s.Begin(), []int{0})
 }
 
-// TestDedupLateRollback checks that a transaction takes no key away that has gone to another meanwhile.
+// TestDedupLateRollback checks that a rollback does not release a key that another transaction has
+// claimed since.
 func TestDedupLateRollback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.Open(memory.Config{DedupWindow: time.Hour})

@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// maxBehind is how many messages Due returns behind one that blocks its key.
+// maxBehind is the maximum number of messages that Due returns behind one that blocks its key.
 const maxBehind = 100
 
 // Defer implements [feeds.Deferrer].
@@ -22,11 +22,11 @@ func (f *feed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
 		rows := make([]*feeds.Deferred, len(msgs))
 		for i := range msgs {
 			var err error
-			if rows[i], err = f.setAside(&msgs[i], now); err != nil {
+			if rows[i], err = f.newDeferred(&msgs[i], now); err != nil {
 				return fmt.Errorf("memory: defer: %w", err)
 			}
 		}
-		// First what others wait for.
+		// Messages that wait are inserted after those that they may wait for.
 		slices.SortFunc(rows, func(a, b *feeds.Deferred) int {
 			waitA, waitB := a.Status == feeds.StatusWaiting, b.Status == feeds.StatusWaiting
 			if waitA != waitB {
@@ -39,20 +39,20 @@ func (f *feed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
 		})
 		for _, d := range rows {
 			if d.Status == feeds.StatusWaiting {
-				if head := f.ledger.aside.head(d.OrderKey()); head == nil || head.Seq > d.Seq {
+				if head := f.ledger.deferred.head(d.OrderKey()); head == nil || head.Seq > d.Seq {
 					d.Status, d.AvailableAt = feeds.StatusRetry, now
 				}
 			}
 			if _, excluded := f.ledger.excluded[d.Seq]; !excluded {
-				f.ledger.aside.insert(d)
+				f.ledger.deferred.insert(d)
 			}
 		}
 		return nil
 	})
 }
 
-// setAside makes the row that a deferral asks for.
-func (f *feed) setAside(d *feeds.Deferral, now time.Time) (*feeds.Deferred, error) {
+// newDeferred returns the deferred message for a deferral.
+func (f *feed) newDeferred(d *feeds.Deferral, now time.Time) (*feeds.Deferred, error) {
 	position, err := f.position(d.Batch, d.Index)
 	if err != nil {
 		return nil, err
@@ -95,17 +95,17 @@ func (f *feed) setAside(d *feeds.Deferral, now time.Time) (*feeds.Deferred, erro
 	return row, nil
 }
 
-// position finds a message of a batch in the log.
+// position returns the position of a message of a batch in the log.
 func (f *feed) position(b *feeds.Batch, index int) (int, error) {
 	if b == nil {
-		return 0, errors.New("a message without its batch")
+		return 0, errors.New("the message has no batch")
 	}
 	w, ok := b.Cursor.(window)
 	if !ok || index < 0 || index >= w.to-w.from {
 		return 0, fmt.Errorf("message %d is not in its batch", index)
 	}
 	if !f.holds(b.Shard) {
-		return 0, fmt.Errorf("shard %d is not held", b.Shard)
+		return 0, fmt.Errorf("shard %d is not owned by this member", b.Shard)
 	}
 	position := w.from + index
 	if sh := &f.store.shards[b.Shard]; position < sh.base || position >= sh.end() {
@@ -118,7 +118,7 @@ func (f *feed) position(b *feeds.Batch, index int) (int, error) {
 func (f *feed) Blocked(ctx context.Context, shard int) (keys []string, err error) {
 	err = f.locked(ctx, func(time.Time) error {
 		seen := make(map[string]bool)
-		for _, d := range f.ledger.aside {
+		for _, d := range f.ledger.deferred {
 			if key := d.OrderKey(); d.Shard == shard && blocks(d, key) && !seen[key] {
 				seen[key] = true
 				keys = append(keys, key)
@@ -142,7 +142,7 @@ func (f *feed) Due(ctx context.Context, want feeds.DueRequest) (feeds.Due, error
 			}
 			run := []*feeds.Deferred{h.Deferred}
 			if !h.probe {
-				run = append(run, f.ledger.aside.behind(h.Deferred, maxBehind)...)
+				run = append(run, f.ledger.deferred.behind(h.Deferred, maxBehind)...)
 			}
 			for _, d := range run {
 				if bytes += len(d.Payload); want.Bytes > 0 && bytes > want.Bytes && len(due.Messages) > 0 {
@@ -156,15 +156,16 @@ func (f *feed) Due(ctx context.Context, want feeds.DueRequest) (feeds.Due, error
 	return due, err
 }
 
-// head is a message that Due may return, with those that wait behind it.
+// head is a message that Due may return, together with those that wait behind it.
 type head struct {
 	*feeds.Deferred
-	probe bool // alone
-	rank  int  // in its own row; see heads
+	probe bool // returned alone
+	rank  int  // position in its own list; see heads
 }
 
-// heads returns what may be sent now, in order, and how long it takes until another message is due. Those whose time has come
-// and those that were held take turns, so that neither keeps the other from being sent.
+// heads returns the messages that may be sent now, in order, and the time until another message is
+// due. Messages whose time has come and messages of held names alternate, so that neither starves
+// the other.
 func (f *feed) heads(want feeds.DueRequest, now time.Time) (heads []head, next time.Duration) {
 	type name struct {
 		shard int
@@ -174,11 +175,11 @@ func (f *feed) heads(want feeds.DueRequest, now time.Time) (heads []head, next t
 	for _, h := range want.Held {
 		held[name{h.Shard, h.Name}] = h
 	}
-	probed := make(map[name]int) // where in probes; the first behind After, or else the first of all
+	probed := make(map[name]int) // index in probes; the message is the first behind After or, if there is none, the first of all
 	next = -1
 	var timed, probes, released []head
-	blocked := make(map[string]bool) // keys, by messages further ahead
-	for _, d := range f.ledger.aside {
+	blocked := make(map[string]bool) // keys that an earlier message blocks
+	for _, d := range f.ledger.deferred {
 		key := d.OrderKey()
 		waits := blocks(d, key) && blocked[key]
 		blocked[key] = blocked[key] || blocks(d, key)
@@ -210,7 +211,7 @@ func (f *feed) heads(want feeds.DueRequest, now time.Time) (heads []head, next t
 			timed = append(timed, head{Deferred: d})
 		}
 	}
-	slices.SortStableFunc(timed, func(a, b head) int { // stable: they come by seq
+	slices.SortStableFunc(timed, func(a, b head) int { // stable: they are sorted by seq
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.AvailableAt.Compare(b.AvailableAt))
 	})
 	for _, row := range [][]head{timed, append(probes, released...)} {
@@ -228,10 +229,10 @@ func (f *feed) Conclude(ctx context.Context, done []feeds.Conclusion) (free []st
 	err = f.locked(ctx, func(now time.Time) error {
 		for _, c := range done {
 			if !f.holds(c.Shard) {
-				return fmt.Errorf("memory: conclude: shard %d is not held", c.Shard)
+				return fmt.Errorf("memory: conclude: shard %d is not owned by this member", c.Shard)
 			}
 		}
-		free = f.ledger.aside.conclude(done, now)
+		free = f.ledger.deferred.conclude(done, now)
 		for _, c := range done {
 			delete(f.ledger.leases[c.Shard].started, c.Seq)
 		}
@@ -240,7 +241,7 @@ func (f *feed) Conclude(ctx context.Context, done []feeds.Conclusion) (free []st
 	return free, err
 }
 
-// start is how often a message was begun that may kill relays, and by whom last.
+// start is the number of members that started to send a suspect message, and the last of them.
 type start struct {
 	times int
 	by    *feed
@@ -270,11 +271,11 @@ func (f *feed) Suspect(ctx context.Context, begun feeds.Start) (started int, err
 	return started, err
 }
 
-// placeOf finds a message that is about to be sent.
+// placeOf returns the shard and the sequence number of a message that is about to be sent.
 func (f *feed) placeOf(begun feeds.Start) (shard int, seq int64, err error) {
 	if begun.Batch == nil {
 		if !f.holds(begun.Shard) {
-			return 0, 0, fmt.Errorf("shard %d is not held", begun.Shard)
+			return 0, 0, fmt.Errorf("shard %d is not owned by this member", begun.Shard)
 		}
 		return begun.Shard, begun.Seq, nil
 	}

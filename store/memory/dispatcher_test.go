@@ -18,7 +18,7 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// office is a whole outbox in one process: store, dispatcher and destination.
+// office is a complete outbox in one process: store, dispatcher and destination.
 type office struct {
 	t      *testing.T
 	store  *memory.DB
@@ -26,7 +26,7 @@ type office struct {
 	broker *broker.Broker
 
 	mu    sync.Mutex
-	noted []call // of Publish
+	noted []call // calls of Publish
 }
 
 type call struct {
@@ -39,7 +39,7 @@ func newOffice(t *testing.T) *office {
 	return &office{t: t, store: s, outbox: memory.Outbox[*sql.Tx](s), broker: broker.New()}
 }
 
-// Publish notes each call before it passes it on.
+// Publish records each call before it forwards it.
 func (o *office) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	c := call{at: time.Now()}
 	for _, m := range msgs {
@@ -61,7 +61,7 @@ func (o *office) KeepsOrder() bool { return true }
 
 func (o *office) Close() error { return nil }
 
-// start starts the dispatcher and returns what stops it.
+// start starts the dispatcher and returns a function that stops it.
 func (o *office) start(cfg relay.Config) (stop func()) {
 	o.t.Helper()
 	cfg.Logger = slog.New(slog.DiscardHandler)
@@ -101,7 +101,8 @@ func (o *office) want(types ...string) {
 	}
 }
 
-// A dispatcher delivers between its start and its stop, and another start goes on where it stopped.
+// A dispatcher delivers between its start and its stop, and another start continues where it
+// stopped.
 func TestDispatcherStartAndStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -120,7 +121,7 @@ func TestDispatcherStartAndStop(t *testing.T) {
 	})
 }
 
-// It looks for messages at the given interval, and publishes them in batches of the given size.
+// It polls at the given interval, and publishes in batches of the given size.
 func TestDispatcherIntervalAndBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const interval = 200 * time.Millisecond
@@ -149,7 +150,8 @@ func TestDispatcherIntervalAndBatch(t *testing.T) {
 	})
 }
 
-// A message that fails is tried again after the pauses of the series, and is a dead letter after the last attempt.
+// A message that fails is retried after the pauses of the series, and becomes a dead letter after
+// the last attempt.
 func TestDispatcherBackoffSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -172,7 +174,7 @@ func TestDispatcherBackoffSeries(t *testing.T) {
 	})
 }
 
-// Of what waits, the highest priority goes first, and nothing goes before its time.
+// The highest priority goes first, and nothing goes before its time.
 func TestDispatcherPriorityAndDeliverAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)

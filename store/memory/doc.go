@@ -1,9 +1,10 @@
-// Package memory is a store that lives in the process: the reference for every other store, and the one for tests and
-// for programs of a single process. What it holds ends with the process; kill -9 loses what was not delivered.
+// Package memory is a store in the memory of the process. It is the reference implementation for
+// other stores, and serves tests and programs that consist of a single process. Its contents are
+// lost when the process ends, including messages that were not delivered.
 //
-// There are two ways to write to it. A [DB] is itself a [postrider.Outbox] for its own transactions, [Tx], whose
-// messages appear together at Commit. [Outbox] stands in for the outbox of a database in an application that has
-// transactions of another type: it cannot see their commit, so messages appear as soon as they are enqueued.
+// There are two ways to write to it. A [DB] is itself a [postrider.Outbox] for its own
+// transactions, [Tx], whose messages become visible together at Commit. [Outbox] replaces the
+// outbox of a database in an application with another transaction type.
 //
 // A DB is also the admin API: it implements [admin.DeadLetters], [admin.Feeds] and [admin.Records].
 package memory

@@ -15,13 +15,13 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// An outbox without any table, for an application with transactions of its own: messages wait for the commit. The dispatcher
-// is a relay, with its interval, its batches and its pauses.
+// An outbox without any table, for an application with its own transactions: messages become
+// visible after the commit. The dispatcher is a relay with an interval, batch size and pauses.
 func ExampleOutbox() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	store, destination := memory.Open(memory.Config{}), broker.New()
-	var outbox postrider.Outbox[*sql.Tx] = memory.Outbox[*sql.Tx](store) // to swap it, change this line
+	var outbox postrider.Outbox[*sql.Tx] = memory.Outbox[*sql.Tx](store) // to use another store, change this line
 	var db postrider.Transactor[*sql.Tx] = other{memory.Open(memory.Config{})}
 
 	dispatcher, err := relay.New(store, destination, relay.Config{
@@ -59,7 +59,7 @@ func ExampleOutbox() {
 	// <nil>
 }
 
-// A transaction of the store itself, by hand and by Do.
+// A transaction of the store, with Begin and with Do.
 func ExampleDB_Do() {
 	ctx := context.Background()
 	store := memory.Open(memory.Config{Shards: 4, DedupWindow: time.Hour})

@@ -14,7 +14,7 @@ import (
 
 var _ admin.Excluder = (*DB)(nil)
 
-// exclusion is a message that an operator has decided about before the feed has passed it.
+// exclusion is a message that an operator handled before the feed has passed it.
 type exclusion struct {
 	id              postrider.ID
 	shard, position int
@@ -33,7 +33,7 @@ func (s *DB) Exclude(ctx context.Context, by admin.By, act admin.Act, feed strin
 		l.forgetPassed()
 		_, known := l.excluded[e.seq]
 		switch {
-		case l.aside.get(e.seq) != nil:
+		case l.deferred.get(e.seq) != nil:
 			return admin.ErrSetAside
 		case known:
 			return nil
@@ -42,13 +42,13 @@ func (s *DB) Exclude(ctx context.Context, by admin.By, act admin.Act, feed strin
 		case len(l.excluded) >= admin.MaxExcluded:
 			return admin.ErrTooManyExcluded
 		}
-		was := l.stand(feed, shard, position, e)
+		was := l.stateOf(feed, shard, position, e)
 		entry := entryOf(by, string(act), feed, now)
 		entry.Count, entry.Target, entry.Before = 1, map[string]any{"id": id.String()}, describe([]*feeds.Deferred{&was})
 		if act == admin.Park {
 			d := copyOf(&was)
 			d.Status, d.DeferredAt = feeds.StatusParked, now
-			l.aside.insert(&d)
+			l.deferred.insert(&d)
 			entry.After = describe([]*feeds.Deferred{&d})
 		}
 		l.exclude(e.seq, exclusion{id, shard, position})
@@ -64,8 +64,9 @@ func (l *ledger) exclude(seq int64, x exclusion) {
 	l.excluded[seq] = x
 }
 
-// passOver excludes a message that was deferred, if the feed has not passed it. The caller holds the lock.
-func (s *DB) passOver(l *ledger, d *feeds.Deferred) {
+// excludeDeferred excludes a deferred message if the feed has not passed it. The caller holds the
+// lock.
+func (s *DB) excludeDeferred(l *ledger, d *feeds.Deferred) {
 	l.forgetPassed()
 	e, shard, position := s.locate(d.ID)
 	if e != nil && e.seq == d.Seq && position >= l.leases[shard].settled && len(l.excluded) < admin.MaxExcluded {
@@ -73,7 +74,8 @@ func (s *DB) passOver(l *ledger, d *feeds.Deferred) {
 	}
 }
 
-// locate returns the first message of the log that has the ID, its shard and its position there. The caller holds the lock.
+// locate returns the first message of the log with the ID, its shard and its position. The caller
+// holds the lock.
 func (s *DB) locate(id postrider.ID) (e *entry, shard, position int) {
 	first := s.findID(id)
 	if first == nil {
@@ -84,12 +86,12 @@ func (s *DB) locate(id postrider.ID) (e *entry, shard, position int) {
 	return first, shard, sh.base + slices.IndexFunc(sh.entries, func(e entry) bool { return e.seq == first.seq })
 }
 
-// forgetPassed forgets exclusions that the feed has passed.
+// forgetPassed removes exclusions that the feed has passed.
 func (l *ledger) forgetPassed() {
 	maps.DeleteFunc(l.excluded, func(_ int64, x exclusion) bool { return x.position < l.leases[x.shard].settled })
 }
 
-// exclusions returns the messages that the feed is to pass over, in the order of the log.
+// exclusions returns the messages that the feed must skip, in the order of the log.
 func (l *ledger) exclusions() []postrider.ID {
 	l.forgetPassed()
 	var ids []postrider.ID

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// TestExcludeIsBounded: relays hear of all exclusions with every Balance, so there are not many.
+// TestExcludeIsBounded: every Balance returns all exclusions, so their number is limited.
 func TestExcludeIsBounded(t *testing.T) {
 	s := memory.Open(memory.Config{})
 	if err := s.AddFeed(t.Context(), admin.By{}, "f", true); err != nil {

@@ -13,8 +13,8 @@ import (
 
 var errClosed = errors.New("memory: feed is closed")
 
-// feed is one membership of a ledger. Being the holder of a lease is the fence: whoever takes a shard over replaces the
-// holder, and nothing that the old one does reaches the shard again.
+// feed is a member of a ledger. The owner field of a lease is the fence: a member that takes over a
+// shard replaces the owner, and no later call of the old owner affects the shard.
 type feed struct {
 	store  *DB
 	ledger *ledger
@@ -22,16 +22,16 @@ type feed struct {
 	shown  string // the member's name
 	id     int
 	lease  time.Duration
-	since  time.Time // when the member was first heard from, and last
+	since  time.Time // the first and the last sign of life of the member
 	heard  time.Time
-	next   []int  // by shard: position of the first message not handed out; means nothing for shards not held
-	told   []bool // by shard: the caller believes to hold it
-	taken  []int  // by shard: how often it was; what was read before counts for nothing
+	next   []int  // by shard: position of the next message to read; valid for owned shards only
+	told   []bool // by shard: the caller believes that it owns the shard
+	taken  []int  // by shard: how often it was taken; batches of earlier times are void
 	closed bool
 }
 
-// window is the Cursor of a batch: the positions of its messages, from inclusive, to exclusive, and when it was read, by how often the shard was
-// taken.
+// window is the Cursor of a batch: the positions of its messages, from inclusive, to exclusive, and
+// the value of feed.taken when it was read.
 type window struct{ from, to, taken int }
 
 // Balance implements [feeds.Feed].
@@ -43,7 +43,7 @@ func (f *feed) Balance(ctx context.Context) (feeds.Share, error) {
 		if share.Paused = f.ledger.paused; share.Paused {
 			share.Quota = 0
 		}
-		share.Deferred = f.ledger.aside.anyDue()
+		share.Deferred = f.ledger.deferred.anyDue()
 		share.Excluded = f.ledger.exclusions()
 		share.Shards = f.take(now, share.Quota)
 		clear(f.told)
@@ -61,25 +61,25 @@ func (f *feed) Balance(ctx context.Context) (feeds.Share, error) {
 	return share, err
 }
 
-// take returns the shards that the member holds, with free ones added up to its quota.
+// take takes free shards up to the quota and returns all shards that the member owns.
 func (f *feed) take(now time.Time, quota int) []int {
 	var held []int
 	leases := f.ledger.leases
 	for i := range leases {
-		if leases[i].holder == f && now.Before(leases[i].until) {
+		if leases[i].owner == f && now.Before(leases[i].until) {
 			held = append(held, i)
 		}
 	}
 	for i := range leases {
 		l := &leases[i]
 		switch {
-		case l.holder != nil && now.Before(l.until):
+		case l.owner != nil && now.Before(l.until):
 			continue
-		case f.told[i] && l.holder != f: // was taken away meanwhile: the caller must learn it before it gets the shard again
+		case f.told[i] && l.owner != f: // lost: the caller must learn that before it gets the shard again
 			continue
 		case len(held) < quota:
-			switch l.holder {
-			case f: // late but taken by nobody: goes on where it was
+			switch l.owner {
+			case f: // expired, but not taken over: continue
 			case nil:
 				f.next[i], l.crashes = l.settled, 0
 				f.taken[i]++
@@ -88,10 +88,10 @@ func (f *feed) take(now time.Time, quota int) []int {
 				f.taken[i]++
 				l.crashes++
 			}
-			l.holder, l.until, l.at = f, now.Add(f.lease), now
+			l.owner, l.until, l.at = f, now.Add(f.lease), now
 			held = append(held, i)
-		case l.holder == f: // not in the share, so the caller forgets what it read: the fence must know
-			l.holder = nil
+		case l.owner == f: // not in the share, so the caller discards what it read: fence it
+			l.owner = nil
 		}
 	}
 	slices.Sort(held)
@@ -141,7 +141,7 @@ func (f *feed) Release(ctx context.Context, marks []feeds.Mark) error {
 		}
 		for _, m := range marks {
 			if f.holds(m.Shard) {
-				f.ledger.leases[m.Shard].holder = nil
+				f.ledger.leases[m.Shard].owner = nil
 				f.told[m.Shard] = false
 			}
 		}
@@ -177,8 +177,8 @@ func (f *feed) announce(now time.Time) {
 	}
 }
 
-// quota divides the shards evenly; the oldest members get one more each when there is a remainder. The quotas add up
-// to all shards, so none stays free, and none is claimed by two.
+// quota divides the shards evenly; the oldest members get one more each if there is a remainder.
+// The quotas add up to all shards, so none stays free and none is claimed twice.
 func (f *feed) quota(now time.Time) (quota, members int) {
 	members = f.ledger.alive(now)
 	older := 0
@@ -194,15 +194,16 @@ func (f *feed) quota(now time.Time) (quota, members int) {
 	return quota, members
 }
 
-// alive forgets the members that were not heard from, and counts the others.
+// alive removes members that have expired, and counts the others.
 func (l *ledger) alive(now time.Time) int {
 	maps.DeleteFunc(l.members, func(_ *feed, until time.Time) bool { return !now.Before(until) })
 	return len(l.members)
 }
 
-// holds does not look at the lease's end: until another member takes the shard, it cannot hurt to go on.
+// holds reports whether the member owns the shard. It ignores the expiry of the lease: until
+// another member takes over, it is safe to continue.
 func (f *feed) holds(shard int) bool {
-	return shard >= 0 && shard < len(f.ledger.leases) && f.ledger.leases[shard].holder == f
+	return shard >= 0 && shard < len(f.ledger.leases) && f.ledger.leases[shard].owner == f
 }
 
 func (f *feed) settle(marks []feeds.Mark, now, until time.Time) (lost []int, err error) {
@@ -226,8 +227,9 @@ func (f *feed) settle(marks []feeds.Mark, now, until time.Time) (lost []int, err
 		}
 		f.ledger.settled = now
 		w, _ := m.Batch.Cursor.(window)
-		if to := min(w.from+m.Done, w.to); w.taken == f.taken[m.Shard] && to > l.settled { // marks may come late, and must not move the shard back
-			if len(l.started) > 0 { // what was deferred lies before, and may still be deadly
+		// Late marks must not move the position back.
+		if to := min(w.from+m.Done, w.to); w.taken == f.taken[m.Shard] && to > l.settled {
+			if len(l.started) > 0 { // deferred messages are before l.settled, and may still be the cause of crashes
 				for position := l.settled; position < to; position++ {
 					delete(l.started, f.store.shards[m.Shard].at(position).seq)
 				}

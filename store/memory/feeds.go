@@ -14,7 +14,7 @@ import (
 
 var _ admin.Feeds = (*DB)(nil)
 
-// Feeds implements [admin.Feeds].
+// ListFeeds implements [admin.Feeds].
 func (s *DB) ListFeeds(ctx context.Context) ([]admin.Feed, error) {
 	var names []admin.Feed
 	err := s.locked(ctx, func(now time.Time) error {
@@ -28,7 +28,7 @@ func (s *DB) ListFeeds(ctx context.Context) ([]admin.Feed, error) {
 					f.Oldest = earlier(f.Oldest, sh.at(position).at)
 				}
 			}
-			l.aside.summarise(&f)
+			l.deferred.summarise(&f)
 			names = append(names, f)
 		}
 		return nil
@@ -36,7 +36,7 @@ func (s *DB) ListFeeds(ctx context.Context) ([]admin.Feed, error) {
 	return names, err
 }
 
-func (a aside) summarise(f *admin.Feed) {
+func (a deferredList) summarise(f *admin.Feed) {
 	keys := make(map[string]bool)
 	for _, d := range a {
 		switch d.Status {
@@ -89,8 +89,8 @@ func (s *DB) RemoveFeed(ctx context.Context, by admin.By, name string) error {
 			}
 		}
 		e := entryOf(by, "feed rm", name, now)
-		if e.Count = len(l.aside); e.Count > 0 {
-			e.Before = describe(l.aside)
+		if e.Count = len(l.deferred); e.Count > 0 {
+			e.Before = describe(l.deferred)
 		}
 		delete(s.ledgers, name)
 		s.record(e)
@@ -113,7 +113,8 @@ func (s *DB) PauseFeed(ctx context.Context, by admin.By, name string, paused boo
 	})
 }
 
-// Rewind implements [admin.Feeds]. It reaches back to what Maintain has not dropped.
+// Rewind implements [admin.Feeds]. It can go back to the oldest message that Maintain has not
+// dropped.
 func (s *DB) Rewind(ctx context.Context, by admin.By, name string, to admin.Point) (n int, err error) {
 	err = s.withFeed(ctx, name, func(l *ledger, now time.Time) error {
 		target := map[string]any{"time": to.Time}
@@ -134,7 +135,7 @@ func (s *DB) Rewind(ctx context.Context, by admin.By, name string, to admin.Poin
 			}
 			n += lease.settled - sh.base - place
 			lease.settled = sh.base + place
-			lease.holder = nil // what it has read lies behind: it must begin anew
+			lease.owner = nil // the owner must start again at the new position
 		}
 		e := entryOf(by, "feed rewind", name, now)
 		e.Count, e.Target = n, target
@@ -144,7 +145,7 @@ func (s *DB) Rewind(ctx context.Context, by admin.By, name string, to admin.Poin
 	return n, err
 }
 
-// findID returns the first message of the log that has the ID. The caller holds the lock.
+// findID returns the first message of the log with the ID. The caller holds the lock.
 func (s *DB) findID(id postrider.ID) *entry {
 	var first *entry
 	for i := range s.shards {

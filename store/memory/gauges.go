@@ -23,8 +23,8 @@ func (s *DB) Gauges(ctx context.Context) (*admin.Standing, error) {
 			l := s.ledgers[name]
 			l.alive(now)
 			f := admin.FeedStanding{
-				Name: name, Paused: l.paused, Settled: l.settled, Aside: l.aside.count(), Pending: admin.Estimate{Exact: true},
-				Members: l.present(), Lanes: []admin.Lane{},
+				Name: name, Paused: l.paused, Settled: l.settled, Aside: l.deferred.count(), Pending: admin.Estimate{Exact: true},
+				Members: l.listMembers(), Lanes: []admin.Lane{},
 			}
 			for i := range s.shards {
 				lane := s.lane(l, i, now)
@@ -39,7 +39,7 @@ func (s *DB) Gauges(ctx context.Context) (*admin.Standing, error) {
 		for _, name := range slices.Sorted(maps.Keys(s.inboxes)) {
 			r := s.inboxes[name]
 			g.Consumers = append(g.Consumers, admin.ConsumerStanding{
-				Name: name, Created: r.created, Last: r.last, Aside: r.aside.count(), Heard: r.heard, Process: r.process,
+				Name: name, Created: r.created, Last: r.last, Aside: r.deferred.count(), Heard: r.heard, Process: r.process,
 			})
 		}
 		return nil
@@ -50,7 +50,7 @@ func (s *DB) Gauges(ctx context.Context) (*admin.Standing, error) {
 	return g, nil
 }
 
-// lane returns how a shard of a feed stands. The caller holds the lock.
+// lane returns the state of a shard of a feed. The caller holds the lock.
 func (s *DB) lane(l *ledger, shard int, now time.Time) admin.Lane {
 	lease, sh := &l.leases[shard], &s.shards[shard]
 	lane := admin.Lane{
@@ -60,8 +60,8 @@ func (s *DB) lane(l *ledger, shard int, now time.Time) admin.Lane {
 	if !lease.at.IsZero() {
 		lane.At = lease.at
 	}
-	if lease.holder != nil && now.Before(lease.until) {
-		lane.Holder, lane.Until = lease.holder.shown, lease.until
+	if lease.owner != nil && now.Before(lease.until) {
+		lane.Holder, lane.Until = lease.owner.shown, lease.until
 	}
 	if lease.settled > sh.base {
 		lane.Last = sh.at(lease.settled - 1).seq
@@ -72,13 +72,13 @@ func (s *DB) lane(l *ledger, shard int, now time.Time) admin.Lane {
 	return lane
 }
 
-// present returns the members, by name.
-func (l *ledger) present() []admin.Member {
+// listMembers returns the members, sorted by name.
+func (l *ledger) listMembers() []admin.Member {
 	members := []admin.Member{}
 	for f, until := range l.members {
 		m := admin.Member{ID: strconv.Itoa(f.id), Name: f.shown, Since: f.since, Heard: f.heard, Until: until, Shards: []int{}}
 		for i := range l.leases {
-			if l.leases[i].holder == f {
+			if l.leases[i].owner == f {
 				m.Shards = append(m.Shards, i)
 			}
 		}
@@ -88,7 +88,7 @@ func (l *ledger) present() []admin.Member {
 	return members
 }
 
-func (a aside) count() admin.AsideCount {
+func (a deferredList) count() admin.AsideCount {
 	c := admin.AsideCount{Exact: true}
 	keys := make(map[string]bool)
 	for _, d := range a {
@@ -105,7 +105,7 @@ func (a aside) count() admin.AsideCount {
 			c.Dead++
 		case feeds.StatusParked:
 			c.Parked++
-		default: // nobody defers what is none of these
+		default: // a deferred message has no other status
 		}
 		if key := d.OrderKey(); blocks(d, key) {
 			keys[key] = true
@@ -115,7 +115,7 @@ func (a aside) count() admin.AsideCount {
 	return c
 }
 
-// Vitals implements [admin.Gauges]. There is no database, and so not much to say.
+// Vitals implements [admin.Gauges]. Without a database there is little to report.
 func (s *DB) Vitals(ctx context.Context) (*admin.Vitals, error) {
 	v := &admin.Vitals{Server: "memory", Tables: []admin.TableSize{}, Slots: []admin.Slot{}}
 	err := s.locked(ctx, func(now time.Time) error {

@@ -17,20 +17,20 @@ type Idempotency struct {
 	keys  map[idempotency.ID]*key
 }
 
-// key is what is known about one. It may be forgotten at any time: what counts are the times in it.
+// key is the state of one key. Its contents may be out of date: the times in it decide.
 type key struct {
-	claim   idempotency.Claim // with an empty token there is none
+	claim   idempotency.Claim // no claim if the token is empty
 	leased  time.Time         // until then
 	expires time.Time
 	answer  *idempotency.Answer // nil: not done
-	holder  *Tx                 // the transaction that has claimed or completed it, until it ends
-	pending *idempotency.Answer // what holder will commit
+	holder  *Tx                 // the open transaction that has claimed or completed it
+	pending *idempotency.Answer // the answer that holder will commit
 }
 
 // Claim implements [idempotency.Store].
 func (i *Idempotency) Claim(ctx context.Context, c idempotency.Claim) (outcome idempotency.Outcome, err error) {
 	if c.Lease <= 0 {
-		return outcome, fmt.Errorf("memory: a lease of %v would never be held", c.Lease)
+		return outcome, fmt.Errorf("memory: lease is %v: want a positive duration", c.Lease)
 	}
 	err = i.store.locked(ctx, func(now time.Time) error {
 		k := i.at(c.ID)
@@ -138,7 +138,8 @@ func (i *Idempotency) at(id idempotency.ID) *key {
 	return k
 }
 
-// look returns what is known about a claim; it is not known if the key is to be had.
+// look returns the outcome of a claim that the state of the key already decides; known is false if
+// the key is free.
 func (k *key) look(c idempotency.Claim, now time.Time, tx *Tx) (_ idempotency.Outcome, known bool) {
 	if k.expires.After(now) {
 		switch {
@@ -158,7 +159,7 @@ func (k *key) look(c idempotency.Claim, now time.Time, tx *Tx) (_ idempotency.Ou
 	return idempotency.Outcome{}, false
 }
 
-// hold keeps others out until tx ends.
+// hold reserves the key for tx until tx ends.
 func (k *key) hold(tx *Tx) error {
 	if k.holder == tx {
 		return nil
@@ -180,12 +181,12 @@ func copyAnswer(a idempotency.Answer) idempotency.Answer {
 		err = b.UnmarshalBinary(data)
 	}
 	if err != nil {
-		panic(err) // what was encoded is decoded
+		panic(err) // cannot fail: the value was just encoded
 	}
 	return b
 }
 
-// sameAnswer allows to complete a key again, with the same answer.
+// sameAnswer reports whether two answers are equal, for completing a key again.
 func sameAnswer(a, b idempotency.Answer) error {
 	x, errX := a.MarshalBinary()
 	y, errY := b.MarshalBinary()

@@ -11,7 +11,7 @@ import (
 
 var _ idempotency.Admin = (*Idempotency)(nil)
 
-// List implements [idempotency.Admin]. Keys whose retention is over are left out.
+// List implements [idempotency.Admin]. It omits keys whose retention is over.
 func (i *Idempotency) List(ctx context.Context, filter idempotency.Filter, after *idempotency.Kept, limit int) ([]idempotency.Kept, error) {
 	var page []idempotency.Kept
 	err := i.store.locked(ctx, func(now time.Time) error {
@@ -31,13 +31,13 @@ func (i *Idempotency) List(ctx context.Context, filter idempotency.Filter, after
 			} else {
 				kept.Leased = k.leased
 			}
-			if keeps(&filter, &kept) && (after == nil || inTurn(kept, *after) > 0) {
+			if keeps(&filter, &kept) && (after == nil || byExpiry(kept, *after) > 0) {
 				page = append(page, kept)
 			}
 		}
 		return nil
 	})
-	slices.SortFunc(page, inTurn)
+	slices.SortFunc(page, byExpiry)
 	return page[:min(len(page), limit)], err
 }
 
@@ -46,8 +46,8 @@ func keeps(f *idempotency.Filter, k *idempotency.Kept) bool {
 		(f.Route == "" || f.Route == k.Route) && (f.Key == "" || f.Key == k.Key) && !(f.Open && k.Done)
 }
 
-// inTurn puts those that expire last first.
-func inTurn(a, b idempotency.Kept) int {
+// byExpiry orders keys by expiry, the latest first.
+func byExpiry(a, b idempotency.Kept) int {
 	return cmp.Or(b.Expires.Compare(a.Expires), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Principal, b.Principal),
 		cmp.Compare(a.Route, b.Route), cmp.Compare(a.Key, b.Key))
 }

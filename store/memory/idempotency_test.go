@@ -23,7 +23,7 @@ func TestIdempotency(t *testing.T) {
 	})
 }
 
-// TestIdempotencyLeaseToTheMoment: a key changes hands when its lease is over, and not before.
+// TestIdempotencyLeaseToTheMoment: a key can be claimed again exactly when its lease expires.
 func TestIdempotencyLeaseToTheMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keys := memory.Open(memory.Config{}).IdempotencyKeys()

@@ -18,19 +18,20 @@ var _ inbox.Store[*Tx] = (*Inbox)(nil)
 // Inbox is the consumer's side of a [DB].
 type Inbox struct{ store *DB }
 
-// received is what one consumer has recorded, and what it has deferred.
+// received is the state of one consumer: recorded and deferred messages.
 type received struct {
 	created   time.Time
 	last      time.Time // when it last recorded a message
-	heard     time.Time // when a process last said that it works for it,
-	process   string    // and which
+	heard     time.Time // last heartbeat of a process of the consumer
+	process   string    // the process of the last heartbeat
 	ids       map[postrider.ID]*receipt
 	forgotten inbox.Forgotten
-	aside     aside
-	busy      map[int64]bool // by seq: messages that are being tried again
+	deferred  deferredList
+	busy      map[int64]bool // by seq: messages that are being retried
 }
 
-// receipt is one message that was received. As long as its transaction is open, open is not closed.
+// receipt is a received message. The channel open is closed and set to nil when its transaction
+// ends.
 type receipt struct {
 	at   time.Time
 	open chan struct{}
@@ -71,7 +72,7 @@ func (i *Inbox) Claim(ctx context.Context, tx *Tx, consumer string, id postrider
 	return v == inbox.Handled, err
 }
 
-// claim waits for the end of another transaction that has claimed the message.
+// claim waits until any other transaction that has claimed the message has ended.
 func (i *Inbox) claim(ctx context.Context, tx *Tx, consumer string, m postrider.Message, late bool) (v inbox.Verdict, err error) {
 	for {
 		var open chan struct{}
@@ -84,7 +85,7 @@ func (i *Inbox) claim(ctx context.Context, tx *Tx, consumer string, m postrider.
 				v = inbox.Repeated
 			case !late && (i.ahead(m.ID, now) || r.forgotten.Late(m.ID.Time())):
 				v = inbox.Late
-			case r.aside.head(m.OrderKey()) != nil:
+			case r.deferred.head(m.OrderKey()) != nil:
 				v = inbox.Waiting
 			default:
 				v = inbox.Handled
@@ -103,12 +104,13 @@ func (i *Inbox) claim(ctx context.Context, tx *Tx, consumer string, m postrider.
 	}
 }
 
-// ahead reports whether an ID is from a time that is too far ahead: its record would be forgotten before that comes.
+// ahead reports whether an ID is from too far in the future: its record would be forgotten before
+// that time comes.
 func (i *Inbox) ahead(id postrider.ID, now time.Time) bool {
 	return id.Time().Sub(now) > i.store.memory/7
 }
 
-// record takes a message as received if tx commits. The caller holds the lock.
+// record records a message as received if tx commits. The caller holds the lock.
 func (r *received) record(tx *Tx, id postrider.ID, now time.Time) error {
 	e := &receipt{now, make(chan struct{})}
 	err := tx.stage(
@@ -122,7 +124,7 @@ func (r *received) record(tx *Tx, id postrider.ID, now time.Time) error {
 
 // Handle implements [inbox.Store].
 func (i *Inbox) Handle(ctx context.Context, consumer string, msgs []postrider.Message, late bool, work inbox.Work[*Tx]) ([]inbox.Verdict, error) {
-	// In one global order, so that two batches cannot wait for each other.
+	// Claim in one global order, so that two batches cannot deadlock.
 	places := make([]int, len(msgs))
 	for n := range places {
 		places[n] = n
@@ -146,9 +148,9 @@ func (i *Inbox) Handle(ctx context.Context, consumer string, msgs []postrider.Me
 			case inbox.Handled:
 				fresh = append(fresh, n)
 			case inbox.Waiting:
-				err = i.setAside(ctx, tx, consumer, m, inbox.Deferral{Status: feeds.StatusWaiting, Blocking: true})
+				err = i.deferIn(ctx, tx, consumer, m, inbox.Deferral{Status: feeds.StatusWaiting, Blocking: true})
 			case inbox.Late:
-				err = i.setAside(ctx, tx, consumer, m, inbox.Deferral{Status: feeds.StatusDead, Cause: inbox.ErrLate.Error()})
+				err = i.deferIn(ctx, tx, consumer, m, inbox.Deferral{Status: feeds.StatusDead, Cause: inbox.ErrLate.Error()})
 			case inbox.Repeated:
 			}
 			if err != nil {
@@ -172,9 +174,9 @@ func (i *Inbox) Maintain(ctx context.Context) error {
 	return i.store.locked(ctx, func(now time.Time) error {
 		for _, r := range i.store.inboxes {
 			maps.DeleteFunc(r.ids, func(id postrider.ID, e *receipt) bool {
-				// A clock that is ahead makes IDs that are late only later.
+				// Keep the record longer if the ID is from a clock that is ahead: it becomes late only later.
 				old := now.Sub(e.at) > i.store.memory && now.Sub(id.Time()) > i.store.memory
-				if !old || e.open != nil || r.aside.holds(id) {
+				if !old || e.open != nil || r.deferred.holds(id) {
 					return false
 				}
 				r.forgotten.Note(id.Time())
@@ -187,11 +189,11 @@ func (i *Inbox) Maintain(ctx context.Context) error {
 
 // Defer implements [inbox.Store].
 func (i *Inbox) Defer(ctx context.Context, consumer string, m postrider.Message, back inbox.Deferral) error {
-	return i.store.Do(ctx, func(ctx context.Context, tx *Tx) error { return i.setAside(ctx, tx, consumer, m, back) })
+	return i.store.Do(ctx, func(ctx context.Context, tx *Tx) error { return i.deferIn(ctx, tx, consumer, m, back) })
 }
 
-// setAside keeps a message from the moment on in which tx commits, unless somebody else has recorded it.
-func (i *Inbox) setAside(ctx context.Context, tx *Tx, consumer string, m postrider.Message, back inbox.Deferral) error {
+// deferIn defers a message when tx commits, unless another transaction has recorded it.
+func (i *Inbox) deferIn(ctx context.Context, tx *Tx, consumer string, m postrider.Message, back inbox.Deferral) error {
 	return i.store.locked(ctx, func(now time.Time) error {
 		r := i.store.inboxes[consumer]
 		if r.ids[m.ID] != nil {
@@ -207,7 +209,7 @@ func (i *Inbox) setAside(ctx context.Context, tx *Tx, consumer string, m postrid
 		return tx.stage(func() {
 			i.store.written++
 			d.Seq = i.store.written
-			head := r.aside.head(m.OrderKey())
+			head := r.deferred.head(m.OrderKey())
 			switch {
 			case d.Status == feeds.StatusRetry && d.Blocking && head != nil:
 				d.Status = feeds.StatusWaiting
@@ -215,15 +217,15 @@ func (i *Inbox) setAside(ctx context.Context, tx *Tx, consumer string, m postrid
 				d.TriedAt, d.AvailableAt = now, now.Add(back.Delay)
 			case d.Status == feeds.StatusDead:
 				d.TriedAt = now
-			case head == nil: // what it was to wait for is gone
-				again(d, now)
+			case head == nil: // the message that it would wait for is gone
+				retryNow(d, now)
 			}
-			r.aside.insert(d)
+			r.deferred.insert(d)
 		}, nil)
 	})
 }
 
-var errDecided = errors.New("memory: an operator has decided about the message")
+var errHandled = errors.New("memory: an operator has already handled the message")
 
 // Retry implements [inbox.Store].
 func (i *Inbox) Retry(ctx context.Context, consumer string, work func(context.Context, *Tx, feeds.Deferred) error, judge func(feeds.Deferred, error) inbox.Deferral) (inbox.Attempt, error) {
@@ -257,16 +259,17 @@ func (i *Inbox) Retry(ctx context.Context, consumer string, work func(context.Co
 			})
 		})
 	}
-	if errors.Is(err, errDecided) {
+	if errors.Is(err, errHandled) {
 		err = nil
 	}
 	return a, err
 }
 
-// due returns a copy of the first message that is due, and marks it as busy, or how long it takes until one is.
+// due returns a copy of the first due message and marks it as busy; or nil and the time until one
+// is due.
 func (r *received) due(now time.Time) (*feeds.Deferred, time.Duration) {
 	next := time.Duration(-1)
-	for _, d := range r.aside {
+	for _, d := range r.deferred {
 		if d.AvailableAt.IsZero() || r.busy[d.Seq] {
 			continue
 		}
@@ -283,18 +286,18 @@ func (r *received) due(now time.Time) (*feeds.Deferred, time.Duration) {
 	return nil, next
 }
 
-// conclude ends an attempt when tx commits.
+// conclude records the outcome of an attempt when tx commits.
 func (i *Inbox) conclude(ctx context.Context, consumer string, tx *Tx, taken *feeds.Deferred, c feeds.Conclusion) error {
 	return i.store.locked(ctx, func(now time.Time) error {
 		r := i.store.inboxes[consumer]
-		if d := r.aside.get(taken.Seq); d == nil || !d.AvailableAt.Equal(taken.AvailableAt) {
-			return errDecided
+		if d := r.deferred.get(taken.Seq); d == nil || !d.AvailableAt.Equal(taken.AvailableAt) {
+			return errHandled
 		}
-		return tx.stage(func() { r.aside.conclude([]feeds.Conclusion{c}, now) }, nil)
+		return tx.stage(func() { r.deferred.conclude([]feeds.Conclusion{c}, now) }, nil)
 	})
 }
 
 // holds reports whether a message is deferred.
-func (a aside) holds(id postrider.ID) bool {
+func (a deferredList) holds(id postrider.ID) bool {
 	return slices.ContainsFunc(a, func(d *feeds.Deferred) bool { return d.ID == id })
 }

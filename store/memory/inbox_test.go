@@ -19,7 +19,7 @@ func TestInbox(t *testing.T) {
 
 func TestInboxWindow(t *testing.T) { inboxtest.RunWindow(t, inboxSubject(1400*time.Millisecond)) }
 
-// inboxSubject keeps effects as messages of the log: they commit together with everything else.
+// inboxSubject stores effects as messages of the log, which commit together with everything else.
 func inboxSubject(window time.Duration) inboxtest.Subject[*memory.Tx] {
 	s := memory.Open(memory.Config{Shards: 1, InboxWindow: window})
 	return inboxtest.Subject[*memory.Tx]{
@@ -53,7 +53,7 @@ func inboxSubject(window time.Duration) inboxtest.Subject[*memory.Tx] {
 	}
 }
 
-// markFirst is a store with a well-known mistake: it commits the record before the effect.
+// markFirst is a store with a common bug: it commits the record before the effect.
 type markFirst struct {
 	*memory.Inbox
 	do func(context.Context, func(context.Context, *memory.Tx) error) error
@@ -79,7 +79,7 @@ func (m markFirst) Handle(ctx context.Context, consumer string, msgs []postrider
 	return verdicts, err
 }
 
-// TestSuiteNoticesRecordBeforeEffect shows that the suite can fail.
+// TestSuiteNoticesRecordBeforeEffect: the suite fails for a store with that bug.
 func TestSuiteNoticesRecordBeforeEffect(t *testing.T) {
 	caught := inboxtest.Failures(t, func(testing.TB) inboxtest.Subject[*memory.Tx] {
 		s := inboxSubject(0)

@@ -11,7 +11,8 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// The suite cannot know the exact moment at which a lease ends; with virtual time these tests do.
+// The suite cannot know the exact moment at which a lease expires; with virtual time these tests
+// do.
 
 const lease = 10 * time.Second
 
@@ -107,15 +108,16 @@ func TestLateHolderGoesOn(t *testing.T) {
 		}
 		time.Sleep(2 * lease)
 		if share := balance(t, a); len(share.Shards) != 1 {
-			t.Errorf("the late holder does not get its shard back: %+v", share)
+			t.Errorf("the late owner does not get its shard back: %+v", share)
 		}
 		if got, _ := read(t, a, 9); !slices.Equal(got, []string{"c", "d"}) {
-			t.Errorf("the late holder goes on with %q, want c and d", got)
+			t.Errorf("the late owner goes on with %q, want c and d", got)
 		}
 	})
 }
 
-// TestTakenAndReleased checks that the fence stands also when the one who took the shard has given it up again.
+// TestTakenAndReleased checks that a member stays fenced after the member that took the shard has
+// released it again.
 func TestTakenAndReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.Open(memory.Config{Shards: 1})
@@ -124,7 +126,7 @@ func TestTakenAndReleased(t *testing.T) {
 		balance(t, a)
 		_, batch := read(t, a, 9)
 		time.Sleep(lease)
-		balance(t, older) // takes the shard, as its quota is one
+		balance(t, older) // takes the shard, because its quota is one
 		if err := older.Release(t.Context(), []feeds.Mark{{Shard: 0}}); err != nil {
 			t.Fatal(err)
 		}
@@ -144,9 +146,10 @@ func TestTakenAndReleased(t *testing.T) {
 	})
 }
 
-// TestLateHolderBeyondQuota is about a member that balances after its lease has ended, and may not keep the shard: when
-// it gets it later, it must read again what it had not settled.
-func TestLateHolderBeyondQuota(t *testing.T) {
+// TestLateOwnerBeyondQuota: a member calls Balance after its lease has expired, and its quota no
+// longer includes the shard. When it gets the shard again, it must read what it had not settled
+// again.
+func TestLateOwnerBeyondQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.Open(memory.Config{Shards: 1})
 		write(t, s, deadLetters("ab")...)
@@ -154,7 +157,7 @@ func TestLateHolderBeyondQuota(t *testing.T) {
 		balance(t, a)
 		read(t, a, 9)
 		time.Sleep(lease / 2)
-		balance(t, older) // is counted from now on, and has nothing to take
+		balance(t, older) // counts from now on, and has nothing to take
 		time.Sleep(lease / 2)
 		if share := balance(t, a); len(share.Shards) != 0 {
 			t.Fatalf("got %+v, want nothing", share)

@@ -15,7 +15,7 @@ import (
 
 var _ admin.Log = (*DB)(nil)
 
-// Messages implements [admin.Log]. It searches all of the log.
+// Messages implements [admin.Log]. It searches the whole log.
 func (s *DB) Messages(ctx context.Context, feed string, filter admin.Filter, before int64, limit int) (admin.LogPage, error) {
 	var page admin.LogPage
 	filter.Feed, filter.Error = feed, ""
@@ -30,7 +30,7 @@ func (s *DB) Messages(ctx context.Context, feed string, filter admin.Filter, bef
 				if before > 0 && e.seq >= before {
 					continue
 				}
-				if d := l.stand(feed, i, s.shards[i].base+j, e); filter.Matches(&d) {
+				if d := l.stateOf(feed, i, s.shards[i].base+j, e); filter.Matches(&d) {
 					m := clone(d.Message)
 					if filter.ID.IsZero() {
 						m.Payload = nil
@@ -52,11 +52,11 @@ func (s *DB) Messages(ctx context.Context, feed string, filter admin.Filter, bef
 	return page, err
 }
 
-// stand returns how far the feed has come with a message of the log.
-func (l *ledger) stand(feed string, shard, position int, e *entry) feeds.Deferred {
-	if d := l.aside.get(e.seq); d != nil {
+// stateOf returns the state of a message of the log in the feed.
+func (l *ledger) stateOf(feed string, shard, position int, e *entry) feeds.Deferred {
+	if d := l.deferred.get(e.seq); d != nil {
 		now := *d
-		now.Message = e.Message // an edited one has another, and one may have lost its content
+		now.Message = e.Message // the content from the log: the deferred message may be edited, or stored without content
 		return now
 	}
 	d := feeds.Deferred{
@@ -82,7 +82,7 @@ func (s *DB) Journey(ctx context.Context, id postrider.ID) (*admin.Journey, erro
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.inboxes)) {
 			r := s.inboxes[name]
-			if e := r.ids[id]; e != nil && e.open == nil && !r.aside.holds(id) {
+			if e := r.ids[id]; e != nil && e.open == nil && !r.deferred.holds(id) {
 				j.Receipts = append(j.Receipts, admin.Receipt{Consumer: name, At: e.at})
 			}
 		}
@@ -103,7 +103,7 @@ func (s *DB) Journey(ctx context.Context, id postrider.ID) (*admin.Journey, erro
 	return j, nil
 }
 
-// followLog adds what the log has of a message. The caller holds the lock.
+// followLog adds what the log has about a message. The caller holds the lock.
 func (s *DB) followLog(j *admin.Journey) {
 	for i := range s.shards {
 		for k := range s.shards[i].entries {
@@ -113,7 +113,7 @@ func (s *DB) followLog(j *admin.Journey) {
 			}
 			j.Message, j.InLog, j.Seq, j.EnqueuedAt = clone(e.Message), true, e.seq, e.at
 			for name, l := range s.ledgers {
-				d := l.stand(name, i, s.shards[i].base+k, e)
+				d := l.stateOf(name, i, s.shards[i].base+k, e)
 				leg := legOf(&d)
 				_, excluded := l.excluded[e.seq]
 				leg.Excluded = excluded && d.Status == feeds.StatusPending

@@ -26,7 +26,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// tx is a transaction of the store together with its outbox.
+// tx is a transaction of the store with its outbox.
 type tx struct {
 	outbox postrider.Outbox[*memory.Tx]
 	*memory.Tx

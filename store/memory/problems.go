@@ -16,9 +16,9 @@ var (
 )
 
 const (
-	// maxProblems is how many names of a feed are kept.
+	// maxProblems is the maximum number of names that are kept for a feed.
 	maxProblems = 1000
-	// keepProblems is for how long a problem that is over is kept.
+	// keepProblems is how long a problem is kept after its end.
 	keepProblems = 7 * 24 * time.Hour
 )
 
@@ -53,7 +53,7 @@ func (l *ledger) report(p feeds.Problem, now time.Time) {
 	known.Failures += p.Failures
 }
 
-// lessNeeded puts first what may be forgotten first: what is over, and of both the oldest.
+// lessNeeded orders problems for eviction: those that are over first, then by age.
 func lessNeeded(a, b feeds.Problem) int {
 	if over := a.Over.IsZero(); over != b.Over.IsZero() {
 		if over {

@@ -12,12 +12,13 @@ import (
 	"github.com/postrider/postrider/reconcile"
 )
 
-// Reconcilers keeps the state of reconcilers in memory, and so for one process. Tx is the transaction type of the application: what is
-// counted in a transaction is kept when that has committed, as [postrider.AfterCommit] tells.
+// Reconcilers keeps the state of reconcilers in memory, for one process. Tx is the transaction type
+// of the application. What is counted in a transaction is kept if the transaction commits; see
+// [postrider.AfterCommit].
 type Reconcilers[Tx any] struct {
 	mu    sync.Mutex
 	jobs  map[string]*reconcilerJob
-	again map[[2]string]told // by job and key
+	again map[[2]string]told // repeated facts, by job and key
 }
 
 var _ reconcile.Store[*Tx] = (*Reconcilers[*Tx])(nil)
@@ -28,14 +29,14 @@ type reconcilerJob struct {
 	lease time.Duration
 }
 
-// told is how often a fact was told again, and when last.
+// told is the number of repetitions of a fact, and the time of the last one.
 type told struct {
 	n  int
 	at time.Time
 }
 
-// NewReconcilers returns a store without jobs, for an application whose transactions are of another type than this package's; otherwise
-// use [DB.Reconciliations].
+// NewReconcilers returns a store without jobs, for an application with its own transaction type.
+// For transactions of this package, use [DB.Reconciliations].
 func NewReconcilers[Tx any]() *Reconcilers[Tx] {
 	return &Reconcilers[Tx]{jobs: make(map[string]*reconcilerJob), again: make(map[[2]string]told)}
 }
@@ -86,7 +87,7 @@ func (p *Reconcilers[Tx]) Claim(ctx context.Context, job, holder string, lease t
 	return c, err
 }
 
-// held returns the job of a claim that still counts. The caller holds the lock.
+// held returns the job of a claim that is still valid. The caller holds the lock.
 func (p *Reconcilers[Tx]) held(c reconcile.Claim) (*reconcilerJob, error) {
 	j := p.jobs[c.Job]
 	if j == nil || j.token != c.Token || j.Holder == "" {
@@ -95,7 +96,7 @@ func (p *Reconcilers[Tx]) held(c reconcile.Claim) (*reconcilerJob, error) {
 	return j, nil
 }
 
-// whenCommitted calls do when the transaction of ctx has committed or, if ctx knows of none, now.
+// whenCommitted calls do after the transaction of ctx commits or, if ctx has none, now.
 func (p *Reconcilers[Tx]) whenCommitted(ctx context.Context, do func()) {
 	if !postrider.AfterCommit(ctx, func() { p.mu.Lock(); defer p.mu.Unlock(); do() }) {
 		do()

@@ -16,7 +16,7 @@ import (
 
 var _ admin.Records = (*DB)(nil)
 
-// Audit implements [admin.Records]. With before not above 0 it begins with the newest entry.
+// Audit implements [admin.Records]. If before is not positive, it begins with the newest entry.
 func (s *DB) Audit(ctx context.Context, feed string, before int64, limit int) ([]admin.Entry, error) {
 	var page []admin.Entry
 	err := s.locked(ctx, func(time.Time) error {
@@ -55,7 +55,8 @@ func (s *DB) record(e admin.Entry) {
 	s.records = append(s.records, e)
 }
 
-// describe is what a record says of messages: of one, what matters of it; of several, how many have which status.
+// describe returns what an audit entry says about messages: the main fields of a single one, or the
+// number of messages by status.
 func describe(rows []*feeds.Deferred) map[string]any {
 	if len(rows) > 1 {
 		counts := make(map[string]any)
@@ -77,7 +78,7 @@ func describe(rows []*feeds.Deferred) map[string]any {
 }
 
 func describeFilter(filter admin.Filter) map[string]any {
-	encoded, _ := json.Marshal(filter) // all its fields can be encoded
+	encoded, _ := json.Marshal(filter) // cannot fail: all fields can be encoded
 	var target map[string]any
 	_ = json.Unmarshal(encoded, &target)
 	return target

@@ -20,15 +20,15 @@ var (
 type Sagas struct {
 	store *DB
 	all   map[sagaKey]*keptSaga // guarded by the store's lock, as is the rest
-	freed chan struct{}         // closed and replaced when a transaction lets go of something
+	freed chan struct{}         // closed and replaced when a transaction releases a lock
 }
 
 type sagaKey struct{ name, id string }
 
-// keptSaga is a saga and who has locked what of it.
+// keptSaga is a saga with its locks.
 type keptSaga struct {
-	committed *saga.Instance // nil if the transaction that creates it has not committed
-	draft     *saga.Instance // what the locker has made of it
+	committed *saga.Instance // nil until the transaction that creates it commits
+	draft     *saga.Instance // uncommitted changes of locker
 	locker    *Tx
 	holders   map[string]*Tx // by step
 }
@@ -228,7 +228,8 @@ func (s *Sagas) Maintain(ctx context.Context, keep time.Duration, known saga.Kno
 	return strangers, err
 }
 
-// whenFree calls do, with the store locked, when no other transaction has locked the saga.
+// whenFree waits until no other transaction has locked the saga, and calls do with the store
+// locked.
 func (s *Sagas) whenFree(ctx context.Context, tx *Tx, key sagaKey, do func(now time.Time) error) error {
 	if tx.store != s.store {
 		return errors.New("memory: transaction of another store")
@@ -253,7 +254,7 @@ func (s *Sagas) whenFree(ctx context.Context, tx *Tx, key sagaKey, do func(now t
 	}
 }
 
-// lock gives a saga to a transaction until that ends. The caller holds the store's lock.
+// lock locks a saga until the transaction ends. The caller holds the store's lock.
 func (s *Sagas) lock(tx *Tx, key sagaKey, kept *keptSaga) error {
 	kept.locker = tx
 	end := func() {
@@ -271,7 +272,7 @@ func (s *Sagas) lock(tx *Tx, key sagaKey, kept *keptSaga) error {
 	})
 }
 
-// hold gives a step to a transaction until that ends. The caller holds the store's lock.
+// hold locks a step until the transaction ends. The caller holds the store's lock.
 func (s *Sagas) hold(tx *Tx, kept *keptSaga, step string) error {
 	kept.holders[step] = tx
 	end := func() {

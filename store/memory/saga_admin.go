@@ -72,7 +72,7 @@ func (s *Sagas) Act(ctx context.Context, by admin.By, act saga.Act, name, id, st
 		}
 		was := i.Status
 		c, ok := act.Apply(i, step, func(step string) bool {
-			held, _ := s.Hold(ctx, tx, name, id, step) // it fails only when ctx has ended, and then so does Save
+			held, _ := s.Hold(ctx, tx, name, id, step) // fails only if ctx has ended, and then Save fails too
 			return held
 		})
 		if done = ok; !ok {

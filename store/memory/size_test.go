@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/store/memory"
 )
 
-// TestWhatWasDeliveredIsFreed holds that a backlog leaves nothing behind in memory when it has been delivered.
+// TestWhatWasDeliveredIsFreed: a delivered backlog leaves nothing in memory.
 func TestWhatWasDeliveredIsFreed(t *testing.T) {
 	s := memory.Open(memory.Config{})
 	before := heap()
@@ -53,7 +53,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestMaxMessages holds that the store refuses what it has no room for, as an outage and not as a mistake of the message.
+// TestMaxMessages: a full store refuses messages with ClassUnavailable, not as invalid.
 func TestMaxMessages(t *testing.T) {
 	s := memory.Open(memory.Config{MaxMessages: 3})
 	write(t, s, postrider.Event("x", postrider.Aggregate{Type: "a", ID: "1"}, nil), postrider.Event("x", postrider.Aggregate{Type: "a", ID: "2"}, nil))

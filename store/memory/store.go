@@ -23,34 +23,36 @@ var (
 	errRemoved = errors.New("memory: feed was removed")
 )
 
-// Config holds the settings of a [DB].
+// Config configures a [DB].
 type Config struct {
-	// Shards is the number of shards, and so the largest number of relays that share the work of one feed. Defaults
-	// to 8.
+	// Shards is the number of shards, and so the maximum number of relays that share the work of
+	// one feed. Defaults to 8.
 	Shards int
-	// DedupWindow is for how long a dedup key stays unique. Defaults to 7 days.
+	// DedupWindow is how long a dedup key stays unique. Defaults to 7 days.
 	DedupWindow time.Duration
-	// InboxWindow is for how long consumers remember which messages they have received. Defaults to 7 days.
+	// InboxWindow is how long consumers remember received messages. Defaults to 7 days.
 	InboxWindow time.Duration
-	// MaxMessages is how many messages may lie in the store at a time, delivered ones not counted once Maintain has removed them. More are refused
-	// with an error that is [postrider.ClassUnavailable]: a destination that is down must not take all of the process's memory. Defaults to 1,000,000.
+	// MaxMessages is the maximum number of messages in the store, without delivered ones that
+	// Maintain has removed. Further messages are refused with an error of
+	// [postrider.ClassUnavailable], so that an outage of a destination does not use up the memory
+	// of the process. Defaults to 1,000,000.
 	MaxMessages int
 }
 
-// DB keeps messages in memory. It is safe for concurrent use. It is also what [DB.Outbox], [DB.Transactor], [DB.Feeds] and [DB.Admin]
-// return.
+// DB is a store in memory. It is safe for concurrent use. [DB.Outbox], [DB.Transactor], [DB.Feeds]
+// and [DB.Admin] return the DB itself.
 type DB struct {
 	mu      sync.Mutex // guards everything below, and the transactions and feeds of this store
 	shards  []shard
 	ledgers map[string]*ledger // by name of the feed
-	opened  int                // how many feeds were opened: the ID of the latest
-	written int64              // how many messages were committed: the seq of the latest
+	opened  int                // number of opened feeds: the ID of the latest
+	written int64              // number of committed messages: the sequence number of the latest
 	window  time.Duration
 	keys    map[string]claim // dedup keys
 	records []admin.Entry
 	inboxes map[string]*received // by consumer
-	memory  time.Duration        // of the inboxes
-	most    int                  // messages
+	memory  time.Duration        // window of the inboxes
+	most    int                  // maximum number of messages
 
 	sagas       *Sagas
 	idempotency *Idempotency
@@ -60,7 +62,7 @@ type DB struct {
 // entry is a message of the log.
 type entry struct {
 	postrider.Message
-	seq int64 // its place in the order of commits, over all shards
+	seq int64 // position in the order of commits, over all shards
 	at  time.Time
 }
 
@@ -74,8 +76,9 @@ func (s *shard) end() int { return s.base + len(s.entries) }
 
 func (s *shard) at(position int) *entry { return &s.entries[position-s.base] }
 
-// fit returns how far a run of messages may go, at most to the position to, so that its payloads have no more than bytes in
-// all. It has at least one message; 0 bytes means no limit.
+// fit returns the end of a run of messages from one position to at most another, so that its
+// payloads have no more than the given bytes in total. The run has at least one message; 0 bytes
+// means no limit.
 func (s *shard) fit(from, to, bytes int) int {
 	sum := 0
 	for position := from; bytes > 0 && position < to; position++ {
@@ -86,25 +89,25 @@ func (s *shard) fit(from, to, bytes int) int {
 	return to
 }
 
-// ledger is the state of one named feed: how far it has come, who serves it, and what it has deferred.
+// ledger is the state of one feed: its positions, leases, members and deferred messages.
 type ledger struct {
 	created, settled time.Time
 	destination      string
 	paused           bool
 	leases           []lease             // by shard
-	members          map[*feed]time.Time // until when each counts
-	aside            aside
+	members          map[*feed]time.Time // with the time until which each counts as alive
+	deferred         deferredList
 	problems         map[string]*feeds.Problem // by name
 	excluded         map[int64]exclusion       // by seq
 }
 
 type lease struct {
-	holder  *feed // nil when released
+	owner   *feed // nil when released
 	until   time.Time
 	at      time.Time       // when it was last taken, settled or renewed
 	settled int             // position of the first message that is not settled
-	crashes int             // holders in a row that let the lease run out, without any progress
-	started map[int64]start // by seq: suspects that were begun
+	crashes int             // owners in a row whose lease expired without progress
+	started map[int64]start // by seq: suspect messages whose start was recorded
 }
 
 // Open returns an empty store.
@@ -139,7 +142,7 @@ func Open(config Config) *DB {
 // Open implements [feeds.Store]. The member's lease must be positive.
 func (s *DB) Open(ctx context.Context, name string, member feeds.Member) (feeds.Feed, error) {
 	if member.Lease <= 0 {
-		return nil, fmt.Errorf("memory: a lease of %v would never be held", member.Lease)
+		return nil, fmt.Errorf("memory: lease is %v: want a positive duration", member.Lease)
 	}
 	var f *feed
 	err := s.locked(ctx, func(now time.Time) error {
@@ -166,7 +169,8 @@ func (s *DB) Open(ctx context.Context, name string, member feeds.Member) (feeds.
 	return f, nil
 }
 
-// admit makes sure that there is the feed that a member wants to serve, and that it may. The caller holds the lock.
+// admit checks that a member may serve the feed, and creates the feed if allowed. The caller holds
+// the lock.
 func (s *DB) admit(name string, member feeds.Member, now time.Time) error {
 	l := s.ledgers[name]
 	if l == nil {
@@ -198,7 +202,7 @@ func (s *DB) admit(name string, member feeds.Member, now time.Time) error {
 	return nil
 }
 
-// create adds a feed and the record of it. The caller holds the lock.
+// create creates a feed and records that. The caller holds the lock.
 func (s *DB) create(by admin.By, name string, from feeds.Origin, destination string, now time.Time) {
 	l := &ledger{
 		created: now, destination: destination, leases: make([]lease, len(s.shards)), members: make(map[*feed]time.Time),
@@ -228,8 +232,9 @@ func (s *DB) create(by admin.By, name string, from feeds.Origin, destination str
 	s.record(e)
 }
 
-// Maintain drops the messages that every feed has settled and of which no dead letter lacks the content, dedup keys that are out of their window, and problems that have long
-// been over. Without a feed it drops no message.
+// Maintain drops messages that every feed has settled, except those whose content a dead letter
+// needs; dedup keys that are older than the window; and problems that ended more than keepProblems
+// ago. Without a feed it drops no message.
 func (s *DB) Maintain(ctx context.Context) error {
 	return s.locked(ctx, func(now time.Time) error {
 		maps.DeleteFunc(s.keys, func(_ string, c claim) bool { return now.Sub(c.at) >= s.window })
@@ -245,11 +250,11 @@ func (s *DB) Maintain(ctx context.Context) error {
 			sh := &s.shards[i]
 			passed := sh.end()
 			for _, l := range s.ledgers {
-				passed = min(passed, l.leases[i].settled, l.aside.content(sh, i))
+				passed = min(passed, l.leases[i].settled, l.deferred.content(sh, i))
 			}
 			sh.entries = slices.Delete(sh.entries, 0, passed-sh.base)
 			if cap(sh.entries) > 2*len(sh.entries)+1024 {
-				sh.entries = slices.Clone(sh.entries) // what a backlog has taken is given back
+				sh.entries = slices.Clone(sh.entries) // free the memory of an earlier backlog
 			}
 			sh.base = passed
 		}
@@ -257,7 +262,7 @@ func (s *DB) Maintain(ctx context.Context) error {
 	})
 }
 
-// held is how many messages lie in the store. The caller holds the lock.
+// held returns the number of messages in the store. The caller holds the lock.
 func (s *DB) held() (n int) {
 	for i := range s.shards {
 		n += len(s.shards[i].entries)
@@ -284,7 +289,8 @@ func (s *DB) add(entries []entry) {
 	}
 }
 
-// shardOf spreads messages that are in no order by their ID, lest they all end up in one shard.
+// shardOf returns the shard of a message. Messages without a key are distributed by ID, so that
+// they do not all end up in one shard.
 func (s *DB) shardOf(m *postrider.Message) int {
 	h := fnv.New32a()
 	if key := m.OrderKey(); key != "" {

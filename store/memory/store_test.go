@@ -20,7 +20,7 @@ func TestMaintain(t *testing.T) {
 		}
 	}
 	write(t, s, deadLetters("abcd")...)
-	maintain() // without feeds nothing has been delivered
+	maintain() // without a feed nothing counts as delivered
 
 	fast, slow := open(t, s, "fast"), open(t, s, "slow")
 	balance(t, fast)
@@ -45,7 +45,8 @@ func TestMaintain(t *testing.T) {
 	}
 }
 
-// TestMaintainWithDeferred checks that the log is emptied under what is deferred, which stays.
+// TestMaintainWithDeferred checks that the log is trimmed even if it has deferred messages, which
+// stay.
 func TestMaintainWithDeferred(t *testing.T) {
 	s := memory.Open(memory.Config{Shards: 1})
 	f := open(t, s, "feed")
@@ -102,7 +103,7 @@ func TestTxDone(t *testing.T) {
 	}
 }
 
-// TestOutbox checks that a foreign transaction is ignored, and one of the store's own is not.
+// TestOutbox checks that the outbox ignores a foreign transaction, but not one of the store.
 func TestOutbox(t *testing.T) {
 	s := memory.Open(memory.Config{Shards: 1})
 	f := open(t, s, "feed")

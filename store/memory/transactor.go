@@ -8,7 +8,7 @@ import (
 
 var _ postrider.Transactor[*Tx] = (*DB)(nil)
 
-// Do implements [postrider.Transactor]. Nothing is ever given up for the sake of others, so f runs once.
+// Do implements [postrider.Transactor]. Transactions never conflict, so f runs once.
 func (s *DB) Do(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

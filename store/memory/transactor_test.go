@@ -16,7 +16,7 @@ func TestTransactor(t *testing.T) {
 	transactortest.Run(t, transactortest.Harness[*memory.Tx]{Transactor: s, Outbox: s, Store: s})
 }
 
-// other is a database that the store knows nothing of.
+// other is a database that the store does not know.
 type other struct {
 	postrider.Transactor[*memory.Tx]
 }
@@ -25,7 +25,7 @@ func (o other) Do(ctx context.Context, f func(context.Context, *sql.Tx) error) e
 	return o.Transactor.Do(ctx, func(ctx context.Context, _ *memory.Tx) error { return f(ctx, nil) })
 }
 
-// The outbox for transactions of another database holds messages back as if they were its own.
+// The outbox for transactions of another database holds messages back until the commit.
 func TestOutboxOfAnotherDatabase(t *testing.T) {
 	s := memory.Open(memory.Config{})
 	transactortest.Run(t, transactortest.Harness[*sql.Tx]{
@@ -33,7 +33,7 @@ func TestOutboxOfAnotherDatabase(t *testing.T) {
 	})
 }
 
-// A dedup key that was claimed in a transaction that is rolled back is free again.
+// A dedup key that was claimed in a transaction is free after its rollback.
 func TestRollbackFreesDedupKeys(t *testing.T) {
 	ctx := t.Context()
 	s := memory.Open(memory.Config{})

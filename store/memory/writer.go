@@ -14,19 +14,20 @@ import (
 
 var _ postrider.Outbox[*Tx] = (*DB)(nil)
 
-// ErrTxDone is returned by every use of a [Tx] that was committed or rolled back before.
+// ErrTxDone is returned by every use of a [Tx] that was already committed or rolled back.
 var ErrTxDone = errors.New("memory: transaction has already been committed or rolled back")
 
-// Tx is a transaction of the store: the messages enqueued in it appear together, at Commit.
+// Tx is a transaction of the store. The messages enqueued in it become visible together at Commit.
 type Tx struct {
 	store   *DB
 	pending []entry
 	keys    []string // dedup keys that it has claimed
-	staged  []stage  // what else ends with it
+	staged  []stage  // other changes that take effect at its end
 	done    bool
 }
 
-// stage is a change that waits for the end of a transaction. Both functions are called with the store locked.
+// stage is a change that takes effect at the end of a transaction. Both functions are called with
+// the store locked.
 type stage struct{ commit, rollback func() }
 
 // stage adds a change. The caller holds the lock.
@@ -38,7 +39,7 @@ func (tx *Tx) stage(commit, rollback func()) error {
 	return nil
 }
 
-// Begin starts a transaction. One that is neither committed nor rolled back holds up nothing.
+// Begin starts a transaction. A transaction that is never finished blocks nothing.
 func (s *DB) Begin() *Tx { return &Tx{store: s} }
 
 // Enqueue implements [postrider.Outbox].
@@ -47,8 +48,8 @@ func (s *DB) Enqueue(ctx context.Context, tx *Tx, msgs ...postrider.Message) err
 	return err
 }
 
-// Offer implements [postrider.Outbox]. A key that another transaction has claimed counts as enqueued, also while that one
-// may still be rolled back.
+// Offer implements [postrider.Outbox]. A dedup key that another transaction has claimed counts as
+// enqueued, even while that transaction may still roll back.
 func (s *DB) Offer(ctx context.Context, tx *Tx, msgs ...postrider.Message) (repeats []int, err error) {
 	if tx.store != s {
 		return nil, errors.New("memory: transaction of another store")
@@ -62,7 +63,7 @@ func (s *DB) Offer(ctx context.Context, tx *Tx, msgs ...postrider.Message) (repe
 			return ErrTxDone
 		}
 		if held := s.held() + len(tx.pending); held+len(entries) > s.most {
-			return postrider.Unavailable(fmt.Errorf("memory: %d messages lie here already, and MaxMessages is %d", held, s.most))
+			return postrider.Unavailable(fmt.Errorf("memory: the store is full: it has %d messages, and MaxMessages is %d", held, s.most))
 		}
 		var fresh []entry
 		fresh, repeats = s.claim(tx, entries)
@@ -72,7 +73,7 @@ func (s *DB) Offer(ctx context.Context, tx *Tx, msgs ...postrider.Message) (repe
 	return repeats, err
 }
 
-// Commit makes the transaction's messages visible, behind all that were committed before.
+// Commit makes the transaction's messages visible, after all that were committed before.
 func (tx *Tx) Commit() error {
 	return tx.finish(func() {
 		tx.store.add(tx.pending)
@@ -84,8 +85,8 @@ func (tx *Tx) Commit() error {
 	})
 }
 
-// Rollback forgets the transaction's messages and dedup keys. After Commit it changes nothing and returns [ErrTxDone], so
-// that it can be deferred.
+// Rollback drops the transaction's messages and dedup keys. After Commit it changes nothing and
+// returns [ErrTxDone], so that it can be deferred.
 func (tx *Tx) Rollback() error {
 	return tx.finish(func() {
 		tx.store.free(tx)
@@ -108,15 +109,17 @@ func (tx *Tx) finish(do func()) error {
 	return nil
 }
 
-// Outbox returns an outbox that takes the place of a database's in an application whose transactions are of type Tx.
+// Outbox returns an outbox that replaces the one of a database in an application whose transactions
+// are of type Tx.
 //
-// The store cannot see that transaction. Where the context comes from a [postrider.Transactor] it is told the end: messages
-// become visible to relays when the transaction has committed, and are dropped when it has not. Without one they are visible
-// as soon as Enqueue returns, and stay when the transaction is rolled back; that is enough for a process that enqueues as the
-// last step before its commit. A transaction that is a [*Tx] of the same store is honoured in any case.
+// The store cannot observe those transactions. If the context belongs to a [postrider.Transactor],
+// messages become visible to relays after the commit and are dropped after a rollback. Otherwise
+// they are visible as soon as Enqueue returns, and stay if the transaction rolls back; that is
+// enough for a process that enqueues as the last step before its commit. A transaction that is a
+// [*Tx] of the same store always works as such.
 //
-// Messages of a key are delivered in the order in which their transactions were seen to commit. Between two that commit at the
-// same moment that need not be the order of the database.
+// Messages of a key are delivered in the order in which the store observed the commits. For two
+// concurrent commits this may differ from the order of the database.
 func Outbox[Tx any](s *DB) postrider.Outbox[Tx] { return outbox[Tx]{s} }
 
 type outbox[T any] struct{ store *DB }
@@ -135,7 +138,7 @@ func (o outbox[T]) Offer(ctx context.Context, tx T, msgs ...postrider.Message) (
 	if err != nil {
 		return nil, err
 	}
-	// Neither can fail: nobody else has this transaction.
+	// Neither can fail, because held is not shared.
 	postrider.AfterRollback(ctx, func() { _ = held.Rollback() })
 	if !postrider.AfterCommit(ctx, func() { _ = held.Commit() }) {
 		_ = held.Commit()
@@ -143,7 +146,7 @@ func (o outbox[T]) Offer(ctx context.Context, tx T, msgs ...postrider.Message) (
 	return repeats, nil
 }
 
-// accept returns the store's own copies of the messages, or the reason why one of them cannot be accepted.
+// accept validates the messages and returns the store's own copies.
 func accept(msgs []postrider.Message) ([]entry, error) {
 	if err := enqueue.Validate(msgs); err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func (h Harness) feeds(names ...string) []string {
 	return names
 }
 
-// visit opens another feed and leaves it again, if the store can have one.
+// visit opens another feed and leaves it, if the store can have one.
 func visit(t *testing.T, h Harness, feed string) {
 	t.Helper()
 	if !h.OneFeed {
@@ -85,7 +85,7 @@ func list(t *testing.T, h Harness, filter admin.Filter) []feeds.Deferred {
 	return got
 }
 
-// act does something to want messages.
+// act applies an act and checks that it affects want messages.
 func act(t *testing.T, h Harness, what admin.Act, filter admin.Filter, want int) {
 	t.Helper()
 	n, err := h.Admin.Act(t.Context(), operator, what, filter, 0)
@@ -97,14 +97,14 @@ func act(t *testing.T, h Harness, what admin.Act, filter admin.Filter, want int)
 	}
 }
 
-// dead defers n messages of a key, the first of which is dead.
+// dead defers n messages of a key and makes the first one a dead letter.
 func dead(t *testing.T, h Harness, n int) (*reader, []postrider.Message) {
 	t.Helper()
 	r := joinAlone(t, h, "feed", longLease)
 	return r, block(r, h, "k", n, feeds.Deferral{Status: feeds.StatusDead, Attempts: 3, Cause: "refused"})
 }
 
-// testAdminList pages through what two feeds have deferred.
+// testAdminList pages through the deferred messages of two feeds.
 func testAdminList(t *testing.T, h Harness) {
 	var want []postrider.Message
 	both := h.feeds("one", "two")
@@ -115,8 +115,8 @@ func testAdminList(t *testing.T, h Harness) {
 		}
 		want = append(want, block(r, h, "k", 7, feeds.Deferral{Status: feeds.StatusDead, Attempts: 3, Cause: "refused"})...)
 	}
-	expectAside(t, list(t, h, admin.Filter{Feed: "one"}), want[:7]...)
-	expectAside(t, list(t, h, admin.Filter{Feed: "two"}), want[7:]...)
+	expectDeferred(t, list(t, h, admin.Filter{Feed: "one"}), want[:7]...)
+	expectDeferred(t, list(t, h, admin.Filter{Feed: "two"}), want[7:]...)
 	n := len(both)
 	var all []feeds.Deferred
 	for after := (*feeds.Deferred)(nil); ; after = &all[len(all)-1] {
@@ -132,11 +132,11 @@ func testAdminList(t *testing.T, h Harness) {
 		}
 		all = append(all, page...)
 	}
-	// Between feeds there is no order.
+	// The feeds have no order between them.
 	slices.SortStableFunc(all, func(a, b feeds.Deferred) int { return strings.Compare(a.Feed, b.Feed) })
-	expectAside(t, all, want...)
-	whole := list(t, h, admin.Filter{Feed: "one", ID: want[0].ID}) // with its payload, as it is asked for alone
-	expectAside(t, whole, want[0])
+	expectDeferred(t, all, want...)
+	whole := list(t, h, admin.Filter{Feed: "one", ID: want[0].ID}) // with its payload, because the ID was given
+	expectDeferred(t, whole, want[0])
 	if diff := difference(whole[0].Message, want[0]); diff != "" {
 		t.Error(diff)
 	}
@@ -151,17 +151,17 @@ func testAdminList(t *testing.T, h Harness) {
 	}
 }
 
-// testAdminFilter defers messages that differ in everything.
+// testAdminFilter defers messages that differ in every field.
 func testAdminFilter(t *testing.T, h Harness) {
 	msgs := []postrider.Message{one("a"), one("b"), one("b"), one("c")}
 	msgs[0].Type, msgs[1].Topic, msgs[3].TenantID = "other", "topic", "tenant"
 	r := joinAlone(t, h, "feed", longLease)
 	errs := []string{"HTTP 500: server-error", "timeout (500 ms)", "", "refused"}
 	statuses := []feeds.Status{feeds.StatusDead, feeds.StatusDead, feeds.StatusWaiting, feeds.StatusRetry}
-	for i, m := range msgs { // each in a transaction and batch of its own, so that the order of times is known
+	for i, m := range msgs { // each in its own transaction and batch, so that the order of times is known
 		write(t, h, m)
 		batches := r.next(1, 10)
-		r.setAside(batches, func(int) feeds.Deferral {
+		r.deferSome(batches, func(int) feeds.Deferral {
 			return feeds.Deferral{Status: statuses[i], Blocking: true, Cause: errs[i], Delay: time.Hour}
 		})
 	}
@@ -195,7 +195,7 @@ func testAdminFilter(t *testing.T, h Harness) {
 			want = append(want, msgs[i])
 		}
 		t.Run(name, func(t *testing.T) {
-			expectAside(t, list(t, h, c.filter), want...)
+			expectDeferred(t, list(t, h, c.filter), want...)
 			for _, limit := range []int{0, 100} {
 				counts, err := h.Admin.Count(t.Context(), c.filter, limit)
 				n := 0
@@ -245,7 +245,7 @@ func testAdminBlocked(t *testing.T, h Harness) {
 	}
 }
 
-// testAdminEdit repairs a message that was refused.
+// testAdminEdit edits a message that was rejected.
 func testAdminEdit(t *testing.T, h Harness) {
 	r, msgs := dead(t, h, 2)
 	edited := msgs[0]
@@ -268,7 +268,7 @@ func testAdminEdit(t *testing.T, h Harness) {
 		t.Fatalf("Edit: %v", err)
 	}
 	due := r.due(10).Messages
-	expectAside(t, due, msgs...)
+	expectDeferred(t, due, msgs...)
 	if diff := difference(due[0].Message, edited); diff != "" {
 		t.Error(diff)
 	}

@@ -16,28 +16,28 @@ import (
 
 func testAdminRetry(t *testing.T, h Harness) {
 	r, msgs := dead(t, h, 2)
-	act(t, h, admin.Retry, admin.Filter{ID: msgs[1].ID}, 0) // one that waits is not to be hurried
+	act(t, h, admin.Retry, admin.Filter{ID: msgs[1].ID}, 0) // a waiting message cannot be retried
 	act(t, h, admin.Retry, admin.Filter{ID: msgs[0].ID}, 1)
 	due := r.due(10).Messages
-	expectAside(t, due, msgs...)
+	expectDeferred(t, due, msgs...)
 	if d := due[0]; d.Status != feeds.StatusRetry || d.Attempts != 0 || !d.Blocking || d.LastError != "refused" {
 		t.Errorf("got %+v, want a new beginning", d)
 	}
 	r.conclude(failed(due[0], time.Hour))
-	expectAside(t, r.due(10).Messages)
-	act(t, h, admin.Retry, admin.Filter{Feed: "feed"}, 1) // the pause is cut short
+	expectDeferred(t, r.due(10).Messages)
+	act(t, h, admin.Retry, admin.Filter{Feed: "feed"}, 1) // ends the backoff early
 	due = r.due(10).Messages
-	expectAside(t, due, msgs...)
+	expectDeferred(t, due, msgs...)
 	if free := r.conclude(delivered(due...)...); !slices.Equal(free, []string{msgs[0].OrderKey()}) {
 		t.Errorf("%q are free, want the key", free)
 	}
 }
 
-// expectGoneOn checks what has become of the first message of a key, and that those behind it go on.
-func expectGoneOn(t *testing.T, h Harness, r *reader, msgs []postrider.Message, status feeds.Status) {
+// expectContinues checks the state of the first message of a key, and that the later ones continue.
+func expectContinues(t *testing.T, h Harness, r *reader, msgs []postrider.Message, status feeds.Status) {
 	t.Helper()
 	due := r.due(10).Messages
-	expectAside(t, due, msgs[1:]...)
+	expectDeferred(t, due, msgs[1:]...)
 	if due[0].Status != feeds.StatusRetry || due[0].Attempts != 0 || !due[0].Blocking {
 		t.Errorf("got %+v, want it to be the first of its key", due[0])
 	}
@@ -46,10 +46,10 @@ func expectGoneOn(t *testing.T, h Harness, r *reader, msgs []postrider.Message, 
 	}
 	left := list(t, h, admin.Filter{})
 	if status == "" {
-		expectAside(t, left)
+		expectDeferred(t, left)
 		return
 	}
-	expectAside(t, left, msgs[0])
+	expectDeferred(t, left, msgs[0])
 	if d := left[0]; d.Status != status || d.Blocking || !d.AvailableAt.IsZero() || d.LastError != "refused" {
 		t.Errorf("got %+v, want it %s and in nobody's way", d, status)
 	}
@@ -58,7 +58,7 @@ func expectGoneOn(t *testing.T, h Harness, r *reader, msgs []postrider.Message, 
 	}
 	act(t, h, admin.Retry, admin.Filter{ID: msgs[0].ID}, 1)
 	due = r.due(10).Messages
-	expectAside(t, due, msgs[0])
+	expectDeferred(t, due, msgs[0])
 	if free := r.conclude(delivered(due...)...); len(free) > 0 {
 		t.Errorf("%q are free, though nothing was blocked", free)
 	}
@@ -67,24 +67,25 @@ func expectGoneOn(t *testing.T, h Harness, r *reader, msgs []postrider.Message, 
 func testAdminSkip(t *testing.T, h Harness) {
 	r, msgs := dead(t, h, 3)
 	act(t, h, admin.Skip, admin.Filter{Head: true}, 1)
-	expectGoneOn(t, h, r, msgs, feeds.StatusDead)
+	expectContinues(t, h, r, msgs, feeds.StatusDead)
 }
 
 func testAdminPark(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	msgs := block(r, h, "k", 3, feeds.Deferral{Status: feeds.StatusRetry, Delay: time.Hour, Cause: "refused"})
 	act(t, h, admin.Park, admin.Filter{Key: msgs[0].OrderKey()}, 1)
-	expectGoneOn(t, h, r, msgs, feeds.StatusParked)
+	expectContinues(t, h, r, msgs, feeds.StatusParked)
 }
 
 func testAdminDiscard(t *testing.T, h Harness) {
 	r, msgs := dead(t, h, 3)
-	act(t, h, admin.Discard, admin.Filter{ID: msgs[2].ID}, 0) // one that waits cannot be
+	act(t, h, admin.Discard, admin.Filter{ID: msgs[2].ID}, 0) // a waiting message cannot be discarded
 	act(t, h, admin.Discard, admin.Filter{ID: msgs[0].ID}, 1)
-	expectGoneOn(t, h, r, msgs, "")
+	expectContinues(t, h, r, msgs, "")
 }
 
-// testAdminActOnMany acts on some of many, oldest first, and on those only to which it can be done.
+// testAdminActOnMany acts on some of many messages: the oldest first, and only those in a suitable
+// state.
 func testAdminActOnMany(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	var first, second []postrider.Message
@@ -100,22 +101,22 @@ func testAdminActOnMany(t *testing.T, h Harness) {
 	if e.Count != 2 || fmt.Sprint(e.Before) != "map[dead:2]" {
 		t.Errorf("the record is %+v", e)
 	}
-	expectAside(t, list(t, h, admin.Filter{Statuses: []feeds.Status{feeds.StatusParked}}), first[:2]...)
+	expectDeferred(t, list(t, h, admin.Filter{Statuses: []feeds.Status{feeds.StatusParked}}), first[:2]...)
 	due := r.due(10).Messages
-	expectAside(t, due, second[:2]...)
-	// A message that does not block, or is not the first to block, frees nobody.
+	expectDeferred(t, due, second[:2]...)
+	// A message that does not block, or is not the first of its key, unblocks nothing.
 	act(t, h, admin.Discard, admin.Filter{Statuses: []feeds.Status{feeds.StatusParked}}, 2)
-	expectAside(t, r.due(10).Messages, second[:2]...)
+	expectDeferred(t, r.due(10).Messages, second[:2]...)
 	act(t, h, admin.Discard, admin.Filter{}, 3)
 	r.conclude(delivered(r.due(10).Messages...)...)
-	expectAside(t, list(t, h, admin.Filter{}))
+	expectDeferred(t, list(t, h, admin.Filter{}))
 	act(t, h, admin.Discard, admin.Filter{}, 0)
 	if _, err := h.Admin.Act(t.Context(), operator, "burn", admin.Filter{}, 0); err == nil {
 		t.Error("an act that does not exist was done")
 	}
 }
 
-// testAdminDecisionStands has an operator park a message while it is being sent.
+// testAdminDecisionStands parks a message while it is being sent: the act prevails.
 func testAdminDecisionStands(t *testing.T, h Harness) {
 	for name, end := range map[string]func(feeds.Deferred) feeds.Conclusion{
 		"delivered": func(d feeds.Deferred) feeds.Conclusion { return delivered(d)[0] },
@@ -135,14 +136,14 @@ func testAdminDecisionStands(t *testing.T, h Harness) {
 			t.Errorf("%s: %q are free, want none", name, free)
 		}
 		got := list(t, h, chosen)
-		expectAside(t, got, msgs...)
+		expectDeferred(t, got, msgs...)
 		expectStatus(t, got, feeds.StatusParked, feeds.StatusRetry)
 		r.conclude(delivered(r.due(10).Messages...)...)
 		r.leave()
 	}
 }
 
-// newest returns all records, newest first.
+// newest returns all audit entries, newest first.
 func newest(t *testing.T, h Harness, feed string) []admin.Entry {
 	t.Helper()
 	entries, err := h.Admin.Audit(t.Context(), feed, 0, 1000)
@@ -157,7 +158,7 @@ func testAdminRecords(t *testing.T, h Harness) {
 	m.Topic, m.Payload = "topic", []byte("not \xff text")
 	write(t, h, m)
 	r := joinAlone(t, h, "feed", longLease)
-	r.setAside(r.next(1, 10), asKey(feeds.Deferral{Status: feeds.StatusDead, Attempts: 3, Cause: "refused"}))
+	r.deferSome(r.next(1, 10), asKey(feeds.Deferral{Status: feeds.StatusDead, Attempts: 3, Cause: "refused"}))
 	act(t, h, admin.Retry, admin.Filter{ID: postrider.NewID()}, 0) // nothing happens, and nothing is recorded
 	act(t, h, admin.Retry, admin.Filter{ID: m.ID}, 1)
 	act(t, h, admin.Park, admin.Filter{ID: m.ID}, 1)

@@ -77,7 +77,8 @@ func testAdminAddFeed(t *testing.T, h Harness) {
 	expect(t, joinAlone(t, h, "old", longLease).next(7, 100), append(before, after...))
 }
 
-// addOneFeed adds a feed where there can be one, and where what waits can only be delivered.
+// addOneFeed adds a feed to a store with a single feed, whose pending messages can only be
+// delivered.
 func addOneFeed(t *testing.T, h Harness) {
 	t.Helper()
 	if err := h.Admin.AddFeed(t.Context(), operator, "new", false); !errors.Is(err, admin.ErrRefused) {
@@ -108,8 +109,8 @@ func testAdminRemoveFeed(t *testing.T, h Harness) {
 	if listed, err := h.Admin.ListFeeds(t.Context()); err != nil || len(listed) > 0 {
 		t.Errorf("got %+v, and %v; want no feed", listed, err)
 	}
-	expectAside(t, list(t, h, admin.Filter{}))
-	r = joinAlone(t, h, "feed", longLease) // anew
+	expectDeferred(t, list(t, h, admin.Filter{}))
+	r = joinAlone(t, h, "feed", longLease) // a new member
 	expect(t, r.next(2, 10), msgs)
 	if len(r.blocked()) > 0 {
 		t.Error("a key is blocked by what was forgotten")
@@ -135,7 +136,7 @@ func testAdminPauseFeed(t *testing.T, h Harness) {
 	if !share.Paused || share.Quota != 0 || len(share.Shards) != h.Shards {
 		t.Fatalf("got %+v, want a quota of 0, and what is held", share)
 	}
-	r.mark(feeds.Mark{Shard: batches[0].Shard, Batch: &batches[0], Done: 1}) // what is in flight comes to its end
+	r.mark(feeds.Mark{Shard: batches[0].Shard, Batch: &batches[0], Done: 1}) // calls in flight still finish
 	r.release(bare(slices.Clone(r.shards))...)
 	if share := r.balance(); !share.Paused || len(share.Shards) > 0 {
 		t.Errorf("got %+v, want nothing", share)
@@ -155,7 +156,7 @@ func testAdminPauseFeed(t *testing.T, h Harness) {
 	expect(t, r.next(3, 10), msgs[1:])
 }
 
-// rewind sends n messages again.
+// rewind rewinds the feed and checks that n messages are sent again.
 func rewind(t *testing.T, h Harness, to admin.Point, n int) {
 	t.Helper()
 	got, err := h.Admin.Rewind(t.Context(), operator, "feed", to)
@@ -167,7 +168,7 @@ func rewind(t *testing.T, h Harness, to admin.Point, n int) {
 	}
 }
 
-// retake balances until the member holds everything again, which it must have learnt to have lost.
+// retake balances until the member owns all shards again. It must have learnt that it lost them.
 func retake(t *testing.T, h Harness, r *reader) {
 	t.Helper()
 	eventually(t, "the member holds all shards again", func() bool { return len(r.balance().Shards) == h.Shards })
@@ -176,7 +177,7 @@ func retake(t *testing.T, h Harness, r *reader) {
 func testAdminRewindToTime(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	var msgs []postrider.Message
-	var third time.Time // when the third message was enqueued, by the clock of the store
+	var third time.Time // the time at which the third message was enqueued, by the clock of the store
 	var batches []feeds.Batch
 	for i := range 6 {
 		m := one("k")
@@ -184,7 +185,7 @@ func testAdminRewindToTime(t *testing.T, h Harness) {
 		write(t, h, m)
 		batches = r.next(1, 10)
 		if i == 2 {
-			r.setAside(batches, func(int) feeds.Deferral { return feeds.Deferral{Status: feeds.StatusRetry} })
+			r.deferSome(batches, func(int) feeds.Deferral { return feeds.Deferral{Status: feeds.StatusRetry} })
 			due := r.due(10).Messages
 			third = due[0].EnqueuedAt
 			r.conclude(delivered(due...)...)
@@ -201,7 +202,7 @@ func testAdminRewindToTime(t *testing.T, h Harness) {
 	retake(t, h, r)
 	expect(t, r.next(4, 10), msgs[2:])
 	r.idle()
-	rewind(t, h, admin.Point{Time: third.Add(-time.Hour)}, 2) // what is not settled anyway does not count
+	rewind(t, h, admin.Point{Time: third.Add(-time.Hour)}, 2) // messages that are not settled do not count
 	retake(t, h, r)
 	expect(t, r.next(6, 10), msgs)
 }
@@ -219,7 +220,7 @@ func testAdminRewindToMessage(t *testing.T, h Harness) {
 		t.Errorf("Rewind of no feed: %v, want ErrNoFeed", err)
 	}
 	rewind(t, h, admin.Point{ID: msgs[4].ID}, 2)
-	// A member that balances before it settles anything has to learn it, too.
+	// A member that calls Balance before Settle must learn of the loss too.
 	shard := batches[0].Shard
 	if share := r.balance(); slices.Contains(share.Shards, shard) {
 		t.Errorf("Balance returns %v: shard %d stays, as if nothing had happened", share.Shards, shard)
@@ -232,7 +233,8 @@ func testAdminRewindToMessage(t *testing.T, h Harness) {
 	joinAlone(t, h, "feed", longLease).idle()
 }
 
-// testAdminRewindWithinRead goes back to a message of a read that is settled by half: what was settled before it stays settled.
+// testAdminRewindWithinRead rewinds to a message within a read that is half settled: what was
+// settled before that message stays settled.
 func testAdminRewindWithinRead(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	write(t, h, series("k", 3)...)
@@ -250,31 +252,31 @@ func testAdminRewindWithinRead(t *testing.T, h Harness) {
 	expect(t, r.next(5, 10), msgs[3:])
 }
 
-// testAdminRewindKeepsPending never goes forward, and leaves what is deferred alone.
+// testAdminRewindKeepsPending: a rewind never moves forward, and does not change deferred messages.
 func testAdminRewindKeepsPending(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
-	aside := block(r, h, "k", 2, feeds.Deferral{Status: feeds.StatusDead})
+	blocked := block(r, h, "k", 2, feeds.Deferral{Status: feeds.StatusDead})
 	msgs := series("k", 4)
 	write(t, h, msgs...)
 	batches := r.next(4, 10)
 	r.mark(feeds.Mark{Shard: batches[0].Shard, Batch: &batches[0], Done: 1})
 	rewind(t, h, admin.Point{Time: time.Now().Add(time.Hour)}, 0)
 	rewind(t, h, admin.Point{ID: msgs[3].ID}, 0)
-	_ = r.feed.Release(t.Context(), bare(r.shards)) // a store may have fenced it, or not, as there was nothing to do
+	_ = r.feed.Release(t.Context(), bare(r.shards)) // the store may or may not have fenced it
 	retake(t, h, r)
 	expect(t, r.next(3, 10), msgs[1:])
 
-	handed := append(slices.Clone(aside), msgs...)
+	handed := append(slices.Clone(blocked), msgs...)
 	if h.OneFeed {
 		handed = msgs
 	}
-	rewind(t, h, admin.Point{ID: aside[0].ID}, len(handed)-3)
+	rewind(t, h, admin.Point{ID: blocked[0].ID}, len(handed)-3)
 	retake(t, h, r)
 	again := r.next(len(handed), 10)
 	expect(t, again, handed)
-	r.setAside(again, asKey(feeds.Deferral{Status: feeds.StatusWaiting}))
+	r.deferSome(again, asKey(feeds.Deferral{Status: feeds.StatusWaiting}))
 	got := list(t, h, admin.Filter{})
-	expectAside(t, got, append(aside, msgs...)...)
+	expectDeferred(t, got, append(blocked, msgs...)...)
 	if got[0].Status != feeds.StatusDead || got[2].Status != feeds.StatusWaiting {
 		t.Errorf("got %s and %s, want what was dead to stay so", got[0].Status, got[2].Status)
 	}

@@ -74,7 +74,7 @@ func testAdminGauges(t *testing.T, h Harness) {
 	}
 }
 
-// testAdminGaugesOfLateCommit commits a transaction when later ones have long been settled.
+// testAdminGaugesOfLateCommit commits a transaction long after later ones were settled.
 func testAdminGaugesOfLateCommit(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	late := begin(t, h, series("late", 3)...)
@@ -94,7 +94,7 @@ func testAdminGaugesOfLateCommit(t *testing.T, h Harness) {
 	}
 }
 
-// testAdminGaugesAgree holds that gauges and feeds are of one mind, whatever happens.
+// testAdminGaugesAgree: Gauges and ListFeeds always report the same numbers.
 func testAdminGaugesAgree(t *testing.T, h Harness) {
 	seed := seedsOf(t, 1)[0]
 	t.Logf("to repeat: STORETEST_SEED=%d", seed)

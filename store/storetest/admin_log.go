@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// search reads pages of the log until there are no more.
+// search reads all pages of the log.
 func search(t *testing.T, h Harness, feed string, filter admin.Filter, limit int) []admin.Logged {
 	t.Helper()
 	var all []admin.Logged
@@ -45,20 +45,20 @@ func expectLogged(t *testing.T, got []admin.Logged, want ...postrider.Message) {
 	}
 }
 
-// testAdminMessages searches the log for messages that differ in everything.
+// testAdminMessages searches the log for messages that differ in every field.
 func testAdminMessages(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	visit(t, h, "other")
 	msgs := []postrider.Message{one("a"), one("b"), one("c"), one("d"), one("b")}
 	msgs[0].Type, msgs[1].Topic, msgs[3].TenantID = "other", "topic", "tenant"
-	for i, m := range msgs { // each in a transaction of its own, so that the order is known
+	for i, m := range msgs { // each in its own transaction, so that the order is known
 		write(t, h, m)
 		if i == 1 {
 			r.settle(r.next(2, 10)...)
 		}
 		if i == 2 {
 			batches := r.next(1, 10)
-			r.setAside(batches, asKey(feeds.Deferral{Status: feeds.StatusDead, Attempts: 3, Cause: "refused"}))
+			r.deferSome(batches, asKey(feeds.Deferral{Status: feeds.StatusDead, Attempts: 3, Cause: "refused"}))
 			r.settle(batches...)
 		}
 	}
@@ -109,11 +109,11 @@ func testAdminMessages(t *testing.T, h Harness) {
 		}
 		t.Run(name, func(t *testing.T) { expectLogged(t, search(t, h, "feed", c.filter, 100), want...) })
 	}
-	whole := search(t, h, "feed", admin.Filter{ID: msgs[1].ID}, 1) // with its payload, as it is asked for alone
+	whole := search(t, h, "feed", admin.Filter{ID: msgs[1].ID}, 1) // with its payload, because the ID was given
 	if diff := difference(whole[0].Message, msgs[1]); diff != "" {
 		t.Error(diff)
 	}
-	for _, m := range search(t, h, "feed", admin.Filter{}, 100) { // a list must not cost what the messages weigh
+	for _, m := range search(t, h, "feed", admin.Filter{}, 100) { // a list must not load payloads
 		if m.Payload != nil || m.Size == 0 {
 			t.Errorf("message %s of a list has a payload of %d bytes, and a size of %d", m.ID, len(m.Payload), m.Size)
 		}

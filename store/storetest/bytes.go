@@ -10,10 +10,10 @@ import (
 
 const (
 	large  = 250_000
-	budget = 2 << 20 // eight of these fit, and nine do not
+	budget = 2 << 20 // eight messages fit, nine do not
 )
 
-// sized makes messages of a key with payloads of so many bytes.
+// sized returns messages of a key with payloads of the given size.
 func sized(key string, sizes ...int) []postrider.Message {
 	var msgs []postrider.Message
 	for _, n := range sizes {
@@ -38,7 +38,8 @@ func payloads(msgs []postrider.Message) int {
 	return sum
 }
 
-// nextBytes reads n messages, with the budget for each shard, and checks that each page keeps it.
+// nextBytes reads n messages with the byte budget for each shard, and checks that no page exceeds
+// it.
 func (r *reader) nextBytes(n int) []feeds.Batch {
 	r.t.Helper()
 	var batches []feeds.Batch
@@ -90,7 +91,7 @@ func testReadBytes(t *testing.T, h Harness) {
 	}
 	r.settle(batches...)
 
-	// Of a transaction that was in flight when later ones were read.
+	// From a transaction that was open while later ones were read.
 	late := begin(t, h, sized("late", repeat(large, 75)...)...)
 	second := sized("k", repeat(large, 75)...)
 	for _, m := range second {
@@ -121,7 +122,7 @@ func testReadBytes(t *testing.T, h Harness) {
 	r.idle()
 }
 
-// testReadBytesLarger: a message that is larger than the budget comes alone, and holds up nobody.
+// testReadBytesLarger: a message that is larger than the budget comes alone and delays no other.
 func testReadBytesLarger(t *testing.T, h Harness) {
 	msgs := sized("k", 10, 2*budget, 3*large, 0, budget, 0, budget+1, 5)
 	write(t, h, msgs...)
@@ -139,7 +140,7 @@ func testReadBytesLarger(t *testing.T, h Harness) {
 	joinAlone(t, h, "feed", longLease).idle()
 }
 
-// testDueBytes has what is deferred come in pages, with what waits behind it.
+// testDueBytes reads deferred messages, and those that wait behind them, in pages.
 func testDueBytes(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	set := func(status feeds.Status, msgs []postrider.Message) {
@@ -147,7 +148,7 @@ func testDueBytes(t *testing.T, h Harness) {
 		batches := r.nextBytes(len(msgs))
 		n := 0
 		for _, b := range batches {
-			r.setAside([]feeds.Batch{b}, func(i int) feeds.Deferral {
+			r.deferSome([]feeds.Batch{b}, func(i int) feeds.Deferral {
 				d := feeds.Deferral{Status: feeds.StatusWaiting, Blocking: true}
 				if n+i == 0 {
 					d.Status, d.Name = status, "name"

@@ -11,8 +11,9 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// testConcurrentWriters has many writers commit and roll back, while members join and leave. The writers of a key
-// serialise, as those that lock the aggregate's row do, so its order is known.
+// testConcurrentWriters runs many writers that commit and roll back while members join and leave.
+// The writers of a key are serialised, as those that lock the aggregate's row are, so the order of
+// the key is known.
 func testConcurrentWriters(t *testing.T, h Harness) {
 	const writers, transactions = 16, 50
 	b := newBoard(12)
@@ -36,7 +37,7 @@ func testConcurrentWriters(t *testing.T, h Harness) {
 	steps := 0
 	eventually(t, "everything committed has arrived", func() bool {
 		steps++
-		if steps%15 == 0 { // a member leaves, another comes
+		if steps%15 == 0 { // one member leaves, another joins
 			members[0].leave()
 			members = append(members[1:], join(t, h, "feed", longLease))
 		}
@@ -67,10 +68,10 @@ func testConcurrentWriters(t *testing.T, h Harness) {
 	b.check(t)
 }
 
-// board is what the writers have committed and what the readers have seen.
+// board records what the writers have committed and what the readers have received.
 type board struct {
 	mu        sync.Mutex
-	keys      []*sync.Mutex // held by a writer from before it enqueues for the key until its transaction has ended
+	keys      []*sync.Mutex // locked by a writer from before it enqueues for the key until its transaction has ended
 	committed map[string][]postrider.ID
 	delivered map[string][]postrider.ID
 }
@@ -83,11 +84,11 @@ func newBoard(keys int) *board {
 	return b
 }
 
-// transact runs one transaction over a key of its own and then one to three of the shared keys. The first message is
-// written before any lock is taken, so that the transaction is older in the eyes of the database than those that it
-// waits for.
+// transact runs one transaction over a key of its own and then one to three shared keys. It writes
+// the first message before it takes any lock, so that the database considers the transaction older
+// than those that it waits for.
 func (b *board) transact(t *testing.T, h Harness, rng *rand.Rand) error {
-	ctx := context.WithoutCancel(t.Context()) // the test waits for its writers, also when it fails
+	ctx := context.WithoutCancel(t.Context()) // the test waits for its writers, even if it fails
 	msgs := []postrider.Message{one(fmt.Sprint("own", rng.Uint64()))}
 	tx := h.Begin(t)
 	if err := tx.Enqueue(ctx, msgs...); err != nil {
@@ -126,7 +127,7 @@ func (b *board) deliver(msgs []postrider.Message) {
 	}
 }
 
-// complete reports whether at least as many messages of each key have been delivered as were committed.
+// complete reports whether each key has at least as many delivered messages as committed ones.
 func (b *board) complete() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

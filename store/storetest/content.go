@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// testFields sends messages with extreme contents and gets them back unchanged.
+// testFields sends messages with extreme contents and compares them with what comes back.
 func testFields(t *testing.T, h Harness) {
 	long := func(prefix string) string { return prefix + strings.Repeat("ü", (postrider.MaxText-len(prefix))/2) }
 	allBytes := make([]byte, 256)
@@ -114,7 +114,8 @@ func testZeroIDIsFilled(t *testing.T, h Harness) {
 	}
 }
 
-// testCopies checks that the store shares no memory with the producer, nor with what it has handed out.
+// testCopies checks that the store shares no memory with the producer or with the messages that it
+// returned.
 func testCopies(t *testing.T, h Harness) {
 	want := postrider.Event("storetest.happened", postrider.Aggregate{Type: "storetest", ID: "k"}, []byte("abc"))
 	want.Headers = map[string]string{"h": "v"}
@@ -130,7 +131,7 @@ func testCopies(t *testing.T, h Harness) {
 	spoil(given)
 	commit(t, tx)
 	for _, feed := range []string{"first", "second"} {
-		if h.OneFeed { // which then comes twice
+		if h.OneFeed { // the message then comes twice
 			feed = "feed"
 		}
 		r := joinAlone(t, h, feed, longLease)
@@ -143,7 +144,8 @@ func testCopies(t *testing.T, h Harness) {
 	}
 }
 
-// testInvalidIsRefusedWhole checks that a refusal leaves nothing behind, and leaves the transaction usable.
+// testInvalidIsRefusedWhole checks that an invalid message leaves nothing behind, and the
+// transaction usable.
 func testInvalidIsRefusedWhole(t *testing.T, h Harness) {
 	msgs := series("k", 3)
 	msgs[1].Type = ""
@@ -167,7 +169,7 @@ func testInvalidIsRefusedWhole(t *testing.T, h Harness) {
 	}
 	good := one("k")
 	enqueue(t, tx, good)
-	enqueue(t, tx) // nothing at all is fine
+	enqueue(t, tx) // no messages are valid input
 	commit(t, tx)
 	r := joinAlone(t, h, "feed", longLease)
 	expect(t, r.next(1, 10), []postrider.Message{good})

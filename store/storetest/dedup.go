@@ -7,7 +7,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// testDedupKey enqueues keys again: in the same call, in the same transaction, after a rollback and after a commit.
+// testDedupKey repeats dedup keys in the same call, in the same transaction, after a rollback and
+// after a commit.
 func testDedupKey(t *testing.T, h Harness) {
 	keyed := func(key string) postrider.Message {
 		m := one("k")
@@ -40,7 +41,7 @@ func testDedupKey(t *testing.T, h Harness) {
 	}
 	commit(t, tx)
 
-	other := keyed("c") // the refused call has claimed nothing
+	other := keyed("c") // the refused call has claimed no key
 	tx = h.Begin(t)
 	offer(tx, []int{0, 2}, keyed("b"), other, keyed("a"))
 	enqueue(t, tx, keyed("a"))

@@ -48,10 +48,10 @@ var deferralTests = []test{
 	{"ProblemsAreBounded", testProblemsAreBounded},
 
 	{"Suspects", testSuspects},
-	{"SuspectAside", testSuspectAside},
+	{"SuspectDeferred", testSuspectDeferred},
 }
 
-// testDeferredFields checks that all of a message comes back, with what is known about it.
+// testDeferredFields checks that all fields of a deferred message come back.
 func testDeferredFields(t *testing.T, h Harness) {
 	want := postrider.Event("storetest.happened", postrider.Aggregate{Type: "storetest", ID: "k"}, []byte("\x00\xff payload"))
 	want.Headers = map[string]string{"h": "v"}
@@ -61,7 +61,7 @@ func testDeferredFields(t *testing.T, h Harness) {
 	write(t, h, want)
 	r := joinAlone(t, h, "feed", longLease)
 	batches := r.next(1, 10)
-	r.setAside(batches, asKey(feeds.Deferral{Status: feeds.StatusRetry, Attempts: 2, Cause: "refused: \"no\""}))
+	r.deferSome(batches, asKey(feeds.Deferral{Status: feeds.StatusRetry, Attempts: 2, Cause: "refused: \"no\""}))
 	r.settle(batches...)
 	r.leave()
 
@@ -70,7 +70,7 @@ func testDeferredFields(t *testing.T, h Harness) {
 		t.Error("Share.Deferred is not set")
 	}
 	due := r.due(10)
-	expectAside(t, due.Messages, want)
+	expectDeferred(t, due.Messages, want)
 	got := due.Messages[0]
 	if diff := difference(got.Message, want); diff != "" {
 		t.Error(diff)
@@ -96,7 +96,7 @@ func testDeferredFields(t *testing.T, h Harness) {
 	}
 }
 
-// testBlockedKeyGoesOn follows a key from its first failure until it is free.
+// testBlockedKeyGoesOn follows a key from its first failure until it is no longer blocked.
 func testBlockedKeyGoesOn(t *testing.T, h Harness) {
 	first := joinAlone(t, h, "feed", longLease)
 	msgs := block(first, h, "k", 4, feeds.Deferral{Status: feeds.StatusRetry, Attempts: 1, Cause: "refused"})
@@ -109,22 +109,22 @@ func testBlockedKeyGoesOn(t *testing.T, h Harness) {
 		t.Errorf("blocked are %q, want %q", got, key)
 	}
 	due := r.due(100).Messages
-	expectAside(t, due, msgs...)
+	expectDeferred(t, due, msgs...)
 	expectStatus(t, due, feeds.StatusRetry, feeds.StatusWaiting, feeds.StatusWaiting, feeds.StatusWaiting)
 
-	// The second one fails: it holds back the rest.
+	// The second one fails, so the rest must wait.
 	if free := r.conclude(append(delivered(due[0]), failed(due[1], time.Hour))...); len(free) > 0 {
 		t.Errorf("%q are free, want none", free)
 	}
 	if due := r.due(100); len(due.Messages) > 0 || due.Next < 59*time.Minute || due.Next > 61*time.Minute {
 		t.Errorf("got %d messages, and %v until the next, want none within an hour", len(due.Messages), due.Next)
 	}
-	// Whoever concludes may have got the message before the pause was known.
+	// The caller may have got the message before the delay was set.
 	if free := r.conclude(delivered(due[1])...); len(free) > 0 {
 		t.Errorf("%q are free, want none", free)
 	}
 	rest := r.due(100).Messages
-	expectAside(t, rest, msgs[2:]...)
+	expectDeferred(t, rest, msgs[2:]...)
 	expectStatus(t, rest, feeds.StatusRetry, feeds.StatusWaiting) // promoted
 	if rest[0].Attempts != 0 || !near(rest[0].AvailableAt, time.Now()) {
 		t.Errorf("the next one begins with %d attempts at %v, want 0 and now", rest[0].Attempts, rest[0].AvailableAt)
@@ -138,37 +138,38 @@ func testBlockedKeyGoesOn(t *testing.T, h Harness) {
 	if r.balance().Deferred || len(r.blocked()) > 0 {
 		t.Error("something is left")
 	}
-	if free := r.conclude(delivered(rest...)...); len(free) > 0 { // once more, as after a lost answer
+	if free := r.conclude(delivered(rest...)...); len(free) > 0 { // again, as after a lost answer
 		t.Errorf("%q are free, though nothing was removed", free)
 	}
 }
 
-// testWaitingForNothing defers messages behind one that is gone.
+// testWaitingForNothing defers messages as waiting behind one that is gone.
 func testWaitingForNothing(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	waiting := feeds.Deferral{Status: feeds.StatusWaiting}
 	msgs := block(r, h, "k", 3, waiting)
 	due := r.due(10).Messages
-	expectAside(t, due, msgs...)
+	expectDeferred(t, due, msgs...)
 	expectStatus(t, due, feeds.StatusRetry, feeds.StatusWaiting, feeds.StatusWaiting)
 
 	more := block(r, h, "k", 2, waiting)
 	due = r.due(10).Messages
-	expectAside(t, due, append(msgs, more...)...)
+	expectDeferred(t, due, append(msgs, more...)...)
 	r.conclude(delivered(due...)...)
 
-	// What blocks the key further behind is none of its business.
+	// A later message that blocks the key does not matter.
 	msgs = series("k", 2)
 	write(t, h, msgs...)
 	batches := r.next(2, 10)
-	r.setAside(batches, func(n int) feeds.Deferral {
+	r.deferSome(batches, func(n int) feeds.Deferral {
 		return []feeds.Deferral{{}, {Status: feeds.StatusDead, Blocking: true}}[n]
 	})
-	r.setAside(batches, asKey(waiting))
-	expectAside(t, r.due(10).Messages, msgs[0])
+	r.deferSome(batches, asKey(waiting))
+	expectDeferred(t, r.due(10).Messages, msgs[0])
 }
 
-// testWaitingComesFirst has one call bring the failed message behind the one that waits for it.
+// testWaitingComesFirst lists a waiting message before the failed one that it waits for, in one
+// call.
 func testWaitingComesFirst(t *testing.T, h Harness) {
 	msgs := series("k", 2)
 	write(t, h, msgs...)
@@ -187,19 +188,19 @@ func testWaitingComesFirst(t *testing.T, h Harness) {
 	if err := r.feed.Defer(t.Context(), all); err != nil {
 		t.Fatalf("Defer: %v", err)
 	}
-	expectAside(t, r.due(10).Messages)
+	expectDeferred(t, r.due(10).Messages)
 }
 
-// testDeferTwice defers messages again, as a member does that has read them once more after a crash.
+// testDeferTwice defers messages again, like a member that has read them again after a crash.
 func testDeferTwice(t *testing.T, h Harness) {
 	msgs := series("k", 3)
 	write(t, h, msgs...)
 	first := joinAlone(t, h, "feed", longLease)
 	batches := first.next(3, 10)
 	retry := feeds.Deferral{Status: feeds.StatusRetry, Attempts: 5, Cause: "first"}
-	first.setAside(batches, asKey(retry))
-	first.setAside(batches, asKey(feeds.Deferral{Status: feeds.StatusDead, Cause: "second"}))
-	first.leave() // having settled nothing
+	first.deferSome(batches, asKey(retry))
+	first.deferSome(batches, asKey(feeds.Deferral{Status: feeds.StatusDead, Cause: "second"}))
+	first.leave() // without settling anything
 
 	r := joinAlone(t, h, "feed", longLease)
 	if h.OneFeed {
@@ -207,25 +208,25 @@ func testDeferTwice(t *testing.T, h Harness) {
 	} else {
 		batches = r.next(3, 10)
 		expect(t, batches, msgs)
-		r.setAside(batches, asKey(feeds.Deferral{Status: feeds.StatusWaiting}))
+		r.deferSome(batches, asKey(feeds.Deferral{Status: feeds.StatusWaiting}))
 	}
 	due := r.due(10).Messages
-	expectAside(t, due, msgs...)
+	expectDeferred(t, due, msgs...)
 	if due[0].Status != feeds.StatusRetry || due[0].Attempts != 5 || due[0].LastError != "first" {
 		t.Errorf("got %+v, want what was deferred first", due[0])
 	}
 }
 
-// testDeferIsFenced lets a member come back after others have taken its shards.
+// testDeferIsFenced calls Defer of a member whose shards others have taken.
 func testDeferIsFenced(t *testing.T, h Harness) {
 	old := joinAlone(t, h, "feed", shortLease)
-	aside := block(old, h, "aside", 1, feeds.Deferral{Status: feeds.StatusRetry})
+	blocked := block(old, h, "blocked", 1, feeds.Deferral{Status: feeds.StatusRetry})
 	msgs := series("k", 2)
 	write(t, h, msgs...)
 	batches := old.next(2, 10)
 	due := old.due(10).Messages
 
-	r := joinAlone(t, h, "feed", longLease) // waits until the lease has run out
+	r := joinAlone(t, h, "feed", longLease) // waits until the lease has expired
 	late := feeds.Deferral{Batch: &batches[0], Status: feeds.StatusDead, Blocking: true}
 	if err := old.feed.Defer(t.Context(), []feeds.Deferral{late}); err == nil {
 		t.Error("Defer: no error, though the shard is another's")
@@ -240,13 +241,13 @@ func testDeferIsFenced(t *testing.T, h Harness) {
 		t.Error("Suspect of what is deferred: no error, though the shard is another's")
 	}
 	expect(t, r.next(2, 10), msgs)
-	expectAside(t, r.due(10).Messages, aside...)
-	if got := r.blocked(); !slices.Equal(got, []string{aside[0].OrderKey()}) {
+	expectDeferred(t, r.due(10).Messages, blocked...)
+	if got := r.blocked(); !slices.Equal(got, []string{blocked[0].OrderKey()}) {
 		t.Errorf("blocked are %q, want only the first", got)
 	}
 }
 
-// testDeferAllOrNone has one of two shards belong to another.
+// testDeferAllOrNone defers messages of two shards, of which the member owns one.
 func testDeferAllOrNone(t *testing.T, h Harness) {
 	if h.Shards < 2 {
 		t.Skip("n/a: needs two shards")
@@ -267,7 +268,7 @@ func testDeferAllOrNone(t *testing.T, h Harness) {
 	if err == nil {
 		t.Fatal("Defer: no error, though one shard is not held")
 	}
-	expectAside(t, r.due(10).Messages)
+	expectDeferred(t, r.due(10).Messages)
 }
 
 func testDeadIsNeverDue(t *testing.T, h Harness) {
@@ -281,7 +282,7 @@ func testDeadIsNeverDue(t *testing.T, h Harness) {
 		t.Error("Share.Deferred is not set")
 	}
 	due := r.due(10).Messages
-	expectAside(t, due, failing...)
+	expectDeferred(t, due, failing...)
 	last := failed(due[0], 0)
 	last.Status = feeds.StatusDead
 	if free := r.conclude(last); len(free) > 0 {
@@ -290,10 +291,10 @@ func testDeadIsNeverDue(t *testing.T, h Harness) {
 	if due := r.due(10); len(due.Messages) > 0 || due.Next >= 0 || r.balance().Deferred {
 		t.Errorf("got %+v, want nothing due now or later", due)
 	}
-	if free := r.conclude(delivered(due[0])...); len(free) > 0 { // an operator's affair now
+	if free := r.conclude(delivered(due[0])...); len(free) > 0 { // an operator has handled it
 		t.Errorf("%q are free, want none", free)
 	}
-	expectAside(t, r.due(10).Messages)
+	expectDeferred(t, r.due(10).Messages)
 	want := []string{dead[0].OrderKey(), failing[0].OrderKey()}
 	if got := r.blocked(); !slices.Equal(got, want) {
 		t.Errorf("blocked are %q, want %q", got, want)
@@ -312,8 +313,8 @@ func testFeedsDeferApart(t *testing.T, h Harness) {
 	if two.balance().Deferred || len(two.blocked()) > 0 || len(two.due(10).Messages) > 0 {
 		t.Error("a feed sees what another has deferred")
 	}
-	two.setAside(batches, asKey(feeds.Deferral{Status: feeds.StatusDead}))
-	expectAside(t, one.due(10).Messages, msgs...)
+	two.deferSome(batches, asKey(feeds.Deferral{Status: feeds.StatusDead}))
+	expectDeferred(t, one.due(10).Messages, msgs...)
 	one.conclude(delivered(one.due(10).Messages...)...)
 	if len(one.blocked()) > 0 || len(two.blocked()) != 1 {
 		t.Error("a feed ended what another had deferred")

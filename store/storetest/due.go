@@ -13,10 +13,11 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// testDueOrder: priority goes first, then what is due for longest, then the order of the log. Nothing here blocks.
+// testDueOrder: Due sorts by priority, then by the time since the message became due, then by the
+// order of the log. No message blocks here.
 func testDueOrder(t *testing.T, h Harness) {
 	now := time.Now()
-	msgs := series("k", 7) // of one key, so that all are in one shard
+	msgs := series("k", 7) // one key, so that all are in one shard
 	for i, hours := range []int{1, 2, 3, 3, 1, 1} {
 		msgs[i].DeliverAfter = now.Add(-time.Duration(hours) * time.Hour)
 	}
@@ -24,7 +25,7 @@ func testDueOrder(t *testing.T, h Harness) {
 	write(t, h, msgs...)
 	r := joinAlone(t, h, "feed", longLease)
 	batches := r.next(len(msgs), 100)
-	r.setAside(batches, func(n int) feeds.Deferral {
+	r.deferSome(batches, func(n int) feeds.Deferral {
 		if n == 6 {
 			return feeds.Deferral{Status: feeds.StatusRetry}
 		}
@@ -36,17 +37,17 @@ func testDueOrder(t *testing.T, h Harness) {
 	}
 	want := []postrider.Message{msgs[4], msgs[2], msgs[3], msgs[1], msgs[0], msgs[6], msgs[5]}
 	due := r.due(100).Messages
-	expectAside(t, due, want...)
+	expectDeferred(t, due, want...)
 	if got := due[1].AvailableAt.Sub(msgs[2].DeliverAfter).Abs(); got > time.Microsecond {
 		t.Errorf("a message is due %v off its DeliverAfter", got)
 	}
-	expectAside(t, r.due(2).Messages, want[:2]...)
+	expectDeferred(t, r.due(2).Messages, want[:2]...)
 	if free := r.conclude(delivered(due...)...); len(free) > 0 {
 		t.Errorf("%q are free, though nothing was blocked", free)
 	}
 }
 
-// testDueNext waits for a message whose time is to come, and knows of one that comes much later.
+// testDueNext waits for a scheduled message, while another one is due much later.
 func testDueNext(t *testing.T, h Harness) {
 	soon, later := one("a"), one("b")
 	soon.DeliverAfter = time.Now().Add(time.Second)
@@ -56,7 +57,7 @@ func testDueNext(t *testing.T, h Harness) {
 	write(t, h, soon, later, late)
 	r := joinAlone(t, h, "feed", longLease)
 	batches := r.next(3, 10)
-	r.setAside(batches, func(int) feeds.Deferral { return feeds.Deferral{Status: feeds.StatusScheduled} })
+	r.deferSome(batches, func(int) feeds.Deferral { return feeds.Deferral{Status: feeds.StatusScheduled} })
 	r.settle(batches...)
 	if !r.balance().Deferred {
 		t.Error("Share.Deferred is not set")
@@ -69,7 +70,7 @@ func testDueNext(t *testing.T, h Harness) {
 			}
 			return false
 		}
-		expectAside(t, due.Messages, soon)
+		expectDeferred(t, due.Messages, soon)
 		expectStatus(t, due.Messages, feeds.StatusScheduled)
 		if due.Next < 59*time.Minute || due.Next > 61*time.Minute {
 			t.Errorf("the next one is due in %v, want an hour", due.Next)
@@ -81,41 +82,42 @@ func testDueNext(t *testing.T, h Harness) {
 	}
 }
 
-// testDueBehindHead has more messages wait than one answer brings.
+// testDueBehindHead: more messages wait behind the first than one answer returns.
 func testDueBehindHead(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	msgs := block(r, h, "k", 150, feeds.Deferral{Status: feeds.StatusRetry})
 	due := r.due(1000).Messages
-	expectAside(t, due, msgs[:101]...)
+	expectDeferred(t, due, msgs[:101]...)
 	if free := r.conclude(delivered(due...)...); len(free) > 0 {
 		t.Errorf("%q are free, want none", free)
 	}
 	due = r.due(1000).Messages
-	expectAside(t, due, msgs[101:]...)
+	expectDeferred(t, due, msgs[101:]...)
 	if free := r.conclude(delivered(due...)...); len(free) != 1 {
 		t.Errorf("%q are free, want the key", free)
 	}
 }
 
-// testDueStopsAtOther: a dead message in between holds back what is behind it.
+// testDueStopsAtOther: a dead letter in between holds back the messages behind it.
 func testDueStopsAtOther(t *testing.T, h Harness) {
 	msgs := series("k", 4)
 	write(t, h, msgs...)
 	r := joinAlone(t, h, "feed", longLease)
 	batches := r.next(4, 10)
 	statuses := []feeds.Status{feeds.StatusRetry, feeds.StatusWaiting, feeds.StatusDead, feeds.StatusWaiting}
-	r.setAside(batches, func(n int) feeds.Deferral {
+	r.deferSome(batches, func(n int) feeds.Deferral {
 		return feeds.Deferral{Status: statuses[n], Blocking: true}
 	})
 	due := r.due(10).Messages
-	expectAside(t, due, msgs[:2]...)
+	expectDeferred(t, due, msgs[:2]...)
 	if free := r.conclude(delivered(due...)...); len(free) > 0 {
 		t.Errorf("%q are free, want none", free)
 	}
-	expectAside(t, r.due(10).Messages)
+	expectDeferred(t, r.due(10).Messages)
 }
 
-// testDrainWithFailures carries what is deferred of many keys to the end, failing at random, over several members.
+// testDrainWithFailures delivers the deferred messages of many keys with random failures and
+// several members.
 func testDrainWithFailures(t *testing.T, h Harness) {
 	const keys, each = 12, 8
 	var want []postrider.Message
@@ -160,8 +162,8 @@ func testDrainWithFailures(t *testing.T, h Harness) {
 	}
 }
 
-// testDeferralConcurrent defers messages while others are delivered: none is stranded, and those of a key keep their
-// order.
+// testDeferralConcurrent defers messages while others are delivered: none is left behind, and the
+// order of keys is kept.
 func testDeferralConcurrent(t *testing.T, h Harness) {
 	const keys, each = 8, 20
 	var want []postrider.Message
@@ -210,7 +212,7 @@ func testDeferralConcurrent(t *testing.T, h Harness) {
 	}
 }
 
-// testSuspects lets members die one after the other, until one makes progress.
+// testSuspects lets members die one after another until one makes progress.
 func testSuspects(t *testing.T, h Harness) {
 	msgs := series("k", 3)
 	write(t, h, msgs...)
@@ -251,7 +253,8 @@ func testSuspects(t *testing.T, h Harness) {
 	}
 }
 
-// begin notes the start of a message, twice, as after a lost answer: members are counted, not calls.
+// begin records the start of a message twice, as after a lost answer: the store counts members, not
+// calls.
 func (r *reader) begin(start feeds.Start, want int) {
 	r.t.Helper()
 	for range 2 {
@@ -266,13 +269,14 @@ func startOf(d feeds.Deferred) feeds.Start {
 	return feeds.Start{Shard: d.Shard, Seq: d.Seq}
 }
 
-// testSuspectAside lets members die over a message that was deferred, while others of its shard make progress.
-func testSuspectAside(t *testing.T, h Harness) {
+// testSuspectDeferred lets members die over a deferred message while other messages of its shard
+// make progress.
+func testSuspectDeferred(t *testing.T, h Harness) {
 	block(joinAlone(t, h, "feed", shortLease), h, "k", 2, feeds.Deferral{Status: feeds.StatusRetry})
 	var due []feeds.Deferred
 	for times := 1; times <= 3; times++ {
 		write(t, h, one("k"))
-		r := joinAlone(t, h, "feed", shortLease) // waits until the lease has run out
+		r := joinAlone(t, h, "feed", shortLease) // waits until the lease has expired
 		due = r.due(10).Messages
 		if share := r.balance(); !slices.Equal(share.Orphans, share.Shards) || slices.Contains(share.Suspects, due[0].Shard) {
 			t.Fatalf("member %d: orphans are %v and suspects are %v, want all shards, and not %d", times, share.Orphans, share.Suspects, due[0].Shard)
@@ -280,14 +284,14 @@ func testSuspectAside(t *testing.T, h Harness) {
 		r.begin(startOf(due[1]), 1)
 		r.begin(startOf(due[0]), times)
 		batches := r.next(1, 10)
-		r.setAside(batches, asKey(feeds.Deferral{Status: feeds.StatusWaiting}))
+		r.deferSome(batches, asKey(feeds.Deferral{Status: feeds.StatusWaiting}))
 		r.settle(batches...)
 		r.begin(startOf(due[0]), times)
 	}
 	r := joinAlone(t, h, "feed", longLease)
 	r.begin(startOf(due[0]), 4)
 	r.begin(startOf(due[1]), 1)
-	r.begin(startOf(due[0]), 1) // the attempts before have ended
+	r.begin(startOf(due[0]), 1) // the earlier attempts have ended
 	r.conclude(feeds.Conclusion{Shard: due[0].Shard, Seq: due[0].Seq, Status: feeds.StatusRetry, Attempts: 2})
 	r.leave()
 	r = joinAlone(t, h, "feed", longLease)

@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// exclude decides about a message of the log.
+// exclude applies an act to a message of the log.
 func exclude(t *testing.T, h Harness, what admin.Act, m postrider.Message, want error) {
 	t.Helper()
 	x, ok := h.Admin.(admin.Excluder)
@@ -35,7 +35,8 @@ func (r *reader) expectExcluded(want ...postrider.Message) {
 	}
 }
 
-// testExcludeDiscard discards messages that nobody has read, that somebody has read, and that somebody wants to defer.
+// testExcludeDiscard discards messages that were not read, that a member has read, and that a
+// member is about to defer.
 func testExcludeDiscard(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	msgs := series("k", 3)
@@ -46,13 +47,13 @@ func testExcludeDiscard(t *testing.T, h Harness) {
 	exclude(t, h, admin.Discard, msgs[1], nil)
 	exclude(t, h, admin.Discard, msgs[1], nil) // as after a lost answer
 	r.expectExcluded(msgs[0], msgs[1])
-	expectAside(t, list(t, h, admin.Filter{}))
+	expectDeferred(t, list(t, h, admin.Filter{}))
 
-	// A relay that has not heard of it yet may deferred it, with what is behind it.
-	r.setAside(batches, asKey(feeds.Deferral{Status: feeds.StatusDead, Attempts: 3, Cause: "refused"}))
+	// A relay that has not received the exclusion yet may defer the message and those behind it.
+	r.deferSome(batches, asKey(feeds.Deferral{Status: feeds.StatusDead, Attempts: 3, Cause: "refused"}))
 	due := r.due(10).Messages
-	expectAside(t, due, msgs[2])
-	expectAside(t, list(t, h, admin.Filter{}), msgs[2])
+	expectDeferred(t, due, msgs[2])
+	expectDeferred(t, list(t, h, admin.Filter{}), msgs[2])
 	exclude(t, h, admin.Discard, msgs[2], admin.ErrSetAside)
 	if free := r.conclude(delivered(due...)...); !slices.Equal(free, []string{msgs[0].OrderKey()}) {
 		t.Errorf("%q are free, want the key", free)
@@ -65,7 +66,7 @@ func testExcludeDiscard(t *testing.T, h Harness) {
 		t.Errorf("the journey is %+v, want it excluded, and one record", j)
 	}
 
-	// It stays excluded until the feed has passed it, whoever serves the feed.
+	// It stays excluded for any member until the feed has passed it.
 	r.leave()
 	r = joinAlone(t, h, "feed", longLease)
 	r.expectExcluded(msgs[0], msgs[1])
@@ -85,7 +86,8 @@ func testExcludeDiscard(t *testing.T, h Harness) {
 	}
 }
 
-// testExcludePark parks a message of the log, and has it sent or removed later: never from the log.
+// testExcludePark parks a message of the log, and later retries or discards it: it is never sent
+// from the log.
 func testExcludePark(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	msgs := series("k", 3)
@@ -96,7 +98,7 @@ func testExcludePark(t *testing.T, h Harness) {
 	exclude(t, h, admin.Park, msgs[1], admin.ErrSetAside)
 	r.expectExcluded(msgs[0], msgs[1])
 	parked := list(t, h, admin.Filter{Statuses: []feeds.Status{feeds.StatusParked}})
-	expectAside(t, parked, msgs[0], msgs[1])
+	expectDeferred(t, parked, msgs[0], msgs[1])
 	if d := parked[0]; d.Blocking || !d.AvailableAt.IsZero() || d.OrderKey() != msgs[0].OrderKey() {
 		t.Errorf("got %+v, want it parked and in nobody's way", d)
 	}
@@ -104,12 +106,12 @@ func testExcludePark(t *testing.T, h Harness) {
 		t.Error("the key is blocked")
 	}
 	batches := r.next(3, 10)
-	r.setAside(batches, func(int) feeds.Deferral { return feeds.Deferral{Status: feeds.StatusDead} }) // changes nothing
+	r.deferSome(batches, func(int) feeds.Deferral { return feeds.Deferral{Status: feeds.StatusDead} }) // no effect
 	expectStatus(t, list(t, h, admin.Filter{}), feeds.StatusParked, feeds.StatusParked, feeds.StatusDead)
 
 	act(t, h, admin.Retry, admin.Filter{ID: msgs[0].ID}, 1)
 	due := r.due(10).Messages
-	expectAside(t, due, msgs[0])
+	expectDeferred(t, due, msgs[0])
 	if diff := difference(due[0].Message, msgs[0]); diff != "" {
 		t.Error(diff)
 	}
@@ -121,7 +123,8 @@ func testExcludePark(t *testing.T, h Harness) {
 	r.expectExcluded()
 }
 
-// testExcludeUnpassed: what was deferred and decided about is not sent from the log either, if the feed has not passed it yet.
+// testExcludeUnpassed: a deferred message that an operator has handled is not sent from the log
+// either, if the feed has not passed it yet.
 func testExcludeUnpassed(t *testing.T, h Harness) {
 	if _, ok := h.Admin.(admin.Excluder); !ok {
 		t.Skip("n/a: the store does not exclude messages")
@@ -130,7 +133,7 @@ func testExcludeUnpassed(t *testing.T, h Harness) {
 	msgs := series("k", 2)
 	write(t, h, msgs...)
 	batches := r.next(2, 10)
-	r.setAside(batches, func(int) feeds.Deferral { return feeds.Deferral{Status: feeds.StatusDead, Attempts: 1} })
+	r.deferSome(batches, func(int) feeds.Deferral { return feeds.Deferral{Status: feeds.StatusDead, Attempts: 1} })
 	act(t, h, admin.Park, admin.Filter{ID: msgs[0].ID}, 1)
 	act(t, h, admin.Discard, admin.Filter{ID: msgs[1].ID}, 1)
 	r.expectExcluded(msgs...)
@@ -140,7 +143,7 @@ func testExcludeUnpassed(t *testing.T, h Harness) {
 	r.expectExcluded()
 }
 
-// testDeferBare defers a message without its content, as the last resort.
+// testDeferBare defers a message without its content, the last resort of a relay.
 func testDeferBare(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	msgs := series("k", 2)
@@ -148,7 +151,7 @@ func testDeferBare(t *testing.T, h Harness) {
 	msgs[0].Headers, msgs[0].Topic, msgs[0].TenantID = map[string]string{"h": "v"}, "topic", "tenant"
 	write(t, h, msgs...)
 	batches := r.next(2, 10)
-	r.setAside(batches, func(n int) feeds.Deferral {
+	r.deferSome(batches, func(n int) feeds.Deferral {
 		if n == 0 {
 			return feeds.Deferral{Status: feeds.StatusDead, Bare: true, Cause: "refused"}
 		}
@@ -156,15 +159,15 @@ func testDeferBare(t *testing.T, h Harness) {
 	})
 	r.settle(batches...)
 	due := r.due(10).Messages
-	expectAside(t, due, msgs[1]) // it waits for nothing
+	expectDeferred(t, due, msgs[1]) // it waits for no other
 	r.conclude(delivered(due...)...)
 	found := list(t, h, admin.Filter{ID: msgs[0].ID, Statuses: []feeds.Status{feeds.StatusDead}})
-	expectAside(t, found, msgs[0])
+	expectDeferred(t, found, msgs[0])
 	d := found[0]
 	if d.Blocking || d.LastError != "refused" || d.Shard != batches[0].Shard || !near(d.EnqueuedAt, time.Now()) {
 		t.Errorf("got %+v", d)
 	}
-	if h.OneFeed { // its messages carry their state
+	if h.OneFeed { // the state of a message is in its row
 		if diff := difference(d.Message, msgs[0]); diff != "" || d.Bare {
 			t.Errorf("got %+v, want all of it: %s", d, diff)
 		}
@@ -184,10 +187,10 @@ func testDeferBare(t *testing.T, h Harness) {
 		t.Errorf("the journey is %+v, %v; want the content, and a dead letter", j, err)
 	}
 	act(t, h, admin.Discard, admin.Filter{ID: d.ID}, 1)
-	expectAside(t, list(t, h, admin.Filter{}))
+	expectDeferred(t, list(t, h, admin.Filter{}))
 }
 
-// maintain does the store's housekeeping, if it has any.
+// maintain runs the store's housekeeping, if it has any.
 func (r *reader) maintain(h Harness) {
 	r.t.Helper()
 	if m, ok := h.Store.(feeds.Maintainer); ok {

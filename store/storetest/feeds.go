@@ -12,11 +12,11 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// testUnknownFeedIsRefused mistypes the name of a feed.
+// testUnknownFeedIsRefused opens a feed with a mistyped name.
 func testUnknownFeedIsRefused(t *testing.T, h Harness) {
 	write(t, h, series("k", 3)...)
 	member := feeds.Member{Name: t.Name(), Lease: longLease}
-	joinAs(t, h, "default", member).leave() // the first need not be asked for
+	joinAs(t, h, "default", member).leave() // the first feed is created without Create
 	joinAs(t, h, "default", member).leave()
 	var none *feeds.NoFeedError
 	_, err := h.Store.Open(t.Context(), "defualt", member)
@@ -34,7 +34,7 @@ func testUnknownFeedIsRefused(t *testing.T, h Harness) {
 	}
 	member.Create = true
 	joinAs(t, h, "audit", member).leave()
-	joinAs(t, h, "audit", member).leave() // a relay that starts again asks again
+	joinAs(t, h, "audit", member).leave() // a relay that restarts sets Create again
 	member.Create = false
 	joinAs(t, h, "audit", member).leave()
 	_, err = h.Store.Open(t.Context(), "nope", member)
@@ -43,7 +43,7 @@ func testUnknownFeedIsRefused(t *testing.T, h Harness) {
 	}
 }
 
-// testFirstFeeds begins with several feeds at once, each as the first.
+// testFirstFeeds starts several feeds at once, each as the first.
 func testFirstFeeds(t *testing.T, h Harness) {
 	if h.OneFeed {
 		t.Skip("n/a: a table has one feed")
@@ -72,7 +72,7 @@ func testFirstFeeds(t *testing.T, h Harness) {
 	}
 }
 
-// testNewFeedBegins creates feeds at the oldest message, behind the newest, and in between.
+// testNewFeedBegins creates feeds at the oldest message, after the newest, and in between.
 func testNewFeedBegins(t *testing.T, h Harness) {
 	if h.OneFeed {
 		_, err := h.Store.Open(t.Context(), "feed", feeds.Member{Name: t.Name(), Lease: longLease, From: feeds.Origin{Now: true}})
@@ -115,7 +115,7 @@ func testNewFeedBegins(t *testing.T, h Harness) {
 			t.Errorf("%s: the record is %+v, %v; want that it will send %d", name, entries, err, len(c.wants))
 		}
 	}
-	commit(t, open) // what was not committed yet comes, wherever a feed has begun
+	commit(t, open) // messages that were not committed yet are read wherever the feed began
 	for _, name := range []string{"time", "future", "now"} {
 		r := joinAlone(t, h, name, longLease)
 		n := 2
@@ -127,7 +127,7 @@ func testNewFeedBegins(t *testing.T, h Harness) {
 	}
 }
 
-// testFeedRemembersDestination brings another destination than the last member.
+// testFeedRemembersDestination joins with another destination than the last member.
 func testFeedRemembersDestination(t *testing.T, h Harness) {
 	open := func(destination string, force bool) error {
 		f, err := h.Store.Open(t.Context(), "feed", feeds.Member{Name: "relay-1", Lease: longLease, Destination: destination, Force: force})

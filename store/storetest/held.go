@@ -12,13 +12,13 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// hold writes n messages of a key and defers all: the first one waits for its name.
+// hold writes n messages of a key and defers them all, the first one because its name is held.
 func hold(r *reader, h Harness, key string, n int, name string) []postrider.Message {
 	r.t.Helper()
 	return block(r, h, key, n, feeds.Deferral{Status: feeds.StatusHeld, Name: name, Cause: "queue is full"})
 }
 
-// dueBut asks for what is due while names are held, in all shards.
+// dueBut calls Due for all shards with held names.
 func (r *reader) dueBut(limit int, probe bool, names ...string) feeds.Due {
 	r.t.Helper()
 	want := feeds.DueRequest{Shards: r.shards, Limit: limit}
@@ -52,7 +52,7 @@ func expectNothing(t *testing.T, due feeds.Due) {
 	}
 }
 
-// testHeldFields follows a message that waits for its name, over a change of the holder.
+// testHeldFields follows a message of a held name while the shard changes owners.
 func testHeldFields(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	msgs := hold(r, h, "k", 1, "orders")
@@ -68,7 +68,7 @@ func testHeldFields(t *testing.T, h Harness) {
 	expectNothing(t, r.dueBut(10, false, "orders"))
 	expectNothing(t, r.dueBut(10, false, "other", "orders"))
 	due := r.dueBut(10, false, "other", "Orders", "orders ", "order")
-	expectAside(t, due.Messages, msgs...)
+	expectDeferred(t, due.Messages, msgs...)
 	got := due.Messages[0]
 	if got.Status != feeds.StatusHeld || got.Name != "orders" || !got.Blocking || got.Attempts != 0 || got.LastError != "queue is full" ||
 		!got.AvailableAt.IsZero() || !near(got.TriedAt, time.Now()) || !near(got.DeferredAt, time.Now()) || due.Next >= 0 {
@@ -78,13 +78,13 @@ func testHeldFields(t *testing.T, h Harness) {
 		t.Error(diff)
 	}
 
-	// It stays held, as something else, and becomes another status and held again.
+	// It is held under another name, then has another status, then is held again.
 	again := heldAgain(got, "payments")
 	again.Attempts = 4
 	r.conclude(again)
 	expectNothing(t, r.dueBut(10, false, "payments"))
 	due = r.dueBut(10, false, "orders")
-	expectAside(t, due.Messages, msgs...)
+	expectDeferred(t, due.Messages, msgs...)
 	if got := due.Messages[0]; got.Name != "payments" || got.Attempts != 4 || got.LastError != "still full" {
 		t.Errorf("got %+v", got)
 	}
@@ -108,7 +108,7 @@ func testHeldFields(t *testing.T, h Harness) {
 	}
 }
 
-// testHeldProbe asks for one message of a name that is held.
+// testHeldProbe requests one message of a held name.
 func testHeldProbe(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	a := hold(r, h, "a", 3, "orders")
@@ -121,14 +121,14 @@ func testHeldProbe(t *testing.T, h Harness) {
 		want.Held = append(want.Held, feeds.HeldName{Shard: s, Name: "orders", Probe: s == shard}, feeds.HeldName{Shard: s, Name: "payments"})
 	}
 	due := r.dueOf(want)
-	expectAside(t, due.Messages, a[0]) // and neither the next of the name, nor what waits behind
+	expectDeferred(t, due.Messages, a[0]) // neither the next message of the name nor those that wait behind
 	if due.Next >= 0 {
 		t.Errorf("%v until the next, want none", due.Next)
 	}
 	r.conclude(heldAgain(due.Messages[0], "orders"))
-	expectAside(t, r.dueOf(want).Messages, a[0])
+	expectDeferred(t, r.dueOf(want).Messages, a[0])
 
-	// A probe is not crowded out by others.
+	// Other messages do not displace a probe.
 	for i := range want.Held {
 		if want.Held[i].Name == "payments" {
 			want.Held[i].Name = "other"
@@ -136,18 +136,18 @@ func testHeldProbe(t *testing.T, h Harness) {
 	}
 	hold(r, h, "b2", 1, "payments")
 	want.Limit = 1
-	expectAside(t, r.dueOf(want).Messages, a[0])
-	expectAside(t, r.dueBut(1, false, "orders").Messages, b[0])
+	expectDeferred(t, r.dueOf(want).Messages, a[0])
+	expectDeferred(t, r.dueBut(1, false, "orders").Messages, b[0])
 }
 
-// testProbesTakeTurns: each probe of a name is of another message, so that one that is itself to blame does not keep its name
-// from being found well.
+// testProbesTakeTurns: each probe of a name uses another message, so that a message that fails by
+// itself does not keep its name held.
 func testProbesTakeTurns(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	for i := range 12 {
 		hold(r, h, fmt.Sprint("k", i), 2, "orders")
 	}
-	all := make(map[int][]int64) // by shard, the first of each key
+	all := make(map[int][]int64) // by shard, the first message of each key
 	for _, d := range r.due(1000).Messages {
 		if d.Status == feeds.StatusHeld {
 			all[d.Shard] = append(all[d.Shard], d.Seq)
@@ -168,24 +168,24 @@ func testProbesTakeTurns(t *testing.T, h Harness) {
 	}
 }
 
-// testOvertaken lets the messages of a key go on that wait for one which goes on failing.
+// testOvertaken: messages overtake one of their key that keeps failing.
 func testOvertaken(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	msgs := block(r, h, "k", 3, feeds.Deferral{Status: feeds.StatusRetry})
 	due := r.due(10).Messages
-	expectAside(t, due, msgs...)
+	expectDeferred(t, due, msgs...)
 	late := due[0]
 	r.conclude(feeds.Conclusion{
 		Shard: late.Shard, Seq: late.Seq, Status: feeds.StatusRetry, Attempts: 1, Delay: time.Hour, Cause: "no", Overtaken: true,
 	})
 	due = r.due(10).Messages
-	expectAside(t, due, msgs[1:]...)
+	expectDeferred(t, due, msgs[1:]...)
 	if free := r.conclude(delivered(due...)...); len(free) != 1 {
 		t.Errorf("%q are free, want the key", free)
 	}
 	last := block(r, h, "k", 1, feeds.Deferral{Status: feeds.StatusRetry})
 	due = r.due(10).Messages
-	expectAside(t, due, last...)
+	expectDeferred(t, due, last...)
 	if free := r.conclude(feeds.Conclusion{
 		Shard: due[0].Shard, Seq: due[0].Seq, Status: feeds.StatusDead, Attempts: 1, Cause: "no", Overtaken: true,
 	}); len(free) != 1 {
@@ -193,7 +193,8 @@ func testOvertaken(t *testing.T, h Harness) {
 	}
 }
 
-// testHeldBehindOthers: one that is not the first of its key is not sent, nor used as a probe.
+// testHeldBehindOthers: a message that is not the first of its key is neither sent nor used as a
+// probe.
 func testHeldBehindOthers(t *testing.T, h Harness) {
 	msgs := series("k", 4)
 	write(t, h, msgs...)
@@ -203,7 +204,7 @@ func testHeldBehindOthers(t *testing.T, h Harness) {
 		{Status: feeds.StatusDead}, {Status: feeds.StatusHeld, Name: "orders"}, {Status: feeds.StatusWaiting},
 		{Status: feeds.StatusHeld, Name: "orders"},
 	}
-	r.setAside(batches, func(n int) feeds.Deferral {
+	r.deferSome(batches, func(n int) feeds.Deferral {
 		d := deferrals[n]
 		d.Blocking = true
 		return d
@@ -215,34 +216,34 @@ func testHeldBehindOthers(t *testing.T, h Harness) {
 		return
 	}
 	act(t, h, admin.Park, admin.Filter{ID: msgs[0].ID}, 1)
-	expectAside(t, r.dueBut(10, true, "orders").Messages, msgs[1])
+	expectDeferred(t, r.dueBut(10, true, "orders").Messages, msgs[1])
 	due := r.due(10).Messages
-	expectAside(t, due, msgs[1], msgs[2])
+	expectDeferred(t, due, msgs[1], msgs[2])
 	r.conclude(delivered(due...)...)
-	expectAside(t, r.due(10).Messages, msgs[3])
+	expectDeferred(t, r.due(10).Messages, msgs[3])
 }
 
-// testHeldKeyGoesOn releases a key, whose second message waits for its name then.
+// testHeldKeyGoesOn unblocks a key whose second message is then held.
 func testHeldKeyGoesOn(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	msgs := hold(r, h, "k", 4, "orders")
 	free := hold(r, h, "free", 1, "payments")
 	due := r.dueBut(10, false, "payments").Messages
-	expectAside(t, due, msgs...)
+	expectDeferred(t, due, msgs...)
 	expectStatus(t, due, feeds.StatusHeld, feeds.StatusWaiting, feeds.StatusWaiting, feeds.StatusWaiting)
 	if free := r.conclude(append(delivered(due[0]), heldAgain(due[1], "orders"))...); len(free) > 0 {
 		t.Errorf("%q are free, want none", free)
 	}
-	expectAside(t, r.dueBut(10, false, "orders").Messages, free...)
+	expectDeferred(t, r.dueBut(10, false, "orders").Messages, free...)
 	due = r.dueBut(10, false, "payments").Messages
-	expectAside(t, due, msgs[1:]...)
+	expectDeferred(t, due, msgs[1:]...)
 	expectStatus(t, due, feeds.StatusHeld, feeds.StatusWaiting, feeds.StatusWaiting)
 	if free := r.conclude(delivered(due...)...); len(free) != 1 {
 		t.Errorf("%q are free, want the key", free)
 	}
 }
 
-// testHeldTakeTurns: what was held and what is due do not keep each other from being sent.
+// testHeldTakeTurns: released messages and due messages do not starve each other.
 func testHeldTakeTurns(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	var held, timed []postrider.Message
@@ -267,7 +268,7 @@ func testHeldTakeTurns(t *testing.T, h Harness) {
 			t.Errorf("number %d of those held is not that of the log", i)
 		}
 	}
-	expectAside(t, r.dueBut(100, false, "orders").Messages, timed...)
+	expectDeferred(t, r.dueBut(100, false, "orders").Messages, timed...)
 }
 
 // testHeldMany holds 10,000 messages of two names, and releases one of them.
@@ -285,7 +286,7 @@ func testHeldMany(t *testing.T, h Harness) {
 	for got := 0; got < 2*each; {
 		batches := r.read(1000)
 		for _, b := range batches {
-			r.setAside([]feeds.Batch{b}, func(i int) feeds.Deferral {
+			r.deferSome([]feeds.Batch{b}, func(i int) feeds.Deferral {
 				n := int(b.Messages[i].OrderKey()[len("storetest/")] - '0')
 				return feeds.Deferral{Status: feeds.StatusHeld, Name: names[n]}
 			})
@@ -318,23 +319,23 @@ func testHeldMany(t *testing.T, h Harness) {
 	}
 }
 
-// testHeldLongNames tells names apart by their last letter, however long they are.
+// testHeldLongNames distinguishes long names that differ in their last character.
 func testHeldLongNames(t *testing.T, h Harness) {
 	long := strings.Repeat("日本語 🚚", 400)
 	r := joinAlone(t, h, "feed", longLease)
 	a, b := hold(r, h, "a", 1, long+"a"), hold(r, h, "b", 1, long+"b")
 	due := r.dueBut(10, false, long+"b").Messages
-	expectAside(t, due, a...)
+	expectDeferred(t, due, a...)
 	if due[0].Name != long+"a" {
 		t.Error("the name has changed")
 	}
-	expectAside(t, r.dueBut(10, false, long+"a").Messages, b...)
+	expectDeferred(t, r.dueBut(10, false, long+"a").Messages, b...)
 	empty := hold(r, h, "c", 1, "")
-	expectAside(t, r.dueBut(10, false, long+"a", long+"b").Messages, empty...)
-	expectAside(t, r.dueBut(10, true, "").Messages, append(append(empty, a...), b...)...)
+	expectDeferred(t, r.dueBut(10, false, long+"a", long+"b").Messages, empty...)
+	expectDeferred(t, r.dueBut(10, true, "").Messages, append(append(empty, a...), b...)...)
 }
 
-// testHeldByOperators does what operators can do.
+// testHeldByOperators applies all acts of operators to held messages.
 func testHeldByOperators(t *testing.T, h Harness) {
 	if h.Admin == nil {
 		t.Skip("n/a: no admin API")
@@ -360,19 +361,19 @@ func testHeldByOperators(t *testing.T, h Harness) {
 	}
 	act(t, h, admin.Discard, held, 0)
 
-	// A retry is sent whether its name is held or not.
+	// A retried message is sent even if its name is held.
 	expectNothing(t, r.dueBut(10, false, "orders"))
 	act(t, h, admin.Retry, admin.Filter{ID: a[0].ID}, 1)
 	due := r.dueBut(10, false, "orders").Messages
-	expectAside(t, due, a...)
+	expectDeferred(t, due, a...)
 	expectStatus(t, due, feeds.StatusRetry, feeds.StatusWaiting)
 	r.conclude(heldAgain(due[0], "orders"))
 	expectNothing(t, r.dueBut(10, false, "orders"))
 
 	act(t, h, admin.Park, admin.Filter{ID: b[0].ID}, 1)
-	expectAside(t, r.dueBut(10, false, "orders").Messages, b[1])
+	expectDeferred(t, r.dueBut(10, false, "orders").Messages, b[1])
 	act(t, h, admin.Skip, admin.Filter{ID: c[0].ID}, 1)
-	expectAside(t, r.dueBut(10, false, "orders").Messages, b[1], c[1])
+	expectDeferred(t, r.dueBut(10, false, "orders").Messages, b[1], c[1])
 	for _, m := range []postrider.Message{b[0], c[0]} {
 		if page, err := h.Admin.List(t.Context(), admin.Filter{ID: m.ID}, nil, 10); err != nil || len(page) != 1 || page[0].Name != "" {
 			t.Errorf("listed %+v, and %v; want it without a name", page, err)

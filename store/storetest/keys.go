@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/idempotency"
 )
 
-// RunKeys tests the operator's side of an empty store of idempotency keys.
+// RunKeys tests the admin API of an empty store of idempotency keys.
 func RunKeys[Tx any](t *testing.T, store idempotency.Store[Tx], operator idempotency.Admin) {
 	answer := idempotency.Answer{Status: 201, Header: http.Header{"Location": {"/orders/1"}}, Body: make([]byte, 1000)}
 	for i := range 7 {

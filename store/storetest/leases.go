@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// testFence lets a member come back after others have taken its shards.
+// testFence lets a member return after others have taken its shards.
 func testFence(t *testing.T, h Harness) {
 	msgs := series("k", 20)
 	write(t, h, msgs...)
@@ -20,7 +20,7 @@ func testFence(t *testing.T, h Harness) {
 	stale := old.next(len(msgs), 100)
 	shard := stale[0].Shard
 
-	taker := joinAlone(t, h, "feed", longLease) // waits until the lease has run out
+	taker := joinAlone(t, h, "feed", longLease) // waits until the lease has expired
 	marks := bare(held)
 	for i := range marks {
 		if marks[i].Shard == shard {
@@ -33,7 +33,7 @@ func testFence(t *testing.T, h Harness) {
 	if !slices.Equal(lost, held) {
 		t.Errorf("the old member lost %v, want all of %v", lost, held)
 	}
-	// An error is as good as none here, as long as the new holder is left alone.
+	// Whether this returns an error does not matter, only that the new owner is not affected.
 	_ = old.feed.Release(t.Context(), marks)
 
 	batches := taker.next(len(msgs), 4)
@@ -42,14 +42,14 @@ func testFence(t *testing.T, h Harness) {
 	if lost := old.tryMark(confirm(stale)...); len(lost) != 1 {
 		t.Errorf("the old member lost %v, want shard %d", lost, shard)
 	}
-	taker.mark(bare(taker.shards)...) // and has taken nothing away
+	taker.mark(bare(taker.shards)...) // nor released any shard
 	taker.leave()
 	old.close()
 	expect(t, joinAlone(t, h, "feed", longLease).next(len(msgs)-2, 100), msgs[2:])
 }
 
-// testSettleRenews holds shards for several times the lease by marks that move nothing, next to a member that takes
-// what it can get.
+// testSettleRenews keeps shards for several times the lease with marks that move nothing, next to a
+// member that takes any free shard.
 func testSettleRenews(t *testing.T, h Harness) {
 	const lease = 2 * shortLease
 	for attempt := range 5 {
@@ -80,7 +80,8 @@ func testSettleRenews(t *testing.T, h Harness) {
 	t.Fatal("this machine is too busy to renew a lease in time")
 }
 
-// testCloseKeepsLease checks that closing without release frees nothing, while the member counts no more.
+// testCloseKeepsLease checks that Close without Release frees no shard, and removes the member from
+// the fair share.
 func testCloseKeepsLease(t *testing.T, h Harness) {
 	joinAlone(t, h, "feed", longLease).close()
 	share := join(t, h, "feed", longLease).balance()
@@ -108,11 +109,12 @@ func testFairShare(t *testing.T, h Harness) {
 	settleDown(t, h, three)
 }
 
-// testDeadMemberIsReplaced checks that a member that is not heard from loses its shards and its share.
+// testDeadMemberIsReplaced checks that a dead member loses its shards and its share.
 func testDeadMemberIsReplaced(t *testing.T, h Harness) {
 	dead := joinAlone(t, h, "feed", shortLease)
 	r := join(t, h, "feed", shortLease)
-	// Either may miss its lease on a busy machine; all that matters is that the dead one has been seen and held shards.
+	// Either may lose its lease on a busy machine. Only the dead one must have been counted and
+	// have owned shards.
 	if share := r.balance(); share.Members > 2 || len(dead.shards) == 0 {
 		t.Fatalf("got %+v, want at most two members", share)
 	}
@@ -125,7 +127,7 @@ func testDeadMemberIsReplaced(t *testing.T, h Harness) {
 	})
 }
 
-// settleDown lets the members balance, and release what they hold beyond their quota, until each has its fair share.
+// settleDown balances and releases the surplus until each member has its fair share.
 func settleDown(t *testing.T, h Harness, members ...*reader) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d members have a fair share each", len(members)), func() bool {
@@ -150,7 +152,7 @@ func settleDown(t *testing.T, h Harness, members ...*reader) {
 	})
 }
 
-// testCancelledContext checks that what was not done is reported, and can be done afterwards.
+// testCancelledContext checks that a cancelled call returns an error and can be repeated.
 func testCancelledContext(t *testing.T, h Harness) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -158,7 +160,7 @@ func testCancelledContext(t *testing.T, h Harness) {
 	if err := tx.Enqueue(ctx, one("k")); err == nil {
 		t.Error("Enqueue: no error")
 	}
-	_ = tx.Rollback() // a database may have ended the transaction already
+	_ = tx.Rollback() // the database may have ended the transaction already
 	if _, err := h.Store.Open(ctx, "feed", feeds.Member{Lease: longLease}); err == nil {
 		t.Error("Open: no error")
 	}
@@ -178,7 +180,7 @@ func testCancelledContext(t *testing.T, h Harness) {
 	if err := r.feed.Release(ctx, bare(r.shards)); err == nil {
 		t.Error("Release: no error")
 	}
-	// A store that drops its connection over this may reset the feed, which costs a new balance and no more.
+	// A store that drops its connection may reset the feed, which costs only a new Balance.
 	eventually(t, "the feed works again", func() bool {
 		_, err := r.feed.Read(t.Context(), nil)
 		if err != nil && !errors.Is(err, feeds.ErrReset) {

@@ -27,7 +27,8 @@ var texts = map[string]func(*postrider.Message) *string{
 	"CausationID":   func(m *postrider.Message) *string { return &m.CausationID },
 }
 
-// Noise returns a text of n bytes that no compression makes shorter, as an index would with a repeated letter.
+// Noise returns a text of n bytes that cannot be compressed. An index would compress a repeated
+// letter and so accept a longer text.
 func Noise(n int) string {
 	b := make([]byte, (n+1)/2)
 	for i := range b {
@@ -69,7 +70,7 @@ func testLimits(t *testing.T, h Harness) {
 	for _, want := range accepted {
 		m := got[want.ID]
 		for name, field := range texts {
-			if *field(&m) != *field(&want) && name != "Key" { // half of a name may have become the key
+			if *field(&m) != *field(&want) && name != "Key" { // part of an aggregate may have become the key
 				t.Errorf("%s: %d bytes arrived as %d", name, len(*field(&want)), len(*field(&m)))
 			}
 		}
@@ -79,13 +80,13 @@ func testLimits(t *testing.T, h Harness) {
 	}
 }
 
-// testAdminLongest sets the longest messages aside, finds them by everything that can be asked for, and decides about them.
+// testAdminLongest defers the longest messages, finds them by every filter, and acts on them.
 func testAdminLongest(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	msgs := make([]postrider.Message, 3)
 	longest := postrider.Message{SchemaVersion: 1}
 	for name, field := range texts {
-		if name != "Key" { // without one the key is twice as long
+		if name != "Key" { // the derived key is twice as long
 			*field(&longest) = Noise(postrider.MaxText)
 		}
 	}
@@ -95,7 +96,7 @@ func testAdminLongest(t *testing.T, h Harness) {
 	}
 	write(t, h, msgs...)
 	batches := r.next(len(msgs), 100)
-	r.setAside(batches, asKey(feeds.Deferral{Status: feeds.StatusDead, Attempts: 1, Cause: "refused"}))
+	r.deferSome(batches, asKey(feeds.Deferral{Status: feeds.StatusDead, Attempts: 1, Cause: "refused"}))
 	r.settle(batches...)
 	if keys := r.blocked(); len(keys) != 1 || keys[0] != longest.OrderKey() {
 		t.Errorf("%d keys are blocked, want the one of %d bytes", len(keys), len(longest.OrderKey()))
@@ -119,11 +120,11 @@ func testAdminLongest(t *testing.T, h Harness) {
 	}
 	act(t, h, admin.Retry, admin.Filter{Key: longest.OrderKey(), Statuses: dead}, 1)
 	due := r.due(10).Messages
-	expectAside(t, due, msgs...)
+	expectDeferred(t, due, msgs...)
 	r.conclude(feeds.Conclusion{Shard: due[0].Shard, Seq: due[0].Seq, Status: feeds.StatusDead, Attempts: 2, Cause: "refused"})
 	act(t, h, admin.Discard, admin.Filter{ID: msgs[0].ID}, 1)
 	due = r.due(10).Messages
-	expectAside(t, due, msgs[1:]...)
+	expectDeferred(t, due, msgs[1:]...)
 	if free := r.conclude(delivered(due...)...); len(free) != 1 {
 		t.Errorf("%d keys are free, want one", len(free))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// series makes n messages of one key.
+// series returns n messages of one key.
 func series(key string, n int) []postrider.Message {
 	msgs := make([]postrider.Message, n)
 	for i := range msgs {
@@ -20,7 +20,7 @@ func series(key string, n int) []postrider.Message {
 	return msgs
 }
 
-// one makes a single message of the key.
+// one returns a single message of the key.
 func one(key string) postrider.Message { return series(key, 1)[0] }
 
 func begin(t *testing.T, h Harness, msgs ...postrider.Message) Tx {
@@ -51,7 +51,7 @@ func rollback(t *testing.T, tx Tx) {
 	}
 }
 
-// write enqueues the messages in a transaction of their own and commits it.
+// write enqueues the messages in their own transaction and commits it.
 func write(t *testing.T, h Harness, msgs ...postrider.Message) {
 	t.Helper()
 	commit(t, begin(t, h, msgs...))
@@ -65,8 +65,8 @@ func flatten(batches []feeds.Batch) []postrider.Message {
 	return msgs
 }
 
-// expect checks that the batches hold exactly the messages wanted, each once, those of a key in the order given.
-// Between keys a store has no order.
+// expect checks that the batches hold exactly the given messages, each once, and those of a key in
+// the given order. Between keys a store has no order.
 func expect(t *testing.T, batches []feeds.Batch, want []postrider.Message) {
 	t.Helper()
 	got, wanted := byKey(flatten(batches)), byKey(want)
@@ -115,9 +115,9 @@ func byKey(msgs []postrider.Message) map[string][]postrider.ID {
 	return ids
 }
 
-// difference names the first field in which two messages differ. Empty and absent payloads and headers are the same,
-// and so are times within a microsecond, which is what databases keep. It walks the fields by reflection so that a new
-// field of Message is not forgotten here.
+// difference returns the first field in which two messages differ. Empty and nil payloads and
+// headers are equal, and so are times within a microsecond, the precision of databases. It uses
+// reflection so that it covers new fields of Message.
 func difference(got, want postrider.Message) string {
 	g, w := reflect.ValueOf(got), reflect.ValueOf(want)
 	for i := range g.NumField() {

@@ -7,15 +7,16 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// model is the dumbest store: it knows every message and what happened to it, and judges what the real one does.
+// model is the simplest store: it remembers every message and what happened to it, and checks the
+// real store.
 type model struct {
 	facts   map[postrider.ID]*fact
-	keys    map[string][]*fact // in the order of enqueueing
-	shards  map[string]int     // where each key was seen
+	keys    map[string][]*fact // by key, in the order of enqueueing
+	shards  map[string]int     // by key
 	batches map[int][]feeds.Batch
 }
 
-// fact is one message. Moments are numbers of steps, 0 means never.
+// fact is one message. Times are numbers of steps; 0 means never.
 type fact struct {
 	key       string
 	tx        int
@@ -48,7 +49,7 @@ func (m *model) commit(step, tx int) {
 	}
 }
 
-// read takes note of a batch, and says what is wrong with it.
+// read records a batch, and returns an error if it contradicts the model.
 func (m *model) read(b feeds.Batch) error {
 	for i, msg := range b.Messages {
 		f := m.facts[msg.ID]
@@ -75,8 +76,8 @@ func (m *model) read(b feeds.Batch) error {
 	return nil
 }
 
-// inTurn checks that everything that must precede f has come: what was committed before f was enqueued, and what was
-// enqueued before it in the same transaction.
+// inTurn checks that everything that must precede f was read: what was committed before f was
+// enqueued, and what was enqueued before it in the same transaction.
 func (m *model) inTurn(f *fact) error {
 	for _, e := range m.keys[f.key] {
 		if e == f {
@@ -91,7 +92,7 @@ func (m *model) inTurn(f *fact) error {
 	return nil
 }
 
-// settle takes note of a mark for the nth batch of a shard.
+// settle records a mark for the nth batch of a shard.
 func (m *model) settle(shard, nth, done int) {
 	for i, b := range m.batches[shard][:nth+1] {
 		for j, msg := range b.Messages {
@@ -102,7 +103,7 @@ func (m *model) settle(shard, nth, done int) {
 	}
 }
 
-// release forgets what was handed out of a shard.
+// release drops the unsettled reads of a shard.
 func (m *model) release(shard int) {
 	for _, b := range m.batches[shard] {
 		for _, msg := range b.Messages {
@@ -112,7 +113,7 @@ func (m *model) release(shard int) {
 	delete(m.batches, shard)
 }
 
-// waiting counts the committed messages that are not handed out and not settled.
+// waiting counts the committed messages that are neither read nor settled.
 func (m *model) waiting() int {
 	n := 0
 	for _, f := range m.facts {

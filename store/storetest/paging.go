@@ -17,7 +17,8 @@ func testLargeTransactionInPages(t *testing.T, h Harness) {
 	r.idle()
 }
 
-// testLateCommitBetweenPages has a transaction end in the middle of what a reader pages through, while it does: its message comes once.
+// testLateCommitBetweenPages commits a transaction in the middle of the range that a reader pages
+// through: its message is read once.
 func testLateCommitBetweenPages(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	before, late, after := series("k", 100), one("late"), series("k", 100)
@@ -41,7 +42,8 @@ func testPagingUnderWrites(t *testing.T, h Harness) {
 	pageUnderWrites(t, h, func(int) (*reader, []feeds.Batch) { return r, r.read(7) })
 }
 
-// testWanderingUnderWrites does the same with a reader that settles, and is replaced on the way.
+// testWanderingUnderWrites does the same with a reader that settles and is replaced from time to
+// time.
 func testWanderingUnderWrites(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	pageUnderWrites(t, h, func(i int) (*reader, []feeds.Batch) {
@@ -55,7 +57,7 @@ func testWanderingUnderWrites(t *testing.T, h Harness) {
 	})
 }
 
-// pageUnderWrites calls page after each of many writes, and has its last reader read the rest.
+// pageUnderWrites calls page after each of many writes; the last reader reads the rest.
 func pageUnderWrites(t *testing.T, h Harness, page func(i int) (*reader, []feeds.Batch)) {
 	want := series("k", 100)
 	write(t, h, want...)
@@ -91,7 +93,7 @@ func testLimitSetsMore(t *testing.T, h Harness) {
 	}
 }
 
-// testOnlyWantedShards reads one shard at a time, and nothing when nothing is asked for.
+// testOnlyWantedShards reads one shard at a time, and no shard.
 func testOnlyWantedShards(t *testing.T, h Harness) {
 	var msgs []postrider.Message
 	for k := range 50 {
@@ -105,14 +107,15 @@ func testOnlyWantedShards(t *testing.T, h Harness) {
 	var got []feeds.Batch
 	eventually(t, "all messages arrive", func() bool {
 		for _, s := range r.shards {
-			got = append(got, r.readShards(10, s)...) // which checks that the batch is of that shard
+			got = append(got, r.readShards(10, s)...) // checks that the batch is from that shard
 		}
 		return len(flatten(got)) >= len(msgs)
 	})
 	expect(t, got, msgs)
 }
 
-// testFeedsAreIndependent checks that a feed's progress is its own, and that a new feed starts at the oldest message.
+// testFeedsAreIndependent checks that each feed has its own position, and that a new feed starts at
+// the oldest message.
 func testFeedsAreIndependent(t *testing.T, h Harness) {
 	if h.OneFeed {
 		refusesAnother(t, h)
@@ -127,7 +130,7 @@ func testFeedsAreIndependent(t *testing.T, h Harness) {
 
 	second := joinAlone(t, h, "second", longLease)
 	expect(t, second.next(10, 100), msgs)
-	second.leave() // having settled nothing
+	second.leave() // without settling anything
 
 	more := series("k", 5)
 	write(t, h, more...)
@@ -135,11 +138,11 @@ func testFeedsAreIndependent(t *testing.T, h Harness) {
 	expect(t, joinAlone(t, h, "second", longLease).next(15, 100), append(msgs, more...))
 }
 
-// refusesAnother checks that a store with one feed names it when it is asked for another.
+// refusesAnother checks that a store with one feed names it when another one is opened.
 func refusesAnother(t *testing.T, h Harness) {
 	t.Helper()
 	r := joinAlone(t, h, "the-first", longLease)
-	for round := range 2 { // also when the first has gone
+	for round := range 2 { // also after the first has left
 		_, err := h.Store.Open(t.Context(), "second", feeds.Member{Lease: longLease})
 		if err == nil || !strings.Contains(err.Error(), `"the-first"`) {
 			t.Errorf("Open of a second feed: %v, want an error that names the first", err)

@@ -29,7 +29,7 @@ func problemsOf(t *testing.T, h Harness, feed string) []feeds.Problem {
 	return problems
 }
 
-// testProblems follows a problem from its beginning to its end, and to its return.
+// testProblems follows a problem from its beginning to its end and its return.
 func testProblems(t *testing.T, h Harness) {
 	if h.Admin == nil {
 		t.Skip("n/a: no admin API")
@@ -39,7 +39,7 @@ func testProblems(t *testing.T, h Harness) {
 		t.Fatalf("there are problems from the start: %+v", got)
 	}
 	r.report()
-	r.report(feeds.Problem{Name: "orders"}) // is over, though it never began
+	r.report(feeds.Problem{Name: "orders"}) // over without having begun
 	if got := problemsOf(t, h, "feed"); len(got) > 0 {
 		t.Fatalf("what never began is a problem: %+v", got)
 	}
@@ -56,7 +56,7 @@ func testProblems(t *testing.T, h Harness) {
 	if len(got) != 2 {
 		t.Fatalf("got %+v", got)
 	}
-	if got[0].Name != "" { // they were last seen at the same time
+	if got[0].Name != "" { // both were last seen at the same time
 		got[0], got[1] = got[1], got[0]
 	}
 	if p := got[1]; p.Failures != 7 || p.Cause != "no such queue" || !p.Since.Equal(first[0].Since) || !p.Last.After(p.Since) || !p.Over.IsZero() {
@@ -102,14 +102,14 @@ func find(t *testing.T, problems []feeds.Problem, name string) feeds.Problem {
 	return feeds.Problem{}
 }
 
-// pass lets the store's clock move on.
+// pass waits until the store's clock has advanced.
 func pass(t *testing.T) {
 	t.Helper()
 	began := time.Now()
 	eventually(t, "time passes", func() bool { return time.Since(began) > 5*time.Millisecond })
 }
 
-// testProblemTexts reports what destinations may say, of names as long as they like.
+// testProblemTexts reports any text of a destination, for names of any length.
 func testProblemTexts(t *testing.T, h Harness) {
 	if h.Admin == nil {
 		t.Skip("n/a: no admin API")
@@ -131,7 +131,7 @@ func testProblemTexts(t *testing.T, h Harness) {
 	}
 }
 
-// testProblemsAreBounded reports 1,500 names, of which some are over.
+// testProblemsAreBounded reports 1,500 names, some of which are over.
 func testProblemsAreBounded(t *testing.T, h Harness) {
 	if h.Admin == nil {
 		t.Skip("n/a: no admin API")
@@ -161,7 +161,7 @@ func testProblemsAreBounded(t *testing.T, h Harness) {
 		kept[p.Name] = true
 	}
 	for i := range 1500 {
-		if want := i >= 500; kept[name(i)] != want { // those that were over, and then the oldest
+		if want := i >= 500; kept[name(i)] != want { // evicted first: those that were over, then the oldest
 			t.Fatalf("of number %d is known: %v, want %v", i, kept[name(i)], want)
 		}
 	}

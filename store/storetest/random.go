@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// testRandom lets random sequences of operations run against the store and the model.
+// testRandom runs random sequences of operations against the store and the model.
 func testRandom(t *testing.T, open func(*testing.T) Harness) {
 	for _, seed := range seedsOf(t, 6) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -25,7 +25,7 @@ func testRandom(t *testing.T, open func(*testing.T) Harness) {
 	}
 }
 
-// seedsOf returns n seeds, or the one that is to be repeated.
+// seedsOf returns n seeds, or the one of STORETEST_SEED.
 func seedsOf(t *testing.T, n int) []uint64 {
 	t.Helper()
 	if s := os.Getenv("STORETEST_SEED"); s != "" {
@@ -42,7 +42,8 @@ func seedsOf(t *testing.T, n int) []uint64 {
 	return seeds
 }
 
-// machine does things to a store at random: two members share a feed, while transactions come and go.
+// machine runs random operations against a store: two members share a feed while transactions begin
+// and end.
 type machine struct {
 	t       *testing.T
 	h       Harness
@@ -145,7 +146,7 @@ func (m *machine) settle() {
 	r.mark(m.marks(r.shards)...)
 }
 
-// release gives up some shards; about half of the marks move the position as well.
+// release releases some shards; about half of the marks also move the position.
 func (m *machine) release() {
 	r := m.member()
 	var some []int
@@ -157,7 +158,7 @@ func (m *machine) release() {
 	m.giveUp(r, some)
 }
 
-// replace exchanges a member for a new one.
+// replace replaces a member by a new one.
 func (m *machine) replace() {
 	i := m.rng.IntN(len(m.members))
 	m.giveUp(m.members[i], slices.Clone(m.members[i].shards))
@@ -172,7 +173,8 @@ func (m *machine) giveUp(r *reader, shards []int) {
 	}
 }
 
-// marks makes a mark for each shard, of any batch that is in hand, also an earlier one than was settled last.
+// marks returns a mark for each shard, of any batch that was read, possibly an earlier one than was
+// last settled.
 func (m *machine) marks(shards []int) []feeds.Mark {
 	marks := bare(shards)
 	for i, s := range shards {
@@ -208,7 +210,7 @@ func (m *machine) balance() {
 
 func (m *machine) member() *reader { return m.members[m.rng.IntN(len(m.members))] }
 
-// finish ends all that is open, and lets one new member carry what is left.
+// finish ends all transactions, and lets one new member read the rest.
 func (m *machine) finish() {
 	for len(m.open) > 0 {
 		m.step++

@@ -10,22 +10,23 @@ import (
 )
 
 const (
-	// shortLease is for tests that wait for a lease to run out, longLease for those in which none must.
+	// shortLease is for tests that wait until a lease expires, longLease for those in which none
+	// must.
 	shortLease = time.Second
 	longLease  = time.Minute
 
-	patience = 20 * time.Second // how long something may take that must happen
+	maxWait = 20 * time.Second // how long to wait for something that must happen
 )
 
-// reader is one member of a feed, which fails its test when the store does something unexpected. Its methods are
-// called by the test's own goroutine.
+// reader is one member of a feed. It fails its test if the store returns an unexpected result. Its
+// methods must be called by the test's own goroutine.
 type reader struct {
 	t      *testing.T
 	feed   feeds.Feed
-	shards []int // held according to the latest balance or release
+	shards []int // owned according to the last Balance or Release
 }
 
-// join opens a feed, which need not exist, and takes nothing yet.
+// join opens a feed and creates it if needed. It takes no shards yet.
 func join(t *testing.T, h Harness, feed string, lease time.Duration) *reader {
 	t.Helper()
 	return joinAs(t, h, feed, feeds.Member{Name: t.Name(), Lease: lease, Create: true})
@@ -43,7 +44,7 @@ func joinAs(t *testing.T, h Harness, feed string, member feeds.Member) *reader {
 	return &reader{t: t, feed: f}
 }
 
-// joinAlone opens a feed and waits until it holds every shard, as the only live member will.
+// joinAlone opens a feed and waits until it owns every shard, as the only live member will.
 func joinAlone(t *testing.T, h Harness, feed string, lease time.Duration) *reader {
 	t.Helper()
 	r := join(t, h, feed, lease)
@@ -51,7 +52,7 @@ func joinAlone(t *testing.T, h Harness, feed string, lease time.Duration) *reade
 	return r
 }
 
-// takeAll waits until the only live member holds every shard.
+// takeAll waits until the only live member owns every shard.
 func (r *reader) takeAll(h Harness) {
 	r.t.Helper()
 	eventually(r.t, "the only member holds all shards", func() bool {
@@ -69,7 +70,7 @@ func (r *reader) balance() feeds.Share {
 	return share
 }
 
-// read asks for limit messages of each shard that the reader holds.
+// read requests limit messages of each owned shard.
 func (r *reader) read(limit int) []feeds.Batch {
 	r.t.Helper()
 	return r.readShards(limit, r.shards...)
@@ -123,8 +124,8 @@ func (r *reader) next(n, limit int) []feeds.Batch {
 	return batches
 }
 
-// idle fails the test when there is anything to read. A store may take a read to close a window, so one empty answer
-// proves little.
+// idle fails the test if there is anything to read. It reads several times, because a store may use
+// a read to close a window.
 func (r *reader) idle() {
 	r.t.Helper()
 	for range 3 {
@@ -168,7 +169,7 @@ func (r *reader) release(marks ...feeds.Mark) {
 	}
 }
 
-// leave gives up all shards without confirming anything, and closes the feed.
+// leave releases all shards without confirming anything, and closes the feed.
 func (r *reader) leave() {
 	r.t.Helper()
 	r.release(bare(r.shards)...)
@@ -191,7 +192,7 @@ func bare(shards []int) []feeds.Mark {
 	return marks
 }
 
-// confirm returns one mark a shard, which confirms all messages of all the batches.
+// confirm returns one mark per shard, which confirms all messages of all the batches.
 func confirm(batches []feeds.Batch) []feeds.Mark {
 	latest := make(map[int]feeds.Mark)
 	for _, b := range batches {
@@ -204,17 +205,17 @@ func confirm(batches []feeds.Batch) []feeds.Mark {
 	return marks
 }
 
-// eventually repeats cond until it holds.
+// eventually polls cond until it is true.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(patience)
+	deadline := time.After(maxWait)
 	for !cond() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("waited %v in vain until %s", patience, what)
+			t.Fatalf("waited %v in vain until %s", maxWait, what)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// testSettlePartOfBatch confirms the messages of one batch one by one; each time, the next member starts at the first
-// that is not confirmed.
+// testSettlePartOfBatch confirms the messages of one batch one by one. Each time, the next member
+// starts at the first unconfirmed one.
 func testSettlePartOfBatch(t *testing.T, h Harness) {
 	msgs := series("k", 6)
 	write(t, h, msgs[:3]...)
@@ -54,7 +54,7 @@ func testStaleSettleMovesNothing(t *testing.T, h Harness) {
 	expect(t, joinAlone(t, h, "feed", longLease).next(len(rest[0].Messages), 100), flatten(rest))
 }
 
-// testReleaseHandsOver checks that the next member need not wait, and gets neither a repetition nor a gap.
+// testReleaseHandsOver checks that the next member starts at once, without a repetition or a gap.
 func testReleaseHandsOver(t *testing.T, h Harness) {
 	var want []postrider.Message
 	var got []feeds.Batch
@@ -81,7 +81,7 @@ func testReleaseHandsOver(t *testing.T, h Harness) {
 	r.idle()
 }
 
-// testCrashRepeatsUnsettled lets a member vanish with half of its messages confirmed.
+// testCrashRepeatsUnsettled abandons a member with half of its messages confirmed.
 func testCrashRepeatsUnsettled(t *testing.T, h Harness) {
 	var msgs []postrider.Message
 	for k := range 10 {
@@ -90,7 +90,7 @@ func testCrashRepeatsUnsettled(t *testing.T, h Harness) {
 	write(t, h, msgs...)
 	crashed := joinAlone(t, h, "feed", shortLease)
 	batches := crashed.next(len(msgs), 3)
-	// One batch a shard is confirmed in part; the shard's later ones are not confirmed at all.
+	// In each shard one batch is confirmed in part, and the later ones not at all.
 	var left []postrider.Message
 	seen := make(map[int]bool)
 	for _, b := range batches {
@@ -103,7 +103,7 @@ func testCrashRepeatsUnsettled(t *testing.T, h Harness) {
 		left = append(left, b.Messages[len(b.Messages)/2:]...)
 	}
 
-	// What is written meanwhile comes behind what is left of the same key.
+	// Messages written in the meantime come after the rest of the same key.
 	late := one("k0")
 	write(t, h, late)
 	r := joinAlone(t, h, "feed", longLease)
@@ -112,7 +112,8 @@ func testCrashRepeatsUnsettled(t *testing.T, h Harness) {
 	r.idle()
 }
 
-// testRenewalSettlesNothing renews leases without a word about what was read: the next member gets all of it.
+// testRenewalSettlesNothing renews leases with marks without a batch: the next member reads
+// everything.
 func testRenewalSettlesNothing(t *testing.T, h Harness) {
 	msgs := series("k", 6)
 	write(t, h, msgs...)
@@ -123,7 +124,8 @@ func testRenewalSettlesNothing(t *testing.T, h Harness) {
 	expect(t, joinAlone(t, h, "feed", longLease).next(len(msgs), 100), msgs)
 }
 
-// testMarkOfAnEarlierEpoch confirms a batch that was read before the member gave the shard up and took it again: it moves nothing.
+// testMarkOfAnEarlierEpoch confirms a batch that was read before the member released the shard and
+// took it again: the mark moves nothing.
 func testMarkOfAnEarlierEpoch(t *testing.T, h Harness) {
 	msgs := series("k", 6)
 	write(t, h, msgs...)
@@ -137,14 +139,14 @@ func testMarkOfAnEarlierEpoch(t *testing.T, h Harness) {
 	expect(t, joinAlone(t, h, "feed", longLease).next(len(msgs), 100), msgs)
 }
 
-// testTakenBack lets a member take a shard again that another has held meanwhile, without having noticed that it was gone: it goes on
-// where the other has left off.
+// testTakenBack: a member takes a shard again that another one has owned in between, without having
+// noticed the loss. It continues where the other one stopped.
 func testTakenBack(t *testing.T, h Harness) {
 	msgs := series("k", 6)
 	write(t, h, msgs...)
 	first := joinAlone(t, h, "feed", shortLease)
 	first.next(len(msgs), 100)
-	second := joinAlone(t, h, "feed", longLease) // waits until the lease has run out
+	second := joinAlone(t, h, "feed", longLease) // waits until the lease has expired
 	batches := second.next(len(msgs), 100)
 	second.mark(feeds.Mark{Shard: batches[0].Shard, Batch: &batches[0], Done: 2})
 	second.leave()

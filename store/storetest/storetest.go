@@ -1,15 +1,16 @@
-// Package storetest is the suite that every store passes: what the ports of package postrider promise, as tests.
+// Package storetest is the conformance test suite for stores: it tests what the interfaces of
+// packages postrider, feeds and admin specify.
 //
 // A store's own test is one function:
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) storetest.Harness {
-//			s := open(t) // empty, and used by nobody else
+//			s := open(t) // empty, and used by nothing else
 //			return storetest.Harness{Store: s, Begin: begin(s), Shards: 8}
 //		})
 //	}
 //
-// The random tests print their seed when they fail; setting STORETEST_SEED to it repeats the run.
+// The random tests print their seed when they fail. Set STORETEST_SEED to it to repeat the run.
 package storetest
 
 import (
@@ -22,7 +23,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Harness is one empty store under test.
+// Harness provides an empty store under test.
 type Harness struct {
 	// Store is the relay's side.
 	Store feeds.Store
@@ -31,10 +32,10 @@ type Harness struct {
 	Begin func(t *testing.T) Tx
 	// Shards is the number of shards that the store was set up with.
 	Shards int
-	// OneFeed is set for a store whose messages carry their state: it serves one feed, refuses to open another, and does not hand
-	// out again what is deferred.
+	// OneFeed is set for a store that keeps the state of a message in its row: it serves one feed,
+	// refuses to open another, and does not return deferred messages from Read again.
 	OneFeed bool
-	// Admin is the operator's side of the same store. Its tests are skipped when it is nil.
+	// Admin is the admin API of the same store. If it is nil, its tests are skipped.
 	Admin interface {
 		admin.DeadLetters
 		admin.Feeds
@@ -58,7 +59,8 @@ type test struct {
 	test func(*testing.T, Harness)
 }
 
-// Run tests the store that open returns. Each test opens a store of its own, and they run in parallel.
+// Run tests the stores that open returns. Each test opens its own store, and the tests run in
+// parallel.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, c := range slices.Concat(logTests, deferralTests, adminTests) {
 		t.Run(c.name, func(t *testing.T) {

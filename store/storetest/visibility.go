@@ -23,13 +23,13 @@ func testRollbackIsInvisible(t *testing.T, h Harness) {
 	r.idle()
 }
 
-// testLateCommitIsNotLost is the trap of every outbox that remembers the highest number it has read: the transaction
-// that drew the lower number commits after the higher one was delivered.
+// testLateCommitIsNotLost covers the typical bug of an outbox that remembers the highest number it
+// has read: the transaction that got the lower number commits after the higher one was delivered.
 func testLateCommitIsNotLost(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	late := one("late")
 	a := begin(t, h, late)
-	// Messages enough for every shard to pass the late one's number.
+	// Enough messages for every shard to pass the number of the late one.
 	for round := range 3 {
 		var early []postrider.Message
 		for k := range 4 * h.Shards {
@@ -47,13 +47,14 @@ func testLateCommitIsNotLost(t *testing.T, h Harness) {
 	r.settle(batches...)
 	r.idle()
 
-	// The ledger agrees: nothing is left for the next member.
+	// The recorded position agrees: the next member has nothing to read.
 	r.leave()
 	joinAlone(t, h, "feed", longLease).idle()
 }
 
-// testLateCommitsInterleaved keeps a window of transactions open and ends them in the order in which they began, in
-// reverse, from both ends and from the middle, while the reader passes and, now and then, is replaced.
+// testLateCommitsInterleaved keeps several transactions open and ends them in the order in which
+// they began, in reverse, from both ends and from the middle, while a reader reads and is sometimes
+// replaced.
 func testLateCommitsInterleaved(t *testing.T, h Harness) {
 	const open = 8
 	for round, order := range [][open]int{
@@ -68,7 +69,7 @@ func testLateCommitsInterleaved(t *testing.T, h Harness) {
 			msgs[i] = []postrider.Message{one(fmt.Sprint("a", round, i)), one(fmt.Sprint("b", round, i))}
 			txs[i] = begin(t, h, msgs[i][0])
 		}
-		for i := range txs { // the second numbers lie beyond all the first
+		for i := range txs { // all second numbers are higher than the first ones
 			enqueue(t, txs[i], msgs[i][1])
 		}
 		r := joinAlone(t, h, "feed", longLease)
@@ -128,13 +129,13 @@ func testSpansShards(t *testing.T, h Harness) {
 	if len(seen) != len(msgs) {
 		t.Errorf("got %d messages, want %d", len(seen), len(msgs))
 	}
-	// So many messages reach each of a few shards, unless the hash is poor.
+	// With a reasonable hash, each of a few shards gets some of this many messages.
 	if want := min(h.Shards, 8); len(used) < want || len(keyless) < want {
 		t.Errorf("of %d shards, %d got messages, and %d got messages without a key", h.Shards, len(used), len(keyless))
 	}
 }
 
-// testOrderOverTransactions writes a few keys over many transactions, one after the other, while they are read.
+// testOrderOverTransactions writes a few keys in many consecutive transactions while they are read.
 func testOrderOverTransactions(t *testing.T, h Harness) {
 	r := joinAlone(t, h, "feed", longLease)
 	var want []postrider.Message
@@ -156,14 +157,14 @@ func testOrderOverTransactions(t *testing.T, h Harness) {
 	expect(t, append(got, rest...), want)
 }
 
-// testLateElsewhere commits a large transaction late, while another shard is in the middle of what came after it: that one neither
-// repeats nor loses anything.
+// testLateElsewhere commits a large transaction late, while another shard is in the middle of later
+// messages: that shard repeats and loses nothing.
 func testLateElsewhere(t *testing.T, h Harness) {
 	if h.Shards < 2 {
 		t.Skip("n/a: needs two shards")
 	}
 	r := joinAlone(t, h, "feed", longLease)
-	shards := make(map[int]string) // a key of each
+	shards := make(map[int]string) // a key of each shard
 	for i := 0; len(shards) < 2; i++ {
 		key := fmt.Sprint("k", i)
 		write(t, h, one(key))
@@ -180,7 +181,7 @@ func testLateElsewhere(t *testing.T, h Harness) {
 	}
 	large := series(other, 2500)
 	late := begin(t, h, large...)
-	for range 3 { // so that the store knows what was in flight
+	for range 3 { // so that the store records the open transaction
 		write(t, h, one(key), one(other))
 		r.settle(r.next(2, 10)...)
 		r.idle()

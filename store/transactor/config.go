@@ -1,4 +1,4 @@
-// Package transactor holds what the transactors of all stores have in common: their configuration.
+// Package transactor holds the configuration that the transactors of all stores share.
 package transactor
 
 import (
@@ -10,22 +10,24 @@ import (
 	"github.com/postrider/postrider/retry"
 )
 
-// Config is how a store's transactor runs functions.
+// Config configures the transactor of a store.
 type Config struct {
 	// Isolation is sql.LevelReadCommitted, sql.LevelRepeatableRead or sql.LevelSerializable. Defaults to LevelReadCommitted.
 	Isolation sql.IsolationLevel
-	// Retry is how often a function runs when its transaction fails for a reason that a new one may not meet: a serialization
-	// failure, a deadlock, a connection that was lost before COMMIT. Defaults to 5 attempts, with pauses of 10 ms up to 1 s.
+	// Retry is the retry policy for transactions that fail with an error that a new transaction may
+	// not meet: a serialization failure, a deadlock, or a connection lost before COMMIT. Defaults
+	// to 5 attempts, with backoff from 10 ms to 1 s.
 	Retry retry.Policy
-	// ResolveTimeout is how long the transactor asks the server what became of a COMMIT that was not answered, even if the
-	// caller's context has ended. Defaults to 30 s.
+	// ResolveTimeout is how long the transactor tries to find out whether an unanswered COMMIT took
+	// effect, even if the caller's context has ended. Defaults to 30 s.
 	ResolveTimeout time.Duration
-	// LeaveUncertain saves the round trips that prepare this question: a COMMIT that is not answered is then always
-	// [postrider.ErrUncertain]. Defaults to false.
+	// LeaveUncertain saves the round trips that make this possible: an unanswered COMMIT then
+	// always returns [postrider.ErrUncertain]. Defaults to false.
 	LeaveUncertain bool
 }
 
-// WithDefaults fills in the defaults and reports everything that is wrong.
+// WithDefaults returns c with defaults for all fields that are not set, or all errors of the
+// configuration.
 func (c Config) WithDefaults() (Config, error) {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("transactor: "+format, args...)) }

@@ -1,15 +1,18 @@
-// Package unitofwork is the automatic way to use an outbox: aggregates record what happens to them, and a unit of work enqueues it at
-// the end of the transaction.
+// Package unitofwork enqueues messages automatically: aggregates record events, and a unit of work
+// writes them to the outbox at the end of the transaction.
 //
 //	type Order struct {
 //		unitofwork.Events
 //		ID string
 //	}
 //
-//	func (o *Order) Place() { o.Record(postrider.UniqueEvent("order.placed", "order", o.ID, nil)) }
+//	func (o *Order) Place() {
+//		o.Record(postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: o.ID}, nil))
+//	}
 //
-// A [Work] is wired once, with a transactor and an outbox of the same transaction type. It is a transactor itself, so code that
-// opens transactions does not know about it; code that loads or makes aggregates calls [Track].
+// A [Work] is created once, with a transactor and an outbox of the same transaction type. It is
+// itself a transactor, so code that opens transactions does not depend on it. Code that loads or
+// creates aggregates calls [Track].
 //
 //	work := unitofwork.New(transactor, outbox)
 //	err := work.Do(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -21,11 +24,12 @@
 //		return insert(ctx, tx, order)
 //	})
 //
-// The manual way, calling Enqueue, can be mixed in freely: its messages come first.
+// The function may also call Enqueue directly: those messages come first.
 //
-// # What happens when a transaction is repeated or fails
+// # Retries and failures
 //
-// A function that is run again records again, perhaps on the same objects. What a run recorded that did not commit does not
-// count. What was recorded before the Do does, in each run, and stays with its aggregate until a unit that tracks it has
-// committed: a Do that has failed can be called again.
+// If the transactor runs the function again, the function records its events again, perhaps on the
+// same objects. The events of a run that did not commit are discarded. Events that were recorded
+// before Do are written in each run and stay with their aggregate until a unit that tracks it has
+// committed, so a failed Do can be called again.
 package unitofwork

@@ -7,34 +7,35 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Events keeps what has happened to an aggregate until a unit of work has written it. It is embedded in the aggregate, or is a
-// field of it that is tracked in its place. The zero value is empty. It belongs to one goroutine at a time, as the aggregate
-// does.
+// Events holds the events of an aggregate until a unit of work has written them. Embed it in the
+// aggregate, or track a field of this type in place of the aggregate. The zero value is empty. It
+// is not safe for concurrent use.
 type Events struct{ recorded []event }
 
 type event struct {
-	at      int64 // its place among all that was ever recorded
+	at      int64 // number of the event in the order of recording
 	message postrider.Message
 }
 
-// moments counts what is recorded anywhere, so that the events of many aggregates have one order.
+// moments numbers all events of the process, so that the events of many aggregates have one order.
 var moments atomic.Int64
 
-// Aggregate is anything that has [Events]: by embedding them, or as a pointer to them.
+// Aggregate is implemented by types that embed [Events], and by *Events.
 type Aggregate interface{ events() *Events }
 
 var _ Aggregate = (*Events)(nil)
 
 func (e *Events) events() *Events { return e }
 
-// Record adds messages, to be written by the unit of work that tracks the aggregate.
+// Record adds messages. The unit of work that tracks the aggregate writes them.
 func (e *Events) Record(msgs ...postrider.Message) {
 	for _, m := range msgs {
 		e.recorded = append(e.recorded, event{moments.Add(1), m})
 	}
 }
 
-// Recorded returns what was recorded and is not written yet, oldest first. It is for tests of aggregates.
+// Recorded returns the recorded messages that are not written yet, oldest first. It is for tests of
+// aggregates.
 func (e *Events) Recorded() []postrider.Message {
 	msgs := make([]postrider.Message, len(e.recorded))
 	for i, r := range e.recorded {
@@ -43,7 +44,7 @@ func (e *Events) Recorded() []postrider.Message {
 	return msgs
 }
 
-// forget drops what was recorded after one moment and not after another.
+// forget drops the events with numbers after the first and up to the second argument.
 func (e *Events) forget(after, upTo int64) {
 	e.recorded = slices.DeleteFunc(e.recorded, func(r event) bool { return r.at > after && r.at <= upTo })
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/store/unitofwork"
 )
 
-// Order is an aggregate: it knows what happens to it, and neither a store nor a transaction.
+// Order is an aggregate. It records its events, and depends on neither a store nor a transaction.
 type Order struct {
 	unitofwork.Events
 	ID    string
@@ -24,7 +24,7 @@ func (o *Order) Place() {
 	o.Record(postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: o.ID}, nil))
 }
 
-// Account has its events in a field, so that nobody else can record.
+// Account has its events in a field, so that other packages cannot record.
 type Account struct {
 	ID     string
 	events unitofwork.Events
@@ -34,7 +34,7 @@ func (a *Account) Charge(amount int) {
 	a.events.Record(postrider.Event("account.charged", postrider.Aggregate{Type: "account", ID: a.ID}, map[string]int{"amount": amount}))
 }
 
-// accounts is a repository: it tracks what it hands out, so that nobody has to think of it.
+// accounts is a repository. It tracks the aggregates that it returns, so that callers need not.
 type accounts struct{}
 
 func (accounts) Get(ctx context.Context, tx *store.Tx, id string) (*Account, error) {
@@ -42,7 +42,7 @@ func (accounts) Get(ctx context.Context, tx *store.Tx, id string) (*Account, err
 	return a, unitofwork.Track(ctx, &a.events)
 }
 
-// A Work is a transactor that also writes the events of what it tracks.
+// A Work is a transactor that also writes the events of the aggregates that it tracks.
 func ExampleNew() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -83,7 +83,7 @@ func ExampleNew() {
 	// <nil>
 }
 
-// One unit without a Work. What the aggregate has recorded stays with it until it is written.
+// One unit without a Work. The events stay with the aggregate until they are written.
 func ExampleDo() {
 	ctx := context.Background()
 	s := store.Open(store.Config{})
@@ -104,7 +104,7 @@ func ExampleDo() {
 	// <nil> 0
 }
 
-// Aggregates are tested without any store.
+// Aggregates can be tested without a store.
 func ExampleEvents_Recorded() {
 	order := &Order{ID: "42"}
 	order.Place()
@@ -114,7 +114,7 @@ func ExampleEvents_Recorded() {
 	// Output: order.placed order.placed:order:42:1
 }
 
-// Events that nobody would write are an error and not a loss.
+// Track returns an error for events that no unit would write.
 func ExampleTrack() {
 	var anything unitofwork.Aggregate = &Order{ID: "42"}
 	err := unitofwork.Track(context.Background(), anything)

@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// ErrNoUnit is returned by [Track] when its context is not that of a unit of work that is under way.
+// ErrNoUnit is returned by [Track] if the context does not belong to a running unit of work.
 var ErrNoUnit = errors.New("unitofwork: no unit of work is under way in this context")
 
 // Work runs units of work. It is safe for concurrent use.
@@ -26,20 +26,22 @@ func New[Tx any](transactor postrider.Transactor[Tx], outbox postrider.Outbox[Tx
 	return &Work[Tx]{transactor, outbox}
 }
 
-// Do is [Work.Do] for those who have no Work at hand.
+// Do is [Work.Do] without a Work.
 func Do[Tx any](ctx context.Context, transactor postrider.Transactor[Tx], outbox postrider.Outbox[Tx],
 	f func(ctx context.Context, tx Tx) error) error {
 	return New(transactor, outbox).Do(ctx, f)
 }
 
-// Do implements [postrider.Transactor]: it runs f in a transaction, and writes the events of all aggregates that were tracked
-// as the last thing before the commit, in the order in which they were recorded. A Do inside of f is a unit of its own: it writes what was
-// recorded within it, and leaves alone what an aggregate had recorded before, which stands or falls with the unit around it.
+// Do implements [postrider.Transactor]. It runs f in a transaction and, just before the commit,
+// writes the events of all tracked aggregates in the order in which they were recorded.
+//
+// A nested Do is a separate unit. It writes only the events recorded within it; events that an
+// aggregate recorded before belong to the outer unit.
 func (w *Work[Tx]) Do(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
 	began := moments.Load()
 	nested := underWay(ctx)
 	var runs []*unit
-	failed := int64(math.MaxInt64) // the moment up to which nothing has come of it
+	failed := int64(math.MaxInt64) // events up to this number, since began, belong to failed runs
 	defer func() {
 		for _, u := range runs {
 			u.forget(began, failed)
@@ -52,7 +54,7 @@ func (w *Work[Tx]) Do(ctx context.Context, f func(ctx context.Context, tx Tx) er
 		}
 		runs = append(runs, u)
 		defer u.close()
-		// Before all that f asks for, which may begin the next unit.
+		// Register before f does: its hooks may start the next unit.
 		postrider.AfterCommit(ctx, u.written)
 		if err := f(context.WithValue(ctx, unitKey{}, u), tx); err != nil {
 			return err
@@ -81,12 +83,12 @@ type unit struct {
 	mu      sync.Mutex
 	tracked map[*Events]bool
 	closed  bool
-	began   int64 // what earlier runs have recorded is not younger
-	after   int64 // what was recorded up to then is not its own
-	upTo    int64 // the moment up to which it has collected
+	began   int64 // number of the last event before this run
+	after   int64 // events up to this number belong to the outer unit
+	upTo    int64 // number of the last event that was collected
 }
 
-// underWay reports whether ctx belongs to a unit of work that has not ended.
+// underWay reports whether ctx belongs to a running unit of work.
 func underWay(ctx context.Context) bool {
 	u, ok := ctx.Value(unitKey{}).(*unit)
 	if !ok {
@@ -104,7 +106,8 @@ func (u *unit) close() {
 	u.closed = true
 }
 
-// collect ends tracking and returns the messages of the moments that count, in the order of recording.
+// collect ends tracking and returns the messages whose numbers satisfy counts, in the order of
+// recording.
 func (u *unit) collect(counts func(at int64) bool) []postrider.Message {
 	u.close()
 	u.upTo = moments.Load()
@@ -124,7 +127,7 @@ func (u *unit) collect(counts func(at int64) bool) []postrider.Message {
 	return msgs
 }
 
-// written takes from the aggregates what has been committed.
+// written removes the committed events from the aggregates.
 func (u *unit) written() { u.forget(u.after, u.upTo) }
 
 func (u *unit) forget(after, upTo int64) {
@@ -133,9 +136,9 @@ func (u *unit) forget(after, upTo int64) {
 	}
 }
 
-// Track has the events of the aggregates written by the unit of work that ctx belongs to: those recorded already, and those
-// that will be before its function returns. An aggregate that is tracked twice counts once. Outside of a unit it returns
-// [ErrNoUnit].
+// Track makes the unit of work of ctx write the events of the aggregates: those recorded already,
+// and those recorded before the unit's function returns. Tracking an aggregate twice has no effect.
+// Outside of a unit, Track returns [ErrNoUnit].
 func Track(ctx context.Context, aggregates ...Aggregate) error {
 	u, ok := ctx.Value(unitKey{}).(*unit)
 	if !ok {

@@ -26,8 +26,8 @@ func (th *thing) happen(what string) {
 	th.Record(postrider.Event(what, postrider.Aggregate{Type: "thing", ID: th.name}, nil))
 }
 
-// scene is a work over one shard, so that the log shows the order of writing, and a transactor that can be told to run its
-// function again.
+// scene is a Work over one shard, so that the log shows the order of writing, with a transactor
+// that can run its function again.
 type scene struct {
 	*unitofwork.Work[*memory.Tx]
 	t     *testing.T
@@ -39,7 +39,8 @@ func newScene(t *testing.T, again func(run int) error) *scene {
 	return &scene{unitofwork.New(repeating{store, again}, store), t, store}
 }
 
-// repeating rolls a run back when again says so: as a database that gives transactions up, nil to run the function again.
+// repeating rolls back a run if again returns an error, and runs the function again if that is
+// errAgain, like a database that aborts transactions. If again is nil, it does neither.
 type repeating struct {
 	*memory.DB
 	again func(run int) error
@@ -64,7 +65,7 @@ func (r repeating) Do(ctx context.Context, f func(context.Context, *memory.Tx) e
 	}
 }
 
-// log returns the types of all messages that are in the log, in its order.
+// log returns the types of all messages in the log, in order.
 func (s *scene) log() string {
 	s.t.Helper()
 	feed, err := s.store.Open(s.t.Context(), postrider.NewID().String(), feeds.Member{Lease: time.Minute, Create: true})
@@ -120,7 +121,7 @@ func TestOrderIsThatOfRecording(t *testing.T) {
 	must(t, s.Do(t.Context(), func(ctx context.Context, tx *memory.Tx) error {
 		a.happen("a2")
 		must(t, unitofwork.Track(ctx, b, a))
-		must(t, unitofwork.Track(ctx, a)) // once is enough
+		must(t, unitofwork.Track(ctx, a)) // a second Track has no effect
 		b.happen("b2")
 		a.happen("a3")
 		return s.store.Enqueue(ctx, tx, postrider.Event("manual", postrider.Aggregate{Type: "thing", ID: "c"}, nil))
@@ -219,7 +220,7 @@ func TestTrackOutside(t *testing.T) {
 	}
 }
 
-// What a hook records or does belongs to the time after the unit.
+// Events that a hook records belong to the time after the unit.
 func TestHookMayBeginTheNextUnit(t *testing.T) {
 	s := newScene(t, nil)
 	a := &thing{name: "a"}
@@ -254,7 +255,8 @@ func TestInnerUnitIsItsOwn(t *testing.T) {
 	s.wantLog("inner")
 }
 
-// An inner unit that tracks an aggregate of the outer one writes what was recorded within it, and nothing that the outer may roll back.
+// An inner unit that tracks an aggregate of the outer one writes only the events recorded within
+// it, because the outer one may roll back.
 func TestInnerUnitOfTheSameAggregate(t *testing.T) {
 	for _, outer := range []error{nil, errors.New("outer fails")} {
 		for _, inner := range []error{nil, errors.New("inner fails")} {
@@ -311,8 +313,8 @@ func TestTrackFromManyGoroutines(t *testing.T) {
 	}
 }
 
-// Random use, against a model that says which events must be in the log: those recorded before a Do, or in the run that
-// committed, on aggregates that the run tracked.
+// Random use, compared with a model of the events that must be in the log: those recorded before a
+// Do, or in the run that committed, on aggregates that the run tracked.
 func TestRandom(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -320,7 +322,7 @@ func TestRandom(t *testing.T) {
 	outcome := func(int) error { return nil }
 	s := newScene(t, func(run int) error { return outcome(run) })
 	things := make([]*thing, 4)
-	waiting := make([][]string, len(things)) // recorded outside of a unit, and not written
+	waiting := make([][]string, len(things)) // recorded outside of a unit and not written yet
 	for i := range things {
 		things[i] = &thing{name: fmt.Sprint(i)}
 	}
@@ -363,7 +365,7 @@ func TestRandom(t *testing.T) {
 					inside[i] = append(inside[i], record(i))
 				}
 			}
-			// What is recorded on an aggregate that no run tracks stays with it: that is another rule.
+			// Events of an aggregate that no run tracks stay with it: that is another rule.
 			for i := range things {
 				if len(inside[i]) > 0 && !tracked[i] {
 					must(t, unitofwork.Track(ctx, things[i]))

@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// want takes a message out of the window's order, to be deferred.
+// want marks a message of the window to be deferred.
 func (m *Machine) want(pos int, key uint64, d feeds.Deferral) {
 	m.window.beginDefer(pos)
 	d.Batch, d.Index = m.window.place(pos)
@@ -21,8 +21,8 @@ func (m *Machine) want(pos int, key uint64, d feeds.Deferral) {
 	m.deferrals.leaving[key] = true
 }
 
-// wantKey is want for a message and those of its key behind it, unless they may overtake it because it has failed by its own
-// fault.
+// wantKey is like want for a message and all later ones of its key, unless these may overtake it
+// because it failed by itself and order is not strict.
 func (m *Machine) wantKey(pos int, d feeds.Deferral) {
 	m.window.track()
 	key := m.window.order.at(pos).key
@@ -38,10 +38,10 @@ func (m *Machine) wantKey(pos int, d feeds.Deferral) {
 	}
 }
 
-// refuse has a message deferred that failed by its own fault.
+// refuse defers a message that failed by itself, or makes it a dead letter.
 func (m *Machine) refuse(pos, attempts int, err error) {
 	d := feeds.Deferral{Attempts: attempts, Cause: err.Error()}
-	d.Status, d.Delay = m.cfg.Retry.verdict(attempts, 0, err)
+	d.Status, d.Delay = m.cfg.Retry.decide(attempts, 0, err)
 	event := Refused
 	if d.Status == feeds.StatusDead {
 		m.Count.Dead++
@@ -51,9 +51,9 @@ func (m *Machine) refuse(pos, attempts int, err error) {
 	m.wantKey(pos, d)
 }
 
-// sort picks out those messages of a batch that cannot go in the order of the log, and those that have come far enough,
-// canaries, what is known to have arrived and what is excluded. The batch has just entered the window, with the message at a position as its
-// first.
+// sort handles the messages of a new batch that are not sent in the order of the log. Scheduled
+// messages and those of blocked keys are deferred. Canaries, messages that are known to have
+// arrived and excluded ones count as confirmed. The batch is in the window, at position at.
 func (m *Machine) sort(b *feeds.Batch, at int) {
 	d := &m.deferrals
 	for i := range b.Messages {
@@ -76,8 +76,8 @@ func (m *Machine) sort(b *feeds.Batch, at int) {
 	}
 }
 
-// sweep has the messages of held names leave the window, unless an earlier one of their key is still there: that goes first. It
-// reports whether there are such.
+// sweep defers the messages of held names, unless an earlier message of their key is still in the
+// window: that must be sent first. It reports whether any such messages are left.
 func (m *Machine) sweep() (left bool) {
 	w := &m.window
 	w.track()
@@ -100,16 +100,16 @@ func (m *Machine) sweep() (left bool) {
 	return left
 }
 
-// fillGaps has all messages leave the window that stand before a confirmed one, so that a stop repeats nothing.
+// fillGaps defers all messages in front of a confirmed one, so that a stop repeats nothing.
 func (m *Machine) fillGaps() {
 	for _, pos := range m.window.gaps() {
-		if m.window.order.isOpen(pos) { // not behind one before it
+		if m.window.order.isOpen(pos) { // it may have left behind an earlier one of its key
 			m.wantKey(pos, feeds.Deferral{Status: feeds.StatusRetry})
 		}
 	}
 }
 
-// nextDeferral returns what the store is to defer now.
+// nextDeferral returns the messages that the store must defer now.
 func (m *Machine) nextDeferral(now time.Time) []feeds.Deferral {
 	d := &m.deferrals
 	if d.busy > 0 || len(d.wanted) == 0 || now.Before(d.next) {
@@ -123,16 +123,16 @@ func (m *Machine) nextDeferral(now time.Time) []feeds.Deferral {
 	return msgs
 }
 
-// lose takes in that a message was deferred without its content. What stood behind it in its key goes on, also where order is
-// strict: the store does not know its key.
-func (m *Machine) lose(w *deferral) {
+// lostContent records that a message was deferred without its content. Later messages of its key
+// continue even if order is strict, because the store does not know the key.
+func (m *Machine) lostContent(w *deferral) {
 	if w.Status != feeds.StatusDead {
 		m.Count.Dead++
 	}
 	m.tell(Told{Died, &w.Batch.Messages[w.Index], w.Attempts, errors.New(w.request().Cause)})
 }
 
-// Deferred takes in whether the store has deferred what it was told to.
+// Deferred processes the answer to a Defer call.
 func (m *Machine) Deferred(err error, now time.Time) {
 	d := &m.deferrals
 	n := d.busy
@@ -161,7 +161,7 @@ func (m *Machine) Deferred(err error, now time.Time) {
 	for _, w := range d.wanted[:n] {
 		m.window.endDefer(w.pos)
 		if w.bare {
-			m.lose(&w)
+			m.lostContent(&w)
 		} else if w.key != 0 {
 			d.blocked[w.key] = true
 		}

@@ -9,22 +9,22 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// deferrals is what leaves the window for the store's deferred messages, and what is known of the keys that have some there:
-// their later messages have to follow. It has one call of the store at a time with [due], lest a key is freed and blocked at
-// once.
+// deferrals tracks the messages that leave the window to be deferred, and the keys with deferred
+// messages: their later messages must be deferred too. Calls of the store for deferrals and for
+// [due] never overlap, so that a key is not freed and blocked at the same time.
 type deferrals struct {
-	blocked map[uint64]bool // hashes of keys of which messages are deferred
-	wanted  []deferral      // to be deferred
+	blocked map[uint64]bool // hashes of keys with deferred messages
+	wanted  []deferral      // messages to defer
 	leaving map[uint64]bool // hashes of the keys of wanted
-	busy    int             // how many of wanted the store is deferring now
+	busy    int             // number of messages of wanted in the running call
 
-	excluded map[postrider.ID]bool // messages of the log that an operator has decided about: they are neither sent nor deferred
-	passes   bool                  // the window may have some of them
+	excluded    map[postrider.ID]bool // messages of the log that an operator has handled: neither sent nor deferred
+	hasExcluded bool                  // the window may contain excluded messages
 
-	limit    int       // how many at a time: fewer after a failure, to find out which one it is
-	failures int       // in a row
-	deferred int       // messages so far
-	next     time.Time // nothing before then
+	limit    int       // maximum number per call; lower after a failure, to isolate the message that causes it
+	failures int       // failures in a row
+	deferred int       // number of deferred messages
+	next     time.Time // no call before
 }
 
 // deferral is a message of the window that is to be deferred.
@@ -33,14 +33,14 @@ type deferral struct {
 	key uint64
 	feeds.Deferral
 
-	refused int       // how often the store has refused it alone, and was known to work in between,
-	last    time.Time // when it last did,
-	others  int       // how many others it had deferred until then,
-	cause   string    // and why
-	bare    bool      // it is to be deferred without its content
+	refused int       // how often the store refused it alone while the store was known to work
+	last    time.Time // time of the last refusal
+	others  int       // value of deferrals.deferred at the last refusal
+	cause   string    // error of the last refusal
+	bare    bool      // defer it without its content
 }
 
-// request is what the store is asked for.
+// request returns the deferral to send to the store.
 func (w *deferral) request() feeds.Deferral {
 	if !w.bare {
 		return w.Deferral
@@ -51,13 +51,13 @@ func (w *deferral) request() feeds.Deferral {
 	}
 }
 
-// lastResort is how often the store may refuse one message alone before the message is deferred without its content. Otherwise it
-// would stop the shard for good.
-const lastResort = 5
+// maxRefusals is how often the store may refuse a single message before the message is deferred
+// without its content. Otherwise it would stop the shard forever.
+const maxRefusals = 5
 
-// refuse notes that the store has refused the first message alone, and reports whether it is to be tried at once without its
-// content. A refusal counts if the store was seen to work since the one before, lest an outage costs content: it has deferred others,
-// or has renewed the lease.
+// refuse records that the store refused the first message alone. It reports whether to retry at
+// once without the content. A refusal counts only if the store was seen to work since the one
+// before, that is, if it deferred others or renewed the lease: an outage must not cost content.
 func (d *deferrals) refuse(err error, now, renewed time.Time) bool {
 	w := &d.wanted[0]
 	if w.bare || timedOut(err) {
@@ -69,17 +69,18 @@ func (d *deferrals) refuse(err error, now, renewed time.Time) bool {
 		w.refused++
 	}
 	w.last, w.others, w.cause = now, d.deferred, err.Error()
-	w.bare = counts && w.refused >= lastResort
+	w.bare = counts && w.refused >= maxRefusals
 	return w.bare
 }
 
-// timedOut reports whether nobody has answered: a table that is locked, say.
+// timedOut reports whether a call got no answer, for instance because of a locked table.
 func timedOut(err error) bool {
 	var t interface{ Timeout() bool }
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// postpone lets others go before the first one, which the store refuses alone, and those of its key behind it.
+// postpone moves the first message, which the store refuses alone, and the later ones of its key to
+// the end.
 func (d *deferrals) postpone() {
 	first := d.wanted[0]
 	isBehind := func(w deferral) bool { return w.pos == first.pos || first.key != 0 && w.key == first.key }
@@ -87,7 +88,7 @@ func (d *deferrals) postpone() {
 	d.wanted = append(slices.DeleteFunc(d.wanted, isBehind), behind...)
 }
 
-// note finds out of which keys messages leave, after some have left.
+// note recomputes leaving after messages have left.
 func (d *deferrals) note() {
 	clear(d.leaving)
 	for _, w := range d.wanted {
@@ -97,33 +98,35 @@ func (d *deferrals) note() {
 	}
 }
 
-// free unblocks keys of which nothing is deferred any more. One that has messages in wanted is blocked again when they are.
+// free unblocks keys that have no deferred messages any more. A key with messages in wanted is
+// blocked again when these are deferred.
 func (d *deferrals) free(keys []string) {
 	for _, key := range keys {
 		delete(d.blocked, hashText(key))
 	}
 }
 
-// due is what comes back from the store's deferred messages: those whose time has come, and probes of names that are held. They
-// go in calls of their own, so that what has failed before holds up nothing else.
+// due holds deferred messages that are due, including probes of held names. They use separate
+// calls, so that they do not delay new messages.
 type due struct {
-	queue   []feeds.Deferred   // to be sent
-	call    []feeds.Deferred   // being sent
-	done    []feeds.Conclusion // to be told to the store
-	telling int                // how many of done the store is being told now
+	queue     []feeds.Deferred   // to send
+	call      []feeds.Deferred   // in flight
+	done      []feeds.Conclusion // to record in the store
+	recording int                // number of conclusions in the running call
 
-	// By place in the log, how many calls had confirmed anything when a message last failed that may be to blame, of up to
-	// mostSeen messages.
+	// seen holds, by sequence number, the value of names.calls when a message that may be the cause
+	// last failed. It has at most mostSeen entries.
 	seen map[int64]uint32
 
-	failures int       // in a row, of the destination or of the store
-	next     time.Time // nothing before then
+	failures int       // failures in a row, of the destination or of the store
+	next     time.Time // no call before
 }
 
 const mostSeen = 1000
 
-// blame returns whether others of a message's name, which was last confirmed by a certain call, have passed since it last failed;
-// it has failed again.
+// blame records another failure of a message, and reports whether others of its name succeeded
+// since the one before. passed is the last call that confirmed a message of the name, calls the
+// current one.
 func (d *due) blame(seq int64, passed, calls uint32) bool {
 	before, known := d.seen[seq]
 	if d.seen == nil || len(d.seen) >= mostSeen {

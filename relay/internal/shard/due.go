@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// WantsDue reports whether deferred messages can be sent, and which names are held.
+// WantsDue reports whether the machine can send deferred messages, and which names are held.
 func (m *Machine) WantsDue(now time.Time) (held []feeds.HeldName, ok bool) {
 	d := &m.due
 	_, alive := m.lease.safeUntil(now)
@@ -21,8 +21,8 @@ func (m *Machine) WantsDue(now time.Time) (held []feeds.HeldName, ok bool) {
 	return m.names.heldNames(m.cfg.Shard, now), true
 }
 
-// Due takes in what the store has returned. What goes to a held name, and is no probe, is put with the others there, and what
-// stands behind it waits on.
+// Due adds deferred messages that the store returned as due. A message to a held name that is no
+// probe joins the other messages held for that name; later ones of its key keep waiting.
 func (m *Machine) Due(msgs []feeds.Deferred) {
 	first, stuck := make(map[string]bool), make(map[string]bool) // keys
 	for _, d := range msgs {
@@ -46,8 +46,9 @@ func (m *Machine) Due(msgs []feeds.Deferred) {
 	}
 }
 
-// nextRetry returns the next call of deferred messages. It does not wait until the store knows of the call before, unless messages
-// may kill the process: those of one key would follow at the pace of the store.
+// nextRetry returns the next call for deferred messages. It does not wait until the store has
+// recorded the outcome of the call before, so that the messages of a key do not proceed at the pace
+// of the store. Only suspect messages wait for it.
 func (m *Machine) nextRetry(now time.Time) *Call {
 	d := &m.due
 	if len(d.queue) == 0 || len(d.call) > 0 || len(d.done) > 0 && m.inherited.left > 0 || m.stop.given || now.Before(d.next) {
@@ -67,7 +68,7 @@ func (m *Machine) nextRetry(now time.Time) *Call {
 	}
 	for i := range d.call {
 		msg := d.call[i].Message
-		if job := d.call[i].Job; job != 0 { // else a broker that has had the message would drop it as a duplicate
+		if job := d.call[i].Job; job != 0 { // otherwise a broker that has seen the message would drop it as a duplicate
 			msg.Repetition = fmt.Sprintf("replay-%d", job)
 		}
 		c.Messages, c.Attempts = append(c.Messages, msg), append(c.Attempts, d.call[i].Attempts)
@@ -75,7 +76,7 @@ func (m *Machine) nextRetry(now time.Time) *Call {
 	return c
 }
 
-// round splits what is due into what may go in one call and what has to follow.
+// round splits the due messages into those that may go in one call and the rest.
 func (m *Machine) round(queue []feeds.Deferred) (round, rest []feeds.Deferred) {
 	seen := make(map[string]bool)
 	bytes := 0
@@ -92,7 +93,7 @@ func (m *Machine) round(queue []feeds.Deferred) (round, rest []feeds.Deferred) {
 	return round, rest
 }
 
-// Retried takes in how a call of deferred messages has ended.
+// Retried processes the answer to a call for deferred messages.
 func (m *Machine) Retried(a Answer, now time.Time) {
 	d := &m.due
 	call := d.call
@@ -105,12 +106,12 @@ func (m *Machine) Retried(a Answer, now time.Time) {
 	if a.Started > 0 {
 		m.inherited.noted(call[0].Seq, a.Started)
 		if deaths, kills := m.inherited.kills(call[0].Seq); kills {
-			m.bury(&call[0], deaths)
+			m.deadLetter(&call[0], deaths)
 			return
 		}
 	}
 	msgs := make([]postrider.Message, len(call))
-	passed, loose := 0, 0
+	passed, keyless := 0, 0
 	failing := make(map[string]bool) // keys
 	for i := range call {
 		msgs[i] = call[i].Message
@@ -121,11 +122,11 @@ func (m *Machine) Retried(a Answer, now time.Time) {
 			if key := msgs[i].OrderKey(); key != "" {
 				failing[key] = true
 			} else {
-				loose++
+				keyless++
 			}
 		}
 	}
-	few := len(failing)+loose <= fewKeys
+	few := len(failing)+keyless <= fewKeys
 	m.names.note(msgs, a.Errs, passed)
 	m.memory.note(msgs, a.Errs, now)
 	m.Count.Published += int64(passed)
@@ -134,7 +135,7 @@ func (m *Machine) Retried(a Answer, now time.Time) {
 
 	stuck := make(map[string]bool) // keys of which nothing more may be sent now
 	var outage error
-	some := false // is known now
+	some := false // the outcome of some message is known
 	for i := range call {
 		c, concluded, away := m.conclude(&call[i], answer(a.Errs, i), passed, few, stuck, now)
 		outage = cmp.Or(outage, away)
@@ -149,16 +150,17 @@ func (m *Machine) Retried(a Answer, now time.Time) {
 		return
 	}
 	if outage != nil {
-		m.names.trouble("", outage)
+		m.names.addProblem("", outage)
 	}
-	if !a.Alone || len(d.queue) == 0 { // one message alone says nothing of the others
+	if !a.Alone || len(d.queue) == 0 { // a single message says nothing about the others
 		d.queue = nil
 		m.pauseDue(now)
 	}
 }
 
-// conclude decides what an answer means for a deferred message, of a call in which few or many have failed. It may be that nothing is to be told to the store; away is the
-// error then if the destination seems to be.
+// conclude decides what the answer to a call means for one of its deferred messages. few says
+// whether the call failed for few keys only. The result is either a conclusion to record (ok), or
+// nothing; away is then the error if the destination seems to be down.
 func (m *Machine) conclude(d *feeds.Deferred, err error, passed int, few bool, stuck map[string]bool, now time.Time) (c feeds.Conclusion, ok bool, away error) {
 	c = feeds.Conclusion{Shard: d.Shard, Seq: d.Seq, Status: feeds.StatusRetry, Attempts: d.Attempts}
 	key := d.OrderKey()
@@ -166,11 +168,11 @@ func (m *Machine) conclude(d *feeds.Deferred, err error, passed int, few bool, s
 		c.Delivered = true
 		delete(m.due.seen, d.Seq)
 		if d.Status == feeds.StatusHeld || d.LastError != "" {
-			m.names.end(m.names.nameOf(&d.Message))
+			m.names.resolveReported(m.names.nameOf(&d.Message))
 		}
 		return c, true, nil
 	}
-	behind := d.Blocking && stuck[key] // an earlier one of its key, for which it waits
+	behind := d.Blocking && stuck[key] // an earlier message of its key failed
 	stuck[key] = stuck[key] || d.Blocking
 	if behind || errors.Is(err, postrider.ErrNotTried) {
 		return c, false, nil
@@ -182,8 +184,8 @@ func (m *Machine) conclude(d *feeds.Deferred, err error, passed int, few bool, s
 	e := evidence{tries: ownTries, others: passed > 0, held: known.held && !probe}
 	since := postrider.ScopeOf(err) != postrider.ScopeDestination && m.due.blame(d.Seq, known.passed, m.names.calls)
 	e.same = since || passed > 0 && known.passed == m.names.calls
-	v := judge(err, e)
-	if v == stays && (RetryAfter(err) > 0 || few && !m.failing) { // nothing speaks of an outage
+	v := classify(err, e)
+	if v == stays && (RetryAfter(err) > 0 || few && !m.failing) { // nothing indicates an outage
 		v = waits
 		scope := postrider.ScopeOf(err)
 		down := scope == postrider.ScopeName && (known.several || d.Status == feeds.StatusHeld)
@@ -191,7 +193,7 @@ func (m *Machine) conclude(d *feeds.Deferred, err error, passed int, few bool, s
 		case down && RetryAfter(err) == 0:
 			v = holds
 		case d.Attempts > 0 && !down && scope != postrider.ScopeDestination:
-			v = counts // it has failed by its own fault before
+			v = counts // it has failed by itself before
 		}
 	}
 	switch {
@@ -199,17 +201,17 @@ func (m *Machine) conclude(d *feeds.Deferred, err error, passed int, few bool, s
 		m.Count.Refused++
 		c.Attempts++
 		c.Overtaken = d.Blocking && !m.cfg.Strict
-		c.Status, c.Delay = m.cfg.Retry.verdict(c.Attempts, now.Sub(d.DeferredAt), err)
+		c.Status, c.Delay = m.cfg.Retry.decide(c.Attempts, now.Sub(d.DeferredAt), err)
 		if c.Status == feeds.StatusDead {
 			m.Count.Dead++
 			m.tell(Told{Died, &d.Message, c.Attempts, err})
 		}
 		return c, true, nil
 	case probe, v == holds && m.names.hold(name, now, &m.cfg.Retry):
-		m.names.trouble(name, err)
+		m.names.addProblem(name, err)
 		if probe {
 			if v == counts {
-				known.failures = 0 // it says little of the others: the next one is tried soon
+				known.failures = 0 // this says little about the others: probe with the next one soon
 			}
 			m.names.hold(name, now, &m.cfg.Retry)
 			known.probed = d.Seq
@@ -220,7 +222,7 @@ func (m *Machine) conclude(d *feeds.Deferred, err error, passed int, few bool, s
 	case v == stays:
 		return c, false, err
 	default:
-		m.names.trouble(name, err)
+		m.names.addProblem(name, err)
 		if m.cfg.Retry.old(now.Sub(d.DeferredAt)) {
 			m.Count.Dead++
 			m.tell(Told{Died, &d.Message, c.Attempts, err})
@@ -232,9 +234,10 @@ func (m *Machine) conclude(d *feeds.Deferred, err error, passed int, few bool, s
 	}
 }
 
-// bury concludes that a message kills relays. If an operator then wants it sent all the same, it is.
-func (m *Machine) bury(d *feeds.Deferred, deaths int) {
-	err := deadly(deaths)
+// deadLetter concludes that a message crashes relays. If an operator retries it, it is sent
+// nevertheless.
+func (m *Machine) deadLetter(d *feeds.Deferred, deaths int) {
+	err := suspectError(deaths)
 	c := feeds.Conclusion{Shard: d.Shard, Seq: d.Seq, Status: feeds.StatusDead, Attempts: d.Attempts + deaths, Cause: err.Error()}
 	m.Count.Dead++
 	m.tell(Told{Died, &d.Message, c.Attempts, err})
@@ -248,21 +251,22 @@ func (m *Machine) pauseDue(now time.Time) {
 	m.due.next = now.Add(m.cfg.Retry.after(m.due.failures))
 }
 
-// nextConclusion returns what the store is to be told now.
+// nextConclusion returns the conclusions to record in the store now.
 func (m *Machine) nextConclusion(now time.Time) []feeds.Conclusion {
 	d := &m.due
-	if len(d.done) == 0 || d.telling > 0 || now.Before(d.next) {
+	if len(d.done) == 0 || d.recording > 0 || now.Before(d.next) {
 		return nil
 	}
-	d.telling = len(d.done)
-	return d.done[:d.telling:d.telling]
+	d.recording = len(d.done)
+	return d.done[:d.recording:d.recording]
 }
 
-// Concluded takes in whether the store knows what became of deferred messages, and the keys that are free again.
+// Concluded processes the answer to a Conclude call: the keys that have no deferred messages any
+// more, or an error.
 func (m *Machine) Concluded(free []string, err error, now time.Time) {
 	d := &m.due
-	n := d.telling
-	d.telling = 0
+	n := d.recording
+	d.recording = 0
 	if err != nil {
 		m.pauseDue(now)
 		m.tell(Told{Event: CannotDefer, Err: err})

@@ -8,8 +8,9 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// TestReplayIsARepetition sends deferred messages, one of which a replay has brought: a broker that drops duplicates can tell
-// it from what was sent before, and a second attempt from none.
+// TestReplayIsARepetition sends deferred messages, one of which belongs to a replay: a broker that
+// drops duplicates must be able to tell it from the first delivery, but not a second attempt from
+// the first.
 func TestReplayIsARepetition(t *testing.T) {
 	now := time.Now()
 	m := New(Config{BatchSize: 10, CallBytes: 1 << 20, Lease: time.Minute, Timeout: time.Second, NameOf: func(*postrider.Message) string { return "" }}, Start{})

@@ -6,21 +6,21 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Exclude takes in all messages of the log that an operator has decided about before the shard came to them. They are not sent
-// any more, and leave the window as if they were confirmed.
+// Exclude sets the messages that an operator has handled, for instance discarded, before the shard
+// reached them. The machine does not send them; they leave the window as if confirmed.
 func (m *Machine) Exclude(ids []postrider.ID) {
 	d := &m.deferrals
 	before := d.excluded
 	d.excluded = make(map[postrider.ID]bool, len(ids))
 	for _, id := range ids {
 		d.excluded[id] = true
-		d.passes = d.passes || !before[id]
+		d.hasExcluded = d.hasExcluded || !before[id]
 	}
 }
 
-// passOver has excluded messages leave the window. No call of it is under way.
-func (m *Machine) passOver() {
-	m.deferrals.passes = false
+// skipExcluded removes excluded messages from the window. No call for the window may be in flight.
+func (m *Machine) skipExcluded() {
+	m.deferrals.hasExcluded = false
 	w := &m.window
 	for i := range w.runs {
 		r := &w.runs[i]
@@ -39,8 +39,9 @@ func (m *Machine) passOver() {
 	m.advance()
 }
 
-// spare leaves out of what is to be deferred what is excluded. No call of the store is under way.
-func (m *Machine) spare() {
+// dropExcluded removes excluded messages from those to be deferred. No call of the store may be in
+// flight.
+func (m *Machine) dropExcluded() {
 	if len(m.deferrals.excluded) == 0 {
 		return
 	}
@@ -59,7 +60,7 @@ func (m *Machine) spare() {
 	clear(d.wanted[len(kept):])
 	d.wanted = kept
 	d.note()
-	if len(kept) == 0 && d.failures > 0 { // it was what the store refused
+	if len(kept) == 0 && d.failures > 0 { // the store had refused these
 		d.failures, d.next = 0, time.Time{}
 		m.tell(Told{Event: CanDefer})
 	}

@@ -3,43 +3,48 @@ package shard
 import "github.com/postrider/postrider"
 
 const (
-	// ownTries is how often a message must fail, of which nobody knows why, before the passing of others counts against it.
+	// ownTries is how often a message must fail for an unknown reason before it counts against the
+	// message that others succeed.
 	ownTries = 2
-	// massRefusal is how many messages in a row a name must refuse for good, one after the other at their first attempt, before
-	// that is its own fault and not theirs.
+	// massRefusal is how many different messages in a row a name must reject permanently before the
+	// name counts as the cause.
 	massRefusal = 20
-	// fewKeys is the most keys that can fail, with nothing else to try, before that is an outage.
+	// fewKeys is the maximum number of failing keys, with nothing else to try, that does not count
+	// as an outage.
 	fewKeys = 10
 )
 
-// verdict says what becomes of a message that has failed.
-type verdict int
+// outcome is the decision about a failed message.
+type outcome int
 
 const (
-	stays  verdict = iota // in the window, to be sent again
-	counts                // it is to blame: it is deferred, and the attempt is counted
-	waits                 // it is not: it is deferred alone, uncounted
-	holds                 // its name is to blame: all messages of it wait, uncounted
+	stays  outcome = iota // stays in the window and is sent again
+	counts                // the message is the cause: defer it and count the attempt
+	waits                 // the message is not known to be the cause: defer it alone, uncounted
+	holds                 // the name is the cause: defer all its messages, uncounted
 )
 
-// evidence is what else is known when a message has failed.
+// evidence is what the machine knows about a failed message besides the error.
 type evidence struct {
-	tries   int  // its failures so far, this one included
-	same    bool // others of its name have passed, with it or since its last failure
-	others  bool // others of any name have
+	tries   int  // failures of the message, this one included
+	same    bool // others of its name succeeded, in the same call or since its last failure
+	others  bool // others of any name succeeded
 	held    bool // its name is held
-	refused int  // messages of its name refused for good in a row, this one included
-	full    bool // nothing more can be read until something leaves the window,
-	few     bool // and all that is there fails, of few keys
+	refused int  // messages of its name rejected permanently in a row, this one included
+	full    bool // nothing can be read until messages leave the window
+	few     bool // everything in the window fails, and it has few keys
 }
 
-// judge decides whose fault a failure is. What the publisher knows decides; where it knows nothing, evidence does:
+// classify decides what to do with a failed message. The class and scope of the error come first;
+// without them, the evidence decides:
 //
-//   - Nothing is counted against a message while no other of its name passes, unless the publisher knows that the message is
-//     to blame; and not even then if all are refused alike.
-//   - Nothing leaves the window while nothing passes: an outage is waited for without a write. Only a full window, of which a
-//     part of the keys or names may be the cause, makes room to find out.
-func judge(err error, e evidence) verdict {
+//   - A failure is not counted against a message while no other message of its name succeeds,
+//     unless the publisher reports the message as the cause. If a name rejects every message, not
+//     even that counts.
+//   - Nothing leaves the window while nothing succeeds, so that an outage causes no writes. Only if
+//     the window is full, and the cause may be a part of its keys or names, some messages leave it
+//     to let others be tried.
+func classify(err error, e evidence) outcome {
 	class, scope := postrider.ClassOf(err), postrider.ScopeOf(err)
 	switch {
 	case class == postrider.ClassPermanent && (e.held || e.refused > massRefusal):
@@ -65,10 +70,11 @@ func judge(err error, e evidence) verdict {
 	return stays
 }
 
-// fewFail reports whether all that is to be confirmed has failed or waits for what has, and is of no more than n keys.
+// fewFail reports whether every open message has failed or waits for one that has, and they have at
+// most n keys.
 func (w *window) fewFail(n int) bool {
 	seen := make(map[uint64]bool)
-	loose := 0
+	keyless := 0
 	for pos := w.first; pos < w.end; pos++ {
 		s := w.order.at(pos)
 		switch {
@@ -77,11 +83,11 @@ func (w *window) fewFail(n int) bool {
 		case s.state == fresh:
 			return false
 		case s.key == 0:
-			loose++
+			keyless++
 		default:
 			seen[s.key] = true
 		}
-		if len(seen)+loose > n {
+		if len(seen)+keyless > n {
 			return false
 		}
 	}

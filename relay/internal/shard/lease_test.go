@@ -6,12 +6,13 @@ import (
 	"unsafe"
 )
 
-// TestLease: every call ends a tenth of the lease before the lease does, and none begins with less than another tenth left for it.
+// TestLease: every call ends a tenth of the lease before the lease does, and no call begins with
+// less than another tenth left for it.
 func TestLease(t *testing.T) {
 	renewed := time.Now()
 	l := lease{length: 10 * time.Second, timeout: 3 * time.Second, renewed: renewed}
 	for _, c := range []struct {
-		age, until time.Duration // since the renewal; 0: nothing may begin
+		age, until time.Duration // since the renewal; 0: no call may begin
 	}{
 		{0, 3 * time.Second},
 		{5 * time.Second, 8 * time.Second},
@@ -31,8 +32,8 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestLeaseAfterSleep: the monotonic clock stands still while a machine sleeps, and the wall clock can be set back. Neither makes a
-// lease longer.
+// TestLeaseAfterSleep: the monotonic clock stops while the machine is suspended, and the wall clock
+// can be set back. Neither extends a lease.
 func TestLeaseAfterSleep(t *testing.T) {
 	renewed := time.Now()
 	l := lease{length: 10 * time.Second, timeout: time.Second, renewed: renewed}
@@ -48,7 +49,8 @@ func TestLeaseAfterSleep(t *testing.T) {
 	}
 }
 
-// setWall moves the wall clock of a time that has both, and leaves the monotonic one: seconds are bits 30 to 62 of its first word.
+// setWall sets the wall clock reading of a time that has both readings and keeps the monotonic one:
+// seconds are bits 30 to 62 of its first word.
 func setWall(at time.Time, by time.Duration) time.Time {
 	*(*uint64)(unsafe.Pointer(&at)) += uint64(by/time.Second) << 30
 	return at

@@ -8,7 +8,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Blocked takes in which keys have deferred messages. Nothing is sent before.
+// Blocked records the keys that have deferred messages. The machine sends nothing before this
+// event.
 func (m *Machine) Blocked(keys []string) {
 	for _, key := range keys {
 		m.deferrals.blocked[hashText(key)] = true
@@ -16,28 +17,29 @@ func (m *Machine) Blocked(keys []string) {
 	m.loaded = true
 }
 
-// Renewed takes in that the lease was renewed by a call that was sent at the given time.
+// Renewed records that a call sent at the given time has renewed the lease.
 func (m *Machine) Renewed(at time.Time) { m.lease.renewed = at }
 
-// Read takes in a batch that is not empty, and its [Size].
+// Read adds a batch that is not empty, with its [Size].
 func (m *Machine) Read(b *feeds.Batch, bytes int) {
 	if !m.stop.given {
 		m.inbox = append(m.inbox, run{Batch: b, bytes: bytes})
 	}
 }
 
-// Full takes in whether nothing can be read for the shard until something leaves the window.
+// Full records whether nothing can be read for the shard until messages leave the window.
 func (m *Machine) Full(full bool) { m.window.full = full }
 
-// Stop makes the machine end as soon as that repeats nothing, or when its patience has ended.
-func (m *Machine) Stop(patience time.Time) {
+// Stop makes the machine end as soon as that causes no repetition, or at the deadline.
+func (m *Machine) Stop(deadline time.Time) {
 	if !m.stop.given {
-		m.stop, m.inbox = stop{true, patience}, nil
+		m.stop, m.inbox = stop{true, deadline}, nil
 		m.due.queue = nil
 	}
 }
 
-// Next returns what is to be done now. Each action is done once; its answer is an event.
+// Next returns the actions for now. It returns each action once; the answer to an action is an
+// event.
 func (m *Machine) Next(now time.Time) (a Actions) {
 	if !m.loaded {
 		a.Ended = m.stop.given
@@ -45,41 +47,42 @@ func (m *Machine) Next(now time.Time) (a Actions) {
 	}
 	if !m.window.flying {
 		m.takeIn(now)
-		if m.deferrals.passes {
-			m.passOver()
+		if m.deferrals.hasExcluded {
+			m.skipExcluded()
 		}
 		if m.sweeping && m.names.held > 0 {
 			m.sweeping = m.sweep()
 		}
 		if m.stop.given {
 			m.fillGaps()
-		} else if a.Split = m.tenants.holdup(&m.window, now, m.cfg.ReadAhead); a.Split == "" {
+		} else if a.Split = m.tenants.dominant(&m.window, now, m.cfg.ReadAhead); a.Split == "" {
 			a.Publish = m.nextCall(now)
 		}
 	}
 	a.Retry = m.nextRetry(now)
-	if m.deferrals.busy == 0 && m.due.telling == 0 { // one call of the store at a time
-		m.spare()
+	if m.deferrals.busy == 0 && m.due.recording == 0 { // one call of the store at a time
+		m.dropExcluded()
 		if a.Defer = m.nextDeferral(now); a.Defer == nil {
 			a.Conclude = m.nextConclusion(now)
 		}
 	}
-	a.Ended = m.stop.given && !m.busy() && (!m.leaves() || !now.Before(m.stop.patience))
+	a.Ended = m.stop.given && !m.busy() && (!m.repeats() || !now.Before(m.stop.deadline))
 	a.Wake = m.wake(now)
 	return a
 }
 
-// busy reports whether something is under way.
+// busy reports whether any call is in flight.
 func (m *Machine) busy() bool {
-	return m.window.flying || len(m.due.call) > 0 || m.deferrals.busy > 0 || m.due.telling > 0
+	return m.window.flying || len(m.due.call) > 0 || m.deferrals.busy > 0 || m.due.recording > 0
 }
 
-// leaves reports whether something would be repeated if the machine ended now.
-func (m *Machine) leaves() bool { return m.window.last > m.window.first || len(m.due.done) > 0 }
+// repeats reports whether something would be repeated if the machine ended now.
+func (m *Machine) repeats() bool { return m.window.last > m.window.first || len(m.due.done) > 0 }
 
-// wake returns when time alone changes what is to be done.
+// wake returns the next time at which Next may return a new action without an event; zero if there
+// is none.
 func (m *Machine) wake(now time.Time) (at time.Time) {
-	for _, t := range []time.Time{m.pace.calm, m.deferrals.next, m.due.next, m.names.nextProbe(), m.stop.patience} {
+	for _, t := range []time.Time{m.pace.notBefore, m.deferrals.next, m.due.next, m.names.nextProbe(), m.stop.deadline} {
 		if t.After(now) {
 			at = earlier(at, t)
 		}
@@ -87,13 +90,13 @@ func (m *Machine) wake(now time.Time) (at time.Time) {
 	return at
 }
 
-// takeIn moves what was read into the window.
+// takeIn moves the batches that were read into the window.
 func (m *Machine) takeIn(now time.Time) {
 	if len(m.inbox) == 0 {
 		return
 	}
 	for _, r := range m.inbox {
-		if now.Before(m.pace.calm) && m.names.mayPass(r.Messages) {
+		if now.Before(m.pace.notBefore) && m.names.mayPass(r.Messages) {
 			m.pace.resume(now)
 		}
 		at := m.window.end
@@ -103,30 +106,30 @@ func (m *Machine) takeIn(now time.Time) {
 	m.sweeping = m.sweeping || m.names.held > 0
 	clear(m.inbox)
 	m.inbox = m.inbox[:0]
-	m.advance() // canaries, and what is known to have arrived
+	m.advance() // canaries and messages that are known to have arrived
 }
 
-// nextCall returns the next call of messages of the window.
+// nextCall returns the next call for messages of the window.
 func (m *Machine) nextCall(now time.Time) *Call {
 	if m.window.empty() {
-		m.failing = false // whatever has failed is deferred
+		m.failing = false // all failed messages were deferred
 		return nil
 	}
-	if now.Before(m.pace.calm) {
+	if now.Before(m.pace.notBefore) {
 		return nil
 	}
 	deadline, ok := m.lease.safeUntil(now)
 	if !ok {
 		return nil
 	}
-	c := choice{messages: m.pace.limit, bytes: m.cfg.CallBytes, wary: m.failing, strict: m.cfg.Strict}
+	c := choice{messages: m.pace.limit, bytes: m.cfg.CallBytes, leastTried: m.failing, strict: m.cfg.Strict}
 	alone := m.suspects.left > 0
 	if alone {
 		c.messages = 1
 	}
 	msgs := m.window.pick(c)
 	if len(msgs) == 0 {
-		m.failing = false // whatever has failed is deferred: it says nothing of the destination any more
+		m.failing = false // all failed messages were deferred, and say nothing about the destination
 		return nil
 	}
 	call := &Call{Messages: msgs, Attempts: m.window.attempts(), Deadline: deadline, Alone: alone}
@@ -141,7 +144,7 @@ func (m *Machine) nextCall(now time.Time) *Call {
 	return call
 }
 
-// only returns the message of a call that has one.
+// only returns the position of the message of a call that has a single one.
 func (m *Machine) only() int {
 	if m.window.tracked {
 		return m.window.picked[0]
@@ -149,14 +152,14 @@ func (m *Machine) only() int {
 	return m.window.first
 }
 
-// Published takes in how a call of messages of the window has ended.
+// Published processes the answer to a call for messages of the window.
 func (m *Machine) Published(a Answer, now time.Time) {
 	w := &m.window
 	call := m.pace.call
 	m.pace.call = nil
 	if a.Err != nil { // nothing was sent
 		w.flying = false
-		m.pace.rest(now, &m.cfg.Retry, m.cfg.Retry.after(1))
+		m.pace.backOff(now, &m.cfg.Retry, m.cfg.Retry.after(1))
 		m.tell(Told{Event: CannotDefer, Err: a.Err})
 		return
 	}
@@ -166,7 +169,7 @@ func (m *Machine) Published(a Answer, now time.Time) {
 		if deaths, kills := m.suspects.kills(int64(pos)); kills {
 			w.track()
 			w.flying = false
-			m.refuse(pos, m.cfg.Retry.Message.Attempts, deadly(deaths))
+			m.refuse(pos, m.cfg.Retry.Message.Attempts, suspectError(deaths))
 			return
 		}
 	}
@@ -181,7 +184,7 @@ func (m *Machine) Published(a Answer, now time.Time) {
 	}
 	m.failing = passed == 0
 	if failures > 0 {
-		m.judgeAll(call, a.Errs, passed, now)
+		m.classifyAll(call, a.Errs, passed, now)
 	} else {
 		m.names.note(call, nil, passed)
 		if m.news.troubled && w.order.failed == 0 {
@@ -194,8 +197,9 @@ func (m *Machine) Published(a Answer, now time.Time) {
 	}
 }
 
-// judgeAll decides about the messages of a call that have failed, and has the shard pause if the destination seems to be away.
-func (m *Machine) judgeAll(call []postrider.Message, errs []error, passed int, now time.Time) {
+// classifyAll decides what to do with the failed messages of a call, and pauses the shard if the
+// destination seems to be down.
+func (m *Machine) classifyAll(call []postrider.Message, errs []error, passed int, now time.Time) {
 	w := &m.window
 	texts := make([]string, len(call))
 	for i := range call {
@@ -208,12 +212,13 @@ func (m *Machine) judgeAll(call []postrider.Message, errs []error, passed int, n
 	few := w.full && passed == 0 && w.fewFail(fewKeys)
 	before := m.names.passedBefore(call, passed)
 	var cause error
-	var retryAfter time.Duration // the shortest, of those that stay
+	var retryAfter time.Duration // the shortest of the messages that stay
 	left := false
-	var stuck map[uint64]bool // keys of which one has failed: a publisher that keeps order has not tried those behind it
+	var stuck map[uint64]bool // failed keys: a publisher that keeps order did not try the later messages of such a key
 	for i, pos := range w.picked {
 		err := answer(errs, i)
-		if err == nil || errors.Is(err, postrider.ErrNotTried) || !w.order.isOpen(pos) { // or it leaves with an earlier one of its key
+		// A message that is no longer open is being deferred with an earlier one of its key.
+		if err == nil || errors.Is(err, postrider.ErrNotTried) || !w.order.isOpen(pos) {
 			continue
 		}
 		s := w.order.at(pos)
@@ -233,9 +238,9 @@ func (m *Machine) judgeAll(call []postrider.Message, errs []error, passed int, n
 		e := evidence{held: known.held, refused: known.refused, full: w.full, few: few}
 		e.same = passed > 0 && known.passed == m.names.calls || s.tries > 0 && int32(known.passed-s.seen) > 0
 		e.tries, e.others = w.order.blame(pos, m.names.calls, passed > 0)
-		v := judge(err, e)
+		v := classify(err, e)
 		if (v == holds || v == waits) && !w.order.isHead(pos, w.first) {
-			v = stays // it must not be sent from elsewhere before the earlier ones of its key
+			v = stays // the deferred copy must not overtake the earlier messages of its key
 		}
 		if v == holds && !m.names.hold(texts[i], now, &m.cfg.Retry) {
 			v = waits
@@ -247,17 +252,17 @@ func (m *Machine) judgeAll(call []postrider.Message, errs []error, passed int, n
 			m.refuse(pos, min(e.tries, ownTries), err)
 			continue
 		case holds:
-			m.names.trouble(texts[i], err)
+			m.names.addProblem(texts[i], err)
 			m.sweeping = true
 			m.wantKey(pos, feeds.Deferral{Status: feeds.StatusHeld, Name: texts[i], Cause: err.Error()})
 		case waits:
-			m.names.trouble(texts[i], err)
+			m.names.addProblem(texts[i], err)
 			m.wantKey(pos, feeds.Deferral{Status: feeds.StatusRetry, Delay: m.cfg.Retry.waiting(0, err), Cause: err.Error()})
 		case stays:
 			if postrider.ScopeOf(err) == postrider.ScopeName {
-				m.names.trouble(texts[i], err)
+				m.names.addProblem(texts[i], err)
 			} else {
-				m.names.trouble("", err)
+				m.names.addProblem("", err)
 			}
 			if asked := RetryAfter(err); cause == nil || asked < retryAfter {
 				retryAfter = asked
@@ -272,41 +277,42 @@ func (m *Machine) judgeAll(call []postrider.Message, errs []error, passed int, n
 		m.news.troubled = true
 		m.tell(Told{Event: Outage, Err: cause})
 	}
-	// What looks like an outage stops the shard: the rest of the window would fare no better. Where only one name has failed, and
-	// another has just passed, the next call tells which it is.
+	// What looks like an outage pauses the shard: the rest of the window would fail too. If only
+	// one name has failed and another has just succeeded, the next call shows whether it is an
+	// outage.
 	if passed == 0 && !left && !before {
-		m.pace.rest(now, &m.cfg.Retry, retryAfter)
+		m.pace.backOff(now, &m.cfg.Retry, retryAfter)
 	}
 }
 
-// News returns what has happened since it was last asked for.
+// News returns the events for the log since the last call.
 func (m *Machine) News() []Told {
 	told := m.news.told
 	m.news.told = nil
 	return told
 }
 
-// Problems returns what is to be reported since it was last asked for.
+// Problems returns the problems of the destination since the last call.
 func (m *Machine) Problems() []feeds.Problem { return m.names.takeProblems() }
 
 // Mark returns how far the shard is confirmed.
 func (m *Machine) Mark() Mark { return m.mark }
 
-// Recall returns which messages were confirmed lately.
+// Recall returns the messages that were confirmed recently.
 func (m *Machine) Recall() map[postrider.ID]bool { return m.memory.recall() }
 
-// Standing is what others want to know of the machine.
+// Standing is the state of the machine as the relay shows and uses it.
 type Standing struct {
 	Buffered    int // messages that were read and are not in the confirmed prefix
-	Bytes       int // and what they take in memory, about
+	Bytes       int // their approximate size in memory
 	BlockedKeys int
 	HeldNames   int
 	Failing     bool // the last call confirmed nothing
-	Suspicious  bool // a message may kill the process: what is confirmed is to be settled before the next one
+	Suspicious  bool // a message may crash the process: settle before the next one is sent
 	NextProbe   time.Time
 }
 
-// Standing returns how things stand.
+// Standing returns the current state.
 func (m *Machine) Standing() Standing {
 	s := Standing{
 		Buffered: m.window.end - m.window.passed, Bytes: m.window.bytes, BlockedKeys: len(m.deferrals.blocked), HeldNames: m.names.held,

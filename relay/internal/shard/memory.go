@@ -11,18 +11,19 @@ const (
 	memorySize = 10_000
 )
 
-// memory holds which messages were confirmed lately: those of the last memorySpan and up to as long before, or the last
-// memorySize at least.
+// memory holds the messages that were confirmed recently: those of the last memorySpan to twice
+// that, or at least the last memorySize.
 //
-// A server that crashes may forget what was settled shortly before, for that does not wait for its disk. The messages are
-// read again then, and the same process need not send them again.
+// Settling does not wait for the server's disk, so a server that crashes may lose the last
+// progress. The messages are then read again, and memory saves the same process from sending them
+// again.
 type memory struct {
-	arrived        map[postrider.ID]bool // before the shard was taken, of what the store may have forgotten
-	since          time.Time             // when recent began
+	arrived        map[postrider.ID]bool // confirmed before the shard was taken; the store may have lost that
+	since          time.Time             // the start of recent
 	recent, former []postrider.ID
 }
 
-// note remembers those messages of a call that were confirmed.
+// note adds the confirmed messages of a call.
 func (m *memory) note(call []postrider.Message, errs []error, now time.Time) {
 	if now.Sub(m.since) > memorySpan || len(m.recent)+len(call) > memorySize {
 		m.recent, m.former, m.since = m.former[:0], m.recent, now

@@ -10,38 +10,42 @@ import (
 )
 
 const (
-	// mostHeld bounds how many names of a shard are held. Messages of others wait one by one.
+	// mostHeld is the maximum number of held names of a shard. Messages of further names are
+	// deferred one by one.
 	mostHeld = 100
-	// mostNames bounds how many names are watched, and watchedFor is for how long without a failure.
+	// mostNames is the maximum number of watched names. watchedFor is how long a name is watched
+	// after its last failure.
 	mostNames  = 1000
 	watchedFor = time.Minute
 )
 
-// names is what is known of the queues, topics, subjects and endpoints that messages go to. Only those are watched of which
-// something has failed lately: while nothing fails, no message is asked for its name.
+// names is the state of the queues, topics, subjects and endpoints that messages go to. It watches
+// only names that failed recently: while nothing fails, no name is computed.
 type names struct {
-	of      func(*postrider.Message) string // nil if all have one
+	of      func(*postrider.Message) string // nil if all messages have the same name
 	watched map[string]*name
-	calls   uint32 // that have confirmed anything
+	calls   uint32 // number of calls that confirmed anything
 	held    int
-	last    *postrider.Message // that the last call has confirmed; nil behind one that has confirmed nothing
+	last    *postrider.Message // confirmed by the last call; nil if that confirmed nothing
 
-	problems map[string]*feeds.Problem // what has happened since it was last reported
-	open     map[string]bool           // names of which a problem was reported that is not over
+	problems map[string]*feeds.Problem // changes since the last report
+	open     map[string]bool           // names with a reported problem that is not over
 }
 
-// name is one of them.
+// name is the state of one name.
 type name struct {
-	passed   uint32       // the last call that has confirmed a message of it
-	refused  int          // messages in a row that were refused for good at their first attempt
-	failedAt time.Time    // the last failure
-	failed   postrider.ID // the last message that has failed; zero if the name has passed one since
-	several  bool         // others have failed besides, and none has passed: it is not the fault of one
+	passed   uint32       // number of the last call that confirmed a message of it
+	refused  int          // messages in a row that were rejected permanently at their first attempt
+	failedAt time.Time    // time of the last failure
+	failed   postrider.ID // the last message that failed; zero if one has succeeded since
+	several  bool         // several messages failed and none succeeded since: not the fault of one message
 	held     bool
-	failures int       // probes in a row that have failed
-	probeAt  time.Time // when the next one is due
-	probed   int64     // where the last one stands in the log: the next is of another message, lest one that is to blame goes on failing
-	probing  bool      // one has been asked for
+	failures int       // failed probes in a row
+	probeAt  time.Time // time of the next probe
+	// probed is the position in the log of the last probe. The next one uses another message, in
+	// case the message itself is the cause.
+	probed  int64
+	probing bool // a probe was requested
 }
 
 func (n *names) nameOf(m *postrider.Message) string {
@@ -51,7 +55,7 @@ func (n *names) nameOf(m *postrider.Message) string {
 	return n.of(m)
 }
 
-// watch returns what is known of a name, from now on.
+// watch returns the state of a name, and creates it if needed.
 func (n *names) watch(text string) *name {
 	if n.watched == nil {
 		n.watched = make(map[string]*name)
@@ -64,20 +68,20 @@ func (n *names) watch(text string) *name {
 	return known
 }
 
-// fail takes in that a message of the name has failed.
+// fail records that a message of the name failed.
 func (n *name) fail(m *postrider.Message, now time.Time) {
 	n.several = n.several || !n.failed.IsZero() && n.failed != m.ID
 	n.failed, n.failedAt = m.ID, now
 }
 
-// pass takes in that a call has confirmed a message of the name.
+// pass records that a call confirmed a message of the name.
 func (n *name) pass(call uint32) {
 	n.passed, n.refused = call, 0
 	n.failed, n.several = postrider.ID{}, false
 }
 
-// note takes in which messages of a call were confirmed, after all that have failed are being watched. A held name of which any
-// were is not held any more.
+// note records which messages of a call were confirmed, and releases their names if held. All
+// failed names of the call must be watched before.
 func (n *names) note(call []postrider.Message, errs []error, passed int) {
 	if passed == 0 {
 		return
@@ -90,9 +94,9 @@ func (n *names) note(call []postrider.Message, errs []error, passed int) {
 		}
 	}
 	if n.calls == 1 {
-		n.end("") // of what a relay before this one may have reported
+		n.resolveReported("") // also resolves problems that an earlier relay reported
 	}
-	n.over("")
+	n.resolve("")
 	if len(n.watched) == 0 {
 		return
 	}
@@ -106,7 +110,7 @@ func (n *names) note(call []postrider.Message, errs []error, passed int) {
 			continue
 		}
 		known.pass(n.calls)
-		n.over(text)
+		n.resolve(text)
 		if known.held {
 			known.held = false
 			n.held--
@@ -114,8 +118,9 @@ func (n *names) note(call []postrider.Message, errs []error, passed int) {
 	}
 }
 
-// passedBefore reports whether the call before has confirmed a message of another name than all of a call that has confirmed
-// nothing: then others may well pass now. Several names would speak of an outage, and so does a second such call.
+// passedBefore reports whether this call, all to one name, confirmed nothing after the previous
+// call had confirmed a message of another name. Then the destination probably still works. A call
+// to several names, or a second failed call in a row, indicates an outage.
 func (n *names) passedBefore(call []postrider.Message, passed int) bool {
 	last := n.last
 	if passed > 0 || last == nil {
@@ -131,7 +136,8 @@ func (n *names) passedBefore(call []postrider.Message, passed int) bool {
 	return n.nameOf(last) != text
 }
 
-// mayPass reports whether a message goes to a name that is not known to fail. In an outage each name is tried once.
+// mayPass reports whether a message goes to a name that is not known to fail. During an outage each
+// name is tried once.
 func (n *names) mayPass(msgs []postrider.Message) bool {
 	if n.of == nil || len(n.watched) >= mostNames {
 		return false
@@ -142,7 +148,8 @@ func (n *names) mayPass(msgs []postrider.Message) bool {
 	})
 }
 
-// hold keeps the messages of a name from being sent, but for probes. It reports false if too many names are held.
+// hold defers the messages of a name until a probe succeeds. It reports false if too many names are
+// held.
 func (n *names) hold(text string, now time.Time, retry *Retry) bool {
 	known := n.watch(text)
 	if !known.held {
@@ -158,7 +165,7 @@ func (n *names) hold(text string, now time.Time, retry *Retry) bool {
 	return true
 }
 
-// isHeld reports whether a message goes to a name that is held.
+// isHeld reports whether the name of a message is held.
 func (n *names) isHeld(m *postrider.Message) (text string, held bool) {
 	if n.held == 0 {
 		return "", false
@@ -168,7 +175,7 @@ func (n *names) isHeld(m *postrider.Message) (text string, held bool) {
 	return text, known != nil && known.held
 }
 
-// heldNames returns the names that are held, and those of them a probe of which is due.
+// heldNames returns the held names and marks those whose probe is due.
 func (n *names) heldNames(shard int, now time.Time) []feeds.HeldName {
 	if n.held == 0 {
 		return nil
@@ -183,7 +190,7 @@ func (n *names) heldNames(shard int, now time.Time) []feeds.HeldName {
 	return all
 }
 
-// nextProbe returns when the next probe is due; the zero time if no name is held.
+// nextProbe returns the time of the next probe; zero if no name is held.
 func (n *names) nextProbe() (at time.Time) {
 	if n.held > 0 {
 		for _, known := range n.watched {
@@ -195,7 +202,7 @@ func (n *names) nextProbe() (at time.Time) {
 	return at
 }
 
-// forget stops watching what has not failed for a while.
+// forget stops watching names that have not failed for watchedFor.
 func (n *names) forget(now time.Time) {
 	for text, known := range n.watched {
 		if !known.held && (now.Sub(known.failedAt) > watchedFor || len(n.watched) > mostNames) {
@@ -204,8 +211,8 @@ func (n *names) forget(now time.Time) {
 	}
 }
 
-// trouble notes failures of a name, or of the destination, to be reported.
-func (n *names) trouble(text string, err error) {
+// addProblem records a failure of a name, or of the destination if text is empty, to be reported.
+func (n *names) addProblem(text string, err error) {
 	if n.problems == nil {
 		n.problems, n.open = make(map[string]*feeds.Problem), make(map[string]bool)
 	}
@@ -222,15 +229,15 @@ func (n *names) trouble(text string, err error) {
 	n.open[text] = true
 }
 
-// over notes that a name, or the destination, accepts messages.
-func (n *names) over(text string) {
+// resolve records that a name, or the destination, accepts messages again.
+func (n *names) resolve(text string) {
 	if len(n.open) > 0 && n.open[text] {
-		n.end(text)
+		n.resolveReported(text)
 	}
 }
 
-// end is over for what may have been reported by others.
-func (n *names) end(text string) {
+// resolveReported is like resolve, and also covers problems that another relay may have reported.
+func (n *names) resolveReported(text string) {
 	if n.problems == nil {
 		n.problems, n.open = make(map[string]*feeds.Problem), make(map[string]bool)
 	}
@@ -238,7 +245,7 @@ func (n *names) end(text string) {
 	n.problems[text] = &feeds.Problem{Name: text}
 }
 
-// takeProblems returns what is to be reported.
+// takeProblems returns the changes since the last report.
 func (n *names) takeProblems() []feeds.Problem {
 	if len(n.problems) == 0 {
 		return nil

@@ -12,42 +12,43 @@ type state uint8
 
 const (
 	fresh     state = iota
-	failed          // it was sent, and is sent again
-	deferring       // it leaves the window: nothing there waits for it
+	failed          // sent and to be sent again
+	deferring       // leaving the window: no message waits for it
 	confirmed
 )
 
-// order knows which messages of a window may be sent: all that are unconfirmed if the publisher keeps order, and otherwise the
-// first of each key.
+// order tracks which messages of a window may be sent: all unconfirmed ones if the publisher keeps
+// order, otherwise the first of each key.
 //
-// A window of one hot key means a call for each message, so nothing here looks at the whole window for a call: what may
-// be sent is a set of bits, and the messages of a key are linked, so that the next can be found when one is confirmed.
+// A window with one hot key means a call for each message, so no call may scan the whole window.
+// Therefore the messages that may be sent are a bit set, and the messages of a key are linked, so
+// that the next one is found when one is confirmed.
 type order struct {
 	keepsOrder bool
 
-	slots []slot   // by position, a ring whose length is a power of two
-	ready []uint64 // a bit for each slot: the message may be sent
+	slots []slot   // ring by position; the length is a power of two
+	ready []uint64 // bit set by slot: the message may be sent
 	keys  map[uint64]queue
-	seen  map[uint64]bool // of leastTried
+	seen  map[uint64]bool // scratch space of leastTried
 
 	failed    int // unconfirmed messages that were sent
 	beyond    int // confirmed messages behind an unconfirmed one
 	deferring int
 }
 
-// slot is what is known of one message.
+// slot is the state of one message.
 type slot struct {
 	key   uint64
-	next  uint32 // how far behind it the next message of its key is; 0 if there is none
+	next  uint32 // distance to the next message of its key; 0 if none
 	state state
-	tries uint16 // how often it failed, and may have been to blame
-	seen  uint32 // how many messages of its name had passed at its last failure
+	tries uint16 // failures for which the message may be the cause
+	seen  uint32 // the counter of successes at its last failure
 }
 
-// queue is the unconfirmed messages of a key.
+// queue is the list of unconfirmed messages of a key.
 type queue struct {
-	tail int // the last message; it may be confirmed if the publisher has broken its word
-	left int // how many; only counted if the publisher keeps order
+	tail int // the last message; it may be confirmed if the publisher violates its ordering guarantee
+	left int // their number; maintained only if the publisher keeps order
 }
 
 func (o *order) at(pos int) *slot { return &o.slots[pos&(len(o.slots)-1)] }
@@ -57,16 +58,16 @@ func (o *order) unset(pos int) { o.ready[pos>>6&(len(o.ready)-1)] &^= 1 << (pos 
 
 func (o *order) isReady(pos int) bool { return o.ready[pos>>6&(len(o.ready)-1)]>>(pos&63)&1 == 1 }
 
-// isOpen reports whether a message is still to be confirmed in the window.
+// isOpen reports whether a message still has to be confirmed.
 func (o *order) isOpen(pos int) bool { return o.at(pos).state <= failed }
 
-// reserve makes room for the messages from first to end, of which those before known have entered.
+// reserve makes room for the messages from first to end. Those before known have entered already.
 func (o *order) reserve(first, known, end int) {
 	if o.keys == nil {
 		o.keys = make(map[uint64]queue)
 	}
 	size := max(len(o.slots), 128)
-	for size < end-first+64 { // the first and the last word of bits must not be one
+	for size < end-first+64 { // first and end must not share a word of bits
 		size *= 2
 	}
 	if size == len(o.slots) {
@@ -82,14 +83,14 @@ func (o *order) reserve(first, known, end int) {
 	}
 }
 
-// reset forgets all messages.
+// reset removes all messages.
 func (o *order) reset() {
 	clear(o.ready)
 	clear(o.keys)
 	o.failed, o.beyond, o.deferring = 0, 0, 0
 }
 
-// enter adds the message that follows the last one.
+// enter adds the next message.
 func (o *order) enter(pos int, key uint64) {
 	*o.at(pos) = slot{key: key}
 	if key == 0 {
@@ -108,7 +109,7 @@ func (o *order) enter(pos int, key uint64) {
 	o.keys[key] = q
 }
 
-// choose appends up to n of the messages from first to end that may be sent to picked, oldest first.
+// choose appends to picked up to n messages between first and end that may be sent, oldest first.
 func (o *order) choose(picked []int, n, first, end int) []int {
 	for word := first >> 6; word<<6 < end && n > 0; word++ {
 		for set := o.ready[word&(len(o.ready)-1)]; set != 0 && n > 0; set &= set - 1 {
@@ -123,10 +124,11 @@ func (o *order) choose(picked []int, n, first, end int) []int {
 	return picked
 }
 
-// leastTried leaves of messages that may be sent, oldest first, up to n that have been tried least. Where order is strict, what
-// stands behind one of its key that was tried more is left out too.
+// leastTried reduces picked to at most n messages with the fewest attempts, oldest first. If
+// strict, it also drops messages behind one of the same key that has more attempts.
 //
-// Among messages that fail for ever, others must find their turn, also if one failure keeps a whole call from being tried.
+// Without it, messages that always fail would starve the others, for instance if one failure makes
+// a whole call fail.
 func (o *order) leastTried(picked []int, n int, strict bool) []int {
 	least := uint16(math.MaxUint16)
 	clear(o.seen)
@@ -156,10 +158,10 @@ func (o *order) leastTried(picked []int, n int, strict bool) []int {
 	return kept
 }
 
-// see notes a key, if order matters to it.
+// see records a key if its order matters.
 func (o *order) see(key uint64) {
 	if key == 0 || !o.keepsOrder {
-		return // no two of picked are of the key
+		return // picked has at most one message per key
 	}
 	if o.seen == nil {
 		o.seen = make(map[uint64]bool)
@@ -167,13 +169,13 @@ func (o *order) see(key uint64) {
 	o.seen[key] = true
 }
 
-// confirm takes a message that may be sent out of the order.
+// confirm records that a message was confirmed.
 func (o *order) confirm(pos int) {
 	o.leave(pos, confirmed)
 	o.beyond++
 }
 
-// fail notes that a message was sent in vain.
+// fail records that a message was sent and not confirmed.
 func (o *order) fail(pos int) {
 	if s := o.at(pos); s.state == fresh {
 		s.state = failed
@@ -181,8 +183,9 @@ func (o *order) fail(pos int) {
 	}
 }
 
-// blame notes that a message may have failed by its own fault. It returns how often it has, and whether others of its name,
-// passed of which there have been so far, have passed since the last time or with it.
+// blame records a failure for which the message may be the cause. It returns the number of such
+// failures, and whether others succeeded since the last one or in the same call. passed is the
+// current counter of successes.
 func (o *order) blame(pos int, passed uint32, with bool) (tries int, others bool) {
 	s := o.at(pos)
 	others = with || s.tries > 0 && s.seen != passed
@@ -190,20 +193,21 @@ func (o *order) blame(pos int, passed uint32, with bool) (tries int, others bool
 	return int(s.tries), others
 }
 
-// beginDefer takes a message out of the order that is to be deferred, whether it may be sent or not.
+// beginDefer removes a message that is to be deferred from the order, whether or not it may be
+// sent.
 func (o *order) beginDefer(pos int) {
 	o.leave(pos, deferring)
 	o.deferring++
 }
 
-// endDefer notes that a message has been deferred. It counts as confirmed.
+// endDefer records that a message was deferred. It counts as confirmed.
 func (o *order) endDefer(pos int) {
 	o.at(pos).state = confirmed
 	o.deferring--
 	o.beyond++
 }
 
-// behind returns the messages of a message's key that come after it and are still to be confirmed.
+// behind returns the open messages of the same key that come after a message.
 func (o *order) behind(pos int) []int {
 	var all []int
 	for s := o.at(pos); s.next > 0; s = o.at(pos) {
@@ -215,7 +219,7 @@ func (o *order) behind(pos int) []int {
 	return all
 }
 
-// leave takes a message out of the order. Those behind it need not wait for it any more.
+// leave removes a message from the order and unblocks the next one of its key.
 func (o *order) leave(pos int, as state) {
 	s := o.at(pos)
 	if s.state == failed {
@@ -233,13 +237,13 @@ func (o *order) leave(pos int, as state) {
 		} else {
 			delete(o.keys, s.key)
 		}
-	case !wasReady: // an earlier one of its key is still to come: it hands the turn on
+	case !wasReady: // an earlier message of its key is open and will pass the turn on
 	default:
 		o.handOn(pos)
 	}
 }
 
-// handOn gives the turn of a key, whose first message has left, to the next one that has not.
+// handOn makes the next open message of a key ready.
 func (o *order) handOn(pos int) {
 	s := o.at(pos)
 	for s.next > 0 {
@@ -255,8 +259,8 @@ func (o *order) handOn(pos int) {
 
 var seed = maphash.MakeSeed()
 
-// hashKey stands for the ordering key without building it. Two keys with one hash are merely treated as one. Messages
-// in no order have 0.
+// hashKey returns a hash of the ordering key without building the key; 0 if there is none. Two keys
+// with the same hash are treated as one key, which is safe.
 func hashKey(m *postrider.Message) uint64 {
 	if m.Key == "" && m.AggregateType == "" && m.AggregateID == "" {
 		return 0
@@ -273,5 +277,5 @@ func hashKey(m *postrider.Message) uint64 {
 	return max(h.Sum64(), 1)
 }
 
-// hashText is hashKey of an ordering key.
+// hashText is hashKey for an ordering key.
 func hashText(key string) uint64 { return max(maphash.String(seed, key), 1) }

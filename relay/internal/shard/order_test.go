@@ -6,7 +6,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// TestHashKey: the hash agrees with OrderKey about which messages are of one key.
+// TestHashKey: two messages have the same hash if and only if they have the same OrderKey.
 func TestHashKey(t *testing.T) {
 	msgs := []postrider.Message{
 		{},

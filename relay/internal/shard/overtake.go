@@ -6,10 +6,11 @@ import (
 	"slices"
 )
 
-// maxOvertakers bounds how many messages of a call overtake others for their priority.
+// maxOvertakers is the maximum number of messages in a call that overtake others by priority.
 const maxOvertakers = 64
 
-// overtake appends up to n messages that may go first for their priority, the highest first. Within a key nothing overtakes.
+// overtake appends up to n messages with a priority, the highest first. Within a key no message
+// overtakes another.
 func (w *window) overtake(picked []int, n int) []int {
 	w.urgent = slices.DeleteFunc(w.urgent, func(pos int) bool { return pos < w.first || !w.order.isOpen(pos) })
 	if len(w.urgent) == 0 {
@@ -27,7 +28,7 @@ func (w *window) overtake(picked []int, n int) []int {
 	return picked[:min(len(picked), n)]
 }
 
-// isHead reports whether no earlier message of the key, from first on, is still to be confirmed.
+// isHead reports whether no earlier message of the key, from first on, is open.
 func (o *order) isHead(pos, first int) bool {
 	key := o.at(pos).key
 	if key == 0 {
@@ -41,7 +42,8 @@ func (o *order) isHead(pos, first int) bool {
 	return true
 }
 
-// chooseOthers is choose for a call that has some messages already. They are left out, up to n messages in all.
+// chooseOthers is like choose for a call that already has messages. It skips these and returns at
+// most n messages in total.
 func (o *order) chooseOthers(picked []int, n, first, end int) []int {
 	ahead := len(picked)
 	for word := first >> 6; word<<6 < end && len(picked) < n; word++ {

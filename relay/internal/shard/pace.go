@@ -6,21 +6,21 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// slowCall is the longest that a call should take. A slow destination gets fewer messages at a time: what is to overtake
-// waits less.
+// slowCall is the maximum desirable duration of a call. A slower destination gets fewer messages
+// per call, so that messages with a priority wait less.
 const slowCall = 200 * time.Millisecond
 
-// pace is how fast the messages of the window are sent.
+// pace controls the size and the time of calls for the window.
 type pace struct {
-	limit    int // messages in a call
-	call     []postrider.Message
-	began    time.Time // the call
-	failures int       // calls in a row that confirmed nothing
-	calm     time.Time // no call before then,
-	asked    time.Time // and before then not even one of other names
+	limit     int // maximum number of messages in a call
+	call      []postrider.Message
+	began     time.Time // start of the call
+	failures  int       // calls in a row that confirmed nothing
+	notBefore time.Time // no call before
+	requested time.Time // not even to other names before; from RetryAfter
 }
 
-// fit adapts the number of messages in a call to what the last one, of so many, took.
+// fit adapts the limit to the duration of the last call, which had size messages.
 func (p *pace) fit(now time.Time, size, most int) {
 	switch took := now.Sub(p.began); {
 	case took > slowCall:
@@ -30,17 +30,18 @@ func (p *pace) fit(now time.Time, size, most int) {
 	}
 }
 
-// rest has no call made for a while, longer after each failure, and for as long as was asked for at least.
-func (p *pace) rest(now time.Time, retry *Retry, asked time.Duration) {
+// backOff delays the next call, longer after each failure, and at least by the requested duration.
+func (p *pace) backOff(now time.Time, retry *Retry, requested time.Duration) {
 	p.failures++
-	p.asked = now.Add(asked)
-	p.calm = later(now.Add(retry.after(p.failures)), p.asked)
+	p.requested = now.Add(requested)
+	p.notBefore = later(now.Add(retry.after(p.failures)), p.requested)
 }
 
-// resume ends a rest early, unless it was asked for. The next one is no longer for it.
+// resume ends a backoff early, unless the destination requested it. The next backoff does not get
+// longer because of it.
 func (p *pace) resume(now time.Time) {
-	if !now.Before(p.asked) {
-		p.calm = time.Time{}
+	if !now.Before(p.requested) {
+		p.notBefore = time.Time{}
 		p.failures = max(p.failures-1, 0)
 	}
 }

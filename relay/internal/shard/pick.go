@@ -2,15 +2,16 @@ package shard
 
 import "github.com/postrider/postrider"
 
-// choice is what a call may have.
+// choice limits the messages of a call.
 type choice struct {
-	messages int  // the most
-	bytes    int  // the most, but for a single message
-	wary     bool // only those that were tried least
-	strict   bool // where wary: nothing of a key before what was tried more
+	messages   int  // maximum number
+	bytes      int  // maximum number, except for a single message
+	leastTried bool // only messages with the fewest attempts
+	strict     bool // with leastTried: skip messages behind one of their key with more attempts
 }
 
-// pick chooses the messages of the next call, oldest first. It may be called again before the call is made.
+// pick chooses the messages of the next call, oldest first. It may be called again before the call
+// is made.
 func (w *window) pick(c choice) []postrider.Message {
 	if w.tracked && w.keepsOrder && w.order.failed+w.order.beyond+w.order.deferring+len(w.urgent) == 0 {
 		w.tracked = false
@@ -22,11 +23,11 @@ func (w *window) pick(c choice) []postrider.Message {
 		w.size = w.fit(call, c.bytes)
 		return call[:w.size:w.size]
 	}
-	hasty := false // messages overtake
-	if c.wary {
+	reordered := false // some messages overtake others
+	if c.leastTried {
 		w.picked = w.order.leastTried(w.order.choose(w.picked[:0], w.end-w.first, w.first, w.end), c.messages, c.strict)
 	} else if w.picked = w.overtake(w.picked[:0], c.messages); len(w.picked) > 0 {
-		hasty = true
+		reordered = true
 		w.picked = w.order.chooseOthers(w.picked, c.messages, w.first, w.end)
 	} else {
 		w.picked = w.order.choose(w.picked, c.messages, w.first, w.end)
@@ -36,7 +37,7 @@ func (w *window) pick(c choice) []postrider.Message {
 		return nil
 	}
 	var call []postrider.Message
-	if from := w.picked[0]; !hasty && w.picked[w.size-1]-from == w.size-1 {
+	if from := w.picked[0]; !reordered && w.picked[w.size-1]-from == w.size-1 {
 		call = w.slice(from, w.size)
 	} else {
 		call = w.gather(w.picked)
@@ -51,7 +52,7 @@ func (w *window) pick(c choice) []postrider.Message {
 	return call[:w.size:w.size]
 }
 
-// attempts returns how often each message that was picked has failed before; nil if none has.
+// attempts returns the number of earlier failures of each picked message; nil if there are none.
 func (w *window) attempts() []int {
 	if w.repeated == 0 {
 		return nil
@@ -63,7 +64,7 @@ func (w *window) attempts() []int {
 	return all
 }
 
-// fit returns how many messages of a call have so many bytes, one at least.
+// fit returns how many leading messages of a call fit into the given number of bytes, at least one.
 func (w *window) fit(call []postrider.Message, bytes int) int {
 	if w.bytes <= bytes {
 		return len(call)
@@ -76,7 +77,7 @@ func (w *window) fit(call []postrider.Message, bytes int) int {
 	return len(call)
 }
 
-// slice returns n messages that follow each other.
+// slice returns n consecutive messages.
 func (w *window) slice(from, n int) []postrider.Message {
 	if n == 0 {
 		return nil

@@ -15,9 +15,10 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// TestSimulation drives machines through random histories, each a plan made from a seed: names and the destination go down,
-// messages are refused for ever, the store fails, leases end, and machines are stopped and followed by others. It is one
-// goroutine with a clock of its own, so a seed always tells the same story. POSTRIDER_PLANS is how many are tried.
+// TestSimulation drives machines through random histories, each generated from a seed: names and
+// the destination fail, messages are rejected, the store fails, leases expire, and machines are
+// stopped and replaced. It runs in one goroutine with its own clock, so a seed always gives the
+// same history. POSTRIDER_PLANS is the number of seeds.
 func TestSimulation(t *testing.T) {
 	plans := 1000
 	if text := os.Getenv("POSTRIDER_PLANS"); text != "" {
@@ -48,7 +49,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// tally counts what has happened.
+// tally counts events of histories.
 type tally struct{ Messages, Sent, Held, Dead, Stops, Probes, Outages, StoreFailures, Excluded, Bare int }
 
 func (a *tally) add(b *tally) {
@@ -64,17 +65,17 @@ func (a *tally) add(b *tally) {
 	a.Bare += b.Bare
 }
 
-// fate is what a message is like, and what has become of it.
+// fate is the plan and the state of one message.
 type fate struct {
 	key, name string
-	bad       error // what the destination always says of it; nil if it is good
+	bad       error // the permanent error of the destination for it; nil if it is good
 	times     int   // how often it was accepted
-	failed    bool  // it was refused at least once
+	failed    bool  // it failed at least once
 	settled   bool  // it is in the confirmed prefix
-	row       *row  // among the deferred ones
+	row       *row  // its deferred row; nil if none
 	gone      bool  // an operator has discarded it
-	excluded  bool  // while it was in the log,
-	told      bool  // and the machine knows
+	excluded  bool  // an operator has handled it while it was in the log
+	told      bool  // the machine knows that it is excluded
 	repeated  bool  // it may be sent again
 	refused   bool  // the store refuses to defer it as it is
 	bare      bool  // it was deferred without its content
@@ -88,7 +89,7 @@ type row struct {
 	deferredAt time.Time
 }
 
-// under is something under way, that ends at a certain time.
+// under is a call in flight that ends at a given time.
 type under struct {
 	at  time.Time
 	end func()
@@ -103,10 +104,10 @@ type simulation struct {
 	tally  tally
 
 	messages []fate
-	read     int // how many of them the machine has
-	mark     int // how many are settled
+	read     int // number of messages that the machine has
+	mark     int // number of settled messages
 	version  uint64
-	starts   map[*feeds.Batch]int // where batches begin
+	starts   map[*feeds.Batch]int // first message of each batch
 	renewed  time.Time
 
 	underway  []under
@@ -120,7 +121,7 @@ type simulation struct {
 	storeDown       time.Time
 	nameError       error
 	stopping        bool
-	stopFailed      bool // the store has failed during the stop: it may repeat something
+	stopFailed      bool // the store failed during the stop, so messages may be repeated
 
 	verbose bool
 	trace   []string
@@ -187,7 +188,7 @@ func (s *simulation) complain(format string, args ...any) {
 	s.wrong = append(s.wrong, text)
 }
 
-// start makes a machine that goes on where the last one has ended.
+// start creates a machine that continues where the last one ended.
 func (s *simulation) start() {
 	s.m, s.version = New(s.cfg, Start{}), 0
 	s.read, s.stopping, s.stopFailed = s.mark, false, false
@@ -204,7 +205,7 @@ func (s *simulation) start() {
 	s.note("a machine starts at %d, blocked are %v", s.mark, keys)
 }
 
-// play lives the history to its end: faults first, then time enough for everything to arrive.
+// play runs the history: first with faults, then without until everything has arrived.
 func (s *simulation) play() {
 	faults := s.now.Add(time.Duration(20+s.random.IntN(100)) * time.Second)
 	for !s.healed || !s.done() {
@@ -244,7 +245,7 @@ func (s *simulation) missing() string {
 	return fmt.Sprintf("%d messages have not arrived: %v; %+v", len(all), all, s.m.Standing())
 }
 
-// step lets the next thing happen.
+// step advances to the next event.
 func (s *simulation) step() {
 	s.disturb()
 	s.feed()
@@ -256,8 +257,8 @@ func (s *simulation) step() {
 		if !s.stopping || len(s.underway) > 0 {
 			s.complain("the machine has ended with %d calls under way", len(s.underway))
 		}
-		for i := s.mark; i < s.read && s.stopFailed && s.m.leaves(); i++ {
-			s.messages[i].repeated = true // the store has failed for as long as the machine had patience
+		for i := s.mark; i < s.read && s.stopFailed && s.m.repeats(); i++ {
+			s.messages[i].repeated = true // the store failed until the deadline of the stop
 		}
 		s.start()
 		return
@@ -279,12 +280,12 @@ func (s *simulation) step() {
 	s.now = next
 }
 
-// disturb has things go wrong.
+// disturb injects random faults.
 func (s *simulation) disturb() {
 	if s.healed {
 		s.operate()
 		s.tell()
-		if s.now.Sub(s.added) > 10*time.Second { // without others, nobody can tell a message that fails for ever from an outage
+		if s.now.Sub(s.added) > 10*time.Second { // without other messages, a message that always fails looks like an outage
 			s.added = s.now
 			for n := range 4 {
 				s.messages = append(s.messages, fate{name: "n" + strconv.Itoa(n)})
@@ -321,7 +322,7 @@ func (s *simulation) disturb() {
 	}
 }
 
-// exclude has an operator discard a message that is still in the log.
+// exclude makes an operator discard a message that is still in the log.
 func (s *simulation) exclude() {
 	number := s.mark + s.random.IntN(2*s.cfg.ReadAhead)
 	if number >= len(s.messages) {
@@ -334,7 +335,7 @@ func (s *simulation) exclude() {
 	}
 }
 
-// tell tells the machine what is excluded.
+// tell passes the excluded messages to the machine.
 func (s *simulation) tell() {
 	var ids []postrider.ID
 	for i := range s.messages {
@@ -346,14 +347,16 @@ func (s *simulation) tell() {
 	s.m.Exclude(ids)
 }
 
-// operate discards dead letters that are bad, and retries the others.
+// operate discards bad dead letters and retries the others.
 func (s *simulation) operate() {
 	for i := range s.messages {
 		f := &s.messages[i]
 		if f.row == nil || f.row.Status != feeds.StatusDead {
 			continue
 		}
-		if f.bad == nil && !f.bare { // it may have met two outages of its name that nobody knew for such, with others that passed in between
+		// It may have met two outages of its name that were not recognised, because others
+		// succeeded in between.
+		if f.bad == nil && !f.bare {
 			if s.cfg.Retry.Message.Attempts >= 5 && postrider.ScopeOf(s.nameError) != postrider.ScopeUnknown {
 				s.complain("message %d is good, and dead: %s", i, f.row.Cause)
 			}
@@ -366,7 +369,7 @@ func (s *simulation) operate() {
 	}
 }
 
-// feed gives the machine what it can take: messages of the log, a lease, deferred messages.
+// feed passes events to the machine: messages of the log, lease renewals, deferred messages.
 func (s *simulation) feed() {
 	if s.random.IntN(4) > 0 && !s.now.Before(s.storeDown) {
 		s.m.Renewed(s.now)
@@ -398,7 +401,7 @@ func (s *simulation) feed() {
 	}
 }
 
-// do starts what the machine wants done.
+// do starts the actions of the machine.
 func (s *simulation) do(a *Actions) {
 	if a.Publish != nil {
 		s.publish(a.Publish, s.m.Published, false)
@@ -435,7 +438,7 @@ func (s *simulation) do(a *Actions) {
 	}
 }
 
-// call makes a call of the store.
+// call starts a call of the store.
 func (s *simulation) call(end func(error)) {
 	s.storeBusy = true
 	s.later(s.random.IntN(50), func() {
@@ -454,7 +457,7 @@ func (s *simulation) later(milliseconds int, end func()) {
 	s.underway = append(s.underway, under{s.now.Add(time.Duration(milliseconds) * time.Millisecond), end})
 }
 
-// publish makes a call of the publisher, and checks what it may rely on.
+// publish starts a call of the publisher, and checks what a publisher may rely on.
 func (s *simulation) publish(c *Call, answered func(Answer, time.Time), retry bool) {
 	if s.stopping {
 		s.complain("something is sent during a stop")
@@ -490,7 +493,7 @@ func (s *simulation) publish(c *Call, answered func(Answer, time.Time), retry bo
 	})
 }
 
-// answer is what the destination says.
+// answer returns the destination's answer for a message.
 func (s *simulation) answer(msgs []postrider.Message, retry bool) []error {
 	errs := make([]error, len(msgs))
 	stuck := make(map[string]bool)
@@ -523,7 +526,7 @@ func (s *simulation) answer(msgs []postrider.Message, retry bool) []error {
 	return errs
 }
 
-// accept notes that a message has arrived.
+// accept records that a message has arrived.
 func (s *simulation) accept(number int) {
 	f := &s.messages[number]
 	s.note("message %d (%s, %s) arrives", number, f.key, f.name)
@@ -541,7 +544,7 @@ func (s *simulation) accept(number int) {
 	}
 }
 
-// follow checks that the confirmed prefix has nothing in it that is neither accepted nor deferred.
+// follow checks that every message of the confirmed prefix was accepted or deferred.
 func (s *simulation) follow() {
 	mark := s.m.Mark()
 	if mark.Version == s.version {
@@ -561,9 +564,9 @@ func (s *simulation) follow() {
 	s.mark = end
 }
 
-// deferAll is the store's Defer.
+// deferAll implements the store's Defer.
 func (s *simulation) deferAll(all []feeds.Deferral) {
-	for _, step := range []bool{false, true} { // first what others wait for
+	for _, step := range []bool{false, true} { // waiting messages after those that they wait for
 		for _, d := range all {
 			number := s.starts[d.Batch] + d.Index
 			f := &s.messages[number]
@@ -605,7 +608,7 @@ func (s *simulation) head(key string) *row {
 	return nil
 }
 
-// due is the store's Due.
+// due implements the store's Due.
 func (s *simulation) due(held []feeds.HeldName) (all []feeds.Deferred) {
 	for i := range s.messages {
 		f := &s.messages[i]
@@ -643,7 +646,7 @@ func (s *simulation) due(held []feeds.HeldName) (all []feeds.Deferred) {
 	return all
 }
 
-// probe returns the first row of a held name behind a place, or the first of all.
+// probe returns the first row of a held name behind a position, or else the first of all.
 func (s *simulation) probe(h feeds.HeldName) (first *row) {
 	for i := range s.messages {
 		r := s.messages[i].row
@@ -668,7 +671,7 @@ func (s *simulation) deferred(r *row) feeds.Deferred {
 	}
 }
 
-// conclude is the store's Conclude.
+// conclude implements the store's Conclude.
 func (s *simulation) conclude(done []feeds.Conclusion) (free []string) {
 	var keys []string
 	for _, c := range done {
@@ -701,7 +704,7 @@ func (s *simulation) conclude(done []feeds.Conclusion) (free []string) {
 	return free
 }
 
-// remove is what an operator does with a row.
+// remove removes a row, like an operator.
 func (s *simulation) remove(number int) {
 	f := &s.messages[number]
 	r := f.row

@@ -7,20 +7,20 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Config is what a [Machine] goes by. Every field is needed but NameOf and the flags.
+// Config configures a [Machine]. Every field except NameOf and the flags is required.
 type Config struct {
 	Shard      int
-	KeepsOrder bool                            // the publisher does: see broker.OrderKeeper
+	KeepsOrder bool                            // the publisher keeps order: see broker.OrderKeeper
 	NameOf     func(*postrider.Message) string // see broker.Namer
 	Strict     bool                            // later messages of a key wait for one that fails
-	Slice      bool                            // it is a part of another shard, which has the deferred messages of both
-	Splits     bool                            // a tenant can be read apart
+	Slice      bool                            // the shard is a slice of another one, which has the deferred messages of both
+	Splits     bool                            // a tenant can be split off
 
-	BatchSize int // the most messages in a call,
-	CallBytes int // and the most bytes, but for a single message
-	ReadAhead int // the most messages in the window
+	BatchSize int // maximum number of messages in a call
+	CallBytes int // maximum number of bytes in a call, except for a single message
+	ReadAhead int // maximum number of messages in the window
 	Lease     time.Duration
-	Timeout   time.Duration // of a call
+	Timeout   time.Duration // of one call
 	Retry     Retry
 }
 
@@ -33,57 +33,58 @@ type Machine struct {
 	tenants   tenants
 	memory    memory
 	names     names
-	suspects  suspects // with the messages of the window, by position,
-	inherited suspects // and with deferred ones, by their place in the log
+	suspects  suspects // in the window, by position
+	inherited suspects // deferred, by sequence number in the log
 	deferrals deferrals
 	due       due
 	pace      pace
 	mark      Mark
 	news      news
 	stop      stop
-	loaded    bool // it is known which keys are blocked
+	loaded    bool // the blocked keys are known
 	failing   bool // the last call confirmed nothing
-	sweeping  bool // the window may have messages of held names
+	sweeping  bool // the window may contain messages of held names
 
 	Count Counts
 }
 
-// stop is the order to end.
+// stop is the request to end.
 type stop struct {
 	given    bool
-	patience time.Time // until when the machine tries not to leave anything behind that would be repeated
+	deadline time.Time // give up avoiding repetitions at this time
 }
 
-// news is what people want to know.
+// news collects events for the log.
 type news struct {
 	told     []Told
-	troubled bool // the last of them was an outage
+	troubled bool // an outage was reported and no recovery since
 }
 
-// Counts is what the machine has seen, since it began.
+// Counts counts messages since the start of the machine.
 type Counts struct{ Published, Failed, Refused, Retried, Deferred, Dead int64 }
 
-// Mark says how far the shard is confirmed: the first Done messages of Batch and all before it. Version grows with it.
+// Mark is the end of the confirmed prefix: the first Done messages of Batch and everything before
+// it. Version increases with each change.
 type Mark struct {
 	Batch   *feeds.Batch
 	Done    int
 	Version uint64
 }
 
-// Event is something that people want to know.
+// Event is the kind of a [Told].
 type Event int
 
-// What a [Told] can be about.
+// The kinds of events for the log.
 const (
 	Outage      Event = iota // nothing is confirmed
-	Recovered                // what has failed does not any more
-	Refused                  // a message was deferred for the first time, by its own fault
-	Died                     // a message is a dead letter
-	CannotDefer              // the store fails with deferred messages
-	CanDefer                 // it does not any more
+	Recovered                // the outage is over
+	Refused                  // a message failed by itself and was deferred for the first time
+	Died                     // a message became a dead letter
+	CannotDefer              // calls of the store for deferred messages fail
+	CanDefer                 // they succeed again
 )
 
-// Told is news for the log.
+// Told is an event for the log.
 type Told struct {
 	Event    Event
 	Message  *postrider.Message
@@ -94,45 +95,47 @@ type Told struct {
 // Call is a call of the publisher.
 type Call struct {
 	Messages []postrider.Message
-	// Attempts is, for each message, how often it was tried before; nil means never.
+	// Attempts is the number of earlier attempts of each message; nil if all are 0.
 	Attempts []int
 	Deadline time.Time
-	// Alone means that the message may kill the process: no other such one is to be under way. Start, if there is one, is to be
-	// noted before it is sent, and unless the answer is [Deadly], it is.
+	// Alone means that the message may crash the process: no other such call may be running. Start,
+	// if not nil, must be recorded in the store first. If the answer is [Deadly], the message must
+	// not be sent.
 	Alone bool
 	Start *feeds.Start
 }
 
-// Deadly reports whether a message is not to be sent, by how many have begun it.
-func Deadly(started int) bool { return started-1 >= deadlyStarts }
+// Deadly reports whether a message must not be sent, given the number of times that sending it was
+// started, this time included.
+func Deadly(started int) bool { return started-1 >= maxStarts }
 
-// Answer is how a call has ended.
+// Answer is the result of a call.
 type Answer struct {
 	Errs    []error // as Publish returns them
-	Started int     // what the store says to Call.Start; 0 if it was not asked
-	Err     error   // why nothing was sent, if the store did not answer
+	Started int     // the result of recording Call.Start; 0 if there was none
+	Err     error   // why nothing was sent, if recording the start failed
 	Alone   bool    // as in the call
 }
 
-// Actions is what is to be done next, beside what is under way.
+// Actions are the actions to start, in addition to those in flight.
 type Actions struct {
 	Publish  *Call              // answered by Published
 	Retry    *Call              // answered by Retried
 	Defer    []feeds.Deferral   // answered by Deferred
 	Conclude []feeds.Conclusion // answered by Concluded
-	Split    string             // the tenant that is to be read apart when the machine has ended
-	Ended    bool               // nothing more is to be done
-	Wake     time.Time          // when to ask again, if nothing happens before; zero: never
+	Split    string             // the tenant to split off when the machine has ended
+	Ended    bool               // the machine has ended
+	Wake     time.Time          // when to call Next again if there is no event before; zero for never
 }
 
-// Start says what a shard was like when it was taken.
+// Start describes a shard at the time when it was taken over.
 type Start struct {
-	Known     map[postrider.ID]bool // messages that have arrived, though the store may have forgotten it
-	Suspects  int                   // how many messages of the log are to be sent alone,
-	Inherited int                   // and how many deferred ones
+	Known     map[postrider.ID]bool // messages that are known to have arrived, even if the store has lost that after a crash
+	Suspects  int                   // number of messages of the log to send alone
+	Inherited int                   // number of deferred messages to send alone
 }
 
-// New returns the machine of a shard that has just been taken.
+// New returns the machine of a shard that was just taken.
 func New(cfg Config, s Start) *Machine {
 	return &Machine{
 		cfg:       cfg,
@@ -148,7 +151,7 @@ func New(cfg Config, s Start) *Machine {
 	}
 }
 
-// advance moves the confirmed prefix as far as it goes.
+// advance advances the mark to the end of the confirmed prefix.
 func (m *Machine) advance() {
 	if n, batch, done := m.window.advance(); n > 0 {
 		m.mark = Mark{batch, done, m.mark.Version + 1}

@@ -7,21 +7,23 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// deadlyStarts is how often a message may be begun in vain, by relays that died over it, before nobody tries again.
-const deadlyStarts = 2
+// maxStarts is how often a relay may die while it sends a message before the message is not sent
+// again.
+const maxStarts = 2
 
-var errDeadly = errors.New("relay: relays have died while they sent it")
+var errCrashes = errors.New("relay: relays have died while they sent it")
 
-// deadly says why a message that relays have died over is not sent.
-func deadly(deaths int) error { return fmt.Errorf("%w (%d times)", errDeadly, deaths) }
+// suspectError returns the reason that a suspect message is not sent.
+func suspectError(deaths int) error { return fmt.Errorf("%w (%d times)", errCrashes, deaths) }
 
-// suspects has messages sent one by one, because one of them may have killed the relays that had the shard before.
+// suspects makes the machine send messages one by one, because one of them may have crashed the
+// previous owners of the shard.
 type suspects struct {
-	left  int           // how many
-	begun map[int64]int // those whose start was noted, and how many relays had begun them in vain
+	left  int           // number of messages to send alone
+	begun map[int64]int // messages whose start was recorded, and the number of earlier starts that never ended
 }
 
-// start returns what is to be noted before a message is sent; nil if that has been done.
+// start returns the start to record before a message is sent; nil if it was recorded.
 func (s *suspects) start(id int64, start feeds.Start) *feeds.Start {
 	if _, ok := s.begun[id]; ok {
 		return nil
@@ -29,7 +31,8 @@ func (s *suspects) start(id int64, start feeds.Start) *feeds.Start {
 	return &start
 }
 
-// noted takes in that the start of a message was noted, and how many have begun it, this relay included.
+// noted stores that the start of a message was recorded, and the number of starts, this one
+// included.
 func (s *suspects) noted(id int64, started int) {
 	if s.begun == nil {
 		s.begun = make(map[int64]int)
@@ -38,8 +41,8 @@ func (s *suspects) noted(id int64, started int) {
 	s.left--
 }
 
-// kills reports whether so many relays have died over a message that it is not sent.
+// kills reports whether too many relays have died while sending a message.
 func (s *suspects) kills(id int64) (deaths int, kills bool) {
 	deaths = s.begun[id]
-	return deaths, deaths >= deadlyStarts
+	return deaths, deaths >= maxStarts
 }

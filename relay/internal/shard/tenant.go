@@ -3,22 +3,22 @@ package shard
 import "time"
 
 const (
-	// watchInterval is the time between two looks at whether a tenant holds up the others.
+	// watchInterval is the time between two checks for a tenant that delays the others.
 	watchInterval = 250 * time.Millisecond
-	// crowd is the share of what is waiting, in percent, that makes one tenant the one who does.
-	crowd = 75
+	// dominantShare is the percentage of the backlog that one tenant must have to be split off.
+	dominantShare = 75
 )
 
-// tenants finds out whether the shard is held up by one tenant: more than a second's work has been read, there is more, and
-// nearly all of it is of one tenant.
+// tenants detects whether one tenant delays the others of a shard: the window holds more than a
+// second's work, more than half of ReadAhead, and nearly all of it is from one tenant.
 type tenants struct {
 	enabled bool
-	first   int       // the first unconfirmed message at the last look
-	next    time.Time // when to look again
+	first   int       // the first unconfirmed message at the last check
+	next    time.Time // time of the next check
 }
 
-// holdup returns the tenant that holds up the others; empty if there is none.
-func (t *tenants) holdup(w *window, now time.Time, readAhead int) string {
+// dominant returns the tenant that delays the others; empty if there is none.
+func (t *tenants) dominant(w *window, now time.Time, readAhead int) string {
 	if !t.enabled || now.Before(t.next) {
 		return ""
 	}
@@ -29,11 +29,12 @@ func (t *tenants) holdup(w *window, now time.Time, readAhead int) string {
 	if !begun || moved == 0 || backlog < readAhead/2 || time.Duration(backlog)*since < time.Duration(moved)*time.Second {
 		return ""
 	}
-	return w.crowd()
+	return w.dominantTenant()
 }
 
-// crowd returns the tenant that most of the messages are of, judged by a sample; empty if there is none.
-func (w *window) crowd() string {
+// dominantTenant returns the tenant of most messages in the window, estimated from a sample; empty
+// if there is none.
+func (w *window) dominantTenant() string {
 	const sample = 100
 	counts := make(map[string]int)
 	step := max((w.end-w.first)/sample, 1)
@@ -44,7 +45,7 @@ func (w *window) crowd() string {
 		n++
 	}
 	for tenant, count := range counts {
-		if tenant != "" && count*100 >= n*crowd {
+		if tenant != "" && count*100 >= n*dominantShare {
 			return tenant
 		}
 	}

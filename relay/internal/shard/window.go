@@ -9,33 +9,34 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// window is what was read and cannot be settled yet: the messages from the first unconfirmed one on. They are named by their
-// position, which counts from the first message ever read. One call may be under way.
+// window holds the messages that were read and cannot be settled yet: all from the first
+// unconfirmed one on. A position counts from the first message ever read. At most one call is in
+// flight.
 type window struct {
 	keepsOrder bool
 
 	runs   []run // the batches with messages of the window
 	first  int   // the first unconfirmed message; equal to end if there is none
-	end    int   // behind the last message
-	last   int   // the last confirmed message, where that is behind first
-	passed int   // where first was when the window last advanced
+	end    int   // one past the last message
+	last   int   // the last confirmed message; meaningful if it is behind first
+	passed int   // first at the last advance
 	bytes  int   // of runs
-	full   bool  // nothing more can be read until something leaves
+	full   bool  // nothing can be read until messages leave
 
-	// A publisher that keeps order and has no failures needs no order: then all messages from first on are fresh, and
-	// nothing is noted by message.
+	// With a publisher that keeps order and without failures, all messages from first on are fresh,
+	// and the window tracks no single messages.
 	tracked bool
 	order   order
 
-	flying   bool  // a call is under way
-	picked   []int // its messages; if not tracked, those that follow first instead
-	size     int   // how many they are
-	repeated int   // how many of them have been sent before
+	flying   bool  // a call is in flight
+	picked   []int // its messages; if not tracked, the size messages from first on
+	size     int   // number of messages in the call
+	repeated int   // number of them that were sent before
 
-	urgent []int // messages with a priority, where anything is noted by message
+	urgent []int // messages with a priority; only if tracked
 
-	scratch []postrider.Message // memory for calls that are not a part of one batch
-	used    int                 // how much of it holds messages
+	scratch []postrider.Message // buffer for calls that are not part of one batch
+	used    int                 // number of messages in scratch
 }
 
 // run is a batch and the position of its first message.
@@ -49,10 +50,10 @@ func newWindow(keepsOrder bool) window {
 	return window{keepsOrder: keepsOrder, last: -1, tracked: !keepsOrder, order: order{keepsOrder: keepsOrder}}
 }
 
-// overhead is about what a message takes in memory besides its texts.
+// overhead is the approximate size of a message in memory besides its texts.
 const overhead = 256
 
-// Size is about what a batch takes in memory.
+// Size returns the approximate size of a batch in memory.
 func Size(b *feeds.Batch) (size int) {
 	for i := range b.Messages {
 		size += sizeOf(&b.Messages[i])
@@ -70,7 +71,7 @@ func sizeOf(m *postrider.Message) int {
 
 func (w *window) empty() bool { return w.first == w.end }
 
-// add appends a batch that is not empty, of so many bytes.
+// add appends a batch that is not empty, with its size.
 func (w *window) add(b *feeds.Batch, bytes int) {
 	from := w.end
 	w.runs = append(w.runs, run{b, from, bytes})
@@ -84,7 +85,7 @@ func (w *window) add(b *feeds.Batch, bytes int) {
 	}
 }
 
-// track starts the bookkeeping by message.
+// track starts tracking single messages.
 func (w *window) track() {
 	if w.tracked {
 		return
@@ -99,7 +100,7 @@ func (w *window) track() {
 	}
 }
 
-// enter gives the messages from a position on to the order.
+// enter adds the messages from a position on to the order.
 func (w *window) enter(from int) {
 	if from == w.end {
 		return
@@ -111,7 +112,7 @@ func (w *window) enter(from int) {
 			m := &r.Messages[j]
 			key := hashKey(m)
 			if !m.DeliverAfter.IsZero() {
-				key = 0 // it is in no order
+				key = 0 // scheduled messages have no order
 			}
 			w.order.enter(r.at+j, key)
 			if m.Priority > 0 {
@@ -121,20 +122,20 @@ func (w *window) enter(from int) {
 	}
 }
 
-// beginDefer takes a message out of the order that is to be deferred.
+// beginDefer removes a message that is to be deferred from the order.
 func (w *window) beginDefer(pos int) {
 	w.track()
 	w.order.beginDefer(pos)
 }
 
-// endDefer notes that a message has been deferred. It counts as confirmed.
+// endDefer records that a message was deferred. It counts as confirmed.
 func (w *window) endDefer(pos int) {
 	w.order.endDefer(pos)
 	w.last = max(w.last, pos)
 	w.skip()
 }
 
-// skip moves first behind what is confirmed.
+// skip moves first past confirmed messages.
 func (w *window) skip() {
 	for w.first < w.end && w.order.at(w.first).state == confirmed {
 		w.first++
@@ -142,7 +143,8 @@ func (w *window) skip() {
 	}
 }
 
-// gaps returns the messages that are still to be confirmed before one that is: while they are, a stop would repeat that one.
+// gaps returns the open messages in front of a confirmed one. If the relay stopped now, the
+// confirmed one would be sent again.
 func (w *window) gaps() []int {
 	if !w.tracked || w.last < w.first {
 		return nil
@@ -156,7 +158,7 @@ func (w *window) gaps() []int {
 	return all
 }
 
-// find returns the index of the run with a message. The guess is tried before others.
+// find returns the index of the run that contains a position. It tries guess first.
 func (w *window) find(pos, guess int) int {
 	if r := w.runs[guess]; pos >= r.at && pos < r.at+len(r.Messages) {
 		return guess
@@ -164,7 +166,7 @@ func (w *window) find(pos, guess int) int {
 	return sort.Search(len(w.runs), func(i int) bool { return w.runs[i].at > pos }) - 1
 }
 
-// place returns the batch that a message came in, and its index there.
+// place returns the batch of a message and its index in it.
 func (w *window) place(pos int) (*feeds.Batch, int) {
 	r := &w.runs[w.find(pos, 0)]
 	return r.Batch, pos - r.at
@@ -178,7 +180,7 @@ func (w *window) message(pos int) *postrider.Message {
 
 var errNoAnswer = errors.New("relay: the publisher returned fewer errors than messages")
 
-// answer returns what a Publish has returned for message i of the call.
+// answer returns the error of message i from the result of Publish.
 func answer(errs []error, i int) error {
 	if len(errs) == 0 {
 		return nil
@@ -189,8 +191,8 @@ func answer(errs []error, i int) error {
 	return errs[i]
 }
 
-// record notes which messages of the call were confirmed, and that the others have failed. If any have, picked names all
-// messages of the call then.
+// record applies the result of the call in flight. If any message failed, picked holds all messages
+// of the call afterwards.
 func (w *window) record(errs []error) (passed, failures int) {
 	if len(errs) > 0 {
 		for i := range w.size {
@@ -218,8 +220,9 @@ func (w *window) record(errs []error) (passed, failures int) {
 	return w.size - failures, failures
 }
 
-// advance lets go of the messages before first and returns what that adds to the confirmed prefix: n messages, up to
-// and including the first done of batch. The messages of the last call are void then.
+// advance drops the messages before first and returns the growth of the confirmed prefix: n
+// messages, up to and including the first done of batch. It invalidates the messages of the last
+// call.
 func (w *window) advance() (n int, batch *feeds.Batch, done int) {
 	n, w.passed = w.first-w.passed, w.first
 	if n == 0 {
@@ -235,7 +238,7 @@ func (w *window) advance() (n int, batch *feeds.Batch, done int) {
 		*r = run{}
 		w.runs = w.runs[1:]
 	}
-	if w.empty() && w.used > 0 { // an idle shard keeps no messages alive
+	if w.empty() && w.used > 0 { // an idle shard must not keep messages alive
 		clear(w.scratch[:w.used])
 		w.used = 0
 	}

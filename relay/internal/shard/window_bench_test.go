@@ -9,13 +9,14 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// BenchmarkWindow measures what choosing and confirming costs for each message, 4000 of which are in the window.
+// BenchmarkWindow measures the cost per message of choosing and confirming, with 4000 messages in
+// the window.
 func BenchmarkWindow(b *testing.B) {
 	for _, bench := range []struct {
 		name       string
 		keepsOrder bool
 		keys       int
-		refused    bool // the first message, for good
+		refused    bool // the first message is rejected permanently
 	}{
 		{"order kept", true, 10_000, false},
 		{"order kept, one refused", true, 10_000, true},
@@ -55,7 +56,7 @@ func BenchmarkWindow(b *testing.B) {
 					next++
 				}
 				call := w.pick(some)
-				if len(call) == 0 { // only with a refused message: the window has filled up behind it
+				if len(call) == 0 { // only with a rejected message: the window has filled up behind it
 					b.StopTimer()
 					w, room = open(), 4000
 					b.StartTimer()

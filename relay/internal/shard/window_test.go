@@ -13,13 +13,13 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// model is the dumb window: a list of all messages there ever were, which is searched from the first unconfirmed
-// one on for everything.
+// model is the simple window: a list of all messages, searched from the first unconfirmed one each
+// time.
 type model struct {
 	keepsOrder bool
 	limit      int
 	all        []modelMessage
-	from       int // all before it are confirmed; it only saves time
+	from       int // all messages before it are confirmed; saves time only
 }
 
 type modelMessage struct {
@@ -35,8 +35,8 @@ func (m *model) first() int {
 	return m.from
 }
 
-func (m *model) pick(wary, strict bool) (picked []int) {
-	if !wary {
+func (m *model) pick(leastTried, strict bool) (picked []int) {
+	if !leastTried {
 		return m.pickTried(math.MaxInt, true)
 	}
 	for most := range 100 {
@@ -47,7 +47,8 @@ func (m *model) pick(wary, strict bool) (picked []int) {
 	return nil
 }
 
-// pickTried picks what was tried so often at most and, if order is strict, nothing behind what was tried more.
+// pickTried picks messages with at most the given number of attempts and, if strict, none behind
+// one of the same key with more.
 func (m *model) pickTried(most int, strict bool) (picked []int) {
 	behind := make(map[string]bool)
 	for i := m.first(); i < len(m.all) && len(picked) < m.limit; i++ {
@@ -79,8 +80,9 @@ func (m *model) gaps() (all []int) {
 	return all
 }
 
-// TestWindow compares the window with the model over random histories: what is picked, what is confirmed, what a stop would
-// repeat; and checks the promise itself, which does not depend on the model.
+// TestWindow compares the window with the model over random histories: which messages are picked
+// and confirmed, and what a stop would repeat. It also checks the ordering guarantee, independently
+// of the model.
 func TestWindow(t *testing.T) {
 	seeds := uint64(100)
 	if testing.Short() {
@@ -98,7 +100,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// history is a random life of a window.
+// history is a random history of a window.
 type history struct {
 	t      *testing.T
 	random *rand.Rand
@@ -108,13 +110,13 @@ type history struct {
 	keys     int
 	page     int     // largest batch
 	failures float64 // share of messages
-	faithful bool    // the publisher does keep order if it says so
+	faithful bool    // the publisher really keeps order if it claims to
 
 	leaving []int           // to be deferred
-	blocked map[string]bool // keys whose messages are
+	blocked map[string]bool // keys with deferred messages
 
-	batches []*feeds.Batch // not all of whose messages are confirmed
-	done    int            // how many messages of the first of them are
+	batches []*feeds.Batch // batches that are not confirmed completely
+	done    int            // number of confirmed messages of the first of them
 }
 
 func newHistory(t *testing.T, seed uint64) *history {
@@ -195,7 +197,7 @@ func (h *history) refuse(pos int) {
 	}
 }
 
-// endDefer notes that what was to be deferred has been, and frees keys now and then.
+// endDefer completes the deferrals, and unblocks keys now and then.
 func (h *history) endDefer() {
 	for _, pos := range h.leaving {
 		h.w.endDefer(pos)
@@ -208,12 +210,12 @@ func (h *history) endDefer() {
 	h.advance()
 }
 
-func (h *history) call(wary, strict bool) {
-	want := h.m.pick(wary, strict)
-	c := choice{messages: h.m.limit, bytes: math.MaxInt, wary: wary, strict: strict}
+func (h *history) call(leastTried, strict bool) {
+	want := h.m.pick(leastTried, strict)
+	c := choice{messages: h.m.limit, bytes: math.MaxInt, leastTried: leastTried, strict: strict}
 	call := h.w.pick(c)
 	if h.random.IntN(10) == 0 {
-		call = h.w.pick(c) // the lease had run out meanwhile
+		call = h.w.pick(c) // the lease had expired in between
 	}
 	var got []int
 	for i := range call {
@@ -224,7 +226,7 @@ func (h *history) call(wary, strict bool) {
 		h.t.Errorf("picked %v, want %v", got, want)
 		return
 	}
-	if strict || !wary {
+	if strict || !leastTried {
 		h.promise(got)
 	}
 	if len(got) == 0 {
@@ -247,8 +249,8 @@ func (h *history) call(wary, strict bool) {
 	h.advance()
 }
 
-// promise: no message is sent while an earlier one of its key is unconfirmed, unless both are in one call of a
-// publisher that keeps order.
+// promise checks that no message is sent while an earlier one of its key is unconfirmed, unless
+// both are in one call of a publisher that keeps order.
 func (h *history) promise(call []int) {
 	for i, pos := range call {
 		msg := h.m.all[pos]
@@ -269,7 +271,7 @@ func (h *history) promise(call []int) {
 
 var errTest = errors.New("a failure")
 
-// answer lets the call fail in parts.
+// answer makes parts of the call fail.
 func (h *history) answer(call []int) {
 	errs := make([]error, len(call))
 	stuck := make(map[string]bool)
@@ -294,7 +296,7 @@ func (h *history) answer(call []int) {
 		}
 		failures--
 		if msg.state == deferring {
-			continue // with an earlier one of its key
+			continue // deferred with an earlier one of its key
 		}
 		msg.state = failed
 		if h.random.IntN(5) == 0 {
@@ -331,7 +333,7 @@ func (h *history) advance() {
 	}
 }
 
-// finish lets all succeed: nothing is lost, and nothing is left behind.
+// finish lets all calls succeed: nothing is lost, and nothing remains.
 func (h *history) finish() {
 	h.failures = 0
 	h.endDefer()

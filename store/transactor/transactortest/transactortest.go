@@ -1,7 +1,8 @@
-// Package transactortest is the suite that every transactor passes: what [postrider.Transactor] promises, as tests.
+// Package transactortest is the conformance test suite for implementations of
+// [postrider.Transactor].
 //
-// What a transaction has done is seen in the messages that it has enqueued, so the suite needs the outbox and the store that
-// belong to the same database.
+// The tests observe transactions by the messages that they enqueue, so the suite needs the outbox
+// and the store of the same database.
 package transactortest
 
 import (
@@ -18,13 +19,13 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Harness is one transactor under test.
+// Harness provides the transactor under test.
 type Harness[Tx any] struct {
 	Transactor postrider.Transactor[Tx]
 	Outbox     postrider.Outbox[Tx]
 	Store      feeds.Store
-	// Conflict is an error by which the database gives a transaction up for the sake of others. Its tests are skipped if there
-	// is none.
+	// Conflict is an error with which the database aborts a transaction because of another one. If
+	// it is nil, the tests of conflicts are skipped.
 	Conflict error
 }
 
@@ -66,7 +67,7 @@ func (s scene[Tx]) write(ctx context.Context, tx Tx, what string) {
 	}
 }
 
-// want checks which messages of this test were committed.
+// want checks which messages of the test were committed.
 func (s scene[Tx]) want(types ...string) {
 	s.t.Helper()
 	slices.Sort(types)
@@ -211,7 +212,8 @@ func (s scene[Tx]) contextEnded() {
 	}
 }
 
-// Whoever has cancelled before the function returned, and is told of an error, has no effects to reckon with.
+// If the context is cancelled before the function returns and Do returns an error, the transaction
+// must have had no effect.
 func (s scene[Tx]) contextEnds() {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()

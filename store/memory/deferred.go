@@ -8,34 +8,34 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// aside is what a feed has deferred, by seq.
-type aside []*feeds.Deferred
+// deferredList holds the deferred messages of a feed, sorted by seq.
+type deferredList []*feeds.Deferred
 
-func (a aside) find(seq int64) (int, bool) {
+func (a deferredList) find(seq int64) (int, bool) {
 	return slices.BinarySearchFunc(a, seq, func(d *feeds.Deferred, seq int64) int { return cmp.Compare(d.Seq, seq) })
 }
 
-func (a aside) get(seq int64) *feeds.Deferred {
+func (a deferredList) get(seq int64) *feeds.Deferred {
 	if i, ok := a.find(seq); ok {
 		return a[i]
 	}
 	return nil
 }
 
-func (a *aside) insert(d *feeds.Deferred) {
+func (a *deferredList) insert(d *feeds.Deferred) {
 	if i, ok := a.find(d.Seq); !ok {
 		*a = slices.Insert(*a, i, d)
 	}
 }
 
-func (a *aside) remove(d *feeds.Deferred) {
+func (a *deferredList) remove(d *feeds.Deferred) {
 	if i, ok := a.find(d.Seq); ok {
 		*a = slices.Delete(*a, i, i+1)
 	}
 }
 
 // head returns the first message that blocks the key.
-func (a aside) head(key string) *feeds.Deferred {
+func (a deferredList) head(key string) *feeds.Deferred {
 	for _, d := range a {
 		if blocks(d, key) {
 			return d
@@ -44,8 +44,8 @@ func (a aside) head(key string) *feeds.Deferred {
 	return nil
 }
 
-// behind returns up to limit messages of the key that wait directly behind one that blocks it.
-func (a aside) behind(d *feeds.Deferred, limit int) []*feeds.Deferred {
+// behind returns up to limit messages that wait directly behind one that blocks their key.
+func (a deferredList) behind(d *feeds.Deferred, limit int) []*feeds.Deferred {
 	var waiting []*feeds.Deferred
 	i, _ := a.find(d.Seq)
 	for _, w := range a[i+1:] {
@@ -60,18 +60,18 @@ func (a aside) behind(d *feeds.Deferred, limit int) []*feeds.Deferred {
 	return waiting
 }
 
-// promote makes the first message of a key go, now that what it waited for is gone. It returns true if there is none: the
-// key is free.
-func (a aside) promote(key string, now time.Time) bool {
+// promote makes the first message of a key due after the one before it has left. It returns true if
+// there is none: the key is no longer blocked.
+func (a deferredList) promote(key string, now time.Time) bool {
 	head := a.head(key)
 	if head != nil && head.Status == feeds.StatusWaiting {
-		again(head, now)
+		retryNow(head, now)
 	}
 	return head == nil
 }
 
-// conclude records what has become of messages that were due, and returns the keys that are free again.
-func (a *aside) conclude(done []feeds.Conclusion, now time.Time) (free []string) {
+// conclude records the outcome of attempts, and returns the keys that are no longer blocked.
+func (a *deferredList) conclude(done []feeds.Conclusion, now time.Time) (free []string) {
 	var keys []string
 	for _, c := range done {
 		d := a.get(c.Seq)
@@ -85,7 +85,7 @@ func (a *aside) conclude(done []feeds.Conclusion, now time.Time) (free []string)
 				d.AvailableAt = now.Add(c.Delay)
 			case feeds.StatusHeld:
 				d.Name = c.Name
-			default: // nothing else has a time or a name
+			default: // other states have neither a time nor a name
 			}
 			if !c.Overtaken {
 				continue
@@ -106,8 +106,9 @@ func (a *aside) conclude(done []feeds.Conclusion, now time.Time) (free []string)
 	return free
 }
 
-// content returns the position in a shard from which on the log has the only content of a message that was deferred.
-func (a aside) content(sh *shard, number int) int {
+// content returns the position in a shard from which on the log must keep messages because it has
+// the only copy of their content.
+func (a deferredList) content(sh *shard, number int) int {
 	first := slices.IndexFunc(a, func(d *feeds.Deferred) bool { return d.Bare && d.Shard == number })
 	if first < 0 {
 		return sh.end()
@@ -117,14 +118,14 @@ func (a aside) content(sh *shard, number int) int {
 }
 
 // anyDue reports whether any message is due or will be.
-func (a aside) anyDue() bool {
+func (a deferredList) anyDue() bool {
 	return slices.ContainsFunc(a, func(d *feeds.Deferred) bool {
 		return !d.AvailableAt.IsZero() || d.Status == feeds.StatusHeld
 	})
 }
 
-// again has a message sent now, with all its attempts ahead of it.
-func again(d *feeds.Deferred, now time.Time) {
+// retryNow makes a message due now with all its attempts.
+func retryNow(d *feeds.Deferred, now time.Time) {
 	d.Status, d.Name, d.Attempts, d.AvailableAt = feeds.StatusRetry, "", 0, now
 }
 

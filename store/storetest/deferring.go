@@ -9,8 +9,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// setAside defers those messages of the batches, counted from 0, for which how returns a status.
-func (r *reader) setAside(batches []feeds.Batch, how func(n int) feeds.Deferral) {
+// deferSome defers the messages of the batches, numbered from 0, for which how returns a status.
+func (r *reader) deferSome(batches []feeds.Batch, how func(n int) feeds.Deferral) {
 	r.t.Helper()
 	var msgs []feeds.Deferral
 	n := 0
@@ -28,7 +28,7 @@ func (r *reader) setAside(batches []feeds.Batch, how func(n int) feeds.Deferral)
 	}
 }
 
-// asKey is how the messages of a key are deferred whose first one has failed.
+// asKey returns the deferrals of the messages of a key whose first one has failed.
 func asKey(first feeds.Deferral) func(n int) feeds.Deferral {
 	first.Blocking = true
 	return func(n int) feeds.Deferral {
@@ -39,13 +39,13 @@ func asKey(first feeds.Deferral) func(n int) feeds.Deferral {
 	}
 }
 
-// block writes n messages of a key and defers all, the first one as told.
+// block writes n messages of a key and defers them all, the first one as given.
 func block(r *reader, h Harness, key string, n int, first feeds.Deferral) []postrider.Message {
 	r.t.Helper()
 	msgs := series(key, n)
 	write(r.t, h, msgs...)
 	batches := r.next(n, 1000)
-	r.setAside(batches, asKey(first))
+	r.deferSome(batches, asKey(first))
 	r.settle(batches...)
 	return msgs
 }
@@ -59,7 +59,7 @@ func (r *reader) due(limit int) feeds.Due {
 	return due
 }
 
-// conclude returns the keys that are free, sorted.
+// conclude returns the keys that are no longer blocked, sorted.
 func (r *reader) conclude(done ...feeds.Conclusion) []string {
 	r.t.Helper()
 	free, err := r.feed.Conclude(r.t.Context(), done)
@@ -84,7 +84,7 @@ func failed(d feeds.Deferred, delay time.Duration) feeds.Conclusion {
 	}
 }
 
-// blocked returns the keys of all shards held, sorted.
+// blocked returns the blocked keys of all owned shards, sorted.
 func (r *reader) blocked() []string {
 	r.t.Helper()
 	var keys []string
@@ -99,8 +99,8 @@ func (r *reader) blocked() []string {
 	return keys
 }
 
-// expectAside checks that exactly these messages came, in this order.
-func expectAside(t *testing.T, got []feeds.Deferred, want ...postrider.Message) {
+// expectDeferred checks that exactly these messages were returned, in this order.
+func expectDeferred(t *testing.T, got []feeds.Deferred, want ...postrider.Message) {
 	t.Helper()
 	var gotIDs, wantIDs []postrider.ID
 	for _, d := range got {
@@ -126,5 +126,5 @@ func expectStatus(t *testing.T, got []feeds.Deferred, want ...feeds.Status) {
 	}
 }
 
-// near allows for a clock that is not quite ours, and a machine that is busy.
+// near compares times of different clocks on a busy machine.
 func near(got, want time.Time) bool { return got.Sub(want).Abs() < 30*time.Second }

@@ -19,8 +19,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// TestBlockedElsewhere: keys that one relay has found blocked are blocked for the next, whether the first was stopped or
-// died, and go on in order.
+// TestBlockedElsewhere: keys that one relay has blocked are blocked for the next one, whether the
+// first was stopped or died, and continue in order.
 func TestBlockedElsewhere(t *testing.T) {
 	test := func(t *testing.T, keepsOrder bool, end func(f *faults, r *running), pause time.Duration) {
 		w := newWorld(t, 2)
@@ -52,7 +52,7 @@ func TestBlockedElsewhere(t *testing.T) {
 		second.stop()
 		w.check()
 		w.checkNothingRepeated()
-		checkAside(w, map[feeds.Status]int{})
+		checkDeferred(w, map[feeds.Status]int{})
 	}
 	t.Run("stop", func(t *testing.T) {
 		bothModes(t, func(t *testing.T, keepsOrder bool) {
@@ -70,7 +70,7 @@ func TestBlockedElsewhere(t *testing.T) {
 	})
 }
 
-// TestSecondRelayTakesHalf: when half of the shards go to another relay, it knows what is blocked in them.
+// TestSecondRelayTakesHalf: a relay that takes over half of the shards knows their blocked keys.
 func TestSecondRelayTakesHalf(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 4)
@@ -101,23 +101,23 @@ func TestSecondRelayTakesHalf(t *testing.T) {
 	})
 }
 
-// crime is a store over whose messages relays have died.
-type crime struct {
+// suspectStore is a store with messages that relays have died while sending.
+type suspectStore struct {
 	script
 	mu       sync.Mutex
 	started  map[string]int
 	deferred []feeds.Deferral
 
-	aside     []feeds.Deferred // what was deferred before
+	before    []feeds.Deferred // messages that were deferred before
 	concluded map[string]feeds.Conclusion
-	again     map[string]time.Time // when they are due
+	again     map[string]time.Time // when concluded messages are due again
 }
 
-func (c *crime) Open(context.Context, string, feeds.Member) (feeds.Feed, error) {
+func (c *suspectStore) Open(context.Context, string, feeds.Member) (feeds.Feed, error) {
 	return c, nil
 }
 
-func (c *crime) Suspect(_ context.Context, start feeds.Start) (int, error) {
+func (c *suspectStore) Suspect(_ context.Context, start feeds.Start) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	name := strconv.FormatInt(start.Seq, 10)
@@ -128,18 +128,18 @@ func (c *crime) Suspect(_ context.Context, start feeds.Start) (int, error) {
 	return c.started[name], nil
 }
 
-func (c *crime) Defer(_ context.Context, msgs []feeds.Deferral) error {
+func (c *suspectStore) Defer(_ context.Context, msgs []feeds.Deferral) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deferred = append(c.deferred, msgs...)
 	return nil
 }
 
-func (c *crime) Due(context.Context, feeds.DueRequest) (feeds.Due, error) {
+func (c *suspectStore) Due(context.Context, feeds.DueRequest) (feeds.Due, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	due := feeds.Due{Next: time.Second}
-	for _, d := range c.aside {
+	for _, d := range c.before {
 		if end, ok := c.concluded[d.Type]; !ok || !end.Delivered && end.Status == feeds.StatusRetry && !time.Now().Before(c.again[d.Type]) {
 			due.Messages = append(due.Messages, d)
 		}
@@ -147,7 +147,7 @@ func (c *crime) Due(context.Context, feeds.DueRequest) (feeds.Due, error) {
 	return due, nil
 }
 
-func (c *crime) Conclude(_ context.Context, done []feeds.Conclusion) ([]string, error) {
+func (c *suspectStore) Conclude(_ context.Context, done []feeds.Conclusion) ([]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, d := range done {
@@ -157,22 +157,23 @@ func (c *crime) Conclude(_ context.Context, done []feeds.Conclusion) ([]string, 
 	return nil, nil
 }
 
-// newCrimeAside is a crime over messages that were deferred, of a shard whose others make progress.
-func newCrimeAside(n int) *crime {
-	c := &crime{started: make(map[string]int), concluded: make(map[string]feeds.Conclusion), again: make(map[string]time.Time)}
+// newSuspectDeferred returns a store with suspect deferred messages, in a shard whose other
+// messages make progress.
+func newSuspectDeferred(n int) *suspectStore {
+	c := &suspectStore{started: make(map[string]int), concluded: make(map[string]feeds.Conclusion), again: make(map[string]time.Time)}
 	c.balance = func(context.Context) (feeds.Share, error) {
 		return feeds.Share{Shards: []int{0}, Quota: 1, Members: 1, Deferred: true, Orphans: []int{0}}, nil
 	}
 	for i, m := range batch(0, n).Messages {
-		c.aside = append(c.aside, feeds.Deferred{Message: m, Seq: int64(i), Status: feeds.StatusRetry, Blocking: true, Attempts: 1})
+		c.before = append(c.before, feeds.Deferred{Message: m, Seq: int64(i), Status: feeds.StatusRetry, Blocking: true, Attempts: 1})
 	}
 	return c
 }
 
-// newCrime is a crime over the first messages of a shard.
-func newCrime(n int) *crime {
+// newSuspectStore returns a store whose first messages of a shard are suspect.
+func newSuspectStore(n int) *suspectStore {
 	reads := 0
-	return &crime{started: make(map[string]int), script: script{
+	return &suspectStore{started: make(map[string]int), script: script{
 		balance: func(context.Context) (feeds.Share, error) {
 			return feeds.Share{Shards: []int{0}, Quota: 1, Members: 1, Suspects: []int{0}, Orphans: []int{0}}, nil
 		},
@@ -185,8 +186,9 @@ func newCrime(n int) *crime {
 	}}
 }
 
-// play lets a relay work for a second, which may send one message at a time only, and returns what it has sent.
-func (c *crime) play(t *testing.T) (r *running, sent []string) {
+// play runs a relay for a second, which must send one message at a time, and returns what it has
+// sent.
+func (c *suspectStore) play(t *testing.T) (r *running, sent []string) {
 	r = start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
 		if len(msgs) > 1 {
 			t.Errorf("%d messages were sent at once", len(msgs))
@@ -199,12 +201,12 @@ func (c *crime) play(t *testing.T) (r *running, sent []string) {
 	return r, sent
 }
 
-// TestDeadlyMessage: after relays have died, messages are sent one by one; one that was begun twice before and never ended
-// is deferred unsent, and the others arrive.
+// TestDeadlyMessage: after relays have died, messages are sent one by one. A message that was
+// started twice and never finished is deferred unsent, and the others arrive.
 func TestDeadlyMessage(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		for before := range 4 {
-			c := newCrime(5)
+			c := newSuspectStore(5)
 			c.started["2"] = before
 			_, sent := c.play(t)
 			want := "0 1 2 3 4"
@@ -222,11 +224,11 @@ func TestDeadlyMessage(t *testing.T) {
 	})
 }
 
-// TestSlowSuspect: a store that notes the start of a message only after the time for its call has passed does not make the message
-// count as sent.
+// TestSlowSuspect: if the store records the start of a message only after the deadline of its call,
+// the message does not count as sent.
 func TestSlowSuspect(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
-		c := slowCrime{newCrime(5), new(atomic.Bool)}
+		c := slowSuspectStore{newSuspectStore(5), new(atomic.Bool)}
 		var sent []string
 		r := start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
 			sent = append(sent, msgs[0].Type)
@@ -240,29 +242,30 @@ func TestSlowSuspect(t *testing.T) {
 	})
 }
 
-// slowCrime is a crime whose store is slow once, and does not look at its context.
-type slowCrime struct {
-	*crime
+// slowSuspectStore is slow once, and ignores its context.
+type slowSuspectStore struct {
+	*suspectStore
 	slow *atomic.Bool
 }
 
-func (c slowCrime) Open(context.Context, string, feeds.Member) (feeds.Feed, error) {
+func (c slowSuspectStore) Open(context.Context, string, feeds.Member) (feeds.Feed, error) {
 	return c, nil
 }
 
-func (c slowCrime) Suspect(ctx context.Context, start feeds.Start) (int, error) {
+func (c slowSuspectStore) Suspect(ctx context.Context, start feeds.Start) (int, error) {
 	if !c.slow.Swap(true) {
 		time.Sleep(2 * time.Second)
 	}
-	_, err := c.crime.Suspect(ctx, start)
+	_, err := c.suspectStore.Suspect(ctx, start)
 	return 1, err
 }
 
-// TestDeadlyFarBehind: one that fails keeps the cursor where it is, so that what kills relays is as far behind it as was read.
+// TestDeadlyFarBehind: a failing message keeps the position where it is, so the message that
+// crashes relays may be as far behind it as the relay reads ahead.
 func TestDeadlyFarBehind(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		const far = 55
-		c := newCrime(far + 1)
+		c := newSuspectStore(far + 1)
 		c.started[strconv.Itoa(far)] = 2
 		r := start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
 			if len(msgs) > 1 {
@@ -270,7 +273,7 @@ func TestDeadlyFarBehind(t *testing.T) {
 			}
 			switch msgs[0].Type {
 			case strconv.Itoa(far):
-				t.Error("the deadly one was sent")
+				t.Error("the message that crashes relays was sent")
 			case "0":
 				return []error{errOdd}
 			}
@@ -285,12 +288,12 @@ func TestDeadlyFarBehind(t *testing.T) {
 	})
 }
 
-// TestSuspectInOutage: an attempt that ends, however often, kills nobody. While the destination is down no message becomes
-// a dead letter for having been begun again and again by one relay.
+// TestSuspectInOutage: attempts that finish are not counted as crashes. During an outage no message
+// becomes a dead letter because one relay has started it many times.
 func TestSuspectInOutage(t *testing.T) {
 	for name, err := range map[string]error{"unavailable": postrider.Unavailable(errOdd), "unknown": errOdd} {
 		bubble(t, name, func(t *testing.T) {
-			c := newCrime(5)
+			c := newSuspectStore(5)
 			var up atomic.Bool
 			sent := 0
 			r := start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
@@ -311,12 +314,12 @@ func TestSuspectInOutage(t *testing.T) {
 	}
 }
 
-// TestDeadlyAside: after a relay has died, what was deferred is sent message by message. One that was begun twice before and
-// never ended becomes a dead letter unsent, and the others arrive.
+// TestDeadlyAside: after a relay has died, deferred messages are sent one by one. One that was
+// started twice and never finished becomes a dead letter unsent, and the others arrive.
 func TestDeadlyAside(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		for before := range 4 {
-			c := newCrimeAside(5)
+			c := newSuspectDeferred(5)
 			c.started["2"] = before
 			r, sent := c.play(t)
 			want, dead := "0 1 2 3 4", int64(0)
@@ -334,10 +337,11 @@ func TestDeadlyAside(t *testing.T) {
 	})
 }
 
-// TestCarefulAsideIsBounded: what is deferred goes together again when enough messages have gone alone.
+// TestSuspectsGoTogetherAgain: deferred messages are sent in larger calls again after enough of
+// them were sent alone.
 func TestSuspectsGoTogetherAgain(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
-		c := newCrimeAside(8)
+		c := newSuspectDeferred(8)
 		var sizes []int
 		r := start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
 			sizes = append(sizes, len(msgs))
@@ -354,11 +358,11 @@ func TestSuspectsGoTogetherAgain(t *testing.T) {
 	})
 }
 
-// TestSuspectAsideInOutage: an attempt that ends, however often, kills nobody, and a message that the destination cannot take
-// holds up no others, though each is sent alone.
+// TestSuspectAsideInOutage: attempts that finish are not counted as crashes, and a message that the
+// destination rejects does not delay others, although each is sent alone.
 func TestSuspectAsideInOutage(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
-		c := newCrimeAside(5)
+		c := newSuspectDeferred(5)
 		var up, all atomic.Bool
 		var sent atomic.Int64
 		r := start(t, c, publisher(func(_ context.Context, msgs []postrider.Message) []error {
@@ -388,8 +392,9 @@ func TestSuspectAsideInOutage(t *testing.T) {
 	})
 }
 
-// TestDeadlyBehindAnother: a message that kills relays waits behind one that is refused, while others of its shard make
-// progress. It kills a few and is a dead letter then; the rest arrives. When an operator wants it sent, it is.
+// TestDeadlyBehindAnother: a message that crashes relays waits behind one that is rejected, while
+// others of its shard make progress. It crashes a few relays and becomes a dead letter; the rest
+// arrives. If an operator retries it, it is sent.
 func TestDeadlyBehindAnother(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
@@ -406,7 +411,7 @@ func TestDeadlyBehindAnother(t *testing.T) {
 		}}
 		var r *running
 		deaths := 0
-		for asideCounts(w)[feeds.StatusDead] == 0 {
+		for deferredCounts(w)[feeds.StatusDead] == 0 {
 			w.commitMany(30, 3)
 			process = injector.Process()
 			r = start(t, process.Store(w.store), s, relay.Config{BatchSize: 10, ReadAhead: 20, Retry: retry.Policy{First: 5 * time.Second}})
@@ -431,13 +436,13 @@ func TestDeadlyBehindAnother(t *testing.T) {
 		w.await(time.Minute)
 		r.stop()
 		w.check()
-		checkAside(w, map[feeds.Status]int{})
+		checkDeferred(w, map[feeds.Status]int{})
 	})
 }
 
-// TestLoneFailure: while nothing else is sent that could tell whose fault it is, a message that fails without a class is not
-// blamed, however often it fails. As soon as another passes, it is deferred, and a dead letter in the end; the lane does not
-// count as failing when nothing is left to it.
+// TestLoneFailure: a message that fails without a class is not counted as the cause while no other
+// message is sent. As soon as another one succeeds, it is deferred, and ends as a dead letter. The
+// lane does not count as failing when nothing is left.
 func TestLoneFailure(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
@@ -454,70 +459,70 @@ func TestLoneFailure(t *testing.T) {
 			t.Errorf("stats %+v, want a dead letter, and no failing lane", got)
 		}
 		r.stop()
-		checkAside(w, map[feeds.Status]int{feeds.StatusDead: 1})
+		checkDeferred(w, map[feeds.Status]int{feeds.StatusDead: 1})
 	})
 }
 
-// asideFaults is a store that cannot defer at times.
-type asideFaults struct {
+// deferFaults is a store whose calls for deferred messages fail at times.
+type deferFaults struct {
 	feeds.Store
 	mu   sync.Mutex
 	fail func(op string) error
 }
 
-func (f *asideFaults) before(op string) error {
+func (f *deferFaults) before(op string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.fail(op)
 }
 
-func (f *asideFaults) Open(ctx context.Context, name string, m feeds.Member) (feeds.Feed, error) {
+func (f *deferFaults) Open(ctx context.Context, name string, m feeds.Member) (feeds.Feed, error) {
 	feed, err := f.Store.Open(ctx, name, m)
-	return asideFaultsFeed{f, feed}, err
+	return deferFaultsFeed{f, feed}, err
 }
 
-type asideFaultsFeed struct {
-	f *asideFaults
+type deferFaultsFeed struct {
+	f *deferFaults
 	feeds.Feed
 }
 
-func (f asideFaultsFeed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
+func (f deferFaultsFeed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
 	if err := f.f.before("Defer"); err != nil {
 		return err
 	}
 	return f.Feed.Defer(ctx, msgs)
 }
 
-func (f asideFaultsFeed) Blocked(ctx context.Context, shard int) ([]string, error) {
+func (f deferFaultsFeed) Blocked(ctx context.Context, shard int) ([]string, error) {
 	if err := f.f.before("Blocked"); err != nil {
 		return nil, err
 	}
 	return f.Feed.Blocked(ctx, shard)
 }
 
-func (f asideFaultsFeed) Due(ctx context.Context, want feeds.DueRequest) (feeds.Due, error) {
+func (f deferFaultsFeed) Due(ctx context.Context, want feeds.DueRequest) (feeds.Due, error) {
 	if err := f.f.before("Due"); err != nil {
 		return feeds.Due{}, err
 	}
 	return f.Feed.Due(ctx, want)
 }
 
-func (f asideFaultsFeed) Conclude(ctx context.Context, done []feeds.Conclusion) ([]string, error) {
+func (f deferFaultsFeed) Conclude(ctx context.Context, done []feeds.Conclusion) ([]string, error) {
 	if err := f.f.before("Conclude"); err != nil {
 		return nil, err
 	}
 	return f.Feed.Conclude(ctx, done)
 }
 
-// TestCannotSetAside: while the store cannot deferred messages, their keys wait, and others go on. Nothing is lost, and order
-// is kept.
+// TestCannotSetAside: while the store cannot defer messages, their keys wait and others continue.
+// Nothing is lost, and order is kept.
 func TestCannotSetAside(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
 		mood := refusing(postrider.Permanent(errOdd), "k1/2", "k3/0")
 		s := &sink{w: w, keepsOrder: keepsOrder, fail: mood.fail}
 		var up atomic.Bool
-		f := &asideFaults{Store: w.store, fail: func(op string) error {
+		f := &deferFaults{Store: w.store, fail: func(op string) error {
 			if op == "Defer" && !up.Load() {
 				return errOdd
 			}
@@ -534,8 +539,8 @@ func TestCannotSetAside(t *testing.T) {
 		if n := log.count("WARN relay: deferring messages fails, trying again"); n < 1 || n > 3 {
 			t.Errorf("%d lines about a minute of outage", n)
 		}
-		checkAside(w, map[feeds.Status]int{})
-		r.cancel() // not clean: what has arrived behind the refused ones is not settled
+		checkDeferred(w, map[feeds.Status]int{})
+		r.cancel() // not clean: messages that arrived behind the rejected ones are not settled
 		<-r.done
 		r = start(t, f, s, cfg)
 		time.Sleep(time.Minute)
@@ -549,12 +554,12 @@ func TestCannotSetAside(t *testing.T) {
 		w.await(time.Minute)
 		r.stop()
 		w.check()
-		checkAside(w, map[feeds.Status]int{})
+		checkDeferred(w, map[feeds.Status]int{})
 	})
 }
 
-// TestRefusedAtRandom: keys are refused at random, in both classes of own faults, for a while. Two relays come and go. In the
-// end everything has been received, in order, and nothing is left aside.
+// TestRefusedAtRandom: keys fail at random for a while, both permanently and without a class. Two
+// relays come and go. In the end everything has been received in order, and nothing is deferred.
 func TestRefusedAtRandom(t *testing.T) {
 	seeds := uint64(20)
 	if testing.Short() {
@@ -568,7 +573,7 @@ func TestRefusedAtRandom(t *testing.T) {
 			s := &sink{w: w, keepsOrder: seed%2 == 0, fail: mood.fail, delay: func() time.Duration { return time.Millisecond }}
 			trouble := rand.New(rand.NewPCG(seed, 8))
 			share := 0.1 * float64(seed%3)
-			f := &asideFaults{Store: w.store, fail: func(string) error {
+			f := &deferFaults{Store: w.store, fail: func(string) error {
 				if trouble.Float64() < share {
 					return errOdd
 				}
@@ -598,7 +603,7 @@ func TestRefusedAtRandom(t *testing.T) {
 				if random.IntN(20) == 0 {
 					i := random.IntN(2)
 					relays[i].cancel()
-					<-relays[i].done // not clean if one fails without a class before others that have arrived
+					<-relays[i].done // not clean if a message fails without a class before others that have arrived
 					relays[i] = start(t, f, s, cfg)
 				}
 				if random.IntN(20) == 0 {
@@ -622,7 +627,7 @@ func TestRefusedAtRandom(t *testing.T) {
 				r.stop()
 			}
 			w.check()
-			checkAside(w, map[feeds.Status]int{})
+			checkDeferred(w, map[feeds.Status]int{})
 		})
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/postrider/postrider/relay/internal/shard"
 )
 
-// seldom writes lines about messages to the log. Of a flood of them one a second is written.
-type seldom struct{ last atomic.Int64 }
+// logLimit logs at most one line per second.
+type logLimit struct{ last atomic.Int64 }
 
-func (s *seldom) log(log *slog.Logger, level slog.Level, text string, number int, t shard.Told) {
+func (s *logLimit) log(log *slog.Logger, level slog.Level, text string, number int, t shard.Told) {
 	now, before := time.Now(), s.last.Load()
 	if now.UnixNano()-before < int64(time.Second) || !s.last.CompareAndSwap(before, now.UnixNano()) {
 		return
