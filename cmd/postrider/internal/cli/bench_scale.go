@@ -65,7 +65,7 @@ func (a *app) benchScaleCommand() *cobra.Command {
 	return cmd
 }
 
-// scaleBrokers finds the brokers that are measured.
+// scaleBrokers returns the drivers and settings of the named brokers.
 func scaleBrokers(names []string) (found []bench.ScaleBroker, err error) {
 	for _, name := range names {
 		driver, settings, err := (&benchTarget{name: name}).find()
@@ -77,12 +77,12 @@ func scaleBrokers(names []string) (found []bench.ScaleBroker, err error) {
 	return found, nil
 }
 
-// scaleCommandLine is how to repeat the run.
+// scaleCommandLine returns the command that repeats the run.
 func scaleCommandLine(cmd *cobra.Command) string {
 	words := []string{cmd.CommandPath()}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch {
-		case cmd.InheritedFlags().Lookup(f.Name) != nil: // where, not how
+		case cmd.InheritedFlags().Lookup(f.Name) != nil: // connection flags do not affect the result
 		case f.Value.Type() == "bool":
 			words = append(words, "--"+f.Name)
 		default:

@@ -108,7 +108,7 @@ func consoleSchema() object {
 	})
 }
 
-// redactConsole shows a console without its secrets.
+// redactConsole returns the console's settings with secrets replaced by asterisks.
 func redactConsole(c Console) map[string]any {
 	shown := make(map[string]any)
 	put := func(into map[string]any, key string, value any, is bool) {

@@ -1,6 +1,7 @@
 package config
 
-// tableColumns are what columns of a table can hold: first what producers write, then what relays do.
+// tableColumns lists what the columns of a table can hold: first those that producers write, then
+// those that relays write.
 var tableColumns = []struct{ key, doc string }{
 	{"id", "Identifies the row: an integer, a UUID or text. Required."},
 	{"message_id", "UUID of the message. Default: the id if that is a UUID, else made from it."},
@@ -33,7 +34,7 @@ var tableColumns = []struct{ key, doc string }{
 	{"updated_at", "When the relay last wrote the row."},
 }
 
-// wordDocs are what the words of a status mean.
+// wordDocs documents the meanings of a status.
 var wordDocs = map[string]string{
 	"processing": "Word of rows that a relay has claimed. Default: rows are not marked.",
 	"published":  "Word of rows that the destination has accepted.",

@@ -6,7 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// tableSchema is what else a database with the classic engine can have.
+// tableSchema returns the schema of the settings that only the classic engine has.
 func tableSchema() object {
 	columns, words := make(object), make(object)
 	for _, c := range tableColumns {
@@ -38,7 +38,7 @@ func tableSchema() object {
 	}
 }
 
-// show returns a table as a file would have it.
+// show copies the settings of the table as they would stand in a file.
 func (t *Table) show(into *RedactedDatabase) {
 	into.Table, into.Layout, into.Columns, into.OrderBy, into.WireID, into.Shards = t.Name, t.Preset, t.Columns, t.OrderBy, t.WireID, t.Shards
 	into.Delete = t.Delete
@@ -63,8 +63,8 @@ func (t *Table) show(into *RedactedDatabase) {
 	}
 }
 
-// YAML returns the section of a file that has only this database. Its URL is written as it is: it should hold a variable instead of
-// a password.
+// YAML returns the section of a configuration file that describes only this database. It writes the
+// URL as it is, so the URL should contain a variable instead of a password.
 func (d Database) YAML(name string) ([]byte, error) {
 	shown := RedactedDatabase{URL: d.URL, Schema: d.Schema, MaxLogSize: d.MaxLogSize, Home: d.Home, Engine: d.EngineName()}
 	d.Table.show(&shown)

@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// reconcilerKind is one of three kinds of jobs.
+// reconcilerKind is the kind of a job.
 type reconcilerKind int
 
 const (
@@ -22,10 +22,10 @@ func (p *Reconciler) kind() reconcilerKind {
 	}
 }
 
-// reconcilerOption is something that a file can say about a reconciler.
+// reconcilerOption is a key of a reconciler in the file.
 type reconcilerOption struct {
 	key, doc string
-	kinds    reconcilerKind // that it belongs to; 0 is all
+	kinds    reconcilerKind // the kinds that have it; 0 means all
 	fallback any
 	field    func(*Reconciler) any // *string, *int or *time.Duration
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// relayOption is something that a file can set for a relay: a field of [relay.Config], its name here and its default.
+// relayOption is a key of a relay in the file: the field of [relay.Config] that it sets, and its
+// default.
 type relayOption struct {
 	key, field string
 	doc        string
-	duration   func(*relay.Config) *time.Duration // one of the three
+	duration   func(*relay.Config) *time.Duration // one of duration, number and series is set
 	number     func(*relay.Config) *int
 	fallback   any // nil for a series
 	series     func(*relay.Config) *[]time.Duration
@@ -63,13 +64,13 @@ var relayOptions = []relayOption{
 		nil, nil, nil, func(c *relay.Config) *[]time.Duration { return &c.Retry.Pauses }},
 }
 
-// relaySections says what the sections are about.
+// relaySections documents the sections.
 var relaySections = map[string]string{
 	"retry":  "How often a message that fails by its own fault is sent, and after which pauses.",
 	"outage": "Pauses after failures that are no message's fault, which are repeated until they are over.",
 }
 
-// section splits the key of an option that stands in a section of its own, such as retry.first.
+// section splits the key of an option that is in a section, such as retry.first.
 func (o *relayOption) section() (section, key string) {
 	if section, key, ok := strings.Cut(o.key, "."); ok {
 		return section, key
@@ -77,7 +78,7 @@ func (o *relayOption) section() (section, key string) {
 	return "", o.key
 }
 
-// said reports whether the option has a value or a default.
+// said reports whether the option is set or has a default.
 func (o *relayOption) said(c *relay.Config) bool {
 	switch {
 	case o.series != nil:
@@ -91,7 +92,7 @@ func (o *relayOption) said(c *relay.Config) bool {
 // fill sets the field to its default if it is zero.
 func (o *relayOption) fill(c *relay.Config) {
 	switch section, _ := o.section(); section {
-	case "retry", "outage": // there a default gives way to what is said
+	case "retry", "outage": // the other fields of the section decide about a default
 		filled := relay.Config{Retry: c.Retry, Outage: c.Outage}.WithDefaults()
 		c.Retry, c.Outage = filled.Retry, filled.Outage
 		return
@@ -103,15 +104,15 @@ func (o *relayOption) fill(c *relay.Config) {
 	}
 }
 
-// relayMistake is something that package relay has against a configuration, in the words of the file.
+// relayMistake is an error of package relay, in terms of the file.
 type relayMistake struct {
-	keys    []string // that it names, in order
+	keys    []string // the keys that the message names, in order
 	message string
 }
 
 var goName = regexp.MustCompile(`\b[A-Z][A-Za-z]+\b`)
 
-// checkRelay asks package relay itself, so that there is one opinion on what is allowed.
+// checkRelay lets package relay check the settings, so that the rules exist only once.
 func checkRelay(c relay.Config) []relayMistake {
 	_, err := relay.New(noStore{}, discard.New(), c)
 	var found []relayMistake
@@ -137,7 +138,7 @@ func checkRelay(c relay.Config) []relayMistake {
 	return found
 }
 
-// noStore stands where a check needs a store that it will not use.
+// noStore is a store for checks, which never open it.
 type noStore struct{}
 
 func (noStore) Open(context.Context, string, feeds.Member) (feeds.Feed, error) {

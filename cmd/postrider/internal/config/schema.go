@@ -22,8 +22,8 @@ const (
 	durationForms = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 )
 
-// Schema returns the JSON Schema (2020-12) of the file, for editors and for checks without Postrider. It knows the brokers
-// that the program imports.
+// Schema returns the JSON Schema (2020-12) of the configuration file, for editors and for checks
+// without the command. It covers the brokers that the program imports.
 func Schema() []byte {
 	defs := object{"match": matchSchema(), "relay": relaySchema(), "route": routeSchema(), "feed": feedSchema(), "reconciler": reconcilerSchema()}
 	schema := object{
@@ -53,7 +53,7 @@ func Schema() []byte {
 	}, "databases", "destinations", "feeds"))
 	data, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil {
-		panic(err) // maps, lists and texts
+		panic(err) // unreachable: maps, lists and strings always marshal
 	}
 	return append(data, '\n')
 }
@@ -139,7 +139,7 @@ func relaySchema() object {
 	return strictObject(properties)
 }
 
-// driverSchema is all that a destination of one kind can have.
+// driverSchema returns the schema of a destination of one driver.
 func driverSchema(d broker.Driver) object {
 	properties := object{
 		"url":    text("Address. Schemes: " + strings.Join(d.Schemes, ", ") + "."),
@@ -174,7 +174,8 @@ func optionSchema(o broker.Option) object {
 	return s
 }
 
-// destinationSchema chooses the broker by its name or by the scheme; where a variable hides both, any will do.
+// destinationSchema selects the driver's schema by broker or URL scheme. If a variable hides both,
+// any driver's schema matches.
 func destinationSchema(refs []any) object {
 	var chosen any = object{"anyOf": refs}
 	for _, d := range slices.Backward(broker.Drivers()) {
@@ -209,7 +210,7 @@ func namedBy(doc string, of object) object {
 	return object{"type": "object", "description": doc, "minProperties": 1, "propertyNames": object{"pattern": nameForms}, "additionalProperties": of}
 }
 
-// text allows numbers and the like, which are read as they are written.
+// text also accepts numbers and booleans, which are read as they are written.
 func text(doc string) object {
 	return object{"type": []string{"string", "number", "boolean"}, "description": doc}
 }
@@ -226,7 +227,7 @@ func duration(doc string) object {
 	return object{"description": doc, "anyOf": []any{object{"type": "string", "pattern": durationForms}, variables()}}
 }
 
-// variables is a text whose value is not known yet.
+// variables matches a string with a variable, whose value is unknown here.
 func variables() object { return object{"type": "string", "pattern": variableForm} }
 
 func with(o object, key string, value any) object {
