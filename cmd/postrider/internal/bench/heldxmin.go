@@ -105,7 +105,7 @@ func (l *Lab) holdXmin(ctx context.Context) (release func() error, err error) {
 // they may miss dead tuples too.
 func (l *Lab) deadTuples(ctx context.Context, inserts int64) (int64, error) {
 	l.Progress("waiting for the server's statistics")
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(progressTimeout)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {

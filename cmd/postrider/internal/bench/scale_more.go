@@ -96,7 +96,7 @@ func (s *scaleRun) drain(ctx context.Context, c *scale.Cell, what string) (err e
 		if !pause(ctx, 50*time.Millisecond) {
 			return ctx.Err()
 		}
-		if time.Since(before.at) > 10*patience {
+		if time.Since(before.at) > 10*progressTimeout {
 			return fmt.Errorf("bench: %d of %d messages were delivered", now.published, total)
 		}
 		if now, err = t.count(ctx); err != nil {

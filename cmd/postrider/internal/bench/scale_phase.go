@@ -163,7 +163,7 @@ func awaitDelivered(ctx context.Context, labs []*Lab) error {
 			if pending != seen {
 				seen, since = pending, time.Now()
 			}
-			if time.Since(since) > patience {
+			if time.Since(since) > progressTimeout {
 				return fmt.Errorf("bench: %d messages are not delivered", pending)
 			}
 			lab.progressf("%d messages to deliver", pending)

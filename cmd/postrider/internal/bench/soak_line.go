@@ -160,7 +160,7 @@ func (n *line) drain(ctx context.Context) error {
 		if waiting != seen {
 			seen, since = waiting, time.Now()
 		}
-		if time.Since(since) > patience {
+		if time.Since(since) > progressTimeout {
 			return nil // the caller counts what is missing
 		}
 		n.lab.progressf("%d messages wait for their effect", waiting)

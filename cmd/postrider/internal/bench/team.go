@@ -129,7 +129,7 @@ func (l *Lab) startMember(ctx context.Context, config, name string, secrets []st
 	}
 	cmd := exec.CommandContext(ctx, l.Program, "relay", "--config", config, "--name", name, "--log-format", "json")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = patience
+	cmd.WaitDelay = progressTimeout
 	cmd.SysProcAttr = endWithParent()
 	for _, variable := range os.Environ() { // what a shell says about relays must not change what is measured
 		own := strings.HasPrefix(variable, "POSTRIDER_") && !strings.HasPrefix(variable, "POSTRIDER_TEST_")
@@ -159,7 +159,7 @@ func (l *Lab) startMember(ctx context.Context, config, name string, secrets []st
 		return m, nil
 	case <-m.ended:
 		return m, errors.Join(errors.New("bench: a relay did not start"), m.err)
-	case <-time.After(patience):
+	case <-time.After(progressTimeout):
 		return m, errors.New("bench: a relay does not say where its metrics are")
 	}
 }
@@ -190,7 +190,7 @@ func (l *Lab) follow(log io.Reader, address chan<- string) (last string) {
 
 // ready waits until each relay has its share of all shards.
 func (t *team) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*progressTimeout)
 	defer cancel()
 	for {
 		var held, fair float64

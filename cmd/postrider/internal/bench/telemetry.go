@@ -172,7 +172,7 @@ func scrape(ctx context.Context, from http.Handler) {
 func (w *watcher) end() error {
 	w.stop()
 	w.work.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), progressTimeout)
 	defer cancel()
 	err := w.provider.Shutdown(ctx)
 	w.backend.Close()

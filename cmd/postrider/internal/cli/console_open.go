@@ -165,7 +165,7 @@ func shownDatabase(d logDatabase, pool *pgxpool.Pool) (console.Database, error) 
 
 // examine runs the checks of "postrider doctor" for one database and the destinations of its feeds.
 func examine(ctx context.Context, d logDatabase, pool *pgxpool.Pool) ([]console.Finding, error) {
-	patient := doctor.Database{
+	target := doctor.Database{
 		Name: d.name, Pool: pool, Schema: d.db.schema, Flags: d.db.commandFlags(), Feeds: d.plans, HasFile: d.file != nil,
 	}
 	var destinations []doctor.Destination
@@ -173,7 +173,7 @@ func examine(ctx context.Context, d logDatabase, pool *pgxpool.Pool) ([]console.
 		destinations = destinationsOf(d.file, d.plans)
 	}
 	var found []console.Finding
-	for _, f := range doctor.Run(ctx, []doctor.Database{patient}, destinations) {
+	for _, f := range doctor.Run(ctx, []doctor.Database{target}, destinations) {
 		found = append(found, console.Finding{
 			Check: f.Check, Severity: string(f.Severity), Subject: f.Subject, Finding: f.Finding, Why: f.Why, Fix: f.Fix,
 		})

@@ -83,15 +83,15 @@ func (a *app) doctorFile(cmd *cobra.Command, given string) (string, error) {
 }
 
 func (a *app) examineDatabase(ctx context.Context) ([]doctor.Finding, error) {
-	patient, err := a.patient(ctx, "", &a.db)
+	target, err := a.target(ctx, "", &a.db)
 	if err != nil {
 		return nil, err
 	}
-	defer patient.Pool.Close()
-	return doctor.Run(ctx, []doctor.Database{patient}, nil), nil
+	defer target.Pool.Close()
+	return doctor.Run(ctx, []doctor.Database{target}, nil), nil
 }
 
-func (a *app) patient(ctx context.Context, name string, db *database) (doctor.Database, error) {
+func (a *app) target(ctx context.Context, name string, db *database) (doctor.Database, error) {
 	pool, err := db.open(ctx)
 	return doctor.Database{Name: name, Pool: pool, Schema: db.schema, Flags: db.commandFlags()}, err
 }
@@ -103,7 +103,7 @@ func (a *app) examineFile(ctx context.Context, path string) ([]doctor.Finding, e
 		return nil, err
 	}
 	var all []*config.Plan
-	var patients []doctor.Database
+	var targets []doctor.Database
 	for _, name := range slices.Sorted(maps.Keys(f.Databases)) {
 		plans, err := plansOf(f, name)
 		if err != nil {
@@ -114,15 +114,15 @@ func (a *app) examineFile(ctx context.Context, path string) ([]doctor.Finding, e
 		if db.isClassic() {
 			continue // "postrider adopt" checks tables
 		}
-		patient, err := a.patient(ctx, name, db)
+		target, err := a.target(ctx, name, db)
 		if err != nil {
 			return nil, err
 		}
-		defer patient.Pool.Close()
-		patient.Feeds, patient.HasFile, patient.Logs = plans, true, logsOf(f)
-		patients = append(patients, patient)
+		defer target.Pool.Close()
+		target.Feeds, target.HasFile, target.Logs = plans, true, logsOf(f)
+		targets = append(targets, target)
 	}
-	findings := doctor.Run(ctx, patients, destinationsOf(f, all))
+	findings := doctor.Run(ctx, targets, destinationsOf(f, all))
 	for _, w := range f.Warnings() {
 		findings = append(findings, doctor.Finding{Check: "file", Severity: doctor.Warning, Subject: path,
 			Finding: fmt.Sprintf("line %d: %s: %s", w.Line, w.Path, w.Message), Why: "It is probably not what was meant.",

@@ -60,21 +60,21 @@ type Destination struct {
 
 // Run examines everything and returns at least one finding for each check, worst first.
 func Run(ctx context.Context, databases []Database, destinations []Destination) []Finding {
-	patients := make([]*patient, len(databases))
+	targets := make([]*target, len(databases))
 	for i, d := range databases {
-		patients[i] = newPatient(d)
+		targets[i] = newTarget(d)
 	}
-	return run(ctx, patients, destinations)
+	return run(ctx, targets, destinations)
 }
 
-func run(ctx context.Context, patients []*patient, destinations []Destination) []Finding {
-	results := make([][]Finding, len(patients)+len(destinations))
+func run(ctx context.Context, targets []*target, destinations []Destination) []Finding {
+	results := make([][]Finding, len(targets)+len(destinations))
 	var asked sync.WaitGroup
-	for i, p := range patients {
+	for i, p := range targets {
 		asked.Go(func() { results[i] = p.examine(ctx) })
 	}
 	for i, d := range destinations {
-		asked.Go(func() { results[len(patients)+i] = d.examine(ctx) })
+		asked.Go(func() { results[len(targets)+i] = d.examine(ctx) })
 	}
 	asked.Wait()
 	all := slices.Concat(results...)

@@ -236,7 +236,7 @@ func TestUnreachable(t *testing.T) {
 
 func TestPooler(t *testing.T) {
 	pgtest.EachPooled(t, func(t *testing.T, dsn string) {
-		p := newPatient(Database{Pool: pgtest.Pool(t, dsn), Schema: "none", Flags: " --schema none"})
+		p := newTarget(Database{Pool: pgtest.Pool(t, dsn), Schema: "none", Flags: " --schema none"})
 		for range 3 { // also with connections that were used before
 			found := byCheck(p.examine(t.Context()))["pooler"]
 			if len(found) != 1 || found[0].Severity != Info || !strings.Contains(found[0].Finding, "by transaction") {

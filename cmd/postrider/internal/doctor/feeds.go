@@ -29,7 +29,7 @@ var feedChecks = []check{
 	{"names", askNames},
 }
 
-func askFeeds(ctx context.Context, p *patient) ([]Finding, error) {
+func askFeeds(ctx context.Context, p *target) ([]Finding, error) {
 	type feed struct {
 		Name   string
 		Paused bool
@@ -72,7 +72,7 @@ func askFeeds(ctx context.Context, p *patient) ([]Finding, error) {
 	return found, nil
 }
 
-func askLag(ctx context.Context, p *patient) ([]Finding, error) {
+func askLag(ctx context.Context, p *target) ([]Finding, error) {
 	_, whole, err := p.ring(ctx)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ type feedCount struct {
 const maxProblems = 20
 
 // askProblems reports the outages that relays have recorded.
-func askProblems(ctx context.Context, p *patient) ([]Finding, error) {
+func askProblems(ctx context.Context, p *target) ([]Finding, error) {
 	type problem struct {
 		Feed, Name, Cause string
 		Failures          int64
@@ -131,7 +131,7 @@ func askProblems(ctx context.Context, p *patient) ([]Finding, error) {
 	return found, err
 }
 
-func askDeadLetters(ctx context.Context, p *patient) ([]Finding, error) {
+func askDeadLetters(ctx context.Context, p *target) ([]Finding, error) {
 	feeds, err := rows[feedCount](ctx, p, `SELECT feed, count(*), 0::float8 FROM @schema@.deferred WHERE status = 'dead' GROUP BY 1 ORDER BY 1`)
 	var found []Finding
 	for _, f := range feeds {
@@ -157,7 +157,7 @@ func flagOf(feed string) string {
 	return "--feed " + feed
 }
 
-func askOverdue(ctx context.Context, p *patient) ([]Finding, error) {
+func askOverdue(ctx context.Context, p *target) ([]Finding, error) {
 	feeds, err := rows[feedCount](ctx, p, `SELECT feed, count(*), max(date_part('epoch', clock_timestamp() - available_at)) FROM @schema@.deferred
 		WHERE status IN ('scheduled', 'retry', 'waiting') AND available_at < clock_timestamp() - make_interval(secs => $1)
 		GROUP BY 1 ORDER BY 1`, p.limits.overdue.Seconds())
@@ -175,7 +175,7 @@ func askOverdue(ctx context.Context, p *patient) ([]Finding, error) {
 	return found, err
 }
 
-func askConsumers(ctx context.Context, p *patient) ([]Finding, error) {
+func askConsumers(ctx context.Context, p *target) ([]Finding, error) {
 	type consumer struct {
 		Name, Process string
 		Heard, Now    time.Time
@@ -209,7 +209,7 @@ func filterOf(plan *config.Plan) (*route.Table, error) {
 }
 
 // askRoutes resolves the newest messages with the routes of each feed in the file.
-func askRoutes(ctx context.Context, p *patient) ([]Finding, error) {
+func askRoutes(ctx context.Context, p *target) ([]Finding, error) {
 	if len(p.Feeds) == 0 {
 		return nil, nil
 	}
@@ -247,7 +247,7 @@ func askRoutes(ctx context.Context, p *patient) ([]Finding, error) {
 }
 
 // askNames finds keys among the newest messages that routes spread over several logs.
-func askNames(ctx context.Context, p *patient) ([]Finding, error) {
+func askNames(ctx context.Context, p *target) ([]Finding, error) {
 	if len(p.Logs) == 0 {
 		return nil, nil
 	}
