@@ -98,7 +98,7 @@ func TestJudge(t *testing.T) {
 			}
 			r.Samples = append(r.Samples, s)
 		}
-		r.judge(plan)
+		r.evaluate(plan)
 		return r
 	}
 	if r := run(nil); !r.Flat || len(r.Faults()) > 0 {
@@ -146,11 +146,11 @@ func TestJudge(t *testing.T) {
 		r.Samples[i].At = float64(i + 1)
 		r.Samples[i].LedgerRows = int64(1000 * i) // the ten minutes that it is kept have not passed
 	}
-	if r.judge(short); !r.Flat {
+	if r.evaluate(short); !r.Flat {
 		t.Errorf("a short run: %v", r.Faults())
 	}
 	r.Missing = 1
-	if r.judge(short); r.Flat || len(r.Faults()) != 1 {
+	if r.evaluate(short); r.Flat || len(r.Faults()) != 1 {
 		t.Errorf("a message without its effect: %v", r.Faults())
 	}
 	if text := r.Chart(short); !strings.Contains(text, "not judged") || strings.Count(text, "<g ") != 1+len(r.Trends) {
