@@ -24,11 +24,11 @@ type relayOption struct {
 }
 
 var relayOptions = []relayOption{
-	{"lease", "Lease", "How long the shards of a relay that has died stay with it.",
+	{"lease", "Lease", "How long a relay that has died keeps its shards.",
 		func(c *relay.Config) *time.Duration { return &c.Lease }, nil, 10 * time.Second, nil},
-	{"batch", "BatchSize", "Most messages in one call of a destination.",
+	{"batch", "BatchSize", "Maximum number of messages in one call of a destination.",
 		nil, func(c *relay.Config) *int { return &c.BatchSize }, 500, nil},
-	{"read_ahead", "ReadAhead", "Most messages of a shard that are read and not confirmed, or confirmed behind one that is not.",
+	{"read_ahead", "ReadAhead", "Maximum number of messages of a shard that are read and not confirmed, or confirmed behind one that is not.",
 		nil, func(c *relay.Config) *int { return &c.ReadAhead }, 4000, nil},
 	{"memory", "Memory", "About how many bytes of messages are held, at most a quarter of the memory that the process may have; the feeds of a process share it.",
 		nil, func(c *relay.Config) *int { return &c.Memory }, 64 << 20, nil},
@@ -40,34 +40,34 @@ var relayOptions = []relayOption{
 		func(c *relay.Config) *time.Duration { return &c.SettleInterval }, nil, 50 * time.Millisecond, nil},
 	{"balance_interval", "BalanceInterval", "Time between two checks of the fair share of shards.",
 		func(c *relay.Config) *time.Duration { return &c.BalanceInterval }, nil, time.Second, nil},
-	{"publish_timeout", "PublishTimeout", "Longest call of a destination.",
+	{"publish_timeout", "PublishTimeout", "Timeout of a call of a destination.",
 		func(c *relay.Config) *time.Duration { return &c.PublishTimeout }, nil, 30 * time.Second, nil},
-	{"outage.first", "Outage.First", "Pause after a first failure that is no message's fault; it doubles with each.",
+	{"outage.first", "Outage.First", "Backoff after the first failure that no message has caused; doubles with each further one.",
 		func(c *relay.Config) *time.Duration { return &c.Outage.First }, nil, 100 * time.Millisecond, nil},
-	{"outage.most", "Outage.Most", "Longest such pause, its random part included.",
+	{"outage.most", "Outage.Most", "Longest such backoff, including its random part.",
 		func(c *relay.Config) *time.Duration { return &c.Outage.Most }, nil, 2 * time.Second, nil},
 	{"drain_timeout", "DrainTimeout", "How long a stop waits for what is in flight.",
 		func(c *relay.Config) *time.Duration { return &c.DrainTimeout }, nil, 10 * time.Second, nil},
-	{"maintain_interval", "MaintainInterval", "Time between two rounds of the log's housekeeping.",
+	{"maintain_interval", "MaintainInterval", "Time between two rounds of the log's maintenance.",
 		func(c *relay.Config) *time.Duration { return &c.MaintainInterval }, nil, time.Minute, nil},
 	{"canary", "Canary", "Time between two canaries: messages, one a shard, that prove that others would arrive. They are not published.",
 		func(c *relay.Config) *time.Duration { return &c.Canary }, nil, 5 * time.Second, nil},
-	{"retry.attempts", "Retry.Attempts", "How often a message that fails by its own fault is sent before it is a dead letter.",
+	{"retry.attempts", "Retry.Attempts", "Attempts of a message that fails for a reason of its own, before it is a dead letter.",
 		nil, func(c *relay.Config) *int { return &c.Retry.Attempts }, 5, nil},
-	{"retry.first", "Retry.First", "Pause of such a message after the first attempt; it doubles with each.",
+	{"retry.first", "Retry.First", "Backoff of such a message after the first attempt; doubles with each further one.",
 		func(c *relay.Config) *time.Duration { return &c.Retry.First }, nil, time.Second, nil},
-	{"retry.most", "Retry.Most", "Longest pause between two such attempts, its random part included.",
+	{"retry.most", "Retry.Most", "Longest backoff between two such attempts, including its random part.",
 		func(c *relay.Config) *time.Duration { return &c.Retry.Most }, nil, 10 * time.Minute, nil},
-	{"retry.max_age", "Retry.MaxAge", "How long after its first failure such a message is still sent. Default: no limit.",
+	{"retry.max_age", "Retry.MaxAge", "How long after its first failure such a message is still retried. Default: no limit.",
 		func(c *relay.Config) *time.Duration { return &c.Retry.MaxAge }, nil, time.Duration(0), nil},
-	{"retry.pauses", "Retry.Pauses", "The pauses of such a message one by one, instead of first and most; the last one is repeated. Without attempts there is one more of them.",
+	{"retry.pauses", "Retry.Pauses", "The backoffs of such a message one by one, instead of first and most; the last one repeats. Without attempts, there is one more attempt than backoffs.",
 		nil, nil, nil, func(c *relay.Config) *[]time.Duration { return &c.Retry.Pauses }},
 }
 
 // relaySections documents the sections.
 var relaySections = map[string]string{
-	"retry":  "How often a message that fails by its own fault is sent, and after which pauses.",
-	"outage": "Pauses after failures that are no message's fault, which are repeated until they are over.",
+	"retry":  "Attempts and backoffs of a message that fails for a reason of its own.",
+	"outage": "Backoffs after failures that no message has caused, which are retried until they are over.",
 }
 
 // section splits the key of an option that is in a section, such as retry.first.
