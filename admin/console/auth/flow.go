@@ -106,7 +106,7 @@ func (a *Auth) returned(r *http.Request, q url.Values) (flow, error) {
 	case now.After(ends):
 		return f, fmt.Errorf("auth: the flow began at %v, and has %v", time.Unix(f.Born, 0), flowLimit)
 	case q.Has("iss") && q.Get("iss") != a.provider.cfg.Issuer:
-		return f, fmt.Errorf("auth: another provider, %q, has sent somebody back", tidy(q.Get("iss")))
+		return f, fmt.Errorf("auth: the sign-in came back from another provider, %q", tidy(q.Get("iss")))
 	case !a.begun.add(f.State, ends, now):
 		return f, fmt.Errorf("auth: the flow has come back before")
 	}

@@ -115,7 +115,7 @@ func (o *OIDC) problems(hosts []string) (errs []error) {
 		bad("redirect URL %q: want the address of the console, and /auth/callback", o.RedirectURL)
 	}
 	if len(o.Roles) == 0 {
-		bad("there are no roles, so that nobody would get in")
+		bad("there are no roles, so no user could sign in")
 	}
 	return append(errs, rolesProblems("OIDC", o.Roles)...)
 }

@@ -142,17 +142,17 @@ func (r SoakResult) Table() [][]string {
 			rows = append(rows, []string{t.Name, "-", "-", "-", t.Why})
 			continue
 		}
-		verdict := "flat"
+		result := "flat"
 		if !t.Flat {
-			verdict = "GROWS"
+			result = "GROWS"
 		}
-		rows = append(rows, []string{t.Name, amount(t.Median, t.Unit), amount(t.Growth, t.Unit), amount(t.Limit, t.Unit), verdict})
+		rows = append(rows, []string{t.Name, amount(t.Median, t.Unit), amount(t.Growth, t.Unit), amount(t.Limit, t.Unit), result})
 	}
-	verdict := "flat"
+	result := "flat"
 	if !r.Flat {
-		verdict = "NOT FLAT"
+		result = "NOT FLAT"
 	}
-	return append(rows, []string{}, []string{"verdict", verdict})
+	return append(rows, []string{}, []string{"verdict", result})
 }
 
 // Amount formats a figure of the trend with its unit.

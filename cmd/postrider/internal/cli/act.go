@@ -73,13 +73,13 @@ func (a *app) act(ctx context.Context, d operator, c change, act admin.Act, filt
 			plan.Count++
 		}
 		if len(ahead[i]) > 0 {
-			a.notef("relays pass over message %s from now on; one that is just sending it may still deliver it", filter.ID)
+			a.notef("relays skip message %s from now on; a relay that is already sending it may still deliver it", filter.ID)
 			continue
 		}
 		n, err := d.Act(ctx, c.by(), act, filter, counts[i]) // at most as many as the user has confirmed
 		plan.Count += n
 		if err != nil {
-			a.notef("done to %s before this:", phrase.Quantity(plan.Count, "message", "messages"))
+			a.notef("applied to %s before this error:", phrase.Quantity(plan.Count, "message", "messages"))
 			return err
 		}
 	}

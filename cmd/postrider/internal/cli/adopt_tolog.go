@@ -34,13 +34,13 @@ const toLogHelp = "With --to-log an application moves from the table to the log,
 func (a *app) addToLog(cmd *cobra.Command) *toLog {
 	f := &toLog{}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.wanted, "to-log", false, "let messages of the table go to the log from now on (PostgreSQL)")
-	flags.BoolVar(&f.status, "status", false, "with --to-log: only say how far it is")
+	flags.BoolVar(&f.wanted, "to-log", false, "copy new messages of the table to the log (PostgreSQL)")
+	flags.BoolVar(&f.status, "status", false, "with --to-log: only print the progress")
 	flags.BoolVar(&f.finish, "finish", false, "with --to-log: remove the trigger, when no process writes to the table any more")
 	flags.StringVar(&f.feed, "feed", "default", "with --to-log: feed of the log that takes over")
 	flags.StringVar(&f.schema, "log-schema", "postrider", "with --to-log: schema that holds the log")
-	flags.DurationVar(&f.lockTimeout, "lock-timeout", 2*time.Second, "with --to-log: how long writers of the table may have to wait, at a time")
-	flags.DurationVar(&f.quiet, "quiet", time.Hour, "with --finish: how long nobody must have written to the table")
+	flags.DurationVar(&f.lockTimeout, "lock-timeout", 2*time.Second, "with --to-log: maximum time that writers of the table wait for a lock")
+	flags.DurationVar(&f.quiet, "quiet", time.Hour, "with --finish: how long the table must have been without writes")
 	flags.BoolVar(&f.leaveBlocked, "leave-blocked", false, "with --to-log: do not wait for rows behind a dead letter; they lose their order")
 	f.addFlags(cmd)
 	return f

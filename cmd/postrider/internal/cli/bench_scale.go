@@ -24,7 +24,7 @@ func (a *app) benchScaleCommand() *cobra.Command {
 			"number of shards, relays, feeds and databases, at full load, at steady rates and idle, each beside the same producers without\n" +
 			"a relay. Relays are processes of their own, and discard what they get; with --broker they also send it to real ones. The\n" +
 			"output of --json is what \"postrider plan --constants\" computes with.\n\n" +
-			"It must run on the server's own machine (Linux), and nobody else may use the server meanwhile: WAL and processor time are the whole\n" +
+			"It must run on the server's own machine (Linux), and no other client may use the server meanwhile: WAL and processor time are the whole\n" +
 			"server's. It creates and removes databases of its own. With the defaults it takes about a quarter of an hour.",
 		Example: "  postrider bench scale --quick\n" +
 			"  postrider bench scale --broker nats,kafka --json > constants.json",

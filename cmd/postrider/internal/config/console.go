@@ -124,7 +124,7 @@ func (c *Console) check(wrong func(path, format string, args ...any)) {
 			}
 		}
 		if len(o.Roles) == 0 {
-			wrong("console.oidc.roles", "there are none, so nobody could come in: want a role for at least one value of the claim")
+			wrong("console.oidc.roles", "there are none, so no user could sign in: want a role for at least one value of the claim")
 		}
 		for name, r := range o.Roles {
 			role("console.oidc.roles."+name, r)
@@ -132,7 +132,7 @@ func (c *Console) check(wrong func(path, format string, args ...any)) {
 	}
 	if p := c.Proxy; p != nil {
 		if len(p.From) == 0 {
-			wrong("console.proxy.from", "it is missing: nobody would be believed")
+			wrong("console.proxy.from", "it is missing: no proxy would be trusted")
 		}
 		for name, r := range p.Roles {
 			role("console.proxy.roles."+name, r)
